@@ -1,0 +1,1 @@
+"""Channels: repodata, solving, installing, indexing. The one door to py-rattler."""

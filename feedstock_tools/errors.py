@@ -1,0 +1,64 @@
+"""The exceptions that a user sees: what is wrong, where, what was expected, what to do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["FeedstockError", "InputError", "Mistake", "WorkError"]
+
+
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """One thing that is wrong in an input: what, where (line and column count from 1), and what to do about it."""
+
+    message: str
+    path: Path | None = None
+    line: int | None = None
+    column: int | None = None
+    hint: str | None = None
+
+    def __str__(self) -> str:
+        place = ":".join(str(part) for part in (self.path, self.line, self.column) if part is not None)
+        text = f"{place}: {self.message}" if place else self.message
+        return f"{text}\n  {self.hint}" if self.hint else text
+
+
+class FeedstockError(Exception):
+    """Base of the errors that the command line prints without a traceback."""
+
+    exit_code = 1
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        path: Path | None = None,
+        line: int | None = None,
+        column: int | None = None,
+        hint: str | None = None,
+    ) -> None:
+        self.mistakes: tuple[Mistake, ...] = (Mistake(message, path, line, column, hint),)
+        super().__init__(message)
+
+    @classmethod
+    def of(cls, mistakes: list[Mistake]) -> FeedstockError:
+        """One error for all `mistakes` (at least one), so that a user meets them in one go."""
+        error = cls(mistakes[0].message)
+        error.mistakes = tuple(mistakes)
+        return error
+
+    def __str__(self) -> str:
+        return "\n".join(str(mistake) for mistake in self.mistakes)
+
+
+class InputError(FeedstockError):
+    """What was given cannot be used (exit code 2): a spec, recipe, variant file, name or option."""
+
+    exit_code = 2
+
+
+class WorkError(FeedstockError):
+    """What was asked for was understood and failed (exit code 1): a build, a solve, a transfer."""
+
+    exit_code = 1

@@ -1,0 +1,1 @@
+"""A spec and the templates to recipe files and variant files."""

@@ -1,0 +1,80 @@
+"""Platforms by conda's two spellings: the subdir `linux-64` and the name in files `linux_64`."""
+
+from __future__ import annotations
+
+import platform as _host
+import sys
+from dataclasses import dataclass
+
+from feedstock_tools.errors import InputError
+
+__all__ = ["KNOWN_SUBDIRS", "Platform"]
+
+#: Subdirs that conda knows (conda/base/constants.py, KNOWN_SUBDIRS, less `noarch`).
+KNOWN_SUBDIRS = (
+    "emscripten-wasm32",
+    "freebsd-64",
+    "linux-32",
+    "linux-64",
+    "linux-aarch64",
+    "linux-armv6l",
+    "linux-armv7l",
+    "linux-ppc64",
+    "linux-ppc64le",
+    "linux-riscv32",
+    "linux-riscv64",
+    "linux-s390x",
+    "osx-64",
+    "osx-arm64",
+    "wasi-wasm32",
+    "win-32",
+    "win-64",
+    "win-arm64",
+    "zos-z",
+)
+
+_MACHINES = {"x86_64": "64", "amd64": "64", "i686": "32", "i386": "32", "arm64": "arm64", "aarch64": "aarch64"}
+_SYSTEMS = {"linux": "linux", "darwin": "osx", "win32": "win"}
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Platform:
+    """A platform that packages are made for, e.g. `Platform("linux", "64")`."""
+
+    os: str
+    arch: str
+
+    @classmethod
+    def parse(cls, text: str) -> Platform:
+        """Read `linux-64` or `linux_64`.
+
+        Raises:
+            InputError: the text names no platform that conda knows.
+
+        >>> Platform.parse("osx_arm64").subdir
+        'osx-arm64'
+        """
+        os, _, arch = text.replace("_", "-", 1).partition("-")
+        if f"{os}-{arch}" not in KNOWN_SUBDIRS:
+            raise InputError(f"'{text}' is not a platform", hint=f"Known are {', '.join(KNOWN_SUBDIRS)}.")
+        return cls(os, arch)
+
+    @classmethod
+    def here(cls) -> Platform:
+        """The platform of the running interpreter."""
+        system = _SYSTEMS.get(sys.platform, sys.platform)
+        machine = _host.machine().lower()
+        return cls(system, _MACHINES.get(machine, machine))
+
+    @property
+    def subdir(self) -> str:
+        """The name of the channel's folder: `linux-64`."""
+        return f"{self.os}-{self.arch}"
+
+    @property
+    def name(self) -> str:
+        """The spelling of file names and conda-forge.yml: `linux_64`."""
+        return f"{self.os}_{self.arch}"
+
+    def __str__(self) -> str:
+        return self.subdir

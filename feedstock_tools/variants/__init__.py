@@ -1,0 +1,1 @@
+"""Variant files: load, select, combine, zip, migrate, explode."""
