@@ -1,0 +1,75 @@
+"""The command line: arguments in, exit code and text out; each command is a few lines around one library call."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import NoReturn
+
+import click
+
+from feedstock_tools import __version__
+from feedstock_tools.errors import FeedstockError
+
+__all__ = ["main", "run"]
+
+#: Command → what `--help` says of it. The module of that name holds it as `command` and is imported when it is run.
+COMMANDS = {
+    "generate": "Write the recipe and variant files that a spec describes.",
+    "schema": "Print the JSON Schema of the spec, for editors.",
+    "variants": "Show or write the named variant files.",
+    "rerender": "Write .ci_support from recipe, pinning and migrations, as conda-smithy does.",
+    "build": "Build configurations and record what was built.",
+}
+
+
+class _Commands(click.Group):
+    """A group that imports a command when it is called, and none of them to list them: start-up is a feature."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(f"{__name__}.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, message="%(prog)s %(version)s")
+def _group() -> None:
+    """Generate, rerender, check and build the CPU and GPU packages of a conda-forge feedstock."""
+
+
+def main() -> NoReturn:
+    """The entry point `feedstock-tools`."""
+    run(_group, "feedstock-tools")
+
+
+def run(command: click.Command, name: str) -> NoReturn:
+    """Run `command` under the program name `name`, then exit.
+
+    The status is 0, 1 for work that failed, 2 for bad input, 130 for Ctrl-C.
+    """
+    try:
+        status = command.main(prog_name=name, standalone_mode=False)
+    except click.exceptions.Abort:
+        sys.exit(130)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except FeedstockError as error:
+        click.echo(f"error: {error}", err=True)
+        sys.exit(error.exit_code)
+    except BrokenPipeError:  # the reader of our output went away, as `head` does
+        sys.stderr.close()
+        sys.exit(1)
+    except OSError as error:
+        click.echo(f"error: {error.filename or name}: {error.strerror or error}", err=True)
+        sys.exit(1)
+    sys.exit(status if isinstance(status, int) else 0)
