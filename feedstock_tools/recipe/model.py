@@ -1,0 +1,51 @@
+"""What a rerender needs to know of one output of a recipe in one variant, the same for both recipe formats."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from feedstock_tools.variants.model import Variant, VariantSpace
+
+__all__ = ["RenderedOutput", "UsedVariables"]
+
+
+@dataclass(frozen=True, slots=True)
+class UsedVariables:
+    """The variant keys that an output uses itself, and those counted when the top level of the recipe is added.
+
+    The `loop` sets hold those of them that have more than one value over the whole of the input variants. For v1 the
+    two pairs are equal: rattler-build says what an output uses, and there is no text to look at.
+    """
+
+    own: frozenset[str]
+    own_loop: frozenset[str]
+    top_level: frozenset[str]
+    top_level_loop: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedOutput:
+    """One output as one variant makes it.
+
+    `variant` is the variant that it was rendered with and `variants` the part of the input variants that it stands for
+    (those that agree with it in what splits the recipe at its top level). `requirements` is by section: `build`,
+    `host`, `run`, `run_constrained`. `noarch` is `python`, `generic` or None. `skip`
+    is true for an output that is not built.
+    """
+
+    name: str
+    version: str
+    build_number: int
+    build_string: str
+    noarch: str | None
+    requirements: Mapping[str, tuple[str, ...]]
+    variant: Variant
+    variants: VariantSpace
+    used: UsedVariables
+    skip: bool = False
+
+    @property
+    def file_stem(self) -> str:
+        """`name-version-build`, as package files are named without their extension."""
+        return f"{self.name}-{self.version}-{self.build_string}"

@@ -1,0 +1,138 @@
+"""Variants as values: a configuration of axes, and the space of variants that a choice of rows on each axis spans.
+
+A variant file says `key: [values]` and which keys go together (`zip_keys`). Its product can hold thousands of variants
+of hundreds of keys; since every selection that a rerender makes is by key, it is a selection of rows on each axis, and
+the product need never be made. `VariantSpace` is that: independent axes with the rows that are left on each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import product
+from math import prod
+from pathlib import Path
+
+__all__ = ["Axis", "Origin", "Variant", "VariantConfig", "VariantSpace"]
+
+#: One choice of a value for every key.
+Variant = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a key got its values: a file and the line of the key in it (both absent for built-in defaults)."""
+
+    source: str
+    path: Path | None = None
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class VariantConfig:
+    """What variant files say after selectors: the values of each key, and the groups of keys that go together.
+
+    `extended` holds the lists that grow from file to file instead of being replaced (`ignore_version` and the like) and
+    `mappings` dictionaries under other keys than `pin_run_as_build`; neither spans variants. `origins` names the files
+    that set a key, the one that decided last.
+    """
+
+    values: Mapping[str, tuple[str, ...]]
+    zip_keys: tuple[tuple[str, ...], ...] = ()
+    pin_run_as_build: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    extend_keys: tuple[str, ...] = ()
+    extended: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    mappings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    origins: Mapping[str, tuple[Origin, ...]] = field(default_factory=dict, compare=False)
+
+    def group_of(self, key: str) -> tuple[str, ...]:
+        """The zip group that holds `key`, else `key` alone."""
+        return next((group for group in self.zip_keys if key in group), (key,))
+
+    def with_values(self, changed: Mapping[str, tuple[str, ...]]) -> VariantConfig:
+        """The same configuration with other values for some keys."""
+        return replace(self, values={**self.values, **changed})
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """Keys that go together and the rows of values left for them (each row as long as `keys`)."""
+
+    keys: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+    def column(self, key: str) -> tuple[str, ...]:
+        """The values of `key`, one a row."""
+        at = self.keys.index(key)
+        return tuple(row[at] for row in self.rows)
+
+
+@dataclass(frozen=True)
+class VariantSpace:
+    """All combinations of one row of each axis; no key is on two axes.
+
+    Iterating gives the variants with the last axis running fastest.
+    """
+
+    axes: tuple[Axis, ...]
+    _axis_of: dict[str, int] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_axis_of", {key: at for at, axis in enumerate(self.axes) for key in axis.keys})
+
+    def __len__(self) -> int:
+        return prod(len(axis.rows) for axis in self.axes)
+
+    def __iter__(self) -> Iterator[Variant]:
+        for rows in product(*(axis.rows for axis in self.axes)):
+            yield {
+                key: value
+                for axis, row in zip(self.axes, rows, strict=True)
+                for key, value in zip(axis.keys, row, strict=True)
+            }
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._axis_of
+
+    @property
+    def keys(self) -> Collection[str]:
+        """Every key of the space."""
+        return self._axis_of.keys()
+
+    def axis(self, key: str) -> Axis:
+        """The axis that `key` is on.
+
+        Raises:
+            KeyError: no axis has the key.
+        """
+        return self.axes[self._axis_of[key]]
+
+    def values(self, key: str) -> tuple[str, ...]:
+        """The different values of `key`, in the order of the rows."""
+        return tuple(dict.fromkeys(self.axis(key).column(key)))
+
+    def first(self) -> Variant:
+        """The variant of the first rows.
+
+        Raises:
+            IndexError: an axis has no rows left.
+        """
+        return {key: value for axis in self.axes for key, value in zip(axis.keys, axis.rows[0], strict=True)}
+
+    def where(self, choice: Mapping[str, Collection[str]]) -> VariantSpace:
+        """The part where each key of `choice` has one of the given values; keys that no axis has are left aside."""
+        touched: dict[int, list[str]] = {}
+        for key in choice:
+            if key in self._axis_of:
+                touched.setdefault(self._axis_of[key], []).append(key)
+        axes = list(self.axes)
+        for at, keys in touched.items():
+            axis = axes[at]
+            tests = [(axis.keys.index(key), frozenset(choice[key])) for key in keys]
+            left = tuple(row for row in axis.rows if all(row[i] in allowed for i, allowed in tests))
+            axes[at] = Axis(axis.keys, left)
+        return VariantSpace(tuple(axes))
+
+    def project(self, keys: Collection[str]) -> VariantSpace:
+        """The axes that hold one of `keys`, whole (a zip group is not torn apart)."""
+        return VariantSpace(tuple(axis for axis in self.axes if any(key in keys for key in axis.keys)))

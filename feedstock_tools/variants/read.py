@@ -1,0 +1,85 @@
+"""YAML as conda-build reads variant files: every scalar a text, no aliases, and a bound on size."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from feedstock_tools.errors import InputError
+
+__all__ = ["LARGEST_EXPANSION", "LARGEST_FILE", "parse_plain_yaml", "read_plain_yaml", "read_text"]
+
+#: No recipe or variant file of conda-forge comes near this many bytes; more is a mistake or an attack.
+LARGEST_FILE = 4 * 1024 * 1024
+#: Values in one file with its aliases followed; conda-forge's pinning has a few thousand.
+LARGEST_EXPANSION = 500_000
+
+
+def read_text(path: Path, largest: int = LARGEST_FILE) -> str:
+    """The text of a file.
+
+    Raises:
+        InputError: it is missing, no file, larger than `largest` bytes, holds NUL bytes or is not UTF-8.
+    """
+    try:
+        with path.open("rb") as file:
+            content = file.read(largest + 1)
+    except FileNotFoundError as error:
+        raise InputError("there is no such file", path=path) from error
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot be read: {getattr(error, 'strerror', None) or error}", path=path) from error
+    if len(content) > largest:
+        raise InputError(f"is larger than {largest // 1024} KiB", path=path)
+    if b"\0" in content:
+        raise InputError("is not a text file: it holds NUL bytes", path=path)
+    try:
+        return content.decode("utf-8").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise InputError("is not a text file in UTF-8", path=path, line=line) from error
+
+
+def parse_plain_yaml(text: str, path: Path | None = None) -> Any:
+    """Parse YAML's base schema: mappings, lists and texts.
+
+    Raises:
+        InputError: not YAML, nested too deep, more than one document, or aliases that grow without bound.
+    """
+    import yaml
+
+    base: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+    try:
+        content = yaml.load(text, Loader=base)  # noqa: S506 - this loader makes nothing but texts, lists and mappings
+        _expanded_size(content, path, {})
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        line, column = (None, None) if mark is None else (mark.line + 1, mark.column + 1)
+        raise InputError(f"is not YAML: {error.problem}", path=path, line=line, column=column) from error
+    except yaml.YAMLError as error:
+        raise InputError(f"is not YAML: {error}", path=path) from error
+    except RecursionError as error:
+        raise InputError("is nested too deep", path=path) from error
+    return content
+
+
+def _expanded_size(node: Any, path: Path | None, sizes: dict[int, int]) -> int:
+    """The number of nodes once every alias is followed; what an alias stands for is counted once, then known."""
+    if not isinstance(node, list | dict):
+        return 1
+    known = sizes.get(id(node))
+    if known == 0:
+        raise InputError("an alias stands for a list or mapping that holds it", path=path)
+    if known is not None:
+        return known
+    sizes[id(node)] = 0
+    children = node if isinstance(node, list) else [part for pair in node.items() for part in pair]
+    size = 1 + sum(_expanded_size(child, path, sizes) for child in children)
+    if size > LARGEST_EXPANSION:
+        raise InputError("its aliases stand for too many values", path=path)
+    sizes[id(node)] = size
+    return size
+
+
+def read_plain_yaml(path: Path) -> Any:
+    """The content of a YAML file in the base schema; errors as of `read_text` and `parse_plain_yaml`."""
+    return parse_plain_yaml(read_text(path), path)
