@@ -1,0 +1,86 @@
+"""The command line as a whole: help, exit codes, errors without tracebacks."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from feedstock_tools import __version__, cli
+from feedstock_tools.errors import FeedstockError, InputError, Mistake, WorkError
+
+
+def feedstock_tools(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "feedstock_tools", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_help_names_every_command() -> None:
+    run = feedstock_tools("--help")
+    assert run.returncode == 0
+    for name in cli.COMMANDS:
+        assert f"  {name} " in run.stdout
+
+
+@pytest.mark.parametrize("name", cli.COMMANDS)
+def test_every_command_of_the_table_has_help(name: str) -> None:
+    run = feedstock_tools(name, "--help")
+    assert run.returncode == 0, run.stderr
+    assert f"feedstock-tools {name}" in run.stdout.replace("python -m feedstock_tools", "feedstock-tools")
+
+
+LIST_HEAVY_MODULES = """
+import sys
+from feedstock_tools import cli
+sys.argv[1:] = ["--help"]
+try:
+    cli.main()
+finally:
+    print([name for name in ("rich", "yaml", "pydantic", "rattler", "jinja2") if name in sys.modules])
+"""
+
+
+def test_help_imports_nothing_heavy() -> None:
+    run = subprocess.run([sys.executable, "-c", LIST_HEAVY_MODULES], capture_output=True, text=True, check=True)
+    assert run.stdout.splitlines()[-1] == "[]"
+
+
+def test_version() -> None:
+    assert feedstock_tools("--version").stdout.split()[-1] == __version__
+
+
+def test_an_unknown_command_is_bad_input() -> None:
+    run = feedstock_tools("rerendr")
+    assert run.returncode == 2
+    assert "No such command 'rerendr'" in run.stderr
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (InputError("no such key", path=Path("feedstock.yaml"), line=3, column=5, hint="Write 'name'."), 2),
+        (WorkError("the compiler failed"), 1),
+        (click.exceptions.Abort(), 130),
+        (OSError(28, "No space left on device", "packages"), 1),
+    ],
+)
+def test_what_goes_wrong_ends_with_its_own_status_and_no_traceback(
+    error: Exception, status: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    @click.command
+    def failing() -> None:
+        raise error
+
+    with pytest.raises(SystemExit) as end, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["failing"])
+        cli.run(failing, "failing")
+    assert end.value.code == status
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_an_error_names_place_and_remedy_of_each_mistake() -> None:
+    error = FeedstockError.of(
+        [Mistake("unknown key 'nam'", Path("feedstock.yaml"), 3, 5, "Did you mean 'name'?"), Mistake("empty")]
+    )
+    assert str(error) == "feedstock.yaml:3:5: unknown key 'nam'\n  Did you mean 'name'?\nempty"
