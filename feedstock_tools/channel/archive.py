@@ -1,0 +1,173 @@
+"""Conda packages as files: writing one from metadata and contents, reading the metadata of one.
+
+A package written here has the same bytes whenever its metadata and contents are the same. Its inner archives are
+Zstandard frames of stored (not compressed) blocks, so that no compression library is needed and its version cannot
+change the bytes; what is written here stays on this machine, where copying is cheaper than compressing.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import tarfile
+import zipfile
+from collections.abc import Iterable, Sequence
+from hashlib import sha256
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO
+
+from feedstock_tools.channel.metadata import PackageFile, PackageMetadata
+from feedstock_tools.errors import WorkError
+
+__all__ = ["PACKAGE_SUFFIXES", "read_package", "write_package"]
+
+#: The endings of files that are conda packages.
+PACKAGE_SUFFIXES = (".conda", ".tar.bz2")
+
+_ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)
+# A Zstandard frame (RFC 8878): magic number, a frame header without content size whose window is one block of 128 KiB.
+_ZSTD_HEADER = bytes((0x28, 0xB5, 0x2F, 0xFD, 0x00, 0x38))
+_ZSTD_BLOCK = 128 * 1024
+
+
+def write_package(folder: Path, metadata: PackageMetadata, files: Iterable[PackageFile] = ()) -> Path:
+    """Write a `.conda` package into the subdir of a channel folder, and give its path.
+
+    The package appears under its name only when it is complete. It is not indexed: see `index_channel`.
+
+    Args:
+        folder: the channel folder; the subdir of the package is made in it.
+        metadata: what `info/index.json`, `about.json` and `run_exports.json` are to say.
+        files: the contents, in any order, each path once.
+
+    Raises:
+        WorkError: the package cannot be written.
+    """
+    contents = sorted(files, key=lambda file: file.path)
+    path = folder / metadata.subdir / metadata.file_name
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with part.open("wb") as stream:
+            _write_conda(stream, metadata, contents)
+        part.replace(path)
+    except OSError as error:
+        raise WorkError(f"cannot write the package: {error.strerror or error}", path=path) from error
+    finally:
+        part.unlink(missing_ok=True)
+    return path
+
+
+def read_package(path: Path) -> PackageMetadata:
+    """The metadata of a package file, `.conda` or `.tar.bz2`.
+
+    Raises:
+        WorkError: the file is missing, is not a conda package, or is damaged.
+    """
+    import asyncio
+
+    from rattler.package_streaming import PackageArchive
+
+    async def read() -> dict[str, bytes | None]:
+        archive = await PackageArchive.from_path(path)
+        return await archive.read_files(["info/index.json", "info/about.json", "info/run_exports.json"])
+
+    try:
+        parts = asyncio.run(read())
+        index, about, exports = (json.loads(text) if text else None for text in parts.values())
+        if index is None:
+            raise WorkError("the package has no info/index.json", path=path)
+        return PackageMetadata.from_json(index, about or {}, exports or {})
+    except WorkError:
+        raise
+    except Exception as error:  # rattler raises several types, among them plain Exception, for a damaged archive
+        raise WorkError(f"this is not a readable conda package: {error}", path=path) from error
+
+
+def _write_conda(stream: BinaryIO, metadata: PackageMetadata, files: Sequence[PackageFile]) -> None:
+    stem = metadata.file_name.removesuffix(".conda")
+    package, paths = _package_archive(files, metadata.timestamp)
+    members = (
+        ("metadata.json", b'{"conda_pkg_format_version": 2}'),
+        (f"pkg-{stem}.tar.zst", _zstd_stored(package)),
+        (f"info-{stem}.tar.zst", _zstd_stored(_info_archive(metadata, paths))),
+    )
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
+        for name, content in members:
+            archive.writestr(zipfile.ZipInfo(name, _ZIP_EPOCH), content)
+
+
+def _package_archive(files: Sequence[PackageFile], timestamp: int) -> tuple[bytes, list[dict[str, object]]]:
+    """The tar of the contents, and what `info/paths.json` says of them."""
+    buffer = io.BytesIO()
+    paths: list[dict[str, object]] = []
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.GNU_FORMAT) as archive:
+        for file in files:
+            entry: dict[str, object] = {"_path": file.path}
+            if file.link is not None:
+                _add(archive, file.path, b"", timestamp, link=file.link)
+                # conda gives the hash of what the link points to; nothing at install time reads it for a link.
+                entry |= {"path_type": "softlink", "sha256": sha256(b"").hexdigest(), "size_in_bytes": 0}
+            else:
+                content = file.read()
+                _add(archive, file.path, content, timestamp, executable=file.executable)
+                entry |= {"path_type": "hardlink", "sha256": sha256(content).hexdigest(), "size_in_bytes": len(content)}
+                if file.prefix is not None and file.prefix.encode() in content:
+                    entry |= {"prefix_placeholder": file.prefix, "file_mode": "text"}
+            paths.append(entry)
+    return buffer.getvalue(), paths
+
+
+def _info_archive(metadata: PackageMetadata, paths: list[dict[str, object]]) -> bytes:
+    documents: dict[str, object] = {
+        "info/about.json": metadata.about_json(),
+        "info/index.json": metadata.index_json(),
+        "info/paths.json": {"paths": paths, "paths_version": 1},
+    }
+    if metadata.run_exports:
+        documents["info/run_exports.json"] = metadata.run_exports.to_json()
+    if metadata.noarch == "python":
+        documents["info/link.json"] = {"noarch": {"type": "python"}, "package_metadata_version": 1}
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.GNU_FORMAT) as archive:
+        for name, document in sorted(documents.items()):
+            text = json.dumps(document, indent=2, sort_keys=True) + "\n"
+            _add(archive, name, text.encode(), metadata.timestamp)
+    return buffer.getvalue()
+
+
+def _add(
+    archive: tarfile.TarFile,
+    name: str,
+    content: bytes,
+    timestamp: int,
+    *,
+    executable: bool = False,
+    link: str | None = None,
+) -> None:
+    if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
+        raise WorkError(f"'{name}' leaves the package")
+    entry = tarfile.TarInfo(name)
+    entry.mtime = timestamp // 1000
+    entry.mode = 0o755 if executable else 0o644
+    if link is None:
+        entry.size = len(content)
+        archive.addfile(entry, io.BytesIO(content))
+    else:
+        entry.type, entry.linkname = tarfile.SYMTYPE, link
+        archive.addfile(entry)
+
+
+def _zstd_stored(content: bytes) -> bytes:
+    """`content` as a Zstandard frame of stored blocks.
+
+    >>> _zstd_stored(b"abc").hex(" ")
+    '28 b5 2f fd 00 38 19 00 00 61 62 63'
+    """
+    blocks = [content[start : start + _ZSTD_BLOCK] for start in range(0, len(content), _ZSTD_BLOCK)] or [b""]
+    parts = [_ZSTD_HEADER]
+    for number, block in enumerate(blocks, 1):
+        last = number == len(blocks)
+        parts += [(len(block) << 3 | last).to_bytes(3, "little"), block]
+    return b"".join(parts)

@@ -1,0 +1,118 @@
+"""A channel that is a folder on this machine: indexing it, and adding packages so that it is whole at every moment."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import zipfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from feedstock_tools.channel.archive import PACKAGE_SUFFIXES, read_package
+from feedstock_tools.errors import WorkError
+from feedstock_tools.platforms import KNOWN_SUBDIRS
+
+__all__ = ["add_packages", "index_channel", "locked"]
+
+
+def index_channel(folder: Path) -> None:
+    """Write the repodata of every subdir of a channel folder (and `noarch`, which a channel must have).
+
+    Two processes that index one folder at once may lose each other's packages: `add_packages` indexes under a lock.
+
+    Raises:
+        WorkError: the folder cannot be written, or a package in it is damaged (it is named where it can be found).
+    """
+    import asyncio
+
+    from rattler.index import index_fs
+
+    _refuse_damaged(folder)
+    try:
+        (folder / "noarch").mkdir(parents=True, exist_ok=True)
+        asyncio.run(index_fs(folder, write_zst=False, write_shards=False))
+    except Exception as error:  # rattler raises plain Exception here
+        raise WorkError(f"cannot index the channel: {error}", path=folder) from error
+
+
+def add_packages(folder: Path, packages: Sequence[Path]) -> tuple[Path, ...]:
+    """Copy packages into a channel folder and index it; give their paths there.
+
+    Every package is read before the first is copied. Each enters by rename, so that a reader never sees a part of one,
+    and the whole is done under a lock, so that several processes may add at once. A package of the same name is
+    replaced.
+
+    Raises:
+        WorkError: a package is damaged or misnamed, or the folder cannot be written.
+    """
+    targets = tuple(_target(folder, package) for package in packages)
+    with locked(folder):
+        for package, target in zip(packages, targets, strict=True):
+            _copy_whole(package, target)
+        index_channel(folder)
+    return targets
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold the lock of a folder (made where it is missing), waiting for other processes that hold it.
+
+    The lock goes with the process that holds it, however that ends.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        stream = (folder / ".lock").open("a+b")
+    except OSError as error:
+        raise WorkError(f"cannot write here: {error.strerror or error}", path=folder) from error
+    with stream:
+        if sys.platform == "win32":
+            import msvcrt
+
+            stream.seek(0)
+            msvcrt.locking(stream.fileno(), msvcrt.LK_LOCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(stream, fcntl.LOCK_EX)
+        yield
+
+
+def _target(folder: Path, package: Path) -> Path:
+    """Where a package belongs in the channel, by what its metadata says."""
+    metadata = read_package(package)
+    stem = metadata.file_name.removesuffix(".conda")
+    if package.name not in {stem + suffix for suffix in PACKAGE_SUFFIXES}:
+        raise WorkError(f"the file should be named {metadata.file_name} by its metadata", path=package)
+    if metadata.subdir != "noarch" and metadata.subdir not in KNOWN_SUBDIRS:
+        raise WorkError(f"the package is for '{metadata.subdir}', which is no platform", path=package)
+    return folder / metadata.subdir / package.name
+
+
+def _copy_whole(source: Path, target: Path) -> None:
+    part = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        target.parent.mkdir(exist_ok=True)
+        shutil.copyfile(source, part)
+        part.replace(target)
+    except OSError as error:
+        raise WorkError(f"cannot add the package to the channel: {error.strerror or error}", path=target) from error
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _refuse_damaged(folder: Path) -> None:
+    """The indexer of py-rattler 0.28 panics, with a backtrace on stderr, on a package that is no archive."""
+    for path in sorted(folder.glob("*/*")):
+        if path.name.startswith(".") or not path.name.endswith(PACKAGE_SUFFIXES):
+            continue
+        whole = zipfile.is_zipfile(path) if path.suffix == ".conda" else _is_bzip2(path)
+        if not whole:
+            hint = "Remove the damaged package and try again."
+            raise WorkError("cannot index the channel: this is not a conda package", path=path, hint=hint)
+
+
+def _is_bzip2(path: Path) -> bool:
+    with path.open("rb") as stream:
+        return stream.read(3) == b"BZh"

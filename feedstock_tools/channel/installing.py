@@ -1,0 +1,68 @@
+"""Installing solved packages into a prefix."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from feedstock_tools.channel.metadata import Record
+from feedstock_tools.channel.repodata import first_cause
+from feedstock_tools.errors import WorkError
+from feedstock_tools.platforms import Platform
+
+if TYPE_CHECKING:
+    from rattler import NoArchLiteral, RepoDataRecord
+
+__all__ = ["install"]
+
+_NOARCH: dict[str, NoArchLiteral] = {"generic": "generic", "python": "python"}
+
+
+def install(records: Sequence[Record], prefix: Path, platform: Platform, *, cache: Path | None = None) -> None:
+    """Make the environment `prefix` hold exactly these packages; scripts that packages bring are not run.
+
+    Args:
+        records: what `solve` gave.
+        cache: where packages are unpacked to be linked from; default: rattler's cache. Packages of the stand-in
+            channel need a cache of their own, as real packages have the same names.
+
+    Raises:
+        WorkError: a package cannot be had, is damaged, or cannot be linked.
+    """
+    import rattler
+    from rattler.exceptions import InstallerError, TransactionError
+
+    solved = [_repodata_record(record) for record in records]
+    try:
+        asyncio.run(
+            rattler.install(
+                solved,
+                prefix,
+                cache_dir=cache,
+                platform=rattler.Subdir(platform.subdir),
+                execute_link_scripts=False,
+                show_progress=False,
+            )
+        )
+    except (InstallerError, TransactionError, OSError) as error:
+        raise WorkError(f"cannot make the environment: {first_cause(error)}", path=prefix) from error
+
+
+def _repodata_record(record: Record) -> RepoDataRecord:
+    from rattler import BuildString, PackageRecord, RepoDataRecord
+
+    package = PackageRecord(
+        record.name,
+        record.version,
+        BuildString(record.build),
+        record.build_number,
+        record.subdir,
+        noarch=_NOARCH.get(record.noarch or ""),
+        depends=list(record.depends),
+        constrains=list(record.constrains),
+        sha256=bytes.fromhex(record.sha256) or None,
+        size=record.size or None,
+    )
+    return RepoDataRecord(package, record.file_name, record.url, record.channel)

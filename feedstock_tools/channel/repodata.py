@@ -1,0 +1,171 @@
+"""What channels have: their repodata, whether they answer, and their identity."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from feedstock_tools.channel.metadata import Record
+from feedstock_tools.errors import InputError, WorkError
+
+__all__ = ["channel_identity", "channel_url", "first_cause", "local_folder", "read_records", "why_unreachable"]
+
+
+def channel_url(channel: str) -> str:
+    """The URL of a channel given as a name (`conda-forge`), a URL, or a folder, without a slash at its end.
+
+    >>> channel_url("https://example.org/my-channel/")
+    'https://example.org/my-channel'
+
+    Raises:
+        InputError: it is none of these.
+    """
+    from rattler import Channel
+    from rattler.exceptions import InvalidChannelError
+
+    if not channel.strip():
+        raise InputError("a channel needs a name, a URL or a folder")
+    if "://" not in channel and (Path(channel).is_absolute() or channel.startswith(".")):
+        return Path(channel).resolve().as_uri()
+    try:
+        return Channel(channel).base_url.rstrip("/")
+    except InvalidChannelError as error:
+        raise InputError(f"'{channel}' is not a channel: {error}") from error
+
+
+def local_folder(channel: str) -> Path | None:
+    """The folder of a channel that lies on this machine, else None."""
+    url = urlsplit(channel_url(channel))
+    return Path(urllib.request.url2pathname(url.path)) if url.scheme == "file" else None
+
+
+def why_unreachable(channel: str, *, seconds: float = 3.0) -> str | None:
+    """None where a channel answers within some seconds, else the reason in a few words.
+
+    A channel answers when the repodata of its `noarch` subdir, which every channel has, can be had in one of its forms.
+    """
+    folder = local_folder(channel)
+    if folder is not None:
+        return None if (folder / "noarch" / "repodata.json").is_file() else "there is no noarch/repodata.json in it"
+    answer: list[str | None] = [f"no answer within {seconds:g} s"]
+
+    def ask() -> None:
+        answer[0] = _ask(f"{channel_url(channel)}/noarch/repodata.json", seconds)
+
+    # The look-up of a name has no time limit of its own, so the whole question is put aside when the time is over.
+    thread = threading.Thread(target=ask, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    return answer[0]
+
+
+def _ask(url: str, seconds: float) -> str | None:
+    request = urllib.request.Request(url, method="HEAD")  # noqa: S310 - http, https and ftp are what a channel can be
+    try:
+        with urllib.request.urlopen(request, timeout=seconds):  # noqa: S310
+            return None
+    except urllib.error.HTTPError as error:
+        error.close()
+        return f"it answers with HTTP status {error.code}"
+    except (OSError, ValueError) as error:
+        return str(getattr(error, "reason", error)) or type(error).__name__
+
+
+def read_records(channel: str, subdirs: Sequence[str], *, cache: Path | None = None) -> tuple[Record, ...]:
+    """All packages of a channel in some subdirs, as its repodata has them, in the order of file names.
+
+    A subdir that the channel does not have is empty, unless it is `noarch`.
+
+    Args:
+        cache: where repodata of a channel that is not on this machine is kept, to fetch it once; default: nowhere.
+
+    Raises:
+        WorkError: the channel cannot be reached, answers with an error, or its repodata is damaged.
+    """
+    url = channel_url(channel)
+    folder = local_folder(url)
+    if folder is None:
+        with _cache_folder(cache) as kept:
+            return tuple(record for subdir in subdirs for record in _fetched(url, subdir, kept))
+    return tuple(record for subdir in subdirs for record in _lying_here(url, folder, subdir))
+
+
+def channel_identity(channel: str, subdirs: Sequence[str]) -> str:
+    """A hash over the packages that a channel has in some subdirs: it changes when, and only when, one of them does.
+
+    Raises:
+        WorkError: as `read_records`.
+    """
+    lines = sorted(f"{record.subdir}/{record.file_name} {record.sha256}\n" for record in read_records(channel, subdirs))
+    return sha256("".join(lines).encode()).hexdigest()
+
+
+@contextmanager
+def _cache_folder(cache: Path | None) -> Iterator[Path]:
+    if cache is not None:
+        yield cache
+        return
+    with tempfile.TemporaryDirectory(prefix="repodata-") as folder:
+        yield Path(folder)
+
+
+def _lying_here(url: str, folder: Path, subdir: str) -> list[Record]:
+    """The packages of a subdir of a channel on this machine; none where it has no such subdir."""
+    path = folder / subdir / "repodata.json"
+    try:
+        document = json.loads(path.read_bytes())
+        sections = (document.get("packages") or {}, document.get("packages.conda") or {})
+        return [
+            Record.from_repodata(name, entry, channel=url, subdir=subdir)
+            for section in sections
+            for name, entry in sorted(section.items())
+        ]
+    except FileNotFoundError as error:
+        if subdir == "noarch":
+            raise WorkError("this is not a channel: it has no noarch/repodata.json", path=folder) from error
+        return []
+    except OSError as error:
+        raise WorkError(f"cannot read the repodata: {error.strerror or error}", path=path) from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise WorkError(f"the repodata is damaged: {error}", path=path) from error
+
+
+def _fetched(url: str, subdir: str, cache: Path) -> list[Record]:
+    """The packages of a subdir of a channel on a server; none where it has no such subdir."""
+    import asyncio
+
+    from rattler import Channel, Subdir, fetch_repo_data
+    from rattler.exceptions import FetchRepoDataError
+
+    async def fetch() -> list[str]:
+        parts = await fetch_repo_data(
+            channels=[Channel(url)], platforms=[Subdir(subdir)], cache_path=cache, callback=None
+        )
+        return [record.to_json() for part in parts for record in part.load_all_records()]
+
+    try:
+        entries = [json.loads(text) for text in asyncio.run(fetch())]
+    except FetchRepoDataError as error:
+        if subdir != "noarch" and str(error).startswith("repodata not found"):
+            return []
+        raise WorkError(f"cannot read the repodata of {url}/{subdir}: {first_cause(error)}") from error
+    except (OSError, ValueError) as error:
+        raise WorkError(f"cannot read the repodata of {url}/{subdir}: {error}") from error
+    return sorted(
+        (Record.from_repodata(entry["fn"], entry, channel=url, subdir=subdir) for entry in entries),
+        key=lambda record: record.file_name,
+    )
+
+
+def first_cause(error: BaseException) -> str:
+    """The last line of a chain of causes as rattler writes it, which is where it began."""
+    lines = [line.removeprefix("Caused by: ").strip() for line in str(error).splitlines()]
+    return next((line for line in reversed(lines) if line), type(error).__name__)

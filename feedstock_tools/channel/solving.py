@@ -1,0 +1,200 @@
+"""Solving: which packages of some channels make an environment that satisfies some specs, or why none do."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import tempfile
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from feedstock_tools.channel.metadata import Record
+from feedstock_tools.channel.reasons import short_reason
+from feedstock_tools.channel.repodata import channel_url, first_cause, read_records
+from feedstock_tools.errors import InputError, WorkError
+from feedstock_tools.platforms import Platform
+
+if TYPE_CHECKING:
+    from rattler import Channel, GenericVirtualPackage, MatchSpec, RepoDataRecord, SparseRepoData
+
+__all__ = ["SolveError", "decided_by_time", "solve", "virtual_packages"]
+
+_LIMIT = timedelta(minutes=5)
+
+
+class SolveError(WorkError):
+    """No environment satisfies the specs; the message is short, and `explanation` is all that the solver said."""
+
+    def __init__(self, message: str, explanation: str) -> None:
+        super().__init__(message)
+        self.explanation = explanation
+
+
+def virtual_packages(platform: Platform, *, cuda: str | None = None, glibc: str = "2.28") -> tuple[str, ...]:
+    """The virtual packages of a machine of some platform, as `name=version`, for `solve`.
+
+    Args:
+        cuda: the newest CUDA version that the machine's driver runs; None for a machine without a GPU.
+        glibc: of a machine with Linux; the default is that of conda-forge's images of 2025.
+
+    >>> virtual_packages(Platform.parse("linux-64"), cuda="12.9")
+    ('__unix=0', '__linux=5.10', '__glibc=2.28', '__archspec=1=x86_64', '__cuda=12.9')
+    """
+    arch = {"64": "x86_64", "32": "x86"}.get(platform.arch, platform.arch)
+    by_system = {
+        "linux": ("__unix=0", "__linux=5.10", f"__glibc={glibc}"),
+        "osx": ("__unix=0", "__osx=14.0"),
+        "win": ("__win=10.0",),
+    }
+    gpu = (f"__cuda={cuda}",) if cuda is not None else ()
+    return (*by_system.get(platform.os, ()), f"__archspec=1={arch}", *gpu)
+
+
+def solve(
+    specs: Sequence[str],
+    channels: Sequence[str],
+    platform: Platform,
+    *,
+    virtual: Sequence[str] = (),
+    constraints: Sequence[str] = (),
+) -> tuple[Record, ...]:
+    """The packages of an environment, sorted by name.
+
+    Args:
+        specs: match specifications as conda reads them: `python 3.12.*`, `gpuprobe =1.0=cuda112*`.
+        channels: names, URLs or folders, the first preferred (strict priority).
+        virtual: what the machine is to have, as `name=version` or `name=version=build`: see `virtual_packages`.
+        constraints: specifications that hold for a package only where it is needed.
+
+    Raises:
+        InputError: a spec, a virtual package or a channel is not one.
+        SolveError: nothing satisfies the specs.
+        WorkError: a channel cannot be reached, answers with an error, or has damaged repodata.
+    """
+    from rattler import Channel
+
+    return _solve([Channel(channel_url(channel)) for channel in channels], specs, platform, virtual, constraints)
+
+
+def decided_by_time(
+    specs: Sequence[str], channels: Sequence[str], platform: Platform, *, virtual: Sequence[str] = ()
+) -> tuple[tuple[Record, Record], ...]:
+    """Where only time stamps decide which package an environment gets: pairs of the two that were chosen.
+
+    The environment is solved twice, with the time stamps of all packages rising and then falling in the order of their
+    names, versions and builds. Where nothing is left to the order in which packages were built, the answer is empty. A
+    package that only one of the two environments has is paired with itself.
+
+    Raises:
+        as `solve`.
+    """
+    subdirs = (platform.subdir, "noarch")
+    by_channel = [(channel_url(channel), read_records(channel, subdirs)) for channel in channels]
+    ordered = sorted(
+        (record for _, records in by_channel for record in records), key=lambda record: record.distribution
+    )
+    places = {record: place for place, record in enumerate(ordered, 1)}
+    answers = []
+    for sign, offset in ((1, 0), (-1, len(ordered) + 1)):
+        with tempfile.TemporaryDirectory(prefix="solve-") as folder:
+            stamps = {record: (offset + sign * place) * 1000 for record, place in places.items()}
+            sources = _sources_in_memory(Path(folder), by_channel, subdirs, stamps)
+            answers.append({record.name: record for record in _solve(sources, specs, platform, virtual, ())})
+    rising, falling = answers
+    names = sorted(rising.keys() | falling.keys())
+    pairs = ((rising.get(name) or falling[name], falling.get(name) or rising[name]) for name in names)
+    return tuple(
+        (one, other)
+        for name, (one, other) in zip(names, pairs, strict=True)
+        if one.url != other.url or name not in rising or name not in falling
+    )
+
+
+def _sources_in_memory(
+    folder: Path,
+    by_channel: Sequence[tuple[str, Sequence[Record]]],
+    subdirs: Sequence[str],
+    stamps: Mapping[Record, int],
+) -> list[SparseRepoData]:
+    """The channels' repodata with other time stamps."""
+    from rattler import Channel, SparseRepoData
+
+    sources = []
+    for number, (url, records) in enumerate(by_channel):
+        for subdir in subdirs:
+            entries = {
+                record.file_name: record.to_repodata() | {"timestamp": stamps[record]}
+                for record in records
+                if record.url.startswith(f"{url}/{subdir}/")
+            }
+            path = folder / f"{number}-{subdir}.json"
+            bz2 = {name: entry for name, entry in entries.items() if name.endswith(".tar.bz2")}
+            conda = {name: entry for name, entry in entries.items() if name not in bz2}
+            path.write_text(json.dumps({"packages": bz2, "packages.conda": conda}), encoding="utf-8")
+            sources.append(SparseRepoData(Channel(url), subdir, path))
+    return sources
+
+
+def _solve(
+    sources: Sequence[Channel | SparseRepoData],
+    specs: Sequence[str],
+    platform: Platform,
+    virtual: Sequence[str],
+    constraints: Sequence[str],
+) -> tuple[Record, ...]:
+    import rattler
+    from rattler import Subdir
+    from rattler.exceptions import FetchRepoDataError, GatewayError, SolverError
+
+    matches = [_match_spec(spec) for spec in specs]
+    limits = [_match_spec(spec) for spec in constraints]
+    machine = [_virtual_package(text) for text in virtual]
+    try:
+        solved = asyncio.run(
+            rattler.solve(
+                sources,
+                matches,
+                platforms=[Subdir(platform.subdir), Subdir("noarch")],
+                virtual_packages=machine,
+                timeout=_LIMIT,
+                constraints=limits,
+            )
+        )
+    except SolverError as error:
+        raise SolveError(short_reason(str(error)), str(error)) from error
+    except (FetchRepoDataError, GatewayError, OSError) as error:
+        raise WorkError(f"cannot read the channels: {first_cause(error)}") from error
+    return tuple(sorted((_record(found) for found in solved), key=lambda record: record.name))
+
+
+def _record(found: RepoDataRecord) -> Record:
+    entry = json.loads(found.to_json())
+    url, _, file_name = found.url.rpartition("/")
+    channel, _, subdir = url.rpartition("/")
+    return Record.from_repodata(file_name, entry, channel=channel, subdir=subdir)
+
+
+def _match_spec(spec: str) -> MatchSpec:
+    from rattler import MatchSpec
+    from rattler.exceptions import InvalidMatchSpecError
+
+    try:
+        return MatchSpec(spec)
+    except InvalidMatchSpecError as error:
+        raise InputError(f"'{spec}' is not a match specification: {error}") from error
+
+
+def _virtual_package(text: str) -> GenericVirtualPackage:
+    from rattler import BuildString, GenericVirtualPackage, PackageName, Version
+    from rattler.exceptions import InvalidPackageNameError, InvalidVersionError
+
+    name, _, rest = text.partition("=")
+    version, _, build = rest.partition("=")
+    try:
+        return GenericVirtualPackage(PackageName(name), Version(version or "0"), BuildString(build or "0"))
+    except (InvalidPackageNameError, InvalidVersionError) as error:
+        raise InputError(
+            f"'{text}' is not a virtual package: {error}", hint="Write, for instance, __cuda=12.9."
+        ) from error
