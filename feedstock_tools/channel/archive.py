@@ -20,7 +20,7 @@ from typing import BinaryIO
 from feedstock_tools.channel.metadata import PackageFile, PackageMetadata
 from feedstock_tools.errors import WorkError
 
-__all__ = ["PACKAGE_SUFFIXES", "read_package", "write_package"]
+__all__ = ["PACKAGE_SUFFIXES", "read_documents", "read_package", "write_package"]
 
 #: The endings of files that are conda packages.
 PACKAGE_SUFFIXES = (".conda", ".tar.bz2")
@@ -65,24 +65,35 @@ def read_package(path: Path) -> PackageMetadata:
     Raises:
         WorkError: the file is missing, is not a conda package, or is damaged.
     """
+    try:
+        parts = read_documents(path, ("info/index.json", "info/about.json", "info/run_exports.json"))
+        index, about, exports = (json.loads(text) if text else None for text in parts.values())
+        if index is None:
+            raise WorkError("the package has no info/index.json", path=path)
+        return PackageMetadata.from_json(index, about or {}, exports or {})
+    except (ValueError, KeyError, TypeError) as error:
+        raise WorkError(f"this is not a readable conda package: {error}", path=path) from error
+
+
+def read_documents(path: Path, names: Sequence[str]) -> dict[str, bytes | None]:
+    """Some files of a package by their paths in it, in the order asked for; None for one that it does not have.
+
+    Raises:
+        WorkError: the package is missing or damaged.
+    """
     import asyncio
 
     from rattler.package_streaming import PackageArchive
 
     async def read() -> dict[str, bytes | None]:
         archive = await PackageArchive.from_path(path)
-        return await archive.read_files(["info/index.json", "info/about.json", "info/run_exports.json"])
+        return await archive.read_files(list(names))
 
     try:
-        parts = asyncio.run(read())
-        index, about, exports = (json.loads(text) if text else None for text in parts.values())
-        if index is None:
-            raise WorkError("the package has no info/index.json", path=path)
-        return PackageMetadata.from_json(index, about or {}, exports or {})
-    except WorkError:
-        raise
+        found = asyncio.run(read())
     except Exception as error:  # rattler raises several types, among them plain Exception, for a damaged archive
         raise WorkError(f"this is not a readable conda package: {error}", path=path) from error
+    return {name: found.get(name) for name in names}
 
 
 def _write_conda(stream: BinaryIO, metadata: PackageMetadata, files: Sequence[PackageFile]) -> None:

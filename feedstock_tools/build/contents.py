@@ -1,0 +1,68 @@
+"""Hashes of files and folders: what goes into a build, and whether anything has changed since.
+
+Two strengths. `digest_of_files` reads every byte and is what an identity is made of. `stamp_of_files` looks at names,
+sizes and times of change alone, and only answers whether a digest made earlier needs making again.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from hashlib import blake2b, sha256
+from pathlib import Path
+
+__all__ = ["digest_of_files", "files_below", "sha256_of", "stamp_of_files"]
+
+#: Folders that hold what tools leave behind, never what a build is made from.
+_LEFT_BEHIND = frozenset({".git", "__pycache__", "build_artifacts", ".pytest_cache", ".mypy_cache", ".ruff_cache"})
+_BLOCK = 1 << 20
+
+
+def files_below(folder: Path) -> Iterator[Path]:
+    """The files (and links) in a folder and its subfolders, in the order of their names; a file gives itself."""
+    if not folder.is_dir():
+        if folder.exists() or folder.is_symlink():
+            yield folder
+        return
+    for place, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if name not in _LEFT_BEHIND)
+        yield from (Path(place, name) for name in sorted(names))
+        yield from (Path(place, name) for name in folders if Path(place, name).is_symlink())
+
+
+def digest_of_files(roots: Iterable[Path]) -> str:
+    """A hash over the relative names, the bytes and the executable bits of all files below each root.
+
+    A root that does not exist counts as empty: whoever needs it will say so.
+    """
+    digest = sha256()
+    for number, root in enumerate(roots):
+        for path in files_below(root):
+            name = path.relative_to(root).as_posix() if path != root else path.name
+            if path.is_symlink():
+                kind, content = "link", os.fsencode(path.readlink()).hex()
+            else:
+                kind = "program" if path.stat().st_mode & 0o100 else "file"
+                content = sha256_of(path)
+            digest.update(f"{number}\0{name}\0{kind}\0{content}\n".encode())
+    return digest.hexdigest()
+
+
+def stamp_of_files(roots: Iterable[Path]) -> str:
+    """A hash over the names, sizes and times of change of all files below each root."""
+    digest = blake2b(digest_size=16)
+    for root in roots:
+        for path in files_below(root):
+            state = path.lstat()
+            digest.update(f"{path}\0{state.st_size}\0{state.st_mtime_ns}\0{state.st_mode}\n".encode())
+        digest.update(f"{root}\n".encode())
+    return digest.hexdigest()
+
+
+def sha256_of(path: Path) -> str:
+    """The SHA-256 of a file's bytes, in hexadecimal."""
+    digest = sha256()
+    with path.open("rb") as file:
+        while block := file.read(_BLOCK):
+            digest.update(block)
+    return digest.hexdigest()

@@ -1,0 +1,137 @@
+"""The contract of engines: what a build is given, what it tells while it runs, and how it ends.
+
+An engine gets one row of a configuration, a recipe, channels and a private folder that nobody else touches. It streams
+what happens and ends with packages or a reason. It knows nothing of ledgers, output channels or selections, so that the
+same call can run one build on another machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+__all__ = ["BuildRequest", "Built", "Engine", "Event", "Failed", "Log", "Started"]
+
+
+@dataclass(frozen=True, slots=True)
+class BuildRequest:
+    """One row to build.
+
+    Attributes:
+        name: of the row, for messages.
+        recipe: the `recipe.yaml`.
+        values: one value for each variant key.
+        target: the subdir that is built for; `builder` the subdir of the machine that builds.
+        channels: URLs to solve in, the first preferred.
+        folder: the private folder: everything that the build writes lies below it.
+        wanted: names of the outputs to build; the others of the row lie in `folder/output` already.
+        untested: outputs whose tests are left out, by name.
+        extra: what is added to the `extra` section of each package's metadata.
+        environment: the whole environment of the build's process.
+    """
+
+    name: str
+    recipe: Path
+    values: Mapping[str, str]
+    target: str
+    builder: str
+    channels: tuple[str, ...]
+    folder: Path
+    wanted: tuple[str, ...]
+    untested: tuple[str, ...] = ()
+    extra: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def output(self) -> Path:
+        """The private channel: packages of this row lie here, those that were there before included."""
+        return self.folder / "output"
+
+    def to_json(self) -> dict[str, Any]:
+        """All but the environment, for a file that another process reads."""
+        return {
+            "name": self.name,
+            "recipe": str(self.recipe),
+            "values": dict(self.values),
+            "target": self.target,
+            "builder": self.builder,
+            "channels": list(self.channels),
+            "folder": str(self.folder),
+            "wanted": list(self.wanted),
+            "untested": list(self.untested),
+            "extra": dict(self.extra),
+        }
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> BuildRequest:
+        """The inverse of `to_json`."""
+        paths = {key: Path(content[key]) for key in ("recipe", "folder")}
+        lists = {key: tuple(content[key]) for key in ("channels", "wanted", "untested")}
+        return cls(**{**content, **paths, **lists})
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """The engine begins with an output."""
+
+    output: str
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """A line (or block of lines) of the log. `stage` says what the engine was doing; `level` is info, warn or error."""
+
+    text: str
+    stage: str = ""
+    level: str = "info"
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """An output is complete and its tests have passed (or were left out): the package's file, and how long it took."""
+
+    output: str
+    package: Path
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The build has ended without the output. `during` is what failed: `solve`, `script`, `tests` or `engine`."""
+
+    output: str
+    reason: str
+    during: str = "engine"
+
+
+Event = Started | Log | Built | Failed
+
+
+class Engine(Protocol):
+    """Something that builds rows."""
+
+    #: What `--engine` calls it.
+    name: str
+
+    @property
+    def version(self) -> str:
+        """Versions of what builds, as part of a build's identity."""
+        ...
+
+    def why_not(self, target: str, builder: str) -> str | None:
+        """The reason why it cannot build for a platform on this machine; None where it can."""
+        ...
+
+    def build(self, request: BuildRequest) -> AbstractContextManager[Iterator[Event]]:
+        """Run a build: a context whose value gives the events as they come, ending after `Failed` or the last `Built`.
+
+        Leaving the context ends the build and everything that it started, whatever the reason for leaving.
+        """
+        ...
+
+
+#: Given each event of a build as it comes.
+Watcher = Callable[[Event], None]

@@ -1,0 +1,99 @@
+"""What would be built, as plain values: configurations, their rows, the outputs of each row.
+
+This module is what `--list` and a run with nothing to do need, so it imports nothing heavy; the values are kept as JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+__all__ = ["PlannedConfiguration", "PlannedOutput", "PlannedRow"]
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedOutput:
+    """One package that a row makes, as its rendered recipe promises it.
+
+    `identity` is a hash of all that goes into it but the channel. `siblings` are the outputs of the same row that it
+    needs, by name. `pins` are the outputs of the row that it pins, as `version build` where the pin is exact.
+    `uses_python` says that its tests run the row's Python.
+    """
+
+    name: str
+    version: str
+    build: str
+    build_number: int
+    subdir: str
+    identity: str
+    siblings: tuple[str, ...] = ()
+    pins: Mapping[str, str] | None = None
+    track_features: tuple[str, ...] = ()
+    uses_python: bool = False
+
+    @property
+    def stem(self) -> str:
+        """The name of the package's file without its ending."""
+        return f"{self.name}-{self.version}-{self.build}"
+
+    @property
+    def file_name(self) -> str:
+        """The name of the package's file."""
+        return f"{self.stem}.conda"
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRow:
+    """One variant of a configuration and the outputs it makes, in the order of building."""
+
+    name: str
+    values: Mapping[str, str]
+    python: str | None
+    cuda: str | None
+    outputs: tuple[PlannedOutput, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedConfiguration:
+    """A file of `.ci_support` and what it makes. `refusal` is the reason why its outputs cannot be told, if so."""
+
+    name: str
+    platform: str
+    rows: tuple[PlannedRow, ...]
+    channels: tuple[str, ...] = ()
+    refusal: str | None = None
+
+    @property
+    def cuda(self) -> str | None:
+        """The CUDA version of its rows; None for a CPU build."""
+        return next((row.cuda for row in self.rows if row.cuda), None)
+
+    @property
+    def pythons(self) -> tuple[str, ...]:
+        """The Python versions of its rows."""
+        return tuple(dict.fromkeys(row.python for row in self.rows if row.python))
+
+    @property
+    def short_name(self) -> str:
+        """`linux_64_cuda11.2`, with `_py3.12` where it has one Python: what people type to select it."""
+        python = f"_py{self.pythons[0]}" if len(self.pythons) == 1 else ""
+        return f"{self.platform.replace('-', '_')}_{f'cuda{self.cuda}' if self.cuda else 'cpu'}{python}"
+
+    def to_json(self) -> dict[str, Any]:
+        """For a cache of plans."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> PlannedConfiguration:
+        """The inverse of `to_json`; `KeyError` or `TypeError` where it is something else."""
+        rows = tuple(
+            PlannedRow(**{**row, "outputs": tuple(_output(output) for output in row["outputs"])})
+            for row in content["rows"]
+        )
+        return cls(**{**content, "rows": rows, "channels": tuple(content["channels"])})
+
+
+def _output(content: Mapping[str, Any]) -> PlannedOutput:
+    lists = {key: tuple(content[key]) for key in ("siblings", "track_features")}
+    return PlannedOutput(**{**content, **lists})

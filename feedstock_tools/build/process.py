@@ -1,0 +1,142 @@
+"""A process that takes everything it started with it when it ends, and that ends when its parent does.
+
+Three means, since none covers all: a session of its own, ended with `killpg`; on Linux, the role of reaper for orphaned
+descendants (so that a script that left the session is found too) and the kernel's signal on the parent's death; and a
+pipe whose other end only the parent holds, which closes however the parent dies.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import select
+import signal
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from types import FrameType
+
+__all__ = ["end_group", "supervise"]
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+#: How often the supervisor looks whether its child has ended while it waits for the pipe, in seconds.
+_PAUSE = 0.02
+#: How long descendants may take to go after they were killed, in seconds.
+_PATIENCE = 10.0
+
+
+def supervise(work: Callable[[], int], watch: int) -> int:
+    """Fork; run `work` in the child; end it, and all its descendants, once `watch` closes or a signal asks for it.
+
+    To be called before any thread is started. The calling process is to lead a session of its own.
+
+    Args:
+        work: returns the exit status.
+        watch: a file descriptor, readable only when the parent has gone.
+
+    Returns:
+        The child's exit status; 128 + the signal's number where a signal ended it.
+    """
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, _raise_exit)
+    child = os.fork()
+    if child == 0:
+        _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, signal.SIG_DFL)
+        os.close(watch)
+        os._exit(_guarded(work))
+    try:
+        status = _wait(child, watch)
+    except SystemExit:
+        status = None
+    _end_descendants()
+    return 128 + signal.SIGTERM if status is None else status
+
+
+def end_group(leader: int) -> None:
+    """Kill every process of the session that `leader` leads; nothing where there is none any more."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(leader, signal.SIGKILL)
+
+
+def _guarded(work: Callable[[], int]) -> int:
+    try:
+        return work()
+    except BaseException as error:  # the child must never return into the parent's stack
+        sys.stderr.write(f"{type(error).__name__}: {error}\n")
+        sys.stderr.flush()
+        return 1
+
+
+def _wait(child: int, watch: int) -> int | None:
+    """The child's exit status, or None where the parent went first."""
+    parent_gone = False
+    while not parent_gone:
+        ended, state = os.waitpid(-1, os.WNOHANG)
+        if ended == child:
+            code = os.waitstatus_to_exitcode(state)
+            return code if code >= 0 else 128 - code
+        if not ended:
+            parent_gone = bool(select.select([watch], [], [], _PAUSE)[0])
+    return None
+
+
+def _end_descendants() -> None:
+    """Kill what is left, again and again until nothing is: a process that is being killed may still fork."""
+    deadline = time.monotonic() + _PATIENCE
+    while time.monotonic() < deadline:
+        for pid in _descendants(os.getpid()):
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        try:
+            ended, _ = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if not ended:
+            time.sleep(_PAUSE / 4)
+
+
+def _descendants(root: int) -> list[int]:
+    """All processes below `root`; on systems without /proc, those of its group."""
+    proc = Path("/proc")
+    if not (proc / "self" / "stat").exists():
+        return _group_members(root)
+    children: dict[int, list[int]] = {}
+    for entry in proc.iterdir():
+        if entry.name.isdigit():
+            with suppress(OSError, ValueError, IndexError):
+                # The second field is the program's name in parentheses, which may hold spaces and parentheses.
+                parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+                children.setdefault(parent, []).append(int(entry.name))
+    found: list[int] = []
+    pending = [root]
+    while pending:
+        below = children.get(pending.pop(), [])
+        found += below
+        pending += below
+    return found
+
+
+def _group_members(root: int) -> list[int]:
+    import subprocess
+
+    listed = subprocess.run(["ps", "-axo", "pid=,pgid="], capture_output=True, text=True, check=False).stdout
+    pairs = [line.split() for line in listed.splitlines()]
+    return [int(pid) for pid, group in pairs if int(group) == root and int(pid) != os.getpid()]
+
+
+def _raise_exit(number: int, frame: FrameType | None) -> None:
+    raise SystemExit(128 + number)
+
+
+def _prctl(option: int, value: int) -> None:
+    """Ask Linux's kernel; elsewhere, or where it refuses, the other means have to do."""
+    if sys.platform == "linux":
+        with suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(option, value, 0, 0, 0)

@@ -1,0 +1,154 @@
+"""The process of one build by the embedded engine, started by `rattler_engine`.
+
+py-rattler-build holds the interpreter's lock for the whole of a build and cannot be interrupted, so a supervisor is forked
+off before it is imported: it watches standard input, which only the parent of this process holds open.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from feedstock_tools.build.engine import BuildRequest
+from feedstock_tools.build.process import supervise
+
+if TYPE_CHECKING:
+    from rattler_build import RenderedVariant, Stage0Recipe
+    from rattler_build.progress import BuildStepEvent, LogEvent
+
+__all__ = ["main"]
+
+
+class _Events:
+    """Writes events to the pipe, and is the progress callback of the engine."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._pipe = os.fdopen(descriptor, "w", encoding="utf-8")
+        self.stage = ""
+
+    def send(self, *event: object) -> None:
+        """One event: its kind and what belongs to it."""
+        self._pipe.write(json.dumps(event) + "\n")
+        self._pipe.flush()
+
+    def on_log(self, event: LogEvent) -> None:
+        """Called by the engine for each line of its log."""
+        self.stage = event.span or self.stage
+        self.send("log", event.message, event.span or "", event.level)
+
+    def on_build_step(self, event: BuildStepEvent) -> None:
+        """Called by the engine at each step."""
+        self.send("log", event.message, event.step_name, "info")
+
+    def on_download_start(self, event: Any) -> None:
+        """Called by the engine when it fetches something."""
+        self.send("log", f"Downloading {event.url}", "download", "info")
+
+    def on_download_progress(self, event: Any) -> None:
+        """Called by the engine while it fetches: progress is for a bar, not for a log."""
+
+    def on_download_complete(self, event: Any) -> None:
+        """Called by the engine when it has fetched something."""
+        self.send("log", f"Downloaded {event.url}", "download", "info")
+
+
+def main(request_file: Path, events: int) -> int:
+    """Supervise a build; the exit status is the build's.
+
+    Args:
+        request_file: JSON, as `BuildRequest.to_json` gives it.
+        events: the file descriptor that events are written to, one JSON list a line.
+    """
+    request = BuildRequest.from_json(json.loads(request_file.read_text()))
+    os.set_inheritable(events, False)
+
+    def work() -> int:
+        return build(request, _Events(events))
+
+    return supervise(work, sys.stdin.fileno())
+
+
+def build(request: BuildRequest, events: _Events) -> int:
+    """Render the row, build the wanted outputs in order, and stop at the first failure (status 1)."""
+    from feedstock_tools.build.promise import read_recipe, render_row
+    from feedstock_tools.build.rows import Row
+    from feedstock_tools.errors import FeedstockError
+    from feedstock_tools.platforms import Platform
+
+    platforms = Platform.parse(request.target), Platform.parse(request.builder)
+    try:
+        recipe = _marked(read_recipe(request.recipe), request)
+        rendered = render_row(recipe, Row(request.name, request.values), *platforms)
+    except FeedstockError as error:
+        events.send("failed", request.wanted[0], str(error), "engine")
+        return 1
+    for variant in rendered:
+        if variant.recipe.package.name in request.wanted and not _build_output(variant, request, events):
+            return 1
+    return 0
+
+
+def _marked(recipe: Stage0Recipe, request: BuildRequest) -> Stage0Recipe:
+    """The recipe with the request's marks in `extra`, which becomes part of each package's about.json."""
+    if not request.extra:
+        return recipe
+    import io
+
+    from rattler_build import Stage0Recipe
+    from ruamel.yaml import YAML
+
+    yaml = YAML()
+    content = yaml.load(request.recipe.read_text(encoding="utf-8"))
+    content.setdefault("extra", {}).update(request.extra)
+    text = io.StringIO()
+    yaml.dump(content, text)
+    marked = Stage0Recipe.from_yaml(text.getvalue(), recipe_dir=request.folder / "marked")
+    # Scripts and sources are found beside the recipe as it was written, not beside the marked copy.
+    marked._recipe_path = request.recipe
+    return marked
+
+
+def _build_output(variant: RenderedVariant, request: BuildRequest, events: _Events) -> bool:
+    from rattler_build import RattlerBuildError, ToolConfiguration
+
+    name = variant.recipe.package.name
+    tested = name not in request.untested and request.target in (request.builder, "noarch")
+    events.send("started", name)
+    events.stage = ""
+    began = time.monotonic()
+    try:
+        result = variant.run_build(
+            ToolConfiguration(test_strategy="native" if tested else "skip", channel_priority="strict"),
+            output_dir=request.output,
+            channels=list(request.channels),
+            progress_callback=events,
+            package_format="conda",
+        )
+    except (RattlerBuildError, OSError, ValueError, RuntimeError) as error:
+        events.send("failed", name, *_reason(error, events.stage))
+        return False
+    events.send("built", name, str(result.packages[0]), time.monotonic() - began)
+    return True
+
+
+#: What the engine's messages begin with, what failed then, and how we say it.
+_REASONS = (
+    ("Failed to resolve dependencies", "solve", "its environments cannot be solved"),
+    ("Script failed", "script", "its build script failed"),
+    ("failed to run test", "tests", "its tests failed"),
+    ("Test failed", "tests", "its tests failed"),
+)
+
+
+def _reason(error: Exception, stage: str) -> tuple[str, str]:
+    text = str(error).removeprefix("PyRattlerBuildError: ")
+    for start, during, ours in _REASONS:
+        if start.lower() in text.lower():
+            if during == "script" and "test" in stage.lower():
+                during, ours = "tests", "its tests failed"
+            return f"{ours} ({text})", during
+    return text, "engine"
