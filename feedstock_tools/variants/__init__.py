@@ -1,1 +1,29 @@
-"""Variant files: load, select, combine, zip, migrate, explode."""
+"""Variant files: load, select, combine, zip, migrate, explode.
+
+>>> from feedstock_tools.variants import combine, defaults, explode, load  # doctest: +SKIP
+"""
+
+from feedstock_tools.variants.combine import combine
+from feedstock_tools.variants.explode import explode, squash
+from feedstock_tools.variants.load import defaults, load
+from feedstock_tools.variants.migrate import Migration, load_migration, migrate
+from feedstock_tools.variants.model import Axis, Origin, Variant, VariantConfig, VariantSpace
+from feedstock_tools.variants.rules import CondaBuildRules, MigrationRules
+
+__all__ = [
+    "Axis",
+    "CondaBuildRules",
+    "Migration",
+    "MigrationRules",
+    "Origin",
+    "Variant",
+    "VariantConfig",
+    "VariantSpace",
+    "combine",
+    "defaults",
+    "explode",
+    "load",
+    "load_migration",
+    "migrate",
+    "squash",
+]

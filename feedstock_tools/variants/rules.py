@@ -1,10 +1,10 @@
-"""What versions of conda-build do differently, as data that the readers take."""
+"""What versions of conda-build and conda-smithy do differently with variants, as data that the readers take."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["CondaBuildRules"]
+__all__ = ["CondaBuildRules", "MigrationRules"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,3 +19,15 @@ class CondaBuildRules:
     for_and_set_use: bool = True
     #: `stdlib('c')` counts as a use of `c_stdlib` and `c_stdlib_version`.
     stdlib_uses: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class MigrationRules:
+    """Behaviours of conda-smithy's variant algebra that changed between versions; the defaults are the newest."""
+
+    #: `key_add` compares whole rows of the zip group, and knows `additional_zip_keys`; before, the primary key alone.
+    add_whole_rows: bool = True
+    #: A migration without an operation takes the rows that its `primary_key` chooses.
+    primary_key_chooses_rows: bool = True
+    #: With an ordering, lists of different lengths are merged as a whole; before, position by position.
+    merge_by_ordering: bool = True

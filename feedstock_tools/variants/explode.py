@@ -1,0 +1,47 @@
+"""From a configuration to the space of its variants (conda_build/variants.py: explode_variants)."""
+
+from __future__ import annotations
+
+from feedstock_tools.errors import InputError, Mistake
+from feedstock_tools.variants.load import faults
+from feedstock_tools.variants.model import Axis, VariantConfig, VariantSpace
+
+__all__ = ["MOST_VARIANTS", "explode", "squash"]
+
+#: A bound on the variants that one recipe may span; conda-forge's largest feedstocks have some thousands of the used keys.
+MOST_VARIANTS = 1_000_000
+
+
+def explode(config: VariantConfig) -> VariantSpace:
+    """The variants of a configuration: each zip group an axis, every other key one of its own.
+
+    Raises:
+        InputError: zip groups name keys without values, share keys, or their keys differ in length.
+    """
+    wrong = faults(config)
+    if wrong:
+        raise InputError.of([_mistake(config, key, message) for key, message in wrong])
+    zipped = {key for group in config.zip_keys for key in group}
+    axes = [Axis(group, tuple(zip(*(config.values[key] for key in group), strict=True))) for group in config.zip_keys]
+    axes.extend(
+        Axis((key,), tuple((value,) for value in values)) for key, values in config.values.items() if key not in zipped
+    )
+    return VariantSpace(tuple(axis for axis in axes if axis.rows))
+
+
+def _mistake(config: VariantConfig, key: str, message: str) -> Mistake:
+    origin = next(iter(config.origins.get(key, ())[-1:]), None)
+    return Mistake(message, origin.path if origin else None, origin.line if origin else None)
+
+
+def squash(space: VariantSpace, like: VariantConfig) -> VariantConfig:
+    """The configuration that spans `space`; everything that spans no variants is taken from `like`."""
+    return VariantConfig(
+        values={key: axis.column(key) for axis in space.axes for key in axis.keys},
+        zip_keys=tuple(axis.keys for axis in space.axes if len(axis.keys) > 1),
+        pin_run_as_build=like.pin_run_as_build,
+        extend_keys=like.extend_keys,
+        extended=like.extended,
+        mappings=like.mappings,
+        origins=like.origins,
+    )

@@ -1,0 +1,198 @@
+"""Read a variant file (`conda_build_config.yaml`) for a platform.
+
+(conda_build/variants.py: parse_config_file, validate_spec; utils.py: trim_empty_keys.)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from feedstock_tools.errors import InputError, Mistake
+from feedstock_tools.platforms import Platform
+from feedstock_tools.variants.model import Origin, VariantConfig
+from feedstock_tools.variants.namespace import Namespace, default_variant
+from feedstock_tools.variants.read import parse_plain_yaml, read_text
+from feedstock_tools.variants.rules import CondaBuildRules
+from feedstock_tools.variants.selectors import select_lines
+
+__all__ = ["EXTENDING_KEYS", "config_of", "defaults", "faults", "load", "parse", "select_yaml"]
+
+#: Keys whose entries grow from file to file (conda_build/variants.py, DEFAULT_VARIANTS["extend_keys"]).
+EXTENDING_KEYS = ("pin_run_as_build", "ignore_version", "ignore_build_only_deps", "extend_keys")
+
+_DEFAULT_PINS = MappingProxyType(
+    {"python": {"min_pin": "x.x", "max_pin": "x.x"}, "r-base": {"min_pin": "x.x", "max_pin": "x.x"}}
+)
+_TOP_LEVEL_KEY = re.compile(r"^([^\s#:\-][^:]*?)\s*:(?:\s|$)")
+
+
+def defaults(platform: Platform) -> VariantConfig:
+    """The built-in defaults that every configuration of conda-build begins with."""
+    return VariantConfig(
+        values={key: (value,) for key, value in default_variant(platform.subdir).items()},
+        pin_run_as_build=_DEFAULT_PINS,
+        extend_keys=EXTENDING_KEYS,
+        extended={"ignore_version": (), "ignore_build_only_deps": ("python", "numpy")},
+        origins={key: (Origin("conda-build's defaults"),) for key in default_variant(platform.subdir)},
+    )
+
+
+def load(
+    path: Path, platform: Platform, *, environ: Mapping[str, str] | None = None, rules: CondaBuildRules | None = None
+) -> VariantConfig:
+    """Read a variant file as it holds for `platform`.
+
+    Args:
+        environ: the environment variables that selectors may look at (conda-smithy sets a few); never this process's.
+        rules: the version of conda-build to follow; default the newest.
+
+    Raises:
+        InputError: it cannot be read, a selector is wrong, or what is left is no valid variant file; with lines.
+    """
+    return parse(read_text(path), path, platform, environ=environ, rules=rules)
+
+
+def parse(
+    text: str,
+    path: Path | None,
+    platform: Platform,
+    *,
+    environ: Mapping[str, str] | None = None,
+    rules: CondaBuildRules | None = None,
+) -> VariantConfig:
+    """As `load`, for text at hand; `path` is for messages and origins."""
+    content, lines = select_yaml(text, path, platform, environ or {}, rules or CondaBuildRules())
+    config = config_of(content, path, lines)
+    _check(config, path, lines)
+    return config
+
+
+def select_yaml(
+    text: str, path: Path | None, platform: Platform, environ: Mapping[str, str], rules: CondaBuildRules
+) -> tuple[Mapping[str, Any], Mapping[str, int]]:
+    """The mapping that a file with selectors holds for a platform, without empty keys, and the line of each key.
+
+    Raises:
+        InputError: selectors or YAML are wrong, or it is no mapping.
+    """
+    selected, numbers = select_lines(text, Namespace(platform.subdir, platform.subdir, {}, environ), rules, path)
+    content, lines = _parsed(selected, path)
+    return content, {key: numbers[line] for key, line in lines.items() if line < len(numbers)}
+
+
+@lru_cache(maxsize=64)
+def _parsed(selected: str, path: Path | None) -> tuple[Mapping[str, Any], Mapping[str, int]]:
+    content = parse_plain_yaml(selected, path)
+    if content is None or content == "":
+        content = {}
+    if not isinstance(content, dict):
+        raise InputError("is to be a mapping of keys to values", path=path)
+    _trim_empty(content)
+    lines = {}
+    for number, line in enumerate(selected.split("\n")):
+        match = _TOP_LEVEL_KEY.match(line)
+        if match:
+            lines[match.group(1).strip("'\"")] = number
+    return MappingProxyType(content), MappingProxyType(lines)
+
+
+def _trim_empty(mapping: dict[str, Any]) -> None:
+    for key, value in list(mapping.items()):
+        if isinstance(value, dict):
+            _trim_empty(value)
+        if value in ("", [], {}) or value is None:
+            del mapping[key]
+    groups = mapping.get("zip_keys")
+    if groups is not None and not any(groups):
+        del mapping["zip_keys"]
+
+
+def config_of(
+    content: Mapping[str, Any], path: Path | None = None, lines: Mapping[str, int] | None = None
+) -> VariantConfig:
+    """A parsed mapping as a configuration; nothing is checked but the shapes of the values.
+
+    Raises:
+        InputError: a value is neither a text nor a list of texts nor, where one may be, a mapping.
+    """
+    where = lines or {}
+    own = tuple(dict.fromkeys(_texts("extend_keys", content.get("extend_keys", []), path, where)))
+    extending = {*EXTENDING_KEYS, *own}
+    values: dict[str, tuple[str, ...]] = {}
+    extended: dict[str, tuple[str, ...]] = {}
+    mappings: dict[str, Mapping[str, str]] = {}
+    pins: dict[str, Mapping[str, str]] = {}
+    for key, value in content.items():
+        if key in ("zip_keys", "extend_keys"):
+            continue
+        if key == "pin_run_as_build":
+            pins = _pins(value, path, where)
+        elif isinstance(value, dict):
+            mappings[key] = value
+        elif key in extending:
+            extended[key] = _texts(key, value, path, where)
+        else:
+            values[key] = _texts(key, value, path, where)
+    name = path.name if path else "given"
+    return VariantConfig(
+        values=values,
+        zip_keys=_groups(content.get("zip_keys", []), path, where),
+        pin_run_as_build=pins,
+        extend_keys=own,
+        extended=extended,
+        mappings=mappings,
+        origins={key: (Origin(name, path, where.get(key)),) for key in content},
+    )
+
+
+def _texts(key: str, value: Any, path: Path | None, lines: Mapping[str, int]) -> tuple[str, ...]:
+    items = value if isinstance(value, list) else [value]
+    flat = tuple(item[0] if isinstance(item, list) and len(item) == 1 else item for item in items)
+    if not all(isinstance(item, str) for item in flat):
+        raise InputError(f"the values of '{key}' are to be a list of plain values", path=path, line=lines.get(key))
+    return flat
+
+
+def _pins(value: Any, path: Path | None, lines: Mapping[str, int]) -> dict[str, Mapping[str, str]]:
+    if not isinstance(value, dict) or not all(isinstance(pin, dict) for pin in value.values()):
+        raise InputError("pin_run_as_build is a mapping of mappings", path=path, line=lines.get("pin_run_as_build"))
+    return {name: {str(key): str(text) for key, text in pin.items()} for name, pin in value.items()}
+
+
+def _groups(value: Any, path: Path | None, lines: Mapping[str, int]) -> tuple[tuple[str, ...], ...]:
+    groups = [group for group in value if group] if isinstance(value, list) else [value]
+    if all(isinstance(group, str) for group in groups):
+        groups = [groups] if groups else []
+    if not all(isinstance(group, list) and all(isinstance(key, str) for key in group) for group in groups):
+        raise InputError("zip_keys is a list of lists of keys", path=path, line=lines.get("zip_keys"))
+    return tuple(tuple(group) for group in groups)
+
+
+def _check(config: VariantConfig, path: Path | None, lines: Mapping[str, int]) -> None:
+    mistakes = [Mistake(message, path, lines.get(key, lines.get("zip_keys"))) for key, message in faults(config)]
+    if mistakes:
+        raise InputError.of(mistakes)
+
+
+def faults(config: VariantConfig) -> list[tuple[str, str]]:
+    """What conda-build refuses in a configuration: pairs of key and message; empty where all is well."""
+    found = [(key, f"the key '{key}' has a '-'; keys are written with '_'") for key in config.values if "-" in key]
+    seen: set[str] = set()
+    for group in config.zip_keys:
+        names = ", ".join(group)
+        for key in group:
+            if key not in config.values:
+                found.append((key, f"'{key}' of the zip group [{names}] has no values"))
+            elif key in seen:
+                found.append((key, f"'{key}' is in more than one zip group"))
+            seen.add(key)
+        lengths = {key: len(config.values[key]) for key in group if key in config.values}
+        if len(set(lengths.values())) > 1:
+            counts = ", ".join(f"{key}: {count}" for key, count in lengths.items())
+            found.append((group[0], f"the keys of a zip group have different numbers of values ({counts})"))
+    return found

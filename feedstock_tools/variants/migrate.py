@@ -1,0 +1,304 @@
+"""Migrations: files that change a pinning step by step (conda_smithy/variant_algebra.py).
+
+A migration without an operation raises pins, never lowers them; `key_add` adds rows to a key and what is zipped with
+it, `key_remove` takes rows away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from feedstock_tools.errors import InputError
+from feedstock_tools.platforms import Platform
+from feedstock_tools.variants.load import config_of, select_yaml
+from feedstock_tools.variants.model import VariantConfig
+from feedstock_tools.variants.read import read_text
+from feedstock_tools.variants.rules import CondaBuildRules, MigrationRules
+from feedstock_tools.variants.versions import Version, parse_version
+
+__all__ = ["Migration", "load_migration", "migrate"]
+
+Values = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """A migration as it holds for a platform: its variants, and how they are to be laid over a pinning."""
+
+    config: VariantConfig
+    timestamp: float = -1.0
+    operation: str | None = None
+    primary_keys: tuple[str, ...] = ()
+    ordering: Mapping[str, Values] | None = None
+    additional_zip_keys: tuple[str, ...] = ()
+    path: Path | None = None
+
+    def order_of(self, key: str) -> Values | None:
+        """The order of the values of `key` that the migration lays down, if it does."""
+        return None if self.ordering is None else self.ordering.get(key)
+
+    def fail(self, message: str, hint: str | None = None) -> InputError:
+        """An error that names this migration."""
+        return InputError(message, path=self.path, hint=hint)
+
+
+def load_migration(
+    path: Path, platform: Platform, *, environ: Mapping[str, str] | None = None, rules: CondaBuildRules | None = None
+) -> Migration:
+    """Read a migration file for a platform.
+
+    Raises:
+        InputError: it cannot be read or its `__migrator` section is not as expected.
+    """
+    content, lines = select_yaml(read_text(path), path, platform, environ or {}, rules or CondaBuildRules())
+    settings: Any = content.get("__migrator", {})
+    if not isinstance(settings, dict):
+        raise InputError("__migrator is to be a mapping", path=path, line=lines.get("__migrator"))
+    rest = {key: value for key, value in content.items() if key not in ("__migrator", "migrator_ts")}
+    try:
+        timestamp = float(content.get("migrator_ts", -1.0))
+    except (TypeError, ValueError) as error:
+        raise InputError("migrator_ts is to be a number", path=path, line=lines.get("migrator_ts")) from error
+    operation = settings.get("operation")
+    if operation not in (None, "key_add", "key_remove"):
+        raise InputError(f"'{operation}' is no operation", path=path, hint="Known are key_add and key_remove.")
+    ordering = settings.get("ordering", {})
+    if not isinstance(ordering, dict) or not all(isinstance(order, list) for order in ordering.values()):
+        raise InputError("ordering is to be a mapping of keys to lists of values", path=path)
+    return Migration(
+        config=config_of(rest, path, lines),
+        timestamp=timestamp,
+        operation=operation,
+        primary_keys=_listed(settings.get("primary_key", [])),
+        ordering={key: tuple(order) for key, order in ordering.items()},
+        additional_zip_keys=_listed(settings.get("additional_zip_keys", [])),
+        path=path,
+    )
+
+
+def _listed(value: Any) -> Values:
+    return tuple(str(item) for item in value) if isinstance(value, list) else (str(value),)
+
+
+def migrate(
+    config: VariantConfig, migrations: Sequence[Migration], rules: MigrationRules | None = None
+) -> VariantConfig:
+    """Apply migrations in the order of their time stamps, then of their paths.
+
+    Raises:
+        InputError: a migration does not fit what it is applied to; names the migration.
+    """
+    chosen = rules or MigrationRules()
+    for migration in sorted(migrations, key=lambda one: (one.timestamp, str(one.path))):
+        if migration.operation == "key_add":
+            config = _add_rows(config, migration) if chosen.add_whole_rows else _add_by_key(config, migration)
+        elif migration.operation == "key_remove":
+            config = _remove_row(config, migration)
+        else:
+            config = _raise_pins(config, migration, chosen)
+        config = replace(config, origins=_origins(config, migration))
+    return config
+
+
+def _origins(config: VariantConfig, migration: Migration) -> dict[str, Any]:
+    named = migration.config.origins
+    return {**config.origins, **{key: (*config.origins.get(key, ()), *named[key]) for key in named}}
+
+
+def _rank(value: str, order: Values | None, migration: Migration, key: str) -> Any:
+    """What values are compared by: their place in the ordering, else the version they read as, else themselves."""
+    if order is not None:
+        if value not in order:
+            raise migration.fail(
+                f"the value '{value}' of '{key}' is not in the migration's ordering ({', '.join(order)})",
+                hint=f"Add '{value}' to __migrator/ordering/{key}, or leave this migration out.",
+            )
+        return order.index(value)
+    try:
+        return parse_version(value.replace(" ", ".").replace("*", "1"))
+    except ValueError:
+        return value
+
+
+def _sorted(values: set[str], order: Values | None, migration: Migration, key: str) -> list[str]:
+    try:
+        return sorted(sorted(values), key=lambda value: _rank(value, order, migration, key))
+    except TypeError as error:
+        raise migration.fail(f"the values of '{key}' cannot be put in order") from error
+
+
+def _newer(left: str, right: str, key: str, migration: Migration) -> str:
+    one, two = (_rank(value, None, migration, key) for value in (left, right))
+    if isinstance(one, Version) != isinstance(two, Version):
+        raise migration.fail(f"the values '{left}' and '{right}' of '{key}' cannot be compared")
+    return right if one < two else left
+
+
+def _merged(key: str, left: Values, right: Values, migration: Migration, rules: MigrationRules) -> Values:
+    """Position by position the newer value, and what the longer list has more; with an ordering, its last ones."""
+    order = migration.order_of(key)
+    if order is None or not rules.merge_by_ordering:
+        if order is None:
+            newer = [_newer(one, two, key, migration) for one, two in zip(left, right, strict=False)]
+        else:
+            ranks = [
+                (_rank(a, order, migration, key), _rank(b, order, migration, key))
+                for a, b in zip(left, right, strict=False)
+            ]
+            newer = [order[max(pair)] for pair in ranks]
+        return (*newer, *left[len(newer) :], *right[len(newer) :])
+    places = sorted({_rank(value, order, migration, key) for value in (*left, *right)})
+    longer = max(len(left), len(right))
+    if len(places) < longer:
+        if len(places) == 1:
+            return (left[0],) * longer
+        raise migration.fail(f"the values of '{key}' repeat, so its ordering does not say which to take")
+    return tuple(order[place] for place in places[-longer:])
+
+
+def _add_rows(config: VariantConfig, migration: Migration) -> VariantConfig:
+    """`key_add`: rows of the primary key's zip group that are not there are added and all are put in order."""
+    new = migration.config.values
+    key = migration.primary_keys[0]
+    if key not in new:
+        return config
+    if key not in config.values:
+        raise migration.fail(f"adds to '{key}', which the pinning does not have")
+    group, zip_keys, joined = _widened(config, key, migration)
+    values = dict(config.values)
+    for member in joined:
+        if len(values.get(member, ())) != 1:
+            raise migration.fail(f"'{member}' cannot join the zip group of '{key}': it has not exactly one value")
+        values[member] = values[member] * len(values[key])
+    rows = list(zip(*(values[member] for member in group), strict=True))
+    for at in range(len(new[key])):
+        lacking = [member for member in group if member not in new]
+        if lacking:
+            raise migration.fail(
+                f"sets '{key}', which is zipped with {', '.join(lacking)}, but not these",
+                hint="The pinning's zip group has changed since this migration was written.",
+            )
+        row = tuple(new[member][at] for member in group)
+        if row not in rows:
+            rows = sorted({*rows, row})
+            place = group.index(key)
+            order = migration.order_of(key)
+            rows.sort(key=lambda one: _rank(one[place], order, migration, key))
+    for column, member in enumerate(group):
+        values[member] = tuple(row[column] for row in rows)
+    for other in (migration.ordering or {}).keys() - joined - {key}:
+        if other not in config.values or other not in new:
+            raise migration.fail(f"orders '{other}', which {'it' if other not in new else 'the pinning'} does not set")
+        values[other] = _merged(other, config.values[other], new[other], migration, MigrationRules())
+    return replace(config, values=values, zip_keys=zip_keys)
+
+
+def _widened(
+    config: VariantConfig, key: str, migration: Migration
+) -> tuple[Values, tuple[Values, ...], frozenset[str]]:
+    """The primary key's group with the additional keys, all groups with it changed, and the keys that joined."""
+    extra = migration.additional_zip_keys
+    old = next((group for group in config.zip_keys if key in group), None)
+    if old is None:
+        if not extra:
+            return (key,), config.zip_keys, frozenset()
+        group = (key, *extra)
+        return group, (*config.zip_keys, group), frozenset(extra)
+    joined = tuple(member for member in extra if member not in old)
+    group = (*old, *joined)
+    return group, tuple(group if one == old else one for one in config.zip_keys), frozenset(joined)
+
+
+def _add_by_key(config: VariantConfig, migration: Migration) -> VariantConfig:
+    """`key_add` as before whole rows were compared: a value of the primary key that is there already adds nothing."""
+    new = migration.config.values
+    key = migration.primary_keys[0]
+    if key not in new:
+        return config
+    if key not in config.values:
+        raise migration.fail(f"adds to '{key}', which the pinning does not have")
+    values = dict(config.values)
+    group = config.group_of(key)
+    for at, value in enumerate(new[key]):
+        old = values[key]
+        if value in old:
+            continue
+        lacking = [member for member in group if at >= len(new.get(member, ()))]
+        if lacking:
+            raise migration.fail(f"sets '{key}', which is zipped with {', '.join(lacking)}, but not these")
+        keys = _sorted({*old, value}, migration.order_of(key), migration, key)
+        for member in group:
+            column = [""] * len(keys)
+            for place, present in enumerate(old):
+                column[keys.index(present)] = values[member][place]
+            column[keys.index(value)] = new[member][at]
+            values[member] = tuple(column)
+    return replace(config, values=values)
+
+
+def _remove_row(config: VariantConfig, migration: Migration) -> VariantConfig:
+    """`key_remove`: the primary key's value goes, with the rows that it stands in."""
+    key = migration.primary_keys[0]
+    gone = migration.config.values.get(key)
+    if gone is None or key not in config.values or gone[0] not in config.values[key]:
+        return config
+    if len(gone) != 1:
+        raise migration.fail(f"key_remove takes one value of '{key}' at a time")
+    old = config.values[key]
+    left = [value for value in _sorted(set(old), migration.order_of(key), migration, key) if value != gone[0]]
+    places = [old.index(value) for value in left]
+    changed = {member: tuple(config.values[member][place] for place in places) for member in config.group_of(key)}
+    return config.with_values(changed)
+
+
+def _raise_pins(config: VariantConfig, migration: Migration, rules: MigrationRules) -> VariantConfig:
+    """No operation: what only one side has stays or comes, what both have is merged key by key."""
+    new = migration.config
+    zip_keys = _merged_groups(config.zip_keys, new.zip_keys)
+    joint = [key for key in config.values if key in new.values]
+    merged: dict[str, Values] = {}
+    for key in migration.primary_keys if rules.primary_key_chooses_rows else ():
+        if key not in new.values:
+            continue
+        left, right = config.values.get(key, ()), new.values[key]
+        merged[key] = _merged(key, left, right, migration, rules)
+        group = next((group for group in (*config.zip_keys, *new.zip_keys) if key in group), ())
+        chosen = [place for place, value in enumerate((*left, *right)) if value in merged[key]]
+        for member in group:
+            if member == key:
+                continue
+            if member not in config.values or member not in new.values:
+                raise migration.fail(f"'{member}' is zipped with '{key}' and is not set on both sides")
+            both = (*config.values[member], *new.values[member])
+            merged[member] = tuple(both[place] for place in chosen if place < len(both))
+    for key in joint:
+        if key not in merged:
+            merged[key] = _merged(key, config.values[key], new.values[key], migration, rules)
+    return replace(
+        config,
+        values={**config.values, **new.values, **merged},
+        zip_keys=zip_keys,
+        pin_run_as_build={**config.pin_run_as_build, **new.pin_run_as_build},
+        extended={**new.extended, **config.extended},
+        mappings={**config.mappings, **new.mappings},
+    )
+
+
+def _merged_groups(left: tuple[Values, ...], right: tuple[Values, ...]) -> tuple[Values, ...]:
+    """A group of the left that a group of the right contains gives way to it; then all are sorted."""
+    if not left or not right:
+        return left or right
+    mine, theirs = set(map(frozenset, left)), set(map(frozenset, right))
+    taken: list[frozenset[str]] = []
+    for new in sorted(theirs, key=lambda group: (-len(group), sorted(group))):
+        for old in sorted(mine, key=lambda group: (-len(group), sorted(group))):
+            if old <= new:
+                mine.remove(old)
+                theirs.remove(new)
+                taken.append(new)
+                break
+    groups = (sorted(group) for group in (*taken, *mine, *theirs))
+    return tuple(tuple(group) for group in sorted(groups, key=lambda group: (len(group), str(group))))

@@ -1,0 +1,202 @@
+"""Selectors of conda-build's files: `text  # [linux and cuda_compiler_version != "None"]`.
+
+A line with a selector stays if its condition holds and loses the bracket; whole-line comments go. Conditions are Python
+expressions of conda-build's small dialect; they are checked against a list of what may stand in them, compiled once and
+evaluated without builtins. (conda_build/metadata.py: sel_pat, select_lines, eval_selector.)
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+from feedstock_tools.errors import InputError
+from feedstock_tools.variants.rules import CondaBuildRules
+
+__all__ = ["SelectorLine", "evaluate", "select_lines", "split_lines"]
+
+_SELECTOR = re.compile(r"(.+?)\s*(#.*)?\[([^\[\]]+)\](?(2)[^()]*)$")
+#: Bounds that no recipe comes near, so that matching and evaluating cannot take long.
+_LONGEST_LINE = 5_000
+_LONGEST_SELECTOR = 1_000
+_MOST_GROWING_CALLS = 2
+
+_NODES: tuple[type[ast.AST], ...] = (
+    ast.Expression,
+    ast.Name,
+    ast.Load,
+    ast.Constant,
+    ast.BoolOp,
+    ast.And,
+    ast.Or,
+    ast.UnaryOp,
+    ast.Not,
+    ast.USub,
+    ast.UAdd,
+    ast.BinOp,
+    ast.Add,
+    ast.Sub,
+    ast.Compare,
+    ast.cmpop,
+    ast.IfExp,
+    ast.Call,
+    ast.keyword,
+    ast.Attribute,
+    ast.Subscript,
+    ast.Slice,
+    ast.Tuple,
+    ast.List,
+    ast.Dict,
+    ast.Set,
+)
+_FUNCTIONS: dict[str, Any] = {
+    "int": int,
+    "float": float,
+    "len": len,
+    "str": str,
+    "list": list,
+    "dict": dict,
+    "tuple": tuple,
+    "any": any,
+    "all": all,
+    "bool": bool,
+    "min": min,
+    "max": max,
+}
+_GROWING = frozenset({"join", "replace"})
+_ATTRIBUTES = frozenset(
+    {"endswith", "index", "lower", "rsplit", "split", "startswith", "strip", "lstrip", "rstrip", "upper", "isdigit"}
+    | {"get", "items", "keys", "values", "environ", "getenv", "pathsep", "sep", "join", "replace"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SelectorLine:
+    """A line without its selector, the selector (None: always there) and the number of the line in its file."""
+
+    text: str
+    selector: str | None
+    number: int
+
+
+@lru_cache(maxsize=512)
+def split_lines(text: str, blank_comments: bool = True) -> tuple[SelectorLine, ...]:
+    """Split a file's text into lines and their selectors.
+
+    `blank_comments`: comment lines stay as empty lines (newer conda-build), else they are left out.
+
+    Raises:
+        InputError: a line with brackets is longer than any selector needs.
+    """
+    return tuple(_split(text, blank_comments))
+
+
+def _split(text: str, blank_comments: bool) -> Iterator[SelectorLine]:
+    for number, raw in enumerate(text.splitlines(), 1):
+        line = raw.rstrip()
+        if line.lstrip().startswith("#"):
+            if blank_comments:
+                yield SelectorLine("", None, number)
+            continue
+        if "]" not in line or "[" not in line:
+            yield SelectorLine(line, None, number)
+            continue
+        if len(line) > _LONGEST_LINE:
+            raise InputError(f"a line with a selector is longer than {_LONGEST_LINE} characters", line=number)
+        match = _SELECTOR.match(line)
+        if match is None:
+            yield SelectorLine(line, None, number)
+            continue
+        quote = line[-1] if line[-1] in "'\"" else ""
+        yield SelectorLine((match.group(1) + quote).rstrip(), match.group(3), number)
+
+
+@lru_cache(maxsize=4096)
+def _compile(selector: str) -> CodeType:
+    if len(selector) > _LONGEST_SELECTOR:
+        raise ValueError(f"longer than {_LONGEST_SELECTOR} characters")
+    tree = ast.parse(selector.strip(), mode="eval")
+    growing = 0
+    for node in ast.walk(tree):
+        if not isinstance(node, _NODES):
+            raise ValueError(f"{type(node).__name__} cannot stand in a selector")
+        if isinstance(node, ast.Attribute):
+            if node.attr not in _ATTRIBUTES:
+                raise ValueError(f".{node.attr} cannot stand in a selector")
+            growing += node.attr in _GROWING
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id not in _FUNCTIONS:
+            raise ValueError(f"{node.func.id}() cannot be called in a selector")
+        if isinstance(node, ast.Call) and not isinstance(node.func, ast.Name | ast.Attribute):
+            raise ValueError("only functions and methods can be called in a selector")
+    if growing > _MOST_GROWING_CALLS:
+        raise ValueError("joins or replaces too often")
+    return compile(tree, "<selector>", "eval")
+
+
+def evaluate(selector: str, namespace: Mapping[str, Any]) -> bool:
+    """Whether the condition holds; names that the namespace lacks are false, replaced as text as conda-build does.
+
+    Raises:
+        ValueError, TypeError and the like: the condition is not of the dialect or cannot be computed.
+
+    >>> evaluate("linux and not unheard_of", {"linux": True})
+    True
+    """
+    for _ in range(_LONGEST_SELECTOR):
+        try:
+            return bool(eval(_compile(selector), {"__builtins__": _FUNCTIONS}, namespace))  # noqa: S307 - checked nodes only
+        except NameError as error:
+            selector = selector.replace(error.name or "", "False")
+    raise ValueError("names too many unknown variables")
+
+
+def select_lines(
+    text: str, namespace: Mapping[str, Any], rules: CondaBuildRules, path: Path | None = None
+) -> tuple[str, tuple[int, ...]]:
+    """The text that is left under `namespace`, and for each of its lines the number of the line in `text`.
+
+    Raises:
+        InputError: a selector cannot be evaluated; with its line.
+    """
+    kept: list[str] = []
+    numbers: list[int] = []
+    known: dict[str, bool] = {}
+    for line in _split_with_path(text, rules, path):
+        if line.selector is not None:
+            holds = known.get(line.selector)
+            if holds is None:
+                try:
+                    holds = known[line.selector] = evaluate(line.selector, namespace)
+                except (
+                    ValueError,
+                    TypeError,
+                    SyntaxError,
+                    LookupError,
+                    AttributeError,
+                    RecursionError,
+                    MemoryError,
+                ) as error:
+                    reason = getattr(error, "msg", None) or error
+                    raise InputError(
+                        f"the selector [{line.selector[:200]}] cannot be evaluated: {reason}",
+                        path=path,
+                        line=line.number,
+                    ) from error
+            if not holds:
+                continue
+        kept.append(line.text)
+        numbers.append(line.number)
+    return "\n".join(kept) + "\n", tuple(numbers)
+
+
+def _split_with_path(text: str, rules: CondaBuildRules, path: Path | None) -> tuple[SelectorLine, ...]:
+    try:
+        return split_lines(text, rules.blank_comment_lines)
+    except InputError as error:
+        raise InputError(error.mistakes[0].message, path=path, line=error.mistakes[0].line) from error
