@@ -9,16 +9,47 @@ __all__ = ["CondaBuildRules", "MigrationRules"]
 
 @dataclass(frozen=True, slots=True)
 class CondaBuildRules:
-    """Behaviours of conda-build that changed between versions; the defaults are those of the newest."""
+    """Behaviours of conda-build that changed between versions; the defaults are those of the newest.
 
-    #: A line that is a comment and nothing else is blanked (kept, without text); older versions removed it.
+    `rerender/rules.py` says which version has which. The sources are functions of conda-build: `find_used_variables_in_text`
+    and `DEFAULT_VARIANTS` of variants.py, `select_lines`, `get_selectors` and `get_used_vars` of metadata.py,
+    `distribute_variants` of render.py.
+    """
+
+    #: A line that is a comment and nothing else is blanked (kept, without text); older versions removed it (24.5.0).
     blank_comment_lines: bool = True
-    #: A variable counts as used in `{{ }}` only by its whole name; before, any prefix of the name did.
+    #: A variable counts as used in `{{ }}` only by its whole name; before, any prefix of the name did (24.11.0).
     whole_names_only: bool = True
-    #: `{% for x in v %}` and `{% set y = v %}` count as uses of `v`.
+    #: `{{v}}`, with nothing between the name and the braces, counts; from 24.11.0 to 26.5 some character had to follow.
+    bare_names_in_braces: bool = True
+    #: `{% for x in v %}` and `{% set y = v %}` count as uses of `v` (24.9.0).
     for_and_set_use: bool = True
-    #: `stdlib('c')` counts as a use of `c_stdlib` and `c_stdlib_version`.
+    #: In `{% for %}` and `{% set %}` a variable counts only if its name ends there; before, a prefix did (24.11.0).
+    whole_names_in_for_and_set: bool = True
+    #: In `{% set y = … %}` a variable counts only if its name begins there; before, a suffix did (25.11.0).
+    whole_suffix_in_set: bool = True
+    #: In `{% if … %}` a variable counts anywhere; before, only right behind `if` (3.20.4).
+    anywhere_in_conditions: bool = True
+    #: `stdlib('c')` counts as a use of `c_stdlib` and `c_stdlib_version`, and of CONDA_BUILD_SYSROOT (24.3.0).
     stdlib_uses: bool = True
+    #: A use of `c_compiler` or `cxx_compiler` is one of CONDA_BUILD_SYSROOT too (3.20.5).
+    compiler_uses_sysroot: bool = True
+    #: `cdt('x')` counts as a use of every `cdt_*` key (25.3.0).
+    cdt_uses: bool = True
+    #: `target_platform` counts as used by all that is not noarch; before, only where it is not the rendered platform (3.20.5).
+    target_platform_used: bool = True
+    #: `channel_targets` counts as used by every output (3.21.0; 3.20.5 counted it as a requirement).
+    channel_targets_used: bool = True
+    #: A noarch recipe is rendered for the newest Python only; before, for the first in the list (3.21.0).
+    noarch_newest_python: bool = True
+    #: `build_platform` is a selector (3.20.0).
+    build_platform_selector: bool = True
+    #: Every system and architecture of conda is a selector; before, those of Linux, macOS and Windows (3.28.0).
+    all_platforms_select: bool = True
+    #: Architectures besides x86 select on every system; before, on Linux only, so that `arm64` was no selector (3.20.0).
+    architectures_everywhere: bool = True
+    #: `pin_run_as_build` begins with `r-base` besides `python` (24.1.0).
+    r_base_pinned: bool = True
 
 
 @dataclass(frozen=True, slots=True)
