@@ -1,0 +1,253 @@
+"""What is known of CUDA toolkits, of how conda-forge pinned them, and of lists of GPU architectures.
+
+The facts are data: `variants/cuda.yaml`, held by `variants/cuda.schema.json`; each names where it is from.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import lru_cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from feedstock_tools.data import data_folder
+from feedstock_tools.errors import InputError
+from feedstock_tools.facts.schema import read_document
+from feedstock_tools.platforms import Platform
+
+__all__ = ["CudaFacts", "Drivers", "PinningRow", "Preset", "Source", "Toolkit", "load_cuda", "version_key"]
+
+_ARCHITECTURE = re.compile(r"^(sm|compute)_(\d+)([af]?)$")
+
+
+def version_key(version: str) -> tuple[int, ...]:
+    """Orders versions such as `11.2` and `450.80.02` by their numbers."""
+    return tuple(int(part) for part in version.split("."))
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where facts are from: a page, a file, or a repository at a commit."""
+
+    name: str
+    title: str
+    url: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Drivers:
+    """Driver versions by system; None where NVIDIA names none."""
+
+    linux: str | None
+    windows: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Toolkit:
+    """One CUDA toolkit by its minor version, as of its first release unless a source says otherwise.
+
+    `architectures` is the set that nvcc accepts, without `sm_` or `compute_` before it, by number: `35`, `90`, `90a`.
+    `era` says how conda-forge packages it: `cudatoolkit` (one runtime package, nvcc from the image) or `cuda-version`
+    (components). Bounds on host compilers are the newest major versions that it takes; `visual_studio` is the oldest and
+    the newest year. `driver` is the one it ships with, `least_driver` the least that runs what it compiled to machine
+    code. `sources` names the sources of each fact. A fact that is not known is None.
+    """
+
+    version: str
+    era: str
+    architectures: tuple[str, ...]
+    newest_gcc: int | None
+    newest_clang: int | None
+    visual_studio: tuple[int, int] | None
+    driver: Drivers | None
+    least_driver: Drivers | None
+    sources: Mapping[str, tuple[str, ...]]
+
+    def accepts(self, architecture: str) -> bool:
+        """Whether this nvcc compiles for `sm_86`, `compute_86`, `sm_90a`, …; False for what is no architecture."""
+        match = _ARCHITECTURE.match(architecture)
+        return match is not None and match[2] + match[3] in self.architectures
+
+    def refused(self, architectures: tuple[str, ...]) -> tuple[str, ...]:
+        """Those of `architectures` that this nvcc does not compile for."""
+        return tuple(architecture for architecture in architectures if not self.accepts(architecture))
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """A named choice of architectures: either lists for some CUDA versions, or candidates for every version.
+
+    Candidates stand for those that the toolkit accepts, as machine code, and the last of them as PTX too.
+    """
+
+    name: str
+    description: str
+    source: str
+    lists: Mapping[str, tuple[str, ...]]
+    candidates: tuple[str, ...]
+
+    def architectures(self, toolkit: Toolkit) -> tuple[str, ...]:
+        """The list for a toolkit: `("sm_75", "sm_80", "compute_80")`.
+
+        Raises:
+            InputError: the preset has no list for this CUDA version.
+        """
+        if toolkit.version in self.lists:
+            return self.lists[toolkit.version]
+        kept = [name for name in self.candidates if name in toolkit.architectures]
+        if not kept:
+            known = ", ".join(self.lists)
+            raise InputError(
+                f"the preset '{self.name}' has no architectures for CUDA {toolkit.version}", hint=f"It has {known}."
+            )
+        return (*(f"sm_{name}" for name in kept), f"compute_{kept[-1]}")
+
+
+@dataclass(frozen=True, slots=True)
+class PinningRow:
+    """What conda-forge's pinning said for a platform and a CUDA version (None: CPU) at a commit.
+
+    `values` holds one value for each key, as the variant file has it. `origin` is `pinning` or the migration that named
+    the version; `added` are keys that the pinning of that day did not have yet, `note` says why they are right.
+    """
+
+    cuda: str | None
+    platform: Platform
+    commit: str
+    date: str
+    origin: str
+    values: Mapping[str, str]
+    added: tuple[str, ...]
+    note: str | None
+
+    @property
+    def name(self) -> str:
+        """The name of the variant file: `linux_64_cuda11.2`, `osx_arm64_cpu`."""
+        return f"{self.platform.name}_{'cpu' if self.cuda is None else 'cuda' + self.cuda}"
+
+
+@dataclass(frozen=True, slots=True)
+class CudaFacts:
+    """All of `variants/cuda.yaml`; `toolkits` and rows are in the order of versions."""
+
+    toolkits: Mapping[str, Toolkit]
+    presets: Mapping[str, Preset]
+    rows: tuple[PinningRow, ...]
+    sources: Mapping[str, Source]
+    pinning_repository: str
+
+    def toolkit(self, version: str) -> Toolkit:
+        """The toolkit of a version such as `11.2` (`11.2.1` is taken as `11.2`).
+
+        Raises:
+            InputError: no facts are known of it.
+        """
+        minor = ".".join(version.split(".")[:2])
+        if minor not in self.toolkits:
+            raise InputError(f"nothing is known of CUDA {version}", hint=f"Known are {', '.join(self.toolkits)}.")
+        return self.toolkits[minor]
+
+    def preset(self, name: str, version: str) -> tuple[str, ...]:
+        """The architectures of a named preset for a CUDA version, as nvcc's names, machine code first.
+
+        Raises:
+            InputError: there is no such preset, nothing is known of the version, or the preset has no list for it.
+        """
+        if name not in self.presets:
+            near = get_close_matches(name, self.presets, n=1)
+            hint = f"Did you mean '{near[0]}'?" if near else f"There are {', '.join(self.presets)}."
+            raise InputError(f"there is no preset '{name}' of architectures", hint=hint)
+        return self.presets[name].architectures(self.toolkit(version))
+
+    def versions(self, platform: Platform) -> tuple[str, ...]:
+        """The CUDA versions that the pinning or a migration named for a platform, oldest first."""
+        return tuple(row.cuda for row in self.rows if row.platform == platform and row.cuda is not None)
+
+    def pinning_row(self, version: str | None, platform: Platform) -> PinningRow:
+        """What the last pinning that had a CUDA version (None: CPU) said for a platform.
+
+        Raises:
+            InputError: conda-forge never named this version for the platform.
+        """
+        for row in self.rows:
+            if row.platform == platform and row.cuda == version:
+                return row
+        what = "CPU builds" if version is None else f"CUDA {version}"
+        known = ", ".join(self.versions(platform)) or "none"
+        raise InputError(
+            f"conda-forge's pinning never named {what} for {platform}", hint=f"CUDA versions it named: {known}."
+        )
+
+
+def load_cuda(path: Path | None = None) -> CudaFacts:
+    """The facts of `path`, by default of the `variants/cuda.yaml` that ships with this package (read once).
+
+    Raises:
+        InputError: the file breaks its schema; all mistakes, each with line and column.
+    """
+    return _load(path or data_folder("variants") / "cuda.yaml")
+
+
+@lru_cache(maxsize=4)
+def _load(path: Path) -> CudaFacts:
+    document = read_document(path, data_folder("variants") / "cuda.schema.json")
+    toolkits = {version: _toolkit(version, entry) for version, entry in document["toolkits"].items()}
+    return CudaFacts(
+        toolkits=MappingProxyType(dict(sorted(toolkits.items(), key=lambda item: version_key(item[0])))),
+        presets=MappingProxyType({name: _preset(name, entry) for name, entry in document["presets"].items()}),
+        rows=tuple(sorted((_row(entry) for entry in document["pinning"]["rows"]), key=_row_order)),
+        sources=MappingProxyType(
+            {name: Source(name, entry["title"], entry.get("url")) for name, entry in document["sources"].items()}
+        ),
+        pinning_repository=document["pinning"]["repository"],
+    )
+
+
+def _drivers(entry: Mapping[str, Any] | None) -> Drivers | None:
+    return None if entry is None else Drivers(entry["linux"], entry["windows"])
+
+
+def _toolkit(version: str, entry: Mapping[str, Any]) -> Toolkit:
+    years = entry.get("visual_studio")
+    return Toolkit(
+        version=version,
+        era=entry["era"],
+        architectures=tuple(entry["architectures"]),
+        newest_gcc=entry.get("newest_gcc"),
+        newest_clang=entry.get("newest_clang"),
+        visual_studio=None if years is None else (years[0], years[1]),
+        driver=_drivers(entry.get("driver")),
+        least_driver=_drivers(entry.get("least_driver")),
+        sources=MappingProxyType({fact: tuple(names) for fact, names in entry["sources"].items()}),
+    )
+
+
+def _preset(name: str, entry: Mapping[str, Any]) -> Preset:
+    return Preset(
+        name=name,
+        description=entry["description"],
+        source=entry["source"],
+        lists=MappingProxyType({version: tuple(names) for version, names in entry.get("lists", {}).items()}),
+        candidates=tuple(entry.get("candidates", ())),
+    )
+
+
+def _row(entry: Mapping[str, Any]) -> PinningRow:
+    return PinningRow(
+        cuda=entry["cuda"],
+        platform=Platform.parse(entry["platform"]),
+        commit=entry["commit"],
+        date=entry["date"],
+        origin=entry["origin"],
+        values=MappingProxyType(dict(entry["values"])),
+        added=tuple(entry.get("added", ())),
+        note=entry.get("note"),
+    )
+
+
+def _row_order(row: PinningRow) -> tuple[Platform, tuple[int, ...]]:
+    return row.platform, version_key(row.cuda) if row.cuda else ()
