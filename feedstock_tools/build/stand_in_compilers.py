@@ -1,0 +1,232 @@
+"""The compiler of this machine, and the files with which a stand-in compiler package activates it.
+
+The packages have the names and the activation of conda-forge's compilers: programs with the triplet in front
+(`x86_64-conda-linux-gnu-cc`) and the variables CC, CXX, CFLAGS, LDFLAGS, HOST, BUILD and the rest. Behind the programs
+is the compiler on PATH, or `zig cc` of PyPI's ziglang.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from feedstock_tools.channel.metadata import PackageFile
+from feedstock_tools.errors import WorkError
+from feedstock_tools.platforms import Platform
+
+__all__ = ["Compiler", "compiler_files", "find_compiler"]
+
+_TRIPLETS = {
+    "linux-64": "x86_64-conda-linux-gnu",
+    "linux-aarch64": "aarch64-conda-linux-gnu",
+    "linux-ppc64le": "powerpc64le-conda-linux-gnu",
+    "osx-64": "x86_64-apple-darwin13.4.0",
+    "osx-arm64": "arm64-apple-darwin20.0.0",
+}
+_BINUTILS = ("ar", "as", "ld", "nm", "objcopy", "objdump", "ranlib", "readelf", "size", "strings", "strip")
+_PAIRS = (("gcc", "g++"), ("clang", "clang++"), ("cc", "c++"))
+_PROBE_SECONDS = 60
+_NO_COMPILER_HINT = "Install one (Debian: apt-get install gcc libc6-dev), or `pip install ziglang` beside this tool."
+
+
+@dataclass(frozen=True, slots=True)
+class Compiler:
+    """A compiler that works: the commands for C, for C++ (where it has one), and of the programs around it."""
+
+    kind: str
+    c: tuple[str, ...]
+    cxx: tuple[str, ...] | None
+    tools: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def to_json(self) -> str:
+        """Its parts as one line of JSON; `from_json` reads it."""
+        return json.dumps([self.kind, self.c, self.cxx, dict(self.tools)], sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text: str) -> Compiler:
+        """The compiler that `to_json` wrote."""
+        kind, c, cxx, tools = json.loads(text)
+        commands = {name: tuple(command) for name, command in tools.items()}
+        return cls(kind, tuple(c), tuple(cxx) if cxx else None, commands)
+
+
+def find_compiler(*, path: str | None = None, may_install: bool = True) -> Compiler:
+    """A C compiler that makes programs for this machine: gcc, clang or cc on PATH, else ziglang's.
+
+    ziglang is installed from PyPI into the environment that runs this tool, where it is needed and missing.
+
+    Args:
+        path: looked through instead of PATH.
+        may_install: whether ziglang may be installed.
+
+    Raises:
+        WorkError: there is none, and ziglang cannot be had.
+    """
+    for name, name_cxx in _PAIRS:
+        c, cxx = shutil.which(name, path=path), shutil.which(name_cxx, path=path)
+        if c and _works([c]):
+            tools = {tool: (found,) for tool in _BINUTILS if (found := shutil.which(tool, path=path))}
+            return Compiler(name, (c,), (cxx,) if cxx else None, tools)
+    if importlib.util.find_spec("ziglang") is None and may_install:
+        _install_ziglang()
+    if importlib.util.find_spec("ziglang") is None:
+        raise WorkError(
+            "there is no C compiler on PATH (gcc, clang or cc) that makes programs",
+            hint=_NO_COMPILER_HINT,
+        )
+    zig = (sys.executable, "-m", "ziglang")
+    return Compiler("zig", (*zig, "cc"), (*zig, "c++"), {tool: (*zig, tool) for tool in ("ar", "objcopy", "ranlib")})
+
+
+def _works(command: list[str]) -> bool:
+    """Whether the compiler links a program: one without the headers or libraries of C is of no use."""
+    program = '#include <stdio.h>\nint main(void) { return puts("") < 0; }\n'
+    try:
+        made = subprocess.run(
+            [*command, "-x", "c", "-", "-o", "/dev/null"],
+            input=program,
+            text=True,
+            capture_output=True,
+            timeout=_PROBE_SECONDS,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return False
+    return made.returncode == 0
+
+
+def _install_ziglang() -> None:
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "ziglang"]
+    try:
+        subprocess.run(command, capture_output=True, text=True, timeout=600, check=True)
+    except (OSError, subprocess.SubprocessError) as error:
+        said = (getattr(error, "stderr", None) or str(error)).strip().splitlines()
+        raise WorkError(
+            f"there is no C compiler on PATH, and ziglang cannot be installed from PyPI: {said[-1] if said else ''}",
+            hint=_NO_COMPILER_HINT,
+        ) from error
+    importlib.invalidate_caches()
+
+
+def compiler_files(role: str, package: str, platform: Platform, compiler: Compiler | None) -> Iterator[PackageFile]:
+    """The files of a stand-in package with one of the roles `c_compiler`, `cxx_compiler` and `binutils`.
+
+    Args:
+        package: its name, which the activation script carries as conda-forge's does.
+        compiler: what is behind its programs; None where this machine cannot compile for the platform, which the
+            programs then say.
+    """
+    triplet = _TRIPLETS.get(platform.subdir)
+    if triplet is None:
+        return
+    for suffix, command in _programs(role, compiler).items():
+        yield PackageFile(f"bin/{triplet}-{suffix}", _wrapper(command, platform, suffix), executable=True)
+    variables = _variables(role, triplet, platform, compiler)
+    if variables:
+        yield PackageFile(f"etc/conda/activate.d/activate-{package}.sh", _activation(variables))
+        yield PackageFile(f"etc/conda/deactivate.d/deactivate-{package}.sh", _deactivation(variables))
+
+
+def _programs(role: str, compiler: Compiler | None) -> dict[str, tuple[str, ...] | None]:
+    if role == "c_compiler":
+        command = compiler.c if compiler else None
+        return {"cc": command, "gcc": command, "cpp": (*command, "-E") if command else None}
+    if role == "cxx_compiler":
+        command = compiler.cxx if compiler else None
+        return {"c++": command, "g++": command}
+    return dict(sorted(compiler.tools.items())) if compiler else {}
+
+
+def _wrapper(command: tuple[str, ...] | None, platform: Platform, suffix: str) -> bytes:
+    if command is None:
+        return f"#!/bin/sh\necho 'stand-in channel: this machine has no {suffix} for {platform}' >&2\nexit 1\n".encode()
+    words = " ".join(_quoted(word) for word in command)
+    return f'#!/bin/sh\nexec {words} "$@"\n'.encode()
+
+
+def _quoted(word: str) -> str:
+    escaped = word.replace("'", "'\\''")
+    return f"'{escaped}'"
+
+
+def _variables(role: str, triplet: str, platform: Platform, compiler: Compiler | None) -> dict[str, str]:
+    """What activation sets, as conda-forge's compilers do (ctng-compiler-activation-feedstock, recipe/install-gcc.sh).
+
+    `${TREE}` is the host prefix in a build, else the prefix of the environment.
+    """
+    zig = compiler is not None and compiler.kind == "zig"
+    tuning = {"64": "-march=nocona -mtune=haswell ", "aarch64": ""}.get(platform.arch, "") if not zig else ""
+    flags = f"{tuning}-ftree-vectorize -fPIC -fstack-protector-strong -fno-plt -O2 -ffunction-sections -pipe"
+    include = "-isystem ${TREE}/include"
+    if role == "c_compiler":
+        return {
+            "HOST": triplet,
+            "BUILD": triplet,
+            "CONDA_TOOLCHAIN_HOST": triplet,
+            "CONDA_TOOLCHAIN_BUILD": triplet,
+            "host_alias": triplet,
+            "build_alias": triplet,
+            "CC": f"${{CONDA_PREFIX}}/bin/{triplet}-cc",
+            "CC_FOR_BUILD": f"${{CONDA_PREFIX}}/bin/{triplet}-cc",
+            "CPP": f"${{CONDA_PREFIX}}/bin/{triplet}-cpp",
+            "GCC": f"${{CONDA_PREFIX}}/bin/{triplet}-gcc",
+            "CPPFLAGS": f"-DNDEBUG -D_FORTIFY_SOURCE=2 -O2 {include}",
+            "CFLAGS": f"{flags} {include} ${{PREFIX_MAP}}",
+            "LDFLAGS": _link_flags(zig),
+            "CMAKE_ARGS": "-DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFIX=${TREE} -DCMAKE_INSTALL_LIBDIR=lib",
+            "MESON_ARGS": "-Dbuildtype=release --prefix=${TREE} -Dlibdir=lib",
+            "CONDA_BUILD_CROSS_COMPILATION": "",
+        }
+    if role == "cxx_compiler":
+        return {
+            "CXX": f"${{CONDA_PREFIX}}/bin/{triplet}-c++",
+            "CXX_FOR_BUILD": f"${{CONDA_PREFIX}}/bin/{triplet}-c++",
+            "GXX": f"${{CONDA_PREFIX}}/bin/{triplet}-g++",
+            "CXXFLAGS": f"-fvisibility-inlines-hidden -fmessage-length=0 {flags} {include} ${{PREFIX_MAP}}",
+        }
+    tools = sorted(compiler.tools) if compiler else []
+    return {tool.upper(): f"${{CONDA_PREFIX}}/bin/{triplet}-{tool}" for tool in tools}
+
+
+def _link_flags(zig: bool) -> str:
+    own = "-Wl,--as-needed -Wl,-z,relro -Wl,-z,now -Wl,--gc-sections"
+    if not zig:  # zig's linker knows fewer options
+        own = f"-Wl,-O2 -Wl,--sort-common {own} -Wl,--disable-new-dtags -Wl,--allow-shlib-undefined"
+        own += " -Wl,-rpath-link,${TREE}/lib"
+    return f"{own} -Wl,-rpath,${{TREE}}/lib -L${{TREE}}/lib"
+
+
+def _activation(variables: Mapping[str, str]) -> bytes:
+    lines = [
+        "# Made by feedstock-tools for its stand-in channel.",
+        'if [ "${CONDA_BUILD:-0}" = "1" ]; then',
+        '  TREE="${PREFIX}"',
+        '  PREFIX_MAP="-fdebug-prefix-map=${SRC_DIR}=/usr/local/src/conda/${PKG_NAME}-${PKG_VERSION}'
+        ' -fdebug-prefix-map=${PREFIX}=/usr/local/src/conda-prefix"',
+        "else",
+        '  TREE="${CONDA_PREFIX}"',
+        '  PREFIX_MAP=""',
+        "fi",
+    ]
+    for name, value in variables.items():
+        lines.append(f'if [ -n "${{{name}+x}}" ]; then export CONDA_BACKUP_{name}="${{{name}}}"; fi')
+        lines.append(f'export {name}="{value}"')
+    return "\n".join([*lines, "unset TREE PREFIX_MAP", ""]).encode()
+
+
+def _deactivation(variables: Mapping[str, str]) -> bytes:
+    lines = ["# Made by feedstock-tools for its stand-in channel."]
+    for name in variables:
+        lines += [
+            f'if [ -n "${{CONDA_BACKUP_{name}+x}}" ]; then',
+            f'  export {name}="${{CONDA_BACKUP_{name}}}"',
+            f"  unset CONDA_BACKUP_{name}",
+            "else",
+            f"  unset {name}",
+            "fi",
+        ]
+    return "\n".join([*lines, ""]).encode()

@@ -1,0 +1,217 @@
+"""A conda package of Python made from an installation of this machine: pyenv's, Debian's, uv's, or one from source.
+
+What goes in is the interpreter and its standard library, without what only its tests and its editor need, and without
+byte code. The package works in any prefix. It is made for Linux; on other systems Python is metadata only.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from feedstock_tools.build import stand_in_probe
+from feedstock_tools.build.stand_in_elf import read_dynamic, with_run_path
+from feedstock_tools.channel.metadata import PackageFile
+from feedstock_tools.errors import WorkError
+
+__all__ = ["Installation", "find_pythons", "python_files"]
+
+_PROBE_SECONDS = 20
+_LEFT_OUT_FOLDERS = {
+    "__pycache__",
+    "_bundled",
+    "dist-packages",
+    "idlelib",
+    "idle_test",
+    "site-packages",
+    "test",
+    "tests",
+    "turtledemo",
+}
+_LEFT_OUT_SUFFIXES = (".a", ".o", ".pyc", ".pyo", ".exe", ".bat")
+_LEFT_OUT_FILES = {"EXTERNALLY-MANAGED", "sitecustomize.py"}
+# Debian's Python looks for packages in dist-packages, and installs them under local/; conda's places are site-packages.
+_DEBIAN_SITE = """\
+import os
+import site
+import sys
+
+site.addsitedir(os.path.join(sys.prefix, "lib", "python%d.%d" % sys.version_info[:2], "site-packages"))
+"""
+_DEBIAN_SYSCONFIG = """
+
+def _get_preferred_schemes():
+    return {"prefix": "posix_prefix", "home": "posix_home", "user": "posix_user"}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """A Python of this machine: its version, and where its parts lie."""
+
+    version: str
+    prefix: Path
+    executable: Path
+    stdlib: Path
+    dynload: Path | None
+    include: Path | None
+    libdir: Path | None
+    debian: bool
+
+    @property
+    def minor(self) -> str:
+        """`3.12` of `3.12.1`."""
+        return ".".join(self.version.split(".")[:2])
+
+    @property
+    def identity(self) -> str:
+        """Changes when another Python is installed in its place."""
+        status = self.executable.stat()
+        return f"{self.version} {self.executable} {status.st_size} {status.st_mtime_ns}"
+
+
+def find_pythons(minors: Sequence[str], *, path: str | None = None) -> tuple[Installation, ...]:
+    """The Pythons of some versions (`3.12`) that real packages can be made from, in the order of `minors`.
+
+    They are the one that runs this, and those that are on PATH as `python3.12`. Only on Linux are any found.
+
+    Args:
+        path: looked through instead of PATH, folders separated as in PATH.
+    """
+    if not sys.platform.startswith("linux"):
+        return ()
+    running = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    named = (
+        (sys.executable if minor == running else shutil.which(f"python{minor}", path=path), minor) for minor in minors
+    )
+    candidates = [(executable, minor) for executable, minor in named if executable]
+    with ThreadPoolExecutor() as pool:
+        probed = pool.map(_probe, [executable for executable, _ in candidates])
+        found = zip(probed, candidates, strict=True)
+        return tuple(answer for answer, (_, minor) in found if answer is not None and answer.minor == minor)
+
+
+def python_files(installation: Installation) -> Iterator[PackageFile]:
+    """The contents of a package of this Python, for `write_package`.
+
+    Raises:
+        WorkError: the installation cannot be read, or cannot be made relocatable.
+    """
+    name = f"python{installation.minor}"
+    try:
+        interpreter = installation.executable.read_bytes()
+        yield PackageFile(f"bin/{name}", _relocatable(interpreter, installation.executable), executable=True)
+        yield PackageFile("bin/python3", link=name)
+        yield PackageFile("bin/python", link=name)
+        yield from _shared_library(interpreter, installation)
+        yield from _standard_library(installation)
+        if installation.include is not None and (installation.include / "Python.h").is_file():
+            yield from _tree(installation.include, f"include/{name}")
+    except OSError as error:
+        raise WorkError(
+            f"cannot make a package of Python {installation.version}: {error.strerror or error}",
+            path=Path(error.filename) if error.filename else installation.prefix,
+        ) from error
+
+
+def _probe(executable: str) -> Installation | None:
+    """Ask an interpreter where it lies; None where it does not answer (a shim without a Python behind it)."""
+    if executable == sys.executable:
+        found: Any = stand_in_probe.describe()
+    else:
+        try:
+            answer = subprocess.run(
+                [executable, "-I", "-S", stand_in_probe.__file__],
+                capture_output=True,
+                text=True,
+                timeout=_PROBE_SECONDS,
+                check=True,
+            )
+            found = json.loads(answer.stdout)
+        except (OSError, subprocess.SubprocessError, ValueError):
+            return None
+    optional = {key: Path(found[key]) if found[key] else None for key in ("dynload", "include", "libdir")}
+    stdlib = Path(found["stdlib"])
+    if not found["plain"] or not (stdlib / "os.py").is_file():
+        return None
+    return Installation(
+        version=found["version"],
+        prefix=Path(found["prefix"]),
+        executable=Path(found["executable"]),
+        stdlib=stdlib,
+        debian=found["debian"],
+        **optional,
+    )
+
+
+def _relocatable(content: bytes, path: Path) -> bytes:
+    """An ELF file that finds libpython in the prefix it is installed in, wherever that is."""
+    dynamic = read_dynamic(content)
+    if dynamic is None or not any(name.startswith("libpython") for name in dynamic.needed):
+        return content
+    if dynamic.run_path is not None and "$ORIGIN" in dynamic.run_path:
+        return content
+    moved = with_run_path(content, "$ORIGIN/../lib")
+    if moved is None:
+        raise WorkError(
+            "this Python needs libpython and has no run path that could be changed to find it in another prefix",
+            path=path,
+            hint="Use a Python that is linked statically, such as pyenv's or uv's.",
+        )
+    return moved
+
+
+def _shared_library(interpreter: bytes, installation: Installation) -> Iterator[PackageFile]:
+    dynamic = read_dynamic(interpreter)
+    for name in dynamic.needed if dynamic else ():
+        if not name.startswith("libpython"):
+            continue
+        places = (installation.prefix / "lib", installation.libdir)
+        found = next((place / name for place in places if place and (place / name).is_file()), None)
+        if found is None:
+            raise WorkError(f"cannot find {name}, which this Python needs", path=installation.prefix)
+        yield PackageFile(f"lib/{name}", source=found, executable=True)
+
+
+def _standard_library(installation: Installation) -> Iterator[PackageFile]:
+    target = f"lib/python{installation.minor}"
+    dynload = installation.dynload
+    for file in _tree(installation.stdlib, target):
+        if installation.debian and file.path in (f"{target}/sysconfig.py", f"{target}/sysconfig/__init__.py"):
+            yield PackageFile(file.path, file.read() + _DEBIAN_SYSCONFIG.encode())
+        elif re.search(r"/_sysconfigdata_\w+\.py$", file.path.replace("-", "_")) and _own_prefix(installation.prefix):
+            yield PackageFile(file.path, source=file.source, prefix=str(installation.prefix))
+        else:
+            yield file
+    if dynload is not None and dynload.is_dir() and not dynload.is_relative_to(installation.stdlib):
+        yield from _tree(dynload, f"{target}/lib-dynload")
+    if installation.debian:
+        yield PackageFile(f"{target}/sitecustomize.py", _DEBIAN_SITE.encode())
+    yield PackageFile(f"{target}/site-packages/README.txt", b"Packages of this environment lie here.\n")
+
+
+def _own_prefix(prefix: Path) -> bool:
+    """Whether the prefix is Python's own, so that its name means Python wherever it stands (`/usr` does not)."""
+    return prefix not in (Path("/"), Path("/usr"), Path("/usr/local"))
+
+
+def _tree(folder: Path, target: str) -> Iterator[PackageFile]:
+    """The files of a folder that a package needs. Links are followed, so that nothing points out of the package."""
+    for place, folders, files in os.walk(folder, followlinks=False):
+        folders[:] = sorted(name for name in folders if name not in _LEFT_OUT_FOLDERS)
+        inside = Path(place).relative_to(folder).as_posix()
+        for name in sorted(files):
+            path = Path(place, name)
+            if name in _LEFT_OUT_FILES or name.endswith(_LEFT_OUT_SUFFIXES) or not path.is_file():
+                continue
+            within = f"{target}/{name}" if inside == "." else f"{target}/{inside}/{name}"
+            yield PackageFile(within, source=path, executable=os.access(path, os.X_OK) and ".so" in name)
