@@ -1,0 +1,186 @@
+"""The named variant files: one for each platform and accelerator, made from what conda-forge's pinning last said of it.
+
+Each is a variant file for `conda build -m` and says where it is from. They hold one value for each key, so nothing has to
+be zipped.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from feedstock_tools.errors import InputError, Mistake
+from feedstock_tools.facts import CudaFacts, PinningRow
+
+__all__ = ["Difference", "as_json", "as_table", "choose", "compare", "variant_files", "write"]
+
+#: Keys that no row holds because they are the same for all.
+_COMMON = {"channel_sources": "conda-forge", "channel_targets": "conda-forge main"}
+_MARK = "# Written by `feedstock-tools variants`"
+_WIDTH = 100
+
+
+def variant_files(facts: CudaFacts) -> Mapping[str, str]:
+    """The text of every named variant file by its name, such as `linux_64_cuda11.2`; in the order of platforms."""
+    return {row.name: _text(row, facts) for row in facts.rows}
+
+
+def _text(row: PinningRow, facts: CudaFacts) -> str:
+    import yaml
+
+    values = {**row.values, **_COMMON, "target_platform": row.platform.subdir}
+    body = yaml.safe_dump({key: [value] for key, value in values.items()}, default_flow_style=False, width=1000)
+    return "".join(f"{line}\n" for line in _comment(row, facts)) + body
+
+
+def _comment(row: PinningRow, facts: CudaFacts) -> list[str]:
+    import textwrap
+
+    what = "CPU builds" if row.cuda is None else f"CUDA {row.cuda}"
+    if row.origin.startswith("migration "):
+        path = f"recipe/migrations/{row.origin.removeprefix('migration ')}.yaml"
+        origin = f"as the migration {row.origin.removeprefix('migration ')} of conda-forge's pinning last had it"
+    else:
+        path = "recipe/conda_build_config.yaml"
+        origin = "as conda-forge's pinning last had it"
+    lines = [
+        f"# {what} on {row.platform}, {origin} ({row.date}):",
+        f"# {facts.pinning_repository}/blob/{row.commit}/{path}",
+    ]
+    if row.note:
+        lines += [f"# {line}" for line in textwrap.wrap(row.note, _WIDTH - 2)]
+    return [*lines, f"{_MARK} from cuda.yaml: change it there."]
+
+
+def as_table(rows: Collection[PinningRow]) -> str:
+    """The rows as a table for people."""
+    head = ("name", "pinning", "compiler", "C library", "CUDA compiler", "cuDNN", "image")
+    lines = [head, *(_cells(row) for row in rows)]
+    widths = [max(len(line[at]) for line in lines) for at in range(len(head))]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
+    )
+
+
+def _cells(row: PinningRow) -> tuple[str, ...]:
+    def cell(*keys: str) -> str:
+        return " ".join(row.values[key] for key in keys if key in row.values)
+
+    return (
+        row.name,
+        row.date,
+        cell("c_compiler", "c_compiler_version"),
+        cell("c_stdlib", "c_stdlib_version"),
+        cell("cuda_compiler") if row.cuda else "",
+        cell("cudnn") if row.cuda else "",
+        cell("docker_image").removeprefix("quay.io/condaforge/"),
+    )
+
+
+def as_json(rows: Collection[PinningRow]) -> str:
+    """The rows as a JSON list: name, platform, cuda, origin, commit, date, note and values of each."""
+    import json
+
+    entries = [
+        {
+            "name": row.name,
+            "platform": row.platform.subdir,
+            "cuda": row.cuda,
+            "origin": row.origin,
+            "commit": row.commit,
+            "date": row.date,
+            "note": row.note,
+            "values": dict(row.values),
+        }
+        for row in rows
+    ]
+    return json.dumps(entries, indent=2)
+
+
+def choose(names: Iterable[str], known: Collection[str]) -> tuple[str, ...]:
+    """Those of `known` that `names` (names or globs, with or without `.yaml`) ask for; all where nothing is asked.
+
+    Raises:
+        InputError: a name that fits nothing, with the nearest ones.
+    """
+    wanted = [name.removesuffix(".yaml") for name in names]
+    unknown = [name for name in wanted if not any(fnmatchcase(file, name) for file in known)]
+    if unknown:
+        raise InputError.of([_unknown(name, known) for name in unknown])
+    return tuple(file for file in known if not wanted or any(fnmatchcase(file, name) for name in wanted))
+
+
+def _unknown(name: str, known: Collection[str]) -> Mistake:
+    near = get_close_matches(name, known, n=3)
+    hint = f"Near it are {', '.join(near)}." if near else "`feedstock-tools variants --list` shows them."
+    return Mistake(f"there is no variant file '{name}'", hint=hint)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A file of a folder that is not what would be written: `missing`, `changed`, or `unknown` (written earlier)."""
+
+    path: Path
+    kind: str
+
+
+def compare(folder: Path, files: Mapping[str, str], chosen: Collection[str]) -> tuple[Difference, ...]:
+    """What `write` would change in `folder`, and files that it wrote once and knows no more.
+
+    Args:
+        files: all variant files by name.
+        chosen: the names of those that are looked at.
+
+    Raises:
+        OSError: a file cannot be read.
+    """
+    found = []
+    for name in chosen:
+        path = folder / f"{name}.yaml"
+        if not path.is_file():
+            found.append(Difference(path, "missing"))
+        elif path.read_bytes() != files[name].encode():
+            found.append(Difference(path, "changed"))
+    if set(chosen) == set(files):
+        others = (path for path in sorted(folder.glob("*.yaml")) if path.stem not in files)
+        found += [Difference(path, "unknown") for path in others if _is_ours(path)]
+    return tuple(found)
+
+
+def _is_ours(path: Path) -> bool:
+    return _MARK in path.read_text(encoding="utf-8", errors="replace")
+
+
+def write(folder: Path, files: Mapping[str, str], chosen: Collection[str]) -> tuple[Path, ...]:
+    """Write the chosen files that differ into `folder`, each in one step; returns the paths of those written.
+
+    Raises:
+        InputError: a file of that name is there that this command did not write; then nothing is written.
+        OSError: the folder or a file cannot be written.
+    """
+    changed = [difference for difference in compare(folder, files, chosen) if difference.kind != "unknown"]
+    foreign = [change.path for change in changed if change.kind == "changed" and not _is_ours(change.path)]
+    if foreign:
+        hint = "Move it away, or name another folder with --output."
+        raise InputError.of([Mistake("was not written by this command", path, hint=hint) for path in foreign])
+    folder.mkdir(parents=True, exist_ok=True)
+    for change in changed:
+        _replace(change.path, files[change.path.stem])
+    return tuple(change.path for change in changed)
+
+
+def _replace(path: Path, text: str) -> None:
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+        Path(temporary).chmod(0o644)
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
