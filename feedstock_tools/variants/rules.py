@@ -11,9 +11,9 @@ __all__ = ["CondaBuildRules", "MigrationRules"]
 class CondaBuildRules:
     """Behaviours of conda-build that changed between versions; the defaults are those of the newest.
 
-    `rerender/rules.py` says which version has which. The sources are functions of conda-build: `find_used_variables_in_text`
-    and `DEFAULT_VARIANTS` of variants.py, `select_lines`, `get_selectors` and `get_used_vars` of metadata.py,
-    `distribute_variants` of render.py.
+    `rerender/rule_tables.py` says which version has which. The sources are functions of conda-build:
+    `find_used_variables_in_text` and `DEFAULT_VARIANTS` of variants.py, `select_lines`, `get_selectors`,
+    `get_used_vars` and `get_hash_contents` of metadata.py, `distribute_variants` of render.py.
     """
 
     #: A line that is a comment and nothing else is blanked (kept, without text); older versions removed it (24.5.0).
@@ -32,11 +32,16 @@ class CondaBuildRules:
     anywhere_in_conditions: bool = True
     #: `stdlib('c')` counts as a use of `c_stdlib` and `c_stdlib_version`, and of CONDA_BUILD_SYSROOT (24.3.0).
     stdlib_uses: bool = True
+    #: Outputs that render alike in several variants are all kept; before, the last of them stood for all (24.5.1).
+    keep_equal_outputs: bool = True
+    #: Virtual packages in `run` (`__cuda`) are part of a package's hash (3.25.0).
+    hash_virtual_packages: bool = True
     #: A use of `c_compiler` or `cxx_compiler` is one of CONDA_BUILD_SYSROOT too (3.20.5).
     compiler_uses_sysroot: bool = True
     #: `cdt('x')` counts as a use of every `cdt_*` key (25.3.0).
     cdt_uses: bool = True
-    #: `target_platform` counts as used by all that is not noarch; before, only where it is not the rendered platform (3.20.5).
+    #: `target_platform` counts as used by all that is not noarch; before, only where it is not the rendered platform
+    #: (3.20.5).
     target_platform_used: bool = True
     #: `channel_targets` counts as used by every output (3.21.0; 3.20.5 counted it as a requirement).
     channel_targets_used: bool = True
@@ -46,7 +51,7 @@ class CondaBuildRules:
     build_platform_selector: bool = True
     #: Every system and architecture of conda is a selector; before, those of Linux, macOS and Windows (3.28.0).
     all_platforms_select: bool = True
-    #: Architectures besides x86 select on every system; before, on Linux only, so that `arm64` was no selector (3.20.0).
+    #: Architectures besides x86 select on every system; before, on Linux only, so that `arm64` was none (3.20.0).
     architectures_everywhere: bool = True
     #: `pin_run_as_build` begins with `r-base` besides `python` (24.1.0).
     r_base_pinned: bool = True

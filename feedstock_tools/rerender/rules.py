@@ -1,0 +1,211 @@
+"""What the versions of conda-smithy and conda-build do differently when they rerender.
+
+Read from the histories of conda-smithy (`configure_feedstock.py`, `variant_algebra.py`; 3.1.12 to 2026.8.5) and of
+conda-build (`metadata.py`, `variants.py`, `render.py`; 3.18 to 26.7.1), release by release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any, Literal
+
+from feedstock_tools.errors import InputError
+from feedstock_tools.rerender.rule_tables import CONDA_BUILD_CHANGES, CONDA_BUILD_OF_ITS_DAY, SMITHY_CHANGES
+from feedstock_tools.variants.rules import CondaBuildRules, MigrationRules
+
+__all__ = ["NEWEST_CONDA_BUILD", "NEWEST_SMITHY", "Rules"]
+
+#: The newest versions whose behaviour was read.
+NEWEST_SMITHY = "2026.8.5"
+NEWEST_CONDA_BUILD = "26.7.1"
+
+_KEPT = frozenset(
+    {
+        *("zip_keys", "pin_run_as_build", "MACOSX_DEPLOYMENT_TARGET", "MACOSX_SDK_VERSION", "macos_min_version"),
+        *("macos_machine", "channel_sources", "channel_targets", "docker_image", "build_number_decrement"),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """How one version of conda-smithy with one of conda-build rerenders; the defaults are the newest of both.
+
+    The function of conda-smithy's `configure_feedstock.py` that a field comes from stands in brackets, and the version
+    from which the default holds.
+    """
+
+    smithy: str = NEWEST_SMITHY
+    conda_build_version: str = NEWEST_CONDA_BUILD
+    #: What conda-build does.
+    conda_build: CondaBuildRules = field(default_factory=CondaBuildRules)
+    #: How migrations are applied (variant_algebra.py).
+    migrations: MigrationRules = field(default_factory=MigrationRules)
+
+    # Which platforms and which migrations.
+    #: Platforms are those of `build_platform`; before, the keys of `provider` named them, `linux` for `linux_64`
+    #: (3.7.5, `_get_platforms_of_provider`).
+    has_build_platforms: bool = True
+    #: Noarch outputs are rendered on `noarch_platforms`; before, on linux-64 (3.19.0, `_get_platforms_of_provider`).
+    has_noarch_platforms: bool = True
+    #: `os_version` sets DEFAULT_LINUX_VERSION for selectors (3.9.0, `_render_ci_provider`).
+    sets_linux_version: bool = True
+    #: `compiler('cuda')` in the recipe sets CF_CUDA_ENABLED for selectors (3.15.0, `_render_ci_provider`).
+    sets_cuda_enabled: bool = True
+    #: BUILD_PLATFORM and CONFIG_VERSION are set for selectors (3.7.5, `_render_ci_provider`).
+    sets_build_platform: bool = True
+    #: `conda_build_tool: rattler-build` renders recipe.yaml (3.37.0, `_render_ci_provider`).
+    knows_recipe_yaml: bool = True
+    #: The recipe's conda_build_config.yaml is out of the way while the recipe is rendered; before, it was laid over the
+    #: migrated variants once more (3.9.0, `_render_ci_provider`).
+    recipe_config_only_merged: bool = True
+    #: Where migrations come from: nowhere (before 3.4.1), the feedstock (`migrations/`, and from 3.4.6
+    #: `.ci_support/migrations/`), or the pinning where it has the same one (3.6.11, `set_migration_fns`).
+    migrations_from: Literal["nowhere", "top folder", "feedstock", "pinning"] = "pinning"
+    #: A migration of the feedstock is that of the pinning if name and time stamp agree; before, the time stamp alone
+    #: (3.52.0, `get_migrations_in_dir`).
+    migrations_match_by_name: bool = True
+    #: A migration may say `use_local` (3.9.0), and one without a time stamp is kept (3.8.5, `set_migration_fns`).
+    migrations_may_be_local: bool = True
+    migrations_without_time_kept: bool = True
+    #: Migrations are applied in the order of their time stamps; before, of their paths (3.9.0,
+    #: `migrate_combined_spec`).
+    migrations_by_time: bool = True
+
+    # Which outputs count.
+    #: Outputs of equal hash all count; before, one a package (3.35.1, `_conda_build_api_render_for_smithy`).
+    keeps_equal_outputs: bool = True
+    #: Outputs are sorted by name, version and build string (3.47.2, `_render_ci_provider`).
+    sorts_outputs: bool = True
+
+    # Which keys a configuration holds (`_collapse_subpackage_variants`).
+    #: Keys kept whether used or not: `cdt_arch`, `cdt_name` and `BUILD` too until 3.52.2, `c_stdlib` and
+    #: `c_stdlib_version` too in 3.34.
+    always_kept: frozenset[str] = _KEPT
+    #: `target_platform` is kept unless all is noarch (3.7.5).
+    keeps_target_platform: bool = True
+    #: When `github_actions_labels` is kept: on GitHub Actions (3.58.1), with `github_actions.self_hosted` (3.28.0), or
+    #: never.
+    keeps_labels: Literal["never", "self-hosted", "on GitHub Actions"] = "on GitHub Actions"
+    #: Keys that are used wherever `mpi` is (3.18.0, more from 3.31.1).
+    used_with_mpi: tuple[str, ...] = ("mpich", "openmpi", "msmpi", "mpi_serial", "impi")
+    #: `python_min` is used by a recipe that holds `{{ python_min }}` (3.45.4).
+    finds_python_min: bool = True
+    #: On macOS `c_stdlib_version` and MACOSX_DEPLOYMENT_TARGET become the higher of both (3.34.0), and
+    #: MACOSX_SDK_VERSION is at least that (3.36.0, `_merge_deployment_target`).
+    merges_deployment_target: bool = True
+    raises_macos_sdk: bool = True
+    #: The keys that split jobs are common to all outputs; before, those of the first output (3.47.2).
+    splits_by_common_keys: bool = True
+    #: Keys that split jobs wherever they are used (3.8.1 alone).
+    splits_also_by: tuple[str, ...] = ()
+
+    # Which values (`_get_used_key_values_by_input_order`).
+    #: How used values are arranged: zipped rows that are used in the order of the input (3.31.1), 3.31.0's attempt at
+    #: that (each key on its own), or as they come from the used variants.
+    used_values: Literal["as used", "keys in input order", "rows in input order"] = "rows in input order"
+    #: A key that splits jobs and is used by no output takes all input values unless it is zipped (3.35.1).
+    unused_loops_leave_zips: bool = True
+    #: A configuration that no output is built for is dropped (3.54.2, `_is_config_skipped`).
+    drops_skipped_configurations: bool = True
+    #: Which docker image (`finalize_config`): the first, its zip group cut to it (3.8.6); the first (3.6.0); the
+    #: fallback where there is none (3.3.5); or as of the two compilers of 2018.
+    docker_image: Literal["two compilers", "fallback", "first", "first row"] = "first row"
+
+    # How it is named and written (`dump_subspace_config_files`, `package_key`).
+    #: Names begin with `linux_64`; before, with `linux` for the architecture 64 (3.7.5).
+    arch_in_names: bool = True
+    #: How `target_platform` is named: not at all (3.9.0), if it is not the rendered platform (3.8.4), or as any key.
+    target_in_names: Literal["never", "where other", "as a key"] = "never"
+    #: `*` and blanks become `_` in names (3.6.8).
+    underlines_names: bool = True
+    #: Characters that are taken out of names (`/,` in 3.52.0, all that Windows forbids in 3.55.0).
+    forbidden_in_names: str = '<>:?*,"/|\\'
+    #: Short names: those of so many characters or more are cut to the second number, and get a hash of the third
+    #: (3.50.1).
+    short_name: tuple[int, int, int] = (49, 40, 8)
+    #: Names of so many characters or more are cut to the second number of characters, with `_h` and a hash; 0: to the
+    #: short name. None: the rule below holds, or none at all.
+    longest_name: tuple[int, int] | None = None
+    #: Names are cut so that their path fits on Windows (3.56.0).
+    names_fit_windows: bool = True
+    #: How `true` and `false` are written: plain (3.48.1), both as `true` (3.48.0), or quoted.
+    booleans: Literal["quoted", "all true", "plain"] = "plain"
+
+    @classmethod
+    def newest(cls) -> Rules:
+        """The rules of the newest versions that were read."""
+        return cls()
+
+    @classmethod
+    def parse(cls, text: str) -> Rules:
+        """The rules of `SMITHY`, `SMITHY+` or `SMITHY+CONDA_BUILD`, such as `3.14.1+3.21.4`.
+
+        Without a version of conda-build, the one that was newest when that conda-smithy was released. Versions newer
+        than those that were read behave as the newest of these.
+
+        Raises:
+            InputError: the text is no version, or one older than 3.1.12.
+
+        >>> Rules.parse("3.52.2").always_kept - Rules.parse("3.52.3").always_kept == {"BUILD", "cdt_arch", "cdt_name"}
+        True
+        >>> Rules.parse("3.14.1").conda_build_version
+        '3.21.4'
+        """
+        smithy, _, conda_build = text.strip().partition("+")
+        return _rules(smithy.strip(), conda_build.strip())
+
+    @property
+    def name(self) -> str:
+        """The text that `parse` reads: `3.14.1+3.21.4`."""
+        return f"{self.smithy}+{self.conda_build_version}"
+
+
+@lru_cache(maxsize=64)
+def _rules(smithy: str, conda_build: str) -> Rules:
+    wanted = _numbers(smithy, "conda-smithy")
+    if wanted < (3, 1, 12):
+        raise InputError(f"conda-smithy {smithy} is too old", hint="The rules of 3.1.12 and later are known.")
+    built_with = conda_build or _of_its_day(wanted)
+    changes = _up_to(SMITHY_CHANGES, wanted)
+    migrations = changes.pop("migrations", {})
+    kept = _KEPT - changes.pop("not_kept", frozenset()) | changes.pop("kept_too", frozenset())
+    return replace(
+        Rules(),
+        smithy=smithy,
+        conda_build_version=built_with,
+        conda_build=CondaBuildRules(**_up_to(CONDA_BUILD_CHANGES, _numbers(built_with, "conda-build"))),
+        migrations=MigrationRules(**migrations),
+        always_kept=kept,
+        **changes,
+    )
+
+
+def _up_to(table: tuple[tuple[str, Mapping[str, Any]], ...], wanted: tuple[int, ...]) -> dict[str, Any]:
+    """What a version has: the changes of all rows up to it, later ones over earlier ones, mappings key by key."""
+    found: dict[str, Any] = {}
+    for version, changes in table:
+        if wanted >= _numbers(version, ""):
+            for key, value in changes.items():
+                found[key] = {**found.get(key, {}), **value} if isinstance(value, Mapping) else value
+    return found
+
+
+def _of_its_day(smithy: tuple[int, ...]) -> str:
+    found = CONDA_BUILD_OF_ITS_DAY[0][1]
+    for version, conda_build in CONDA_BUILD_OF_ITS_DAY:
+        if smithy >= _numbers(version, ""):
+            found = conda_build
+    return found
+
+
+def _numbers(version: str, tool: str) -> tuple[int, ...]:
+    parts = version.removeprefix("v").split(".")
+    if not all(part.isascii() and part.isdigit() and len(part) < 10 for part in parts):
+        raise InputError(
+            f"'{version}' is no version of {tool}",
+            hint="Give a version of conda-smithy, and of conda-build after a plus sign if you like: 3.14.1+3.21.4.",
+        )
+    return tuple(int(part) for part in parts)
