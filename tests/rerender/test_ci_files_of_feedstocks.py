@@ -1,0 +1,86 @@
+"""Real rerenders: the job lists of the commit follow from the configurations of the commit, whatever they were before.
+
+Needs the list of cases (`../shared/corpus/cases.jsonl`, or the file that CORPUS_CASES names) and the snapshots of the
+feedstocks (`../.mirror`, or the folder that FEEDSTOCK_MIRROR names); neither is part of the repository.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from feedstock_tools.rerender.ci_azure import azure_entries
+from feedstock_tools.rerender.ci_files import CI_FILES, GITHUB_FILE, update_ci_files
+from feedstock_tools.rerender.ci_github import github_entries
+from feedstock_tools.rerender.configuration import Configuration
+
+BESIDE = Path(__file__).resolve().parents[3]
+CASES = Path(os.environ.get("CORPUS_CASES", BESIDE / "shared/corpus/cases.jsonl"))
+MIRROR = Path(os.environ.get("FEEDSTOCK_MIRROR", BESIDE / ".mirror"))
+SINCE = "2025-10"
+
+
+def cases() -> list[dict[str, Any]]:
+    if not CASES.is_file():
+        return []
+    listed = [json.loads(line) for line in CASES.read_text().splitlines()]
+    return [case for case in listed if case["date"] >= SINCE and snapshot(case).is_dir()]
+
+
+def snapshot(case: dict[str, Any]) -> Path:
+    return MIRROR / f"conda-forge+{case['feedstock']}" / "repo"
+
+
+def files(case: dict[str, Any], commit: str) -> dict[str, str]:
+    """The CI files, configurations and conda-forge.yml of a commit, by path."""
+    git = ["git", "--git-dir", str(snapshot(case))]
+    wanted = ("conda-forge.yml", ".ci_support", ".azure-pipelines", ".github")
+    top = subprocess.run([*git, "ls-tree", "--name-only", commit], check=True, capture_output=True, text=True)
+    paths = [name for name in top.stdout.splitlines() if name in wanted]
+    archive = subprocess.run([*git, "archive", commit, *paths], check=True, capture_output=True).stdout
+    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+        found = ((member, tar.extractfile(member)) for member in tar.getmembers())
+        return {member.name: stream.read().decode() for member, stream in found if stream}
+
+
+def configurations(texts: dict[str, str], folder: Path) -> list[Configuration]:
+    found = []
+    for name, text in texts.items():
+        path = Path(name)
+        if path.parent == Path(".ci_support") and path.suffix == ".yaml":
+            (folder / path.name).write_text(text)
+            found.append(Configuration.from_file(folder / path.name))
+    return found
+
+
+def jobs(name: str, text: str | None) -> dict[str, str] | None:
+    if text is None:
+        return None
+    return github_entries(text) if name == GITHUB_FILE else azure_entries(text, name.rpartition("-")[2][:-4])
+
+
+pytestmark = pytest.mark.skipif(not cases(), reason=f"no cases in {CASES} whose feedstocks are in {MIRROR}")
+
+
+@pytest.mark.parametrize("case", cases(), ids=lambda case: str(case["id"]))
+def test_job_lists_are_those_of_the_commit(case: dict[str, Any], tmp_path: Path) -> None:
+    after, before = files(case, case["commit"]), files(case, case["commit"] + "^1")
+    forge = next(yaml.safe_load_all(after.get("conda-forge.yml", "")), None) or {}
+    written = configurations(after, tmp_path)
+
+    now = update_ci_files(after, written, forge, case["conda_smithy"])
+    assert (now.texts, now.stale, now.notes) == ({}, (), ())
+
+    then = update_ci_files(before, written, forge, case["conda_smithy"])
+    # A file that the rerender made or took away as a whole is conda-smithy's work.
+    lasting = [name for name in CI_FILES if jobs(name, before.get(name)) and jobs(name, after.get(name))]
+    for name in lasting:
+        assert jobs(name, then.texts.get(name, before[name])) == jobs(name, after[name])
