@@ -1,1 +1,51 @@
-"""A spec and the templates to recipe files and variant files."""
+"""From a spec to recipe files: `read_spec`, `render`, `apply`.
+
+    spec = read_spec(Path("feedstock"))
+    changes = apply(Path("feedstock"), render(spec))
+
+The names are imported when they are asked for, so that the command line starts without pydantic and Jinja.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from feedstock_tools.generate.applying import Change, apply, compare, diff
+    from feedstock_tools.generate.reading import SPEC_NAME, read_spec, spec_from_text
+    from feedstock_tools.generate.rendering import render
+    from feedstock_tools.generate.schema import json_schema
+    from feedstock_tools.generate.spec import Spec
+
+__all__ = [
+    "SPEC_NAME",
+    "Change",
+    "Spec",
+    "apply",
+    "compare",
+    "diff",
+    "json_schema",
+    "read_spec",
+    "render",
+    "spec_from_text",
+]
+
+_MODULES = {
+    "SPEC_NAME": "reading",
+    "Change": "applying",
+    "Spec": "spec",
+    "apply": "applying",
+    "compare": "applying",
+    "diff": "applying",
+    "json_schema": "schema",
+    "read_spec": "reading",
+    "render": "rendering",
+    "spec_from_text": "reading",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)

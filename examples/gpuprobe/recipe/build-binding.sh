@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# The Python binding: pure Python over the C library, so it is copied rather than compiled.
+# The Python package over the library of libgpuprobe.
 set -euo pipefail
 
-mkdir -p "${SP_DIR}"
-cp -R python/gpuprobe "${SP_DIR}/"
+sh build.sh python

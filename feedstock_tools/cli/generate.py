@@ -1,0 +1,50 @@
+"""`feedstock-tools generate`: bring a feedstock's files up to what its spec says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+@click.command
+@click.argument("feedstock", type=click.Path(path_type=Path, exists=True), default=Path())
+@click.option("--format", "recipe_format", type=click.Choice(["v0", "v1"]), help="Recipe format; default: the spec's.")
+@click.option("--output", type=click.Path(path_type=Path, file_okay=False), help="Write here, not into the feedstock.")
+@click.option("--check", is_flag=True, help="Write nothing; exit 1 and name the files that are stale.")
+@click.option("--diff", "show_diff", is_flag=True, help="Show what changes.")
+@click.option("--force", is_flag=True, help="Overwrite files that were edited since they were generated.")
+def command(
+    feedstock: Path, recipe_format: str | None, output: Path | None, check: bool, show_diff: bool, force: bool
+) -> int:
+    """Write the recipe and variant files that FEEDSTOCK/feedstock.yaml describes."""
+    from feedstock_tools.generate import apply, compare, diff, read_spec, render
+
+    spec = read_spec(feedstock)
+    if recipe_format not in (None, spec.format) and output is None:
+        raise click.UsageError("a feedstock has one recipe: give --output with another --format than the spec's")
+    texts = render(spec, recipe_format)
+    folder = output or (feedstock if feedstock.is_dir() else feedstock.parent)
+    changes = compare(folder, texts)
+    stale = [change for change in changes if change.kind != "same"]
+    for change in stale:
+        if show_diff or (change.kind == "edited" and not force):
+            click.echo(diff(change), nl=False)
+    if check:
+        for change in stale:
+            click.echo(f"{folder / change.path}: {_STALE[change.kind]}", err=True)
+        return 1 if stale else 0
+    apply(folder, texts, force=force)
+    for change in stale:
+        click.echo(f"{'removed' if change.new is None else 'wrote'} {folder / change.path}")
+    if not stale:
+        click.echo(f"nothing to do: {len(texts)} files are as the spec says")
+    return 0
+
+
+_STALE = {
+    "new": "is missing",
+    "changed": "is not as the spec says",
+    "removed": "is no longer part of the spec",
+    "edited": "was edited since it was generated",
+}

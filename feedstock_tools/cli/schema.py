@@ -1,0 +1,16 @@
+"""`feedstock-tools schema`: the JSON Schema of the spec."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.command
+def command() -> int:
+    """Print the JSON Schema of feedstock.yaml."""
+    import json
+
+    from feedstock_tools.generate import json_schema
+
+    click.echo(json.dumps(json_schema(), indent=2))
+    return 0

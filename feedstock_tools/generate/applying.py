@@ -1,0 +1,155 @@
+"""Bringing a feedstock's files up to what its spec says, without losing what a person changed.
+
+`.feedstock-tools/generated.json` remembers the hash of each file as it was generated. A file whose content is neither the
+remembered nor the new one was edited by a person since.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import unified_diff
+from hashlib import sha256
+from pathlib import Path, PurePosixPath
+from typing import Literal
+
+from feedstock_tools.errors import InputError, Mistake, WorkError
+from feedstock_tools.variants.read import read_text
+
+__all__ = ["RECORD", "Change", "apply", "compare", "diff"]
+
+#: Where a feedstock keeps the hashes of its generated files; it belongs into version control.
+RECORD = PurePosixPath(".feedstock-tools/generated.json")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What becomes of one file.
+
+    `kind` is `new`, `changed`, `same`, `removed` (generated once, no longer part of the spec) or `edited`: it would change,
+    and a person edited it since it was generated. `old` and `new` are its texts, None where there is no file.
+    """
+
+    path: PurePosixPath
+    kind: Literal["new", "changed", "same", "removed", "edited"]
+    old: str | None
+    new: str | None
+
+
+def compare(folder: Path, texts: Mapping[PurePosixPath, str]) -> tuple[Change, ...]:
+    """What `apply` would do to the feedstock in `folder`; nothing is written.
+
+    Raises:
+        InputError: a file or the record of what was generated cannot be read.
+    """
+    record = _read_record(folder)
+    changes = [_change(folder, path, new, record.get(str(path))) for path, new in texts.items()]
+    for name, remembered in record.items():
+        path = PurePosixPath(name)
+        if path not in texts and (folder / path).is_file():
+            changes.append(_change(folder, path, None, remembered))
+    return tuple(changes)
+
+
+def apply(folder: Path, texts: Mapping[PurePosixPath, str], *, force: bool = False) -> tuple[Change, ...]:
+    """Write the files of a feedstock that are not as `texts` has them, each atomically, and remember what was written.
+
+    Args:
+        force: overwrite files that a person edited as well.
+
+    Raises:
+        InputError: a person edited some of the files and `force` is not given; nothing is written then.
+        WorkError: a file could not be written.
+    """
+    changes = compare(folder, texts)
+    edited = [change for change in changes if change.kind == "edited"]
+    if edited and not force:
+        hint = "Carry the change over to feedstock.yaml, or overwrite it with --force."
+        raise InputError.of(
+            [Mistake("was edited since it was generated", folder / change.path, hint=hint) for change in edited]
+        )
+    for change in changes:
+        if change.kind == "same":
+            continue
+        if change.new is None:
+            (folder / change.path).unlink(missing_ok=True)
+        else:
+            _write(folder, change.path, change.new)
+    record = json.dumps({str(path): _hash(text) for path, text in sorted(texts.items())}, indent=2) + "\n"
+    if not (folder / RECORD).is_file() or (folder / RECORD).read_text(encoding="utf-8") != record:
+        _write(folder, RECORD, record)
+    return changes
+
+
+def diff(change: Change) -> str:
+    """The change as a unified diff; empty where nothing changes."""
+    return "".join(
+        unified_diff(
+            (change.old or "").splitlines(keepends=True),
+            (change.new or "").splitlines(keepends=True),
+            fromfile=f"a/{change.path}" if change.old is not None else "/dev/null",
+            tofile=f"b/{change.path}" if change.new is not None else "/dev/null",
+        )
+    )
+
+
+def _change(folder: Path, path: PurePosixPath, new: str | None, remembered: str | None) -> Change:
+    target = _inside(folder, path)
+    old = read_text(target) if target.exists() else None
+    if old == new:
+        return Change(path, "same", old, new)
+    if old is None:
+        return Change(path, "new", old, new)
+    if remembered != _hash(old):
+        return Change(path, "edited", old, new)
+    return Change(path, "removed" if new is None else "changed", old, new)
+
+
+def _hash(text: str) -> str:
+    return sha256(text.encode()).hexdigest()
+
+
+def _read_record(folder: Path) -> dict[str, str]:
+    path = folder / RECORD
+    if not path.is_file():
+        return {}
+    try:
+        record = json.loads(read_text(path))
+    except ValueError as error:
+        raise InputError("is not the record that generate wrote", path=path, hint="Delete it, then compare.") from error
+    if not isinstance(record, dict) or not all(isinstance(value, str) for value in record.values()):
+        raise InputError("is not the record that generate wrote", path=path, hint="Delete it, then compare.")
+    for name in record:
+        _inside(folder, PurePosixPath(name))
+    return record
+
+
+def _inside(folder: Path, path: PurePosixPath) -> Path:
+    """The file in the folder; refuses names and links that lead out of it."""
+    target = folder / path
+    if path.is_absolute() or not target.resolve().is_relative_to(folder.resolve()):
+        raise InputError("leads out of the feedstock", path=target)
+    return target
+
+
+def _write(folder: Path, path: PurePosixPath, text: str) -> None:
+    """Replace a file in one step, so that nobody ever meets half of it."""
+    target = _inside(folder, path)
+    temporary: Path | None = None
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        mode = target.stat().st_mode & 0o777 if target.exists() else 0o644
+        with tempfile.NamedTemporaryFile(
+            "w", encoding="utf-8", newline="\n", dir=target.parent, prefix=f".{target.name}.", delete=False
+        ) as file:
+            temporary = Path(file.name)
+            file.write(text)
+        temporary.chmod(mode)
+        os.replace(temporary, target)  # noqa: PTH105 - the name says what matters: replaced, in one step
+    except OSError as error:
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
+        raise WorkError(f"cannot be written: {error.strerror or error}", path=target) from error
