@@ -6,7 +6,7 @@ This module is what `--list` and a run with nothing to do need, so it imports no
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 __all__ = ["PlannedConfiguration", "PlannedOutput", "PlannedRow"]
@@ -17,7 +17,7 @@ class PlannedOutput:
     """One package that a row makes, as its rendered recipe promises it.
 
     `identity` is a hash of all that goes into it but the channel. `siblings` are the outputs of the same row that it
-    needs, by name. `pins` are the outputs of the row that it pins, as `version build` where the pin is exact.
+    needs, by name. `pins` are the outputs of the row that it is to depend on exactly, as `version build`.
     `uses_python` says that its tests run the row's Python.
     """
 
@@ -28,7 +28,7 @@ class PlannedOutput:
     subdir: str
     identity: str
     siblings: tuple[str, ...] = ()
-    pins: Mapping[str, str] | None = None
+    pins: Mapping[str, str] = field(default_factory=dict)
     track_features: tuple[str, ...] = ()
     uses_python: bool = False
 

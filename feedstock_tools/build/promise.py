@@ -55,7 +55,9 @@ def render_row(recipe: Stage0Recipe, row: Row, target: Platform, builder: Platfo
     """
     from rattler_build import PlatformConfig, RattlerBuildError, RenderConfig, VariantConfig
 
-    platforms = PlatformConfig(target_platform=target.subdir, build_platform=builder.subdir, host_platform=target.subdir)
+    platforms = PlatformConfig(
+        target_platform=target.subdir, build_platform=builder.subdir, host_platform=target.subdir
+    )
     variant = VariantConfig({key: [value] for key, value in row.values.items()})
     try:
         if _is_skipped(recipe, variant, RenderConfig(platforms)):
@@ -64,7 +66,9 @@ def render_row(recipe: Stage0Recipe, row: Row, target: Platform, builder: Platfo
     except (RattlerBuildError, ValueError) as error:
         line, column, message = _place_of(str(error))
         path = recipe.recipe_path
-        raise InputError(f"cannot be rendered for {row.name}: {message}", path=path, line=line, column=column) from error
+        raise InputError(
+            f"cannot be rendered for {row.name}: {message}", path=path, line=line, column=column
+        ) from error
     names = [variant.recipe.package.name for variant in rendered]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
@@ -133,11 +137,8 @@ def _promise(
         "sources": digest_of_files(_sources(content, folder)),
         "siblings": {sibling: earlier[sibling].identity for sibling in needed if sibling in earlier},
     }
-    pins = {
-        pin: f"{info.version} {info.build_string}"
-        for pin, info in variant.pin_subpackages.items()
-        if info.exact and info.build_string and pin != name
-    }
+    pinned = _exact_pins((content.get("requirements") or {}).get("run") or [])
+    pins = {pin: f"{earlier[pin].version} {earlier[pin].build}" for pin in sorted(pinned - {name}) if pin in earlier}
     down = int((content.get("build", {}).get("variant") or {}).get("down_prioritize_variant") or 0)
     return PlannedOutput(
         name=name,
@@ -182,6 +183,12 @@ def _names_in(requirements: Mapping[str, Any]) -> set[str]:
             elif isinstance(item, dict):
                 names.update(str(pin["name"]) for pin in item.values() if isinstance(pin, dict) and "name" in pin)
     return names
+
+
+def _exact_pins(requirements: Iterable[Any]) -> set[str]:
+    """The names that `pin_subpackage(…, exact=True)` pins."""
+    pins = (item.get("pin_subpackage") for item in requirements if isinstance(item, dict))
+    return {str(pin["name"]) for pin in pins if isinstance(pin, dict) and pin.get("exact")}
 
 
 def local_sources(rendered: Iterable[RenderedVariant], recipe_folder: Path) -> set[Path]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,20 +16,19 @@ from hashlib import md5, sha256
 from pathlib import Path
 
 from feedstock_tools.build.stand_in_compilers import Compiler, compiler_files, find_compiler
+from feedstock_tools.build.stand_in_identity import STAND_IN_FORMAT, digest, stand_in_identity
 from feedstock_tools.build.stand_in_python import Installation, find_pythons, python_files
 from feedstock_tools.channel.archive import write_package
 from feedstock_tools.channel.folder import locked
 from feedstock_tools.channel.metadata import PackageFile, PackageMetadata, RunExports
 from feedstock_tools.errors import WorkError
-from feedstock_tools.facts.packages import KnownPackage, packages_file, read_packages
+from feedstock_tools.facts.packages import KnownPackage, read_packages
 from feedstock_tools.platforms import Platform
 
 __all__ = ["STAND_IN", "StandInChannel", "ensure_stand_in_channel", "is_stand_in"]
 
 #: The name of the channel, and of the key in info/about.json that marks its packages.
 STAND_IN = "stand-in"
-# Grows when packages come out differently from the same data, so that channels made before are not taken for current.
-_FORMAT = 1
 _COMPILER_ROLES = ("binutils", "c_compiler", "cxx_compiler")
 
 
@@ -97,8 +95,8 @@ def ensure_stand_in_channel(
     native = platform == Platform.here()
     wanted = sorted({".".join(version.split(".")[:2]) for version in pythons})
     installations = find_pythons(wanted, path=path) if native else ()
-    base = _identity(platform, path)
-    key = _digest(base, *(installation.identity for installation in installations))[:16]
+    base = stand_in_identity(platform, path=path)
+    key = digest(base, *(installation.identity for installation in installations))[:16]
     folder = root / key / STAND_IN
     record = folder / "stand-in.json"
     if not record.is_file():
@@ -107,18 +105,6 @@ def ensure_stand_in_channel(
                 compiler = find_compiler(path=path, may_install=may_install) if native else None
                 _make_whole(folder, platform, installations, compiler, root / "pythons")
     return _from_record(folder, root, platform, base)
-
-
-def _identity(platform: Platform, path: str | None) -> str:
-    compilers = [shutil.which(name, path=path) for name in ("gcc", "clang", "cc", "g++", "clang++", "c++")]
-    stats = [f"{name} {Path(name).stat().st_mtime_ns} {Path(name).stat().st_size}" for name in compilers if name]
-    if not stats:
-        stats = [sys.executable]  # ziglang's compiler is called through this interpreter
-    return _digest(str(_FORMAT), platform.subdir, sha256(packages_file().read_bytes()).hexdigest(), *stats)
-
-
-def _digest(*parts: str) -> str:
-    return sha256("\n".join(parts).encode()).hexdigest()
 
 
 def _from_record(folder: Path, root: Path, platform: Platform, identity: str) -> StandInChannel:
@@ -183,7 +169,7 @@ def _files(package: KnownPackage, platform: Platform, compiler: Compiler | None)
 
 def _real_python(channel: Path, metadata: PackageMetadata, installation: Installation, kept: Path) -> Path:
     """The package of a Python of this machine, made once and linked into each channel."""
-    place = kept / _digest(str(_FORMAT), installation.identity, json.dumps(metadata.index_json()))[:16]
+    place = kept / digest(str(STAND_IN_FORMAT), installation.identity, json.dumps(metadata.index_json()))[:16]
     made = place / metadata.subdir / metadata.file_name
     if not made.is_file():
         write_package(place, metadata, python_files(installation))

@@ -1,0 +1,109 @@
+"""Where a feedstock's builds leave things: one folder, `build_artifacts` in the feedstock unless another is given.
+
+linux-64/, noarch/      the channel of what was built (conda-smithy's local builds put it here too)
+built-on-stand-in/      the channel of what was built on the stand-in channel, never mixed with the other
+ledger.sqlite           what is done
+logs/                   a file for each build
+pkg_cache/, src_cache/  what engines have fetched
+.work/, .cache/         private folders of running and failed builds; what can be made again
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from feedstock_tools.errors import WorkError
+
+__all__ = ["STAND_IN_CHANNEL", "Artifacts"]
+
+#: The folder of the channel for builds that used the stand-in channel.
+STAND_IN_CHANNEL = "built-on-stand-in"
+
+
+@dataclass(frozen=True, slots=True)
+class Artifacts:
+    """The folder of build artifacts and the places in it."""
+
+    root: Path
+
+    @property
+    def ledger(self) -> Path:
+        """The ledger's file."""
+        return self.root / "ledger.sqlite"
+
+    @property
+    def logs(self) -> Path:
+        """The folder of log files."""
+        return self.root / "logs"
+
+    def channel(self, *, stand_in: bool) -> Path:
+        """The folder of the output channel."""
+        return self.root / STAND_IN_CHANNEL if stand_in else self.root
+
+    @property
+    def package_cache(self) -> Path:
+        """Where engines keep packages fetched from real channels (those of the stand-in channel bear the same names)."""
+        return self.root / "pkg_cache"
+
+    @property
+    def sources(self) -> Path:
+        """Where engines keep fetched sources."""
+        return self.root / "src_cache"
+
+    def private(self, row: str) -> Path:
+        """The private folder of a row's build; its name is short, since build prefixes have a limit on their length."""
+        return self.root / ".work" / sha256(row.encode()).hexdigest()[:12]
+
+    @contextmanager
+    def holding(self, row: str) -> Iterator[None]:
+        """Hold the lock of a row: one process builds it, others wait and then find it built."""
+        from feedstock_tools.channel.folder import locked
+
+        with locked(self.private(row).with_suffix(".lock.d")):
+            yield
+
+    def recall(self, name: str) -> Any:
+        """What `remember` kept under a name; None where there is nothing usable."""
+        try:
+            return json.loads((self.root / ".cache" / f"{name}.json").read_bytes())
+        except (OSError, ValueError):
+            return None
+
+    def remember(self, name: str, content: Any) -> None:
+        """Keep something that can be made again, for another run.
+
+        Raises:
+            WorkError: it cannot be written.
+        """
+        path = self.root / ".cache" / f"{name}.json"
+        part = path.with_name(f".{path.name}.{os.getpid()}")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            part.write_text(json.dumps(content))
+            part.replace(path)
+        except OSError as error:
+            raise WorkError(f"cannot write here: {error.strerror or error}", path=path) from error
+        finally:
+            part.unlink(missing_ok=True)
+
+    def fresh_private(self, row: str) -> Path:
+        """An empty private folder for a row whose lock is held.
+
+        Raises:
+            WorkError: it cannot be made.
+        """
+        folder = self.private(row)
+        try:
+            shutil.rmtree(folder, ignore_errors=True)
+            (folder / "tmp").mkdir(parents=True)
+        except OSError as error:
+            raise WorkError(f"cannot make a folder for the build: {error.strerror or error}", path=folder) from error
+        return folder

@@ -1,0 +1,98 @@
+"""The environment variables that a build's process gets: listed, not inherited.
+
+conda-smithy's `build-locally.py` sets some and its `run_docker_build.sh` passes a list on into the container; a build here
+sees the same names, and what a process needs on any machine. The engine then gives a build script an environment of its own
+(its strict isolation), in which of these only the search path, certificates and proxies are left.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+__all__ = ["PASSED_ON", "build_environment"]
+
+#: conda-smithy 2026.8.5: templates/run_docker_build.sh.tmpl (`docker run -e …`), feedstock_content/build-locally.py.
+_FROM_CONDA_SMITHY = (
+    "BUILD_OUTPUT_ID",
+    "BUILD_WITH_CONDA_DEBUG",
+    "CI",
+    "CPU_COUNT",
+    "FEEDSTOCK_NAME",
+    "GIT_BRANCH",
+    "GITHUB_ACTIONS",
+    "HOST_USER_ID",
+    "MINIFORGE_HOME",
+    "OSX_SDK_DIR",
+    "RATTLER_BUILD_COLOR",
+    "RATTLER_BUILD_ENABLE_GITHUB_INTEGRATION",
+    "UPLOAD_ON_BRANCH",
+    "flow_run_id",
+    "remote_url",
+    "sha",
+)
+#: What programs need anywhere: the search path, the user, the language, certificates, proxies, access to channels.
+_OF_THE_MACHINE = (
+    "ALL_PROXY",
+    "CONDA_OVERRIDE_ARCHSPEC",
+    "CONDA_OVERRIDE_GLIBC",
+    "CONDA_OVERRIDE_LINUX",
+    "CONDA_OVERRIDE_OSX",
+    "CURL_CA_BUNDLE",
+    "HOME",
+    "HTTPS_PROXY",
+    "HTTP_PROXY",
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "LOGNAME",
+    "NETRC",
+    "NO_PROXY",
+    "PATH",
+    "RATTLER_AUTH_FILE",
+    "REQUESTS_CA_BUNDLE",
+    "SHELL",
+    "SSH_AUTH_SOCK",
+    "SSL_CERT_DIR",
+    "SSL_CERT_FILE",
+    "TERM",
+    "USER",
+    "XDG_RUNTIME_DIR",
+    "all_proxy",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+)
+PASSED_ON = frozenset(_FROM_CONDA_SMITHY + _OF_THE_MACHINE)
+
+
+def build_environment(
+    machine: Mapping[str, str], *, feedstock: Path, configuration: str, cuda: str | None, folder: Path, cache: Path
+) -> dict[str, str]:
+    """The environment for one row.
+
+    Args:
+        machine: the environment of the machine, of which the names in `PASSED_ON` are kept.
+        cuda: the row's CUDA version: its environments are solved for a machine whose driver has it, and a CPU build's
+            for a machine without a GPU, whatever this machine has.
+        folder: the private folder of the build, which temporary files go to.
+        cache: where the engine keeps packages that it has fetched.
+    """
+    kept = {name: value for name, value in machine.items() if name in PASSED_ON}
+    defaults = {
+        "CPU_COUNT": str(os.cpu_count() or 1),
+        "FEEDSTOCK_NAME": feedstock.name,
+        "MINIFORGE_HOME": str(feedstock / "miniforge3"),
+    }
+    fixed = {
+        "CONDA_OVERRIDE_CUDA": cuda or "",
+        "CONFIG": configuration,
+        "IS_PR_BUILD": "True",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONUNBUFFERED": "1",
+        "RATTLER_CACHE_DIR": str(cache),
+        "TMPDIR": str(folder / "tmp"),
+        "UPLOAD_PACKAGES": "False",
+    }
+    return {**defaults, **kept, **fixed}

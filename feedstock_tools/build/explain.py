@@ -1,0 +1,50 @@
+"""Why an environment of a build could not be solved: the engine does not say, so the same question is put again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from feedstock_tools.errors import FeedstockError
+from feedstock_tools.platforms import Platform
+
+__all__ = ["explain_solve", "last_question"]
+
+_PLATFORM = re.compile(r"^\s*Platform: (?P<subdir>\S+) \[(?P<virtual>.*)\]$")
+_ITEM = re.compile(r"^\s+- (?P<text>.+)$")
+
+
+def last_question(log: Sequence[str]) -> tuple[str, tuple[str, ...], tuple[str, ...], tuple[str, ...]] | None:
+    """Subdir, virtual packages, channels and specs of the last environment that a log of the engine speaks of."""
+    starts = [at for at, text in enumerate(log) if _PLATFORM.match(text)]
+    if not starts:
+        return None
+    found = _PLATFORM.match(log[starts[-1]])
+    lists: dict[str, list[str]] = {"Channels:": [], "Specs:": []}
+    current: list[str] | None = None
+    for text in log[starts[-1] + 1 :]:
+        if text.strip() in lists:
+            current = lists[text.strip()]
+        elif current is not None and (item := _ITEM.match(text)):
+            current.append(item["text"])
+        else:
+            current = None
+    if found is None:
+        return None
+    virtual = tuple(each.strip() for each in found["virtual"].split(",") if each.strip())
+    return found["subdir"], virtual, tuple(lists["Channels:"]), tuple(lists["Specs:"])
+
+
+def explain_solve(log: Sequence[str], target: str) -> str | None:
+    """A short reason why the last environment in a log has no solution; None where it has one, or none is found."""
+    from feedstock_tools.channel.solving import solve
+
+    question = last_question(log)
+    if question is None:
+        return None
+    subdir, virtual, channels, specs = question
+    try:
+        solve(specs, channels, Platform.parse(target if subdir == "noarch" else subdir), virtual=virtual)
+    except FeedstockError as error:
+        return str(error)
+    return None

@@ -1,0 +1,89 @@
+"""Which feedstock is meant, and where its recipe is: here, in a folder that is named, or the example that comes along."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from feedstock_tools.data import data_folder
+from feedstock_tools.errors import InputError
+
+__all__ = ["EXAMPLE", "Feedstock", "find_feedstock"]
+
+#: The example that is built where there is no feedstock.
+EXAMPLE = "gpuprobe"
+
+
+@dataclass(frozen=True, slots=True)
+class Feedstock:
+    """A feedstock's folder. `note` is what its user should be told about the choice of it, if anything."""
+
+    folder: Path
+    note: str | None = None
+
+    @property
+    def spec(self) -> Path:
+        """Where its spec is, if it has one."""
+        return self.folder / "feedstock.yaml"
+
+    @property
+    def recipe(self) -> Path:
+        """The folder of its recipe."""
+        return self.folder / "recipe"
+
+    @property
+    def artifacts(self) -> Path:
+        """Where conda-smithy's scripts leave what they build."""
+        return self.folder / "build_artifacts"
+
+    @property
+    def inputs(self) -> tuple[Path, ...]:
+        """Everything in it that decides what is built; sources elsewhere are named by the recipe."""
+        names = ("feedstock.yaml", "conda-forge.yml", "recipe", ".ci_support")
+        return tuple(self.folder / name for name in names)
+
+
+def find_feedstock(given: Path | None, here: Path, environment: Mapping[str, str]) -> Feedstock:
+    """The feedstock in a folder that was given, else in the current one, else the example `gpuprobe`.
+
+    An example of an installation, or one that cannot be written, is copied to the user's cache and built there.
+
+    Raises:
+        InputError: the folder that was given holds none.
+    """
+    folder = (given or here).absolute()
+    if _is_feedstock(folder):
+        return Feedstock(folder)
+    if given is not None:
+        hint = "A feedstock has recipe/recipe.yaml or recipe/meta.yaml, or a feedstock.yaml to make them from."
+        raise InputError("there is no feedstock in this folder", path=folder, hint=hint)
+    example = data_folder("examples") / EXAMPLE
+    if not _is_feedstock(example):
+        raise InputError("there is no feedstock here, and the example is missing", path=example)
+    if example.parent.parent.name != "_data" and os.access(example, os.W_OK):
+        return Feedstock(example, f"There is no feedstock in {here}: building the example {example}")
+    copy = _copied(example, environment)
+    return Feedstock(copy, f"There is no feedstock in {here}: building a copy of the example in {copy}")
+
+
+def _is_feedstock(folder: Path) -> bool:
+    return any((folder / name).is_file() for name in ("feedstock.yaml", "recipe/recipe.yaml", "recipe/meta.yaml"))
+
+
+def _copied(example: Path, environment: Mapping[str, str]) -> Path:
+    """A copy of the example in the user's cache; files that the user has changed there stay as they are."""
+    home = environment.get("XDG_CACHE_HOME") or str(Path(environment.get("HOME") or "~").expanduser() / ".cache")
+    target = Path(home) / "feedstock-tools" / "examples" / example.name
+    for source in sorted(example.rglob("*")):
+        place = target / source.relative_to(example)
+        if "build_artifacts" in place.parts or source.is_dir() or place.exists():
+            continue
+        place.parent.mkdir(parents=True, exist_ok=True)
+        part = place.with_name(f".{place.name}.{os.getpid()}")
+        shutil.copyfile(source, part)
+        part.chmod(source.stat().st_mode | 0o200)
+        part.replace(place)
+    return target

@@ -1,0 +1,83 @@
+"""What the builds of a configuration stand on: channels that are ready, environments, and what is known of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+from feedstock_tools.build.building import Ground
+from feedstock_tools.build.channels import ChannelChoice
+from feedstock_tools.build.environment import build_environment
+from feedstock_tools.build.ledger import Ledger
+from feedstock_tools.build.planned import PlannedConfiguration, PlannedOutput, PlannedRow
+from feedstock_tools.build.run import Setting, identity_on
+from feedstock_tools.build.stand_in import StandInChannel, ensure_stand_in_channel
+from feedstock_tools.channel.repodata import channel_url, read_records
+from feedstock_tools.platforms import Platform
+
+__all__ = ["make_ground"]
+
+
+def make_ground(
+    setting: Setting, configuration: PlannedConfiguration, choice: ChannelChoice, base: str, ledger: Ledger
+) -> Ground:
+    """Make the stand-in channel where it is the choice, and put together what `build_row` needs.
+
+    Args:
+        base: what identifies the channels.
+
+    Raises:
+        WorkError: the stand-in channel cannot be made.
+        InputError: a channel's name is not one.
+    """
+    stand_in = _stand_in(setting, configuration) if choice.is_stand_in else None
+    channels = (stand_in.url,) if stand_in else tuple(channel_url(channel) for channel in choice.channels)
+    packages = stand_in.cache if stand_in else setting.artifacts.package_cache
+    subdirs = (configuration.platform, "noarch")
+
+    @cache
+    def names(channel: str) -> frozenset[str]:
+        return frozenset(record.name for record in read_records(channel, subdirs))
+
+    def environment(row: PlannedRow, folder: Path) -> Mapping[str, str]:
+        return build_environment(
+            setting.machine,
+            feedstock=setting.feedstock.folder,
+            configuration=configuration.name,
+            cuda=row.cuda,
+            folder=folder,
+            cache=packages,
+        )
+
+    def untested(row: PlannedRow, output: PlannedOutput) -> str | None:
+        if stand_in is None or not output.uses_python or not row.python or stand_in.can_run(row.python):
+            return None
+        return f"Python {row.python} is metadata only on the stand-in channel of this machine"
+
+    return Ground(
+        artifacts=setting.artifacts,
+        ledger=ledger,
+        engine=setting.engine,
+        recipe=setting.recipe,
+        configuration=configuration.name,
+        target=configuration.platform,
+        builder=Platform.here().subdir,
+        channels=channels,
+        stand_in=stand_in is not None,
+        identities=lambda output: identity_on(base, output),
+        untested=untested,
+        environment=environment,
+        has=lambda channel, name: name in names(channel),
+    )
+
+
+@cache
+def _made(root: Path, platform: Platform, pythons: frozenset[str], path: str | None) -> StandInChannel:
+    return ensure_stand_in_channel(root, platform, pythons, path=path)
+
+
+def _stand_in(setting: Setting, configuration: PlannedConfiguration) -> StandInChannel:
+    root = setting.artifacts.root / ".cache" / "stand-in"
+    platform = Platform.parse(configuration.platform)
+    return _made(root, platform, frozenset(configuration.pythons), setting.machine.get("PATH"))

@@ -1,0 +1,115 @@
+"""One call of `build`: from the command line's words to a list, a debug environment or a finished run."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from feedstock_tools.build.artifacts import Artifacts
+from feedstock_tools.build.feedstock import Feedstock, find_feedstock
+from feedstock_tools.build.plan import plan_feedstock
+from feedstock_tools.build.planned import PlannedConfiguration
+from feedstock_tools.build.rattler_engine import RattlerBuild
+from feedstock_tools.build.refresh import recipe_to_build, refresh
+from feedstock_tools.build.run import Outcome, Setting, run_builds
+from feedstock_tools.build.selection import select, with_filter
+from feedstock_tools.build.terminal import Terminal, choose_from_menu
+from feedstock_tools.errors import InputError
+
+__all__ = ["Session"]
+
+
+@dataclass(frozen=True)
+class Session:
+    """A feedstock, its artifacts and plan, and how to answer: text, or JSON with the text on stderr."""
+
+    setting: Setting
+    plan: tuple[PlannedConfiguration, ...]
+    console: Terminal
+    as_json: bool
+
+    @classmethod
+    def open(
+        cls,
+        folder: Path | None,
+        output: Path | None,
+        channels: Sequence[str],
+        here: Path,
+        machine: Mapping[str, str],
+        *,
+        as_json: bool,
+    ) -> Session:
+        """Find the feedstock, bring what is generated up to date, and plan.
+
+        Raises:
+            InputError: there is no feedstock, or its files cannot be used.
+            WorkError: the artifacts folder cannot be written.
+        """
+        console = Terminal(sys.stderr if as_json else sys.stdout)
+        feedstock = find_feedstock(folder, here, machine)
+        if feedstock.note:
+            console.say(feedstock.note)
+        artifacts = Artifacts((output or feedstock.artifacts).absolute())
+        engine = RattlerBuild()
+        plan = plan_feedstock(
+            feedstock,
+            artifacts,
+            lambda: f"{engine.name} {engine.version}",
+            lambda: refresh(feedstock, artifacts, console.say),
+        )
+        recipe = recipe_to_build(feedstock, artifacts)
+        return cls(Setting(feedstock, artifacts, engine, recipe, tuple(channels), machine), plan, console, as_json)
+
+    def list(self, names: Sequence[str], glob: str | None) -> int:
+        """Print the configurations, all or those named, and what is built already."""
+        from feedstock_tools.build.listing import list_text, listed
+
+        candidates = with_filter(glob, self.plan)
+        entries = listed(self.setting, select(names, candidates) if names else candidates)
+        print(json.dumps(entries, indent=2) if self.as_json else list_text(entries))  # noqa: T201
+        return 0
+
+    def build(self, names: Sequence[str], glob: str | None, *, interactive: bool) -> int:
+        """Build what the names mean and print the table; the exit status is 1 where an output failed."""
+        from feedstock_tools.build.summary import summary_json, summary_text
+
+        chosen = self._chosen(names, glob, interactive=interactive)
+        outcomes = run_builds(self.setting, chosen, self.console)
+        if self.as_json:
+            print(json.dumps(summary_json(self.setting.artifacts, outcomes), indent=2))  # noqa: T201
+        else:
+            self.console.say(summary_text(self.setting.artifacts, outcomes))
+        return 0 if _complete(outcomes) else 1
+
+    def debug(self, names: Sequence[str], glob: str | None, output: str | None, *, interactive: bool) -> int:
+        """Set up the environments of one output without building it; in a terminal, open a shell there."""
+        from feedstock_tools.build.debug import debug_output
+
+        chosen = self._chosen(names, glob, interactive=interactive)
+        return debug_output(self.setting, chosen, output, self.console, interactive=interactive)
+
+    def _chosen(self, names: Sequence[str], glob: str | None, *, interactive: bool) -> tuple[PlannedConfiguration, ...]:
+        """What the names mean; without one the only configuration there is, or what the menu gives.
+
+        Raises:
+            InputError: a name means nothing, or none was given and nobody can be asked.
+        """
+        if not self.plan:
+            raise InputError("the feedstock has no configurations", path=self.setting.feedstock.folder / ".ci_support")
+        candidates = with_filter(glob, self.plan)
+        if names:
+            return select(names, candidates)
+        if len(candidates) == 1:
+            self.console.say(f"Found {candidates[0].name} configuration")
+            return candidates
+        if interactive:
+            return (choose_from_menu(candidates),)
+        listed = "\n".join(f"  {each.short_name:32} {each.name}" for each in candidates)
+        raise InputError(f"name the configurations to build, or '*' for all of them:\n{listed}")
+
+
+def _complete(outcomes: Sequence[Outcome]) -> bool:
+    return all(outcome.record is not None and outcome.record.result == "done" for outcome in outcomes)

@@ -1,0 +1,87 @@
+"""What `build` shows: the log as it comes, tables, and the menu. Plain text, so that nothing heavy is imported for it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TextIO
+
+from feedstock_tools.build.engine import Built, Event, Failed, Started
+from feedstock_tools.build.planned import PlannedConfiguration, PlannedRow
+from feedstock_tools.errors import InputError
+
+__all__ = ["Terminal", "choose_from_menu", "size_text", "table"]
+
+#: Stages of the engine's log that say nothing to a reader; they are in the log file.
+_QUIET_STAGES = frozenset({"index_subdir", "get_or_create_subdir"})
+
+
+class Terminal:
+    """A `Console` that writes to a stream."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def say(self, text: str) -> None:
+        """See `Console`."""
+        self._stream.write(text + "\n")
+        self._stream.flush()
+
+    def begin(self, configuration: PlannedConfiguration, row: PlannedRow) -> None:
+        """See `Console`."""
+        python = f", Python {row.python}" if row.python else ""
+        accelerator = f"CUDA {row.cuda}" if row.cuda else "CPU"
+        self.say(f"\n== {row.name} ({configuration.platform}, {accelerator}{python})")
+
+    def event(self, event: Event) -> None:
+        """See `Console`."""
+        if isinstance(event, Started):
+            self.say(f"-- building {event.output}")
+        elif isinstance(event, Built):
+            self.say(f"-- built {event.package.name} in {event.seconds:.2f} s")
+        elif isinstance(event, Failed):
+            self.say(f"-- {event.output} failed: {event.reason}")
+        elif event.stage not in _QUIET_STAGES and event.text.strip():
+            self.say(event.text.rstrip())
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, right: frozenset[int] = frozenset()) -> str:
+    """Lines of aligned columns; the columns whose numbers are in `right` are aligned to the right."""
+    widths = [max(len(row[at]) for row in (head, *rows)) for at in range(len(head))]
+
+    def line(row: Sequence[str]) -> str:
+        cells = [
+            text.rjust(width) if at in right else text.ljust(width)
+            for at, (text, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        return "  ".join(cells).rstrip()
+
+    return "\n".join([line(head), line(["-" * width for width in widths]), *(line(row) for row in rows)])
+
+
+def size_text(size: int) -> str:
+    """A number of bytes for people: `4.2 KiB`."""
+    amount = float(size)
+    for unit in ("B", "KiB", "MiB"):
+        if amount < 1024:
+            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= 1024
+    return f"{amount:.2f} GiB"
+
+
+def choose_from_menu(configurations: Sequence[PlannedConfiguration]) -> PlannedConfiguration:
+    """Ask for one of the configurations by number, as conda-smithy's script does.
+
+    Raises:
+        InputError: what was typed is no number of the menu, or nothing was.
+    """
+    sys.stderr.write("config not selected, please choose from the following:\n\n")
+    for number, configuration in enumerate(configurations, 1):
+        sys.stderr.write(f"{number}. {configuration.name}\n")
+    sys.stderr.write("\n> ")
+    sys.stderr.flush()
+    typed = sys.stdin.readline().strip()
+    if not typed.isdecimal() or not 1 <= int(typed) <= len(configurations):
+        what = f"'{typed}' is not one of the numbers 1 to {len(configurations)}" if typed else "no option selected"
+        raise InputError(what)
+    return configurations[int(typed) - 1]
