@@ -31,7 +31,8 @@ class RenderedOutput:
     `variant` is the variant that it was rendered with and `variants` the part of the input variants that it stands for
     (those that agree with it in what splits the recipe at its top level). `requirements` is by section: `build`,
     `host`, `run`, `run_constrained`. `noarch` is `python`, `generic` or None. `skip`
-    is true for an output that is not built.
+    is true for an output that is not built; `pins_numpy` for the old spelling `numpy x.x`, which pins NumPy at run time
+    to the version at build time.
     """
 
     name: str
@@ -44,6 +45,7 @@ class RenderedOutput:
     variants: VariantSpace
     used: UsedVariables
     skip: bool = False
+    pins_numpy: bool = False
 
     @property
     def file_stem(self) -> str:

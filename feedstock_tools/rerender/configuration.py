@@ -9,7 +9,7 @@ from typing import Any
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import KNOWN_SUBDIRS, Platform
-from feedstock_tools.rerender.dump import dump_mapping
+from feedstock_tools.rerender.dump import Booleans, dump_mapping
 from feedstock_tools.variants.read import read_plain_yaml
 
 __all__ = ["CI_SUPPORT", "Configuration", "read_configurations"]
@@ -61,17 +61,17 @@ class Configuration:
             pin_run_as_build={str(name): {str(k): str(v) for k, v in pin.items()} for name, pin in pins.items()},
         )
 
-    def to_bytes(self, *, plain_booleans: bool = True) -> bytes:
+    def to_bytes(self, *, booleans: Booleans = "plain") -> bytes:
         """The file's content, byte for byte as conda-smithy dumps it.
 
-        `plain_booleans`: newer versions write `true` where older ones wrote `'true'`.
+        `booleans`: newer versions write `true` where older ones wrote `'true'`.
         """
         content: dict[str, Any] = {key: list(values) for key, values in self.values.items()}
         if self.zip_keys:
             content["zip_keys"] = [list(group) for group in self.zip_keys]
         if self.pin_run_as_build:
             content["pin_run_as_build"] = {name: dict(pin) for name, pin in self.pin_run_as_build.items()}
-        return dump_mapping(content, plain_booleans=plain_booleans)
+        return dump_mapping(content, booleans=booleans)
 
 
 def _platform_of(path: Path, values: Mapping[str, tuple[str, ...]]) -> Platform:

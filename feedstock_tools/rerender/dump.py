@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
-__all__ = ["dump_mapping"]
+__all__ = ["Booleans", "dump_mapping"]
+
+#: How the texts `true` and `false` are written: without quotes, both as `true` (a fault of one version), or quoted.
+Booleans = Literal["quoted", "all true", "plain"]
 
 _WIDTH = 80
 
 
 @lru_cache(maxsize=16384)
-def _scalar(text: str, plain_booleans: bool) -> str:
+def _scalar(text: str, booleans: Booleans) -> str:
     import yaml
 
-    if plain_booleans and text in ("true", "false"):
-        return text
+    if booleans != "quoted" and text in ("true", "false"):
+        return "true" if booleans == "all true" else text
     rendered = yaml.dump(text, default_flow_style=True, width=float("inf"), allow_unicode=None)
     return rendered.removesuffix("\n").removesuffix("\n...")
 
@@ -30,33 +33,33 @@ def _needs_yaml(value: Any) -> bool:
     return any(_needs_yaml(item) for item in value)
 
 
-def dump_mapping(content: Mapping[str, Any], *, plain_booleans: bool) -> bytes:
+def dump_mapping(content: Mapping[str, Any], *, booleans: Booleans) -> bytes:
     """The YAML text of lists of strings, of `zip_keys` (lists of lists) and `pin_run_as_build` (mappings of mappings).
 
-    Keys are sorted but within `pin_run_as_build`, whose order the caller chose. `plain_booleans` writes the strings
-    `true` and `false` without quotes.
+    Keys are sorted but within `pin_run_as_build`, whose order the caller chose. `booleans` says how the
+    texts `true` and `false` are written.
     """
     if _needs_yaml(content):
-        return _dump_with_yaml(content, plain_booleans)
+        return _dump_with_yaml(content, booleans)
     lines: list[str] = []
     for key in sorted(content):
         value = content[key]
-        lines.append(f"{_scalar(key, False)}:")
+        lines.append(f"{_scalar(key, 'quoted')}:")
         if isinstance(value, Mapping):
             for name, pin in value.items():
-                lines.append(f"  {_scalar(name, False)}:")
-                lines.extend(f"    {_scalar(k, False)}: {_scalar(v, False)}" for k, v in pin.items())
+                lines.append(f"  {_scalar(name, 'quoted')}:")
+                lines.extend(f"    {_scalar(k, 'quoted')}: {_scalar(v, 'quoted')}" for k, v in pin.items())
             continue
         for item in value:
             if isinstance(item, str):
-                lines.append(f"- {_scalar(item, plain_booleans)}")
+                lines.append(f"- {_scalar(item, booleans)}")
             else:
                 marks = ["- -", *["  -"] * (len(item) - 1)]
-                lines.extend(f"{mark} {_scalar(member, False)}" for mark, member in zip(marks, item, strict=True))
+                lines.extend(f"{mark} {_scalar(member, 'quoted')}" for mark, member in zip(marks, item, strict=True))
     return ("\n".join(lines) + "\n").encode() if lines else b"{}\n"
 
 
-def _dump_with_yaml(content: Mapping[str, Any], plain_booleans: bool) -> bytes:
+def _dump_with_yaml(content: Mapping[str, Any], booleans: Booleans) -> bytes:
     import yaml
 
     class Dumper(yaml.Dumper):
@@ -67,7 +70,8 @@ def _dump_with_yaml(content: Mapping[str, Any], plain_booleans: bool) -> bytes:
 
     def typed(value: Any) -> Any:
         if isinstance(value, str):
-            return value == "true" if plain_booleans and value in ("true", "false") else value
+            plain = booleans != "quoted" and value in ("true", "false")
+            return (value == "true" or booleans == "all true") if plain else value
         return [typed(item) for item in value] if not isinstance(value, Mapping) else dict(value)
 
     ordered = {key: typed(content[key]) for key in sorted(content)}

@@ -25,17 +25,15 @@ __all__ = ["EXTENDING_KEYS", "config_of", "defaults", "faults", "load", "parse",
 #: Keys whose entries grow from file to file (conda_build/variants.py, DEFAULT_VARIANTS["extend_keys"]).
 EXTENDING_KEYS = ("pin_run_as_build", "ignore_version", "ignore_build_only_deps", "extend_keys")
 
-_DEFAULT_PINS = MappingProxyType(
-    {"python": {"min_pin": "x.x", "max_pin": "x.x"}, "r-base": {"min_pin": "x.x", "max_pin": "x.x"}}
-)
+_X_X = {"min_pin": "x.x", "max_pin": "x.x"}
 _TOP_LEVEL_KEY = re.compile(r"^([^\s#:\-][^:]*?)\s*:(?:\s|$)")
 
 
-def defaults(platform: Platform) -> VariantConfig:
+def defaults(platform: Platform, rules: CondaBuildRules | None = None) -> VariantConfig:
     """The built-in defaults that every configuration of conda-build begins with."""
     return VariantConfig(
         values={key: (value,) for key, value in default_variant(platform.subdir).items()},
-        pin_run_as_build=_DEFAULT_PINS,
+        pin_run_as_build={"python": _X_X, **({"r-base": _X_X} if (rules or CondaBuildRules()).r_base_pinned else {})},
         extend_keys=EXTENDING_KEYS,
         extended={"ignore_version": (), "ignore_build_only_deps": ("python", "numpy")},
         origins={key: (Origin("conda-build's defaults"),) for key in default_variant(platform.subdir)},
@@ -80,7 +78,7 @@ def select_yaml(
     Raises:
         InputError: selectors or YAML are wrong, or it is no mapping.
     """
-    selected, numbers = select_lines(text, Namespace(platform.subdir, platform.subdir, {}, environ), rules, path)
+    selected, numbers = select_lines(text, Namespace(platform.subdir, platform.subdir, {}, environ, rules), rules, path)
     content, lines = _parsed(selected, path)
     return content, {key: numbers[line] for key, line in lines.items() if line < len(numbers)}
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from feedstock_tools.platforms import KNOWN_SUBDIRS
 from feedstock_tools.variants.model import Variant
+from feedstock_tools.variants.rules import CondaBuildRules
 
 __all__ = ["DEFAULT_VARIANT", "Namespace", "default_variant"]
 
@@ -30,6 +31,22 @@ _COMPILERS = {
     "win": {"c_compiler": "vs2017", "cxx_compiler": "vs2017", "fortran_compiler": "gfortran", "vc": "14"},
 }
 _ARCHITECTURES = {"32": "x86", "64": "x86_64"}
+#: Before every system and architecture of conda was a selector, these were (conda's NON_X86_LINUX_MACHINES).
+_OLD_SUBDIRS = (
+    "linux-64",
+    "linux-32",
+    "osx-64",
+    "win-64",
+    "linux-aarch64",
+    "linux-arm64",
+    "linux-armv6l",
+    "linux-armv7l",
+) + (
+    "linux-ppc64",
+    "linux-ppc64le",
+    "linux-riscv64",
+    "linux-s390x",
+)
 _PYTHONS = (26, 27, 33, 34, 35, 36)
 
 
@@ -39,21 +56,26 @@ def default_variant(subdir: str) -> Variant:
 
 
 @lru_cache(maxsize=64)
-def _platform_names(subdir: str) -> Mapping[str, Any]:
+def _platform_names(subdir: str, rules: CondaBuildRules) -> Mapping[str, Any]:
     names: dict[str, Any] = {
         "linux32": subdir == "linux-32",
         "linux64": subdir == "linux-64",
         "win32": subdir == "win-32",
         "win64": subdir == "win-64",
         "arm": subdir.startswith("linux-arm"),
-        "unix": subdir.startswith(("linux-", "osx-", "emscripten-")),
+        "unix": subdir.startswith(
+            ("linux-", "osx-", "emscripten-") if rules.all_platforms_select else ("linux-", "osx-")
+        ),
         "nomkl": False,
     }
-    for known in (*KNOWN_SUBDIRS, subdir):
+    for known in (*KNOWN_SUBDIRS, subdir) if rules.all_platforms_select else _OLD_SUBDIRS:
         system, dash, arch = known.partition("-")
         if dash:
+            anywhere = rules.architectures_everywhere or arch in _ARCHITECTURES
             names[system] = subdir.startswith(f"{system}-")
-            names[_ARCHITECTURES.get(arch, arch)] = subdir.endswith(f"-{arch}")
+            names[_ARCHITECTURES.get(arch, arch)] = (
+                subdir.endswith(f"-{arch}") if anywhere else subdir == f"linux-{arch}"
+            )
     names["x86"] = subdir.endswith(("-32", "-64"))
     return names
 
@@ -88,17 +110,19 @@ class Namespace(Mapping[str, Any]):
     or booleans are given as such.
     """
 
-    def __init__(self, subdir: str, rendered: str, variant: Variant, environ: Mapping[str, str]) -> None:
+    def __init__(
+        self, subdir: str, rendered: str, variant: Variant, environ: Mapping[str, str], rules: CondaBuildRules
+    ) -> None:
         self.variant = variant
         default = DEFAULT_VARIANT
         python = variant.get("python", default["python"]).split(" ")[0].split(".")
         version = int("".join(python[:2])) if all(part.isdigit() for part in python[:2]) else 0
         lua = variant.get("lua", default["lua"])
-        self._fixed: dict[str, Any] = {
-            **_platform_names(subdir),
+        self.fixed: dict[str, Any] = {
+            **_platform_names(subdir, rules),
             "os": _Os(environ),
             "environ": environ,
-            "build_platform": rendered,
+            **({"build_platform": rendered} if rules.build_platform_selector else {}),
             "py": version,
             "py3k": python[0] == "3",
             "py2k": python[0] == "2",
@@ -111,13 +135,13 @@ class Namespace(Mapping[str, Any]):
         }
 
     def __getitem__(self, name: str) -> Any:
-        if name in self._fixed:
-            return self._fixed[name]
+        if name in self.fixed:
+            return self.fixed[name]
         return _typed(self.variant[name])
 
     def __iter__(self) -> Iterator[str]:
-        yield from self._fixed
-        yield from (name for name in self.variant if name not in self._fixed)
+        yield from self.fixed
+        yield from (name for name in self.variant if name not in self.fixed)
 
     def __len__(self) -> int:
-        return len(self._fixed) + sum(name not in self._fixed for name in self.variant)
+        return len(self.fixed) + sum(name not in self.fixed for name in self.variant)

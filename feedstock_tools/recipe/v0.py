@@ -1,0 +1,273 @@
+"""Render a `meta.yaml` for all variants of a platform, as conda-build does before it solves anything.
+
+The recipe is rendered once for every choice of the variables that its top level loops over, and each of these once for
+every choice of those that the whole recipe uses (conda_build/render.py: distribute_variants; metadata.py:
+get_output_metadata_set). What a variant makes depends only on the keys that the recipe mentions, so results are kept by
+these keys' values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from feedstock_tools.errors import InputError
+from feedstock_tools.platforms import Platform
+from feedstock_tools.recipe.model import RenderedOutput, UsedVariables
+from feedstock_tools.recipe.order import sort_by_dependencies
+from feedstock_tools.recipe.v0_functions import PackageNames, template_context
+from feedstock_tools.recipe.v0_jinja import render
+from feedstock_tools.recipe.v0_meta import Meta, force_keys, output_dicts, output_meta, parse_rendered
+from feedstock_tools.recipe.v0_names import build_string, pins_numpy
+from feedstock_tools.recipe.v0_text import RecipeText, View, read_recipe_text, requirements_in
+from feedstock_tools.recipe.v0_used import UsageFinder, trim_requirements, used_in_script
+from feedstock_tools.variants import Axis, CondaBuildRules, Variant, VariantConfig, VariantSpace, explode
+from feedstock_tools.variants.namespace import Namespace, default_variant
+from feedstock_tools.variants.selectors import select_lines
+from feedstock_tools.variants.versions import parse_version
+
+__all__ = ["Recipe", "read_recipe", "render_recipe"]
+
+#: More renderings than any recipe of conda-forge takes on one platform.
+_MOST_RENDERINGS = 20_000
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A recipe of the v0 format as it was read; `folder` holds its scripts."""
+
+    text: RecipeText
+    folder: Path
+
+
+def read_recipe(folder: Path, rules: CondaBuildRules | None = None) -> Recipe:
+    """Read `meta.yaml` in `folder`.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    return Recipe(read_recipe_text(folder / "meta.yaml", rules or CondaBuildRules()), folder)
+
+
+def render_recipe(
+    recipe: Recipe, config: VariantConfig, platform: Platform, *, environ: Mapping[str, str] | None = None
+) -> tuple[RenderedOutput, ...]:
+    """The outputs that a recipe makes on a platform, one for every variant in which it differs; skipped ones left out.
+
+    Args:
+        config: the variants, built-in defaults included (`variants.combine` of `variants.defaults` and files).
+        environ: what selectors and templates see as the environment; nothing of this process's.
+
+    Raises:
+        InputError: the recipe or the variants are wrong; with file and line.
+    """
+    return tuple(_Rendering(recipe, config, platform, environ or {}).outputs())
+
+
+@dataclass
+class _Rendering:
+    recipe: Recipe
+    config: VariantConfig
+    platform: Platform
+    environ: Mapping[str, str]
+    count: int = 0
+    _views: dict[tuple[object, ...], View] = field(default_factory=dict)
+    _scripts: dict[Path, frozenset[str]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.rules = self.recipe.text.rules
+        self.space = explode(self.config)
+        self.ignore_build_only = self.config.extended.get("ignore_build_only_deps", ())
+        self.ignore_version = self.config.extended.get("ignore_version", ())
+        self.finder = UsageFinder(self.space.keys, self.recipe.text.raw, self.rules)
+        tokens = self.recipe.text.tokens
+        always = (
+            "python",
+            "numpy",
+            "perl",
+            "lua",
+            "r_base",
+            "target_platform",
+            "channel_targets",
+            "cdt_name",
+            "cdt_arch",
+        )
+        self.relevant = tuple(
+            key
+            for key in sorted(self.space.keys)
+            if key in tokens or key in always or "_compiler" in key or "_stdlib" in key
+        )
+
+    def outputs(self) -> Iterator[RenderedOutput]:
+        """All outputs that are not skipped."""
+        for top in self._tops():
+            if not top.skip:
+                yield from (made for made in self._outputs_of(top) if not made.skip)
+
+    # --- the top level, once for each choice of the variables that it loops over
+
+    def _tops(self) -> list[Meta]:
+        first = default_variant(self.platform.subdir)
+        initial = self._render(first, self.space, "")
+        if initial.noarch:
+            self.space = self._one_python(self.space)
+        self.loop_variables = frozenset(key for key in self.space.keys if len(self.space.values(key)) > 1)
+        initial.variant = self.space.first()
+        initial.view = self._view(initial.variant, initial.host_noarch)
+        used = self._used(initial) & self.loop_variables
+        found: dict[object, Meta] = {}
+        for variant in self._reduced(self.space, used):
+            part = self.space.where({key: (variant[key],) for key in used})
+            top = self._render(variant, part, initial.name)
+            own = self._used(top)
+            string = build_string(top, own, self.ignore_version, self.rules, final=False)
+            values = tuple(sorted((key, variant.get(key)) for key in own))
+            found[(top.name, top.version, string, variant.get("target_platform"), values)] = top
+        return list(found.values())
+
+    def _one_python(self, space: VariantSpace) -> VariantSpace:
+        """A noarch recipe is rendered with the newest Python alone (once, with the first)."""
+        if "python" not in space:
+            return space
+        if not self.rules.noarch_newest_python:
+            return space.where({"python": space.values("python")[:1]})
+        try:
+            newest = max(space.values("python"), key=lambda value: parse_version(value.split(" ")[0]))
+        except ValueError:
+            return space
+        return space.where({"python": (newest,)})
+
+    def _reduced(self, space: VariantSpace, used: Collection[str]) -> list[Variant]:
+        """The variants of the axes that hold a used key; of every other axis the first row."""
+        base = dict(space.first())
+        axes = []
+        for axis in space.axes:
+            if any(key in used for key in axis.keys):
+                axes.append(Axis(axis.keys, tuple(dict.fromkeys(axis.rows))))
+        looped = VariantSpace(tuple(axes))
+        self.count += len(looped)
+        if self.count > _MOST_RENDERINGS:
+            raise InputError(
+                f"the recipe loops over more than {_MOST_RENDERINGS} variants",
+                path=self.recipe.text.path,
+                hint=f"It uses {', '.join(sorted(used))}.",
+            )
+        return [{**base, **row} for row in looped]
+
+    # --- outputs, once for each choice of the variables that the whole recipe uses
+
+    def _outputs_of(self, top: Meta) -> list[RenderedOutput]:
+        used = self._used(top, force_global=True) & self.loop_variables
+        metas: list[Meta] = []
+        equal: dict[str, int] = {}
+        for variant in self._reduced(top.variants, used):
+            reference = self._render(variant, top.variants, top.name)
+            for out in output_dicts(reference):
+                made = output_meta(reference, out)
+                made.view = self._view(made.variant, made.host_noarch)
+                if not self.rules.keep_equal_outputs and (place := equal.setdefault(repr(out), len(metas))) < len(
+                    metas
+                ):
+                    metas[place] = made
+                else:
+                    metas.append(made)
+        order = sort_by_dependencies(
+            [(meta.name, meta.requirements, meta.kind) for meta in metas], self.recipe.text.path
+        )
+        found: dict[object, RenderedOutput] = {}
+        for place in order:
+            finished = self._finished(metas[place])
+            values = tuple(sorted((key, finished.variant[key]) for key in finished.used.own if key in finished.variant))
+            found[(finished.name, values) if metas[place].kind == "conda" else place] = finished
+        return list(found.values())
+
+    def _finished(self, meta: Meta) -> RenderedOutput:
+        own = self._used(meta)
+        top_level = self._used(meta, force_top_level=True)
+        used = UsedVariables(own, own & self.loop_variables, top_level, top_level & self.loop_variables)
+        return RenderedOutput(
+            name=meta.name,
+            version=meta.version,
+            build_number=meta.build_number,
+            build_string=build_string(meta, own, self.ignore_version, self.rules, final=True),
+            noarch=meta.noarch,
+            requirements={env: tuple(specs) for env, specs in meta.requirements.items()},
+            variant=meta.variant,
+            variants=meta.variants,
+            used=used,
+            skip=meta.skip,
+            pins_numpy=pins_numpy(meta),
+        )
+
+    # --- one rendering
+
+    def _view(self, variant: Variant, noarch: bool) -> View:
+        key = (noarch, *(variant.get(name) for name in self.relevant))
+        view = self._views.get(key)
+        if view is None:
+            subdir = "noarch" if noarch else variant.get("target_platform", self.platform.subdir)
+            view = View(self.recipe.text, Namespace(subdir, self.platform.subdir, variant, self.environ, self.rules))
+            self._views[key] = view
+        return view
+
+    def _render(self, variant: Variant, variants: VariantSpace, top_name: str) -> Meta:
+        view = self._view(variant, False)
+        path = self.recipe.text.path
+        package = PackageNames(name=top_name)
+        data = self._parse(view, variant, package)
+        meta = Meta(data, variant, variants, view, str((data.get("package") or {}).get("name", "")))
+        if "PKG_" in view.template and not meta.skip:
+            package = PackageNames(meta.name, meta.version, meta.build_number)
+            meta.data = self._parse(view, variant, package)
+        if not meta.name and not meta.outputs:
+            raise InputError("the recipe has no package/name", path=path)
+        return meta
+
+    def _parse(self, view: View, variant: Variant, package: PackageNames) -> dict[str, Any]:
+        path = self.recipe.text.path
+        context = template_context(view.namespace, variant, self.platform.subdir, path, self.environ, package)
+        text = render(path, view.template, context)
+        if "[" in text:
+            text, _ = select_lines(text, view.namespace, self.rules, path)
+        return parse_rendered(text, path)
+
+    def _used(self, meta: Meta, *, force_top_level: bool = False, force_global: bool = False) -> frozenset[str]:
+        """The variables that a package uses (metadata.py: get_used_vars)."""
+        finder = self.finder
+        own_text = meta.own_text()
+        if force_global:
+            used = finder.in_selectors(self.recipe.text.raw) | finder.in_text(own_text)
+        else:
+            if meta.is_output and not force_top_level:
+                raw, text = meta.block(selected=False), meta.block()
+            else:
+                raw = meta.view.top_level_with(meta.block(selected=False), selected=False)
+                text = meta.view.top_level_with(meta.block(), selected=True)
+            everywhere = finder.in_selectors(raw) | finder.in_text(text)
+            required = finder.in_text(requirements_in(text))
+            used = (everywhere - required) | trim_requirements(required, meta.requirements, self.ignore_build_only)
+        used |= self._used_in_scripts(meta, "package:" not in own_text)
+        if "target_platform" in meta.variant and self._platform_counts(meta):
+            used |= {"target_platform"}
+        if "channel_targets" in meta.variant and self.rules.channel_targets_used:
+            used |= {"channel_targets"}
+        return (used - force_keys(meta, "force_ignore_keys")) | force_keys(meta, "force_use_keys")
+
+    def _platform_counts(self, meta: Meta) -> bool:
+        if self.rules.target_platform_used:
+            return not meta.noarch
+        return any(value != self.platform.subdir for value in meta.variants.values("target_platform"))
+
+    def _used_in_scripts(self, meta: Meta, is_output: bool) -> frozenset[str]:
+        names = ["build.sh", *(["bld.bat"] if self.platform.os == "win" else [])]
+        if is_output:
+            script = meta.output.get("script")
+            names = [script] if isinstance(script, str) else []
+        found: frozenset[str] = frozenset()
+        for name in names:
+            path = self.recipe.folder / name
+            if path.resolve().is_relative_to(self.recipe.folder.resolve()):
+                found |= used_in_script(path, self.space.keys, self._scripts)
+        return found

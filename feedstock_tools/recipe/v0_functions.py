@@ -1,0 +1,193 @@
+"""What templates of a `meta.yaml` can call and name (conda_build/jinja_context.py, environ.py).
+
+Nothing here looks at the machine: prefixes are placeholders, the environment is the one that was given.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from feedstock_tools.recipe.specs import ensure_valid_spec
+from feedstock_tools.variants.model import Variant
+from feedstock_tools.variants.namespace import DEFAULT_VARIANT, Namespace
+
+__all__ = ["PackageNames", "template_context"]
+
+_NATIVE = {
+    "linux": {"c": "gcc", "cxx": "gxx", "fortran": "gfortran"},
+    "osx": {"c": "clang", "cxx": "clangxx", "fortran": "gfortran"},
+    "win": {"c": "vs2017", "cxx": "vs2017", "fortran": "gfortran"},
+}
+#: A recipe that asks for the time would render differently every time; it gets none.
+_TIME = SimpleNamespace(strftime=lambda _form="", *_: "", time=lambda: 0)
+_LARGEST_DATA = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class PackageNames:
+    """What is known of the package from an earlier pass, for `PKG_NAME` and its like."""
+
+    name: str = ""
+    version: str = ""
+    build_number: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Functions:
+    """The functions of templates, for one variant and platform."""
+
+    variant: Variant
+    subdir: str
+    recipe: Path
+
+    def _target(self, language: str, component: str) -> str:
+        system = self.subdir.partition("-")[0]
+        native = _NATIVE.get(system, {}).get(language, language) if component == "compiler" else language
+        package = self.variant.get(f"{language}_{component}", native)
+        version = self.variant.get(f"{language}_{component}_version")
+        name = f"{package}_{self.variant.get('target_platform', self.subdir)}"
+        return ensure_valid_spec(f"{name} {version}") if version else name
+
+    def compiler(self, language: str, *_: Any, **__: Any) -> str:
+        """The package that compiles `language` for the target."""
+        return self._target(str(language), "compiler")
+
+    def stdlib(self, language: str, *_: Any, **__: Any) -> str:
+        """The package with the standard library of `language` for the target."""
+        return self._target(str(language), "stdlib")
+
+    def cdt(self, package: str, *_: Any, **__: Any) -> str:
+        """A package of the core dependency tree."""
+        arch = self.subdir.partition("-")[2]
+        default = {"64": ("x86_64", "cos6"), "32": ("i686", "cos6")}.get(arch, (arch, "cos7"))
+        suffix = f"-{self.variant.get('cdt_name', default[1])}-{self.variant.get('cdt_arch', default[0])}"
+        name, blank, rest = str(package).partition(" ")
+        return f"{name}{suffix}{blank}{rest}"
+
+    def pin_compatible(self, package: str, *_: Any, **__: Any) -> str:
+        """Without solved environments conda-build gives the bare name, with the blank that would part it from a pin."""
+        return f"{package} "
+
+    def pin_subpackage(self, package: str, *_: Any, **__: Any) -> str:
+        """Before outputs are known conda-build gives the bare name."""
+        return str(package)
+
+    def load_file_data(self, filename: str, fmt: str | None = None, from_recipe_dir: bool = False, **_: Any) -> Any:
+        """Data of a file beside the recipe; of the source tree nothing is known when a recipe is rendered."""
+        text = self._text_of(filename) if from_recipe_dir else None
+        return {} if text is None else load_str_data(text, fmt or Path(str(filename)).suffix.lstrip("."))
+
+    def load_file_regex(
+        self, load_file: str, regex_pattern: str, from_recipe_dir: bool = False, **_: Any
+    ) -> re.Match[str] | None:
+        """A pattern's match in a file beside the recipe, if the pattern is a plain one."""
+        text = self._text_of(load_file) if from_recipe_dir else None
+        return None if text is None else re.search(re.escape(str(regex_pattern)), text)
+
+    def _text_of(self, filename: str) -> str | None:
+        folder = self.recipe.parent.resolve()
+        path = (folder / str(filename)).resolve()
+        if not path.is_relative_to(folder) or not path.is_file() or path.stat().st_size > _LARGEST_DATA:
+            return None
+        return path.read_text(encoding="utf-8", errors="replace")
+
+
+def load_str_data(string: str, fmt: str, **_: Any) -> Any:
+    """Parse a text as JSON, YAML or TOML."""
+    import json
+    import tomllib
+
+    import yaml
+
+    parsers = {"json": json.loads, "yaml": yaml.safe_load, "yml": yaml.safe_load, "toml": tomllib.loads}
+    parser: Callable[[str], Any] | None = parsers.get(str(fmt).lower())  # type: ignore[assignment]
+    if parser is None or len(string) > _LARGEST_DATA:
+        raise ValueError(f"cannot read data as '{fmt}'")
+    return parser(string)
+
+
+def _nothing(*_: Any, **__: Any) -> dict[str, Any]:
+    return {}
+
+
+def _no_packages(*_: Any, **__: Any) -> list[str]:
+    return []
+
+
+@lru_cache(maxsize=1)
+def _constants() -> Mapping[str, Any]:
+    return {
+        "load_setup_py_data": _nothing,
+        "load_setuptools": _nothing,
+        "load_npm": _nothing,
+        "load_str_data": load_str_data,
+        "resolved_packages": _no_packages,
+        "ccache": lambda *_args, **_kwargs: "ccache",
+        "installed": {},
+        "time": _TIME,
+        "datetime": SimpleNamespace(datetime=datetime.datetime, date=datetime.date, timedelta=datetime.timedelta),
+        "CONDA_BUILD": "1",
+        "CONDA_BUILD_STATE": "RENDER",
+        "PYTHONNOUSERSITE": "1",
+        "PREFIX": "$PREFIX",
+        "BUILD_PREFIX": "$BUILD_PREFIX",
+        "SRC_DIR": "$SRC_DIR",
+        "SP_DIR": "$SP_DIR",
+        "STDLIB_DIR": "$STDLIB_DIR",
+        "RECIPE_DIR": "$RECIPE_DIR",
+        "PYTHON": "$PYTHON",
+        "PERL": "$PERL",
+        "R": "$R",
+        "LUA": "$LUA",
+        "CPU_COUNT": "2",
+        "SHLIB_EXT": ".so",
+        "PATH": "$PATH",
+        "HOME": "$HOME",
+        "PIP_IGNORE_INSTALLED": "True",
+        "PKG_BUILD_STRING": "placeholder",
+        "PKG_HASH": "1234567",
+    }
+
+
+def template_context(
+    namespace: Namespace, variant: Variant, subdir: str, recipe: Path, environ: Mapping[str, str], package: PackageNames
+) -> dict[str, Any]:
+    """Every name that a template can use; variant values as texts, over what selectors know."""
+    functions = Functions(variant, subdir, recipe)
+    python = variant.get("python", DEFAULT_VARIANT["python"]).split(" ")[0].split(".")
+    own = {
+        "PKG_NAME": package.name,
+        "PKG_VERSION": package.version,
+        "PKG_BUILDNUM": str(package.build_number),
+        "ARCH": subdir.partition("-")[2],
+        "SUBDIR": subdir,
+        "PY_VER": ".".join(python[:2]),
+        "CONDA_PY": "".join(python[:2]),
+        "PY3K": str(int(python[0] == "3")),
+        "NPY_VER": ".".join(variant.get("numpy", DEFAULT_VARIANT["numpy"]).split(".")[:2]),
+        "CONDA_NPY": "".join(variant.get("numpy", DEFAULT_VARIANT["numpy"]).split(".")[:2]),
+        "PERL_VER": variant.get("perl", DEFAULT_VARIANT["perl"]),
+        "R_VER": variant.get("r_base", DEFAULT_VARIANT["r_base"]),
+        "LUA_VER": variant.get("lua", DEFAULT_VARIANT["lua"]),
+    }
+    return {
+        **namespace.fixed,
+        **_constants(),
+        **own,
+        **variant,
+        "compiler": functions.compiler,
+        "stdlib": functions.stdlib,
+        "cdt": functions.cdt,
+        "pin_compatible": functions.pin_compatible,
+        "pin_subpackage": functions.pin_subpackage,
+        "load_file_data": functions.load_file_data,
+        "load_file_regex": functions.load_file_regex,
+        "environ": {**_constants(), **variant, **own, **environ},
+    }

@@ -1,0 +1,297 @@
+"""A `meta.yaml` for one variant: parsed sections, and its outputs as packages of their own.
+
+(conda_build/metadata.py: parse, get_output_dicts_from_metadata, combine_top_level_metadata_with_output,
+get_output_metadata.)
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from feedstock_tools.errors import InputError
+from feedstock_tools.recipe.specs import as_list, insert_variant_versions, requirement_lists
+from feedstock_tools.recipe.v0_text import View, requirements_section
+from feedstock_tools.variants.model import Variant, VariantSpace
+from feedstock_tools.variants.read import LARGEST_EXPANSION
+
+__all__ = ["Meta", "force_keys", "output_dicts", "output_meta", "parse_rendered"]
+
+_TRUE = {"y", "on", "true", "yes"}
+_FALSE = {"n", "no", "false", "off"}
+_SECTIONS = ("package", "source", "build", "requirements", "test", "app", "outputs", "about", "extra")
+_PIN_SUBPACKAGE = re.compile(r"{{\s*pin_subpackage\(.*\)\s*}}")
+
+
+@dataclass(slots=True)
+class Meta:
+    """A package in the making: the top level of a recipe, or one of its outputs.
+
+    `host_noarch` says that an output's own key `noarch` made conda-build take its platform for `noarch`, in its
+    selectors too.
+    """
+
+    data: dict[str, Any]
+    variant: Variant
+    variants: VariantSpace
+    view: View
+    top_name: str
+    kind: str = "conda"
+    host_noarch: bool = False
+    output: Mapping[str, Any] = field(default_factory=dict)
+    final: bool = False
+
+    def section(self, name: str) -> dict[str, Any]:
+        """A section that is a mapping; empty where the recipe has none."""
+        value = self.data.get(name)
+        return value if isinstance(value, dict) else {}
+
+    def value(self, section: str, key: str) -> Any:
+        """A value of a section, with YAML's old booleans read as such."""
+        value = self.section(section).get(key)
+        if isinstance(value, str):
+            lowered = value.lower()
+            return True if lowered in _TRUE else False if lowered in _FALSE else value
+        return value
+
+    @property
+    def name(self) -> str:
+        return str(self.value("package", "name") or "")
+
+    @property
+    def version(self) -> str:
+        return str(self.value("package", "version") or "")
+
+    @property
+    def build_number(self) -> int:
+        """The build number; nothing and what is not yet a number is 0."""
+        number = self.value("build", "number")
+        try:
+            return int(number) if number else 0
+        except (TypeError, ValueError):
+            return 0
+
+    @property
+    def noarch(self) -> str | None:
+        value = self.value("build", "noarch")
+        if self.value("build", "noarch_python"):
+            return "python"
+        return None if not value else "generic" if value is True else str(value)
+
+    @property
+    def skip(self) -> bool:
+        return bool(self.value("build", "skip"))
+
+    @property
+    def outputs(self) -> list[dict[str, Any]]:
+        """The rendered section `outputs`; a single one may be written as a mapping."""
+        value = self.data.get("outputs")
+        if isinstance(value, dict):
+            return [value]
+        return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+    @property
+    def requirements(self) -> dict[str, list[str]]:
+        return requirement_lists(self.data.get("requirements"))
+
+    @property
+    def is_output(self) -> bool:
+        """Whether this is an output of another name than the recipe's."""
+        return bool(self.top_name) and self.top_name != self.name
+
+    def block(self, *, selected: bool = True) -> str:
+        """This package's block of text in the outputs."""
+        return self.view.block((self.name, self.kind), self.outputs, self.name, selected=selected)
+
+    def own_text(self) -> str:
+        """The text that is this package's own: its block, or the whole recipe for the top level."""
+        return self.view.select(self.block(selected=False)).rstrip() if self.is_output else self.view.full
+
+
+class _Numbers:
+    """Holder of the loader that keeps numbers as texts, made on first use."""
+
+    loader: Any = None
+
+
+def _loader() -> Any:
+    if _Numbers.loader is None:
+        import yaml
+
+        base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        kept = ("tag:yaml.org,2002:float", "tag:yaml.org,2002:int")
+        resolvers = {
+            first: [(tag, pattern) for tag, pattern in rules if tag not in kept]
+            for first, rules in base.yaml_implicit_resolvers.items()
+        }
+        _Numbers.loader = type("_TextNumbersLoader", (base,), {"yaml_implicit_resolvers": resolvers})
+    return _Numbers.loader
+
+
+@lru_cache(maxsize=512)
+def _parsed(text: str, path: Path) -> dict[str, Any]:
+    import yaml
+
+    try:
+        if text.count("*") > 0 and _aliases_explode(text):
+            raise InputError("its aliases stand for too many values", path=path)
+        content = yaml.load(text, Loader=_loader())  # noqa: S506 - a safe loader that reads numbers as texts
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        problem = f"{error.problem}" + (f" ({error.context})" if error.context else "")
+        near = "" if mark is None else text.splitlines()[mark.line].strip()[:80] if mark.line < text.count("\n") else ""
+        raise InputError(f"rendered, it is not YAML: {problem}", path=path, hint=f"Near: {near}") from error
+    except (yaml.YAMLError, ValueError) as error:
+        raise InputError(f"rendered, it is not YAML: {error}", path=path) from error
+    except RecursionError as error:
+        raise InputError("is nested too deep", path=path) from error
+    if content is None:
+        content = {}
+    if not isinstance(content, dict):
+        raise InputError("is to be a mapping of sections", path=path)
+    for section in _SECTIONS:
+        if section in content and not content[section]:
+            content[section] = {}
+        value = content.get(section, {})
+        if not isinstance(value, dict) and not (section in ("source", "outputs") and isinstance(value, list)):
+            raise InputError(f"the section '{section}' is to be a mapping", path=path)
+    return content
+
+
+def _aliases_explode(text: str) -> bool:
+    """Whether aliases (rare in recipes) make the document larger than any recipe; counted on the nodes."""
+    import yaml
+
+    sizes: dict[int, int] = {}
+
+    def size(node: Any) -> int:
+        if isinstance(node, yaml.ScalarNode):
+            return 1
+        if id(node) not in sizes:
+            sizes[id(node)] = LARGEST_EXPANSION + 1
+            pairs = (
+                node.value if isinstance(node, yaml.SequenceNode) else [part for pair in node.value for part in pair]
+            )
+            sizes[id(node)] = 1 + sum(map(size, pairs))
+        return sizes[id(node)]
+
+    node = yaml.compose(text, Loader=_loader())
+    return node is not None and size(node) > LARGEST_EXPANSION
+
+
+def parse_rendered(text: str, path: Path) -> dict[str, Any]:
+    """The sections of a rendered recipe, numbers as texts; a fresh copy.
+
+    Raises:
+        InputError: it is not YAML, or a section is not a mapping.
+    """
+    return copy.deepcopy(_parsed(text, path))
+
+
+def _uses_subpackage(meta: Meta) -> bool:
+    """Whether the top level is a package that needs its outputs, so that conda-build makes an output of it."""
+    run = meta.requirements.get("run", [])
+    extra = next((out for out in meta.outputs if out.get("name") == meta.name), None)
+    if extra is not None:
+        run = [*run, *requirement_lists(extra.get("requirements")).get("run", [])]
+    for out in meta.outputs:
+        name = out.get("name")
+        if name and any(re.match(rf"^{re.escape(str(name))}(\s|\Z|$)", spec) for spec in run):
+            return True
+    return bool(_PIN_SUBPACKAGE.search(requirements_section(meta.view.full)))
+
+
+def output_dicts(meta: Meta) -> list[dict[str, Any]]:
+    """The outputs of a rendered top level; a recipe without any is one output.
+
+    An output with the recipe's own name takes over what the top level says, and the top level what it says.
+    """
+    outputs = meta.outputs
+    if not outputs:
+        outputs = [{"name": meta.name}]
+    elif _uses_subpackage(meta) and all(out.get("name", "") != meta.name for out in outputs):
+        outputs = [*outputs, {"name": meta.name}]
+        meta.data["outputs"] = outputs
+    for out in outputs:
+        if out.get("name") == meta.name and "package:" in meta.view.full:
+            _share_with_top_level(meta, out)
+    return outputs
+
+
+def _share_with_top_level(meta: Meta, out: dict[str, Any]) -> None:
+    for section in ("requirements", "build", "about"):
+        above = meta.data.get(section) or {}
+        mine: dict[str, Any] = (
+            requirement_lists(out.get(section)) if section == "requirements" else dict(out.get(section) or {})
+        )
+        if isinstance(above, dict):
+            for key, value in above.items():
+                mine.setdefault(key, value)
+        out[section] = meta.data[section] = mine
+
+
+def output_meta(meta: Meta, out: dict[str, Any]) -> Meta:
+    """The package that an output of the rendered top level `meta` makes."""
+    if out.get("requirements"):
+        requirements = requirement_lists(out["requirements"])
+        insert_variant_versions(requirements, meta.variant)
+        out["requirements"] = requirements
+        if out.get("name") == meta.name and "requirements" in meta.data:
+            meta.data["requirements"] = requirements
+    kind = str(out.get("type", "conda"))
+    data = {**meta.data}
+    made = Meta(data, meta.variant, meta.variants, meta.view, meta.name, kind, meta.host_noarch, out)
+    if out.get("name") == meta.name:
+        return made
+    name = str(out.get("name", meta.name))
+    data["package"] = {**meta.section("package"), "name": name, "version": out.get("version") or meta.version}
+    data["requirements"] = _own_requirements(
+        requirement_lists(out.get("requirements")), name if "name" in out else None
+    )
+    data["build"], made.host_noarch = _own_build(meta, out)
+    return made
+
+
+def _own_requirements(requirements: dict[str, list[str]], name: str | None) -> dict[str, list[str]]:
+    """An output's requirements without itself, and without empty lists where conda-build drops them."""
+    if name is not None:
+        itself = re.compile(rf"(?:^{re.escape(name)}(?:\s|$|\Z))")
+        for env in ("build", "host", "run"):
+            if env in requirements:
+                requirements[env] = [spec for spec in requirements[env] if not itself.match(spec)]
+    return {env: specs for env, specs in requirements.items() if specs or env not in ("build", "host", "run")}
+
+
+def _own_build(meta: Meta, out: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
+    """An output's section `build`, and whether its key `noarch` makes its platform `noarch`."""
+    build = dict(meta.section("build"))
+    if meta.name != out.get("name") or out.get("script") or out.get("files"):
+        for key in ("entry_points", "run_exports", "script"):
+            if key in out:
+                build[key] = out[key]
+            else:
+                build.pop(key, None)
+    build["noarch"] = out.get("noarch", False)
+    build["noarch_python"] = out.get("noarch_python", False)
+    host_noarch = bool(build["noarch"] or build["noarch_python"])
+    for key in ("number", "string"):
+        if key in out:
+            build[key] = out[key]
+    for key in ("run_exports", "track_features", "features"):
+        if out.get(key):
+            build[key] = out[key]
+    if "build" in out:
+        number = out.get("number", meta.build_number)
+        build = dict(out["build"]) if isinstance(out["build"], dict) else {}
+        build.setdefault("number", number)
+    return build, host_noarch
+
+
+def force_keys(meta: Meta, key: str) -> frozenset[str]:
+    """The keys that a recipe forces to be used or ignored."""
+    return frozenset(str(item) for item in as_list(meta.value("build", key)))

@@ -1,0 +1,162 @@
+"""Which variant keys the text of a recipe and its scripts use, by the patterns of conda-build.
+
+(conda_build/variants.py: find_used_variables_in_text, find_used_variables_in_shell_script, …_in_batch_script.) The
+patterns look at single lines, so each line is searched once, however many variants have it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+
+from feedstock_tools.errors import InputError
+from feedstock_tools.variants.read import read_text
+from feedstock_tools.variants.rules import CondaBuildRules
+
+__all__ = ["UsageFinder", "trim_requirements", "used_in_script"]
+
+_NOTHING: frozenset[str] = frozenset()
+_LANGUAGE = re.compile(r"(.*?)_(compiler|stdlib)(_version)?$")
+_SHELL_USE = re.compile(r"^[^$\n]*\$\{?\s*([A-Za-z_][\w.]*)\s*[\s|}]", re.MULTILINE)
+_SYSROOT = "CONDA_BUILD_SYSROOT"
+
+
+class _Key:
+    """The patterns of one variant key."""
+
+    def __init__(self, key: str, rules: CondaBuildRules) -> None:
+        self.key = key
+        name = re.escape(key)
+        language = _LANGUAGE.match(key)
+        self.call = ""
+        patterns = []
+        if language and (language.group(2) == "compiler" or rules.stdlib_uses):
+            self.call = f"{language.group(2)}("
+            patterns.append(rf"\{{\s*{language.group(2)}\([\'\"]{re.escape(language.group(1))}[\"\'][^\{{]*?\}}")
+        elif key.startswith("cdt_") and rules.cdt_uses:
+            self.call = "cdt("
+            patterns.append(r"\{{\s*cdt\(")
+        patterns.extend(_text_patterns(name, "[-_]".join(map(re.escape, key.split("_"))), rules))
+        self.used = re.compile("|".join(patterns))
+        self.selector = re.compile(rf"^[^#\[]*?\#?\s\[[^\]]*?(?<![_\w\d]){name}[=\s<>!\]]")
+
+
+def _text_patterns(name: str, dashed: str, rules: CondaBuildRules) -> list[str]:
+    """The patterns of a use in `{{ }}`, as a bare requirement, and in `{% %}`."""
+    if not rules.whole_names_only:
+        end = r"[^'\"]*?"
+    elif rules.bare_names_in_braces:
+        end = r"(?:[^_0-9a-zA-Z].*?)?"
+    else:
+        end = r"[^_0-9a-zA-Z].*?"
+    anything = ".*" if rules.anywhere_in_conditions else ""
+    patterns = [
+        rf"\{{\s*(?:pin_[a-z]+\(\s*?['\"])?{name}{end}\}}\}}",
+        rf"^\s+\-\s+{dashed}\s*(?:\s[\[#]|$)",
+        rf"(?:^|[^\{{])\{{%\s*(?:el)?if\s*{anything}{name}\s*(?:[^%]*?)?%\}}",
+    ]
+    if rules.for_and_set_use:
+        after = "(?![a-zA-Z_0-9])" if rules.whole_names_in_for_and_set else ""
+        before = "(?<![a-zA-Z_0-9])" if rules.whole_suffix_in_set else ""
+        patterns.append(rf"(?:^|[^\{{])\{{%\s*for\s*.*\s*in\s*{name}{after}(?:[^%]*?)?%\}}")
+        patterns.append(rf"(?:^|[^\{{])\{{%\s*set\s*.*\s*=\s*.*{before}{name}{after}(?:[^%]*?)?%\}}")
+    return patterns
+
+
+class UsageFinder:
+    """Finds the keys of a set that lines of text use; remembers every line."""
+
+    def __init__(self, keys: Collection[str], text: str, rules: CondaBuildRules) -> None:
+        dashless = "\n".join({*re.findall(r"[\w.\-]+", text.replace("-", "_"))})
+        self._keys = [
+            _Key(key, rules)
+            for key in sorted(keys)
+            if key in dashless or _LANGUAGE.match(key) or (key.startswith("cdt_") and "cdt(" in text)
+        ]
+        self._with_sysroot: frozenset[str] = frozenset()
+        if _SYSROOT in keys:
+            compilers = {"c_compiler", "cxx_compiler"} if rules.compiler_uses_sysroot else set()
+            self._with_sysroot = frozenset(compilers | ({"c_stdlib"} if rules.stdlib_uses else set()))
+        self._used: dict[str, frozenset[str]] = {}
+        self._selectors: dict[str, frozenset[str]] = {}
+
+    def in_text(self, text: str) -> frozenset[str]:
+        """Keys used in text whose selectors have been applied."""
+        return self._union(text, self._used, self._in_line)
+
+    def in_selectors(self, text: str) -> frozenset[str]:
+        """Keys that stand in selectors of text as it was written."""
+        return self._union(text, self._selectors, self._in_selector)
+
+    def _union(
+        self, text: str, known: dict[str, frozenset[str]], search: Callable[[str], frozenset[str]]
+    ) -> frozenset[str]:
+        found: set[str] = set()
+        for line in text.splitlines():
+            used = known.get(line)
+            if used is None:
+                used = known[line] = search(line)
+            if used:
+                found |= used
+        if not found.isdisjoint(self._with_sysroot):
+            found.add(_SYSROOT)
+        return frozenset(found)
+
+    def _in_line(self, line: str) -> frozenset[str]:
+        if not line or line.isspace():
+            return _NOTHING
+        dashless = line.replace("-", "_")
+        return frozenset(
+            key.key
+            for key in self._keys
+            if (key.key in dashless or (key.call and key.call in line)) and key.used.search(line)
+        )
+
+    def _in_selector(self, line: str) -> frozenset[str]:
+        if "[" not in line:
+            return _NOTHING
+        return frozenset(key.key for key in self._keys if key.key in line and key.selector.search(line))
+
+
+def used_in_script(path: Path, keys: Collection[str], cache: dict[Path, frozenset[str]]) -> frozenset[str]:
+    """Keys that a build script uses: `%KEY%` in a batch file, in a shell script the first `$` of a line.
+
+    A script that is not there uses nothing, nor does one that is neither.
+    """
+    words = cache.get(path)
+    if words is None:
+        words = cache[path] = _words_of(path)
+    return words & frozenset(keys)
+
+
+def _words_of(path: Path) -> frozenset[str]:
+    if path.suffix not in (".sh", ".bat") or not path.is_file():
+        return _NOTHING
+    try:
+        text = read_text(path)
+    except InputError:
+        # conda-build guesses an encoding; a script that is not UTF-8 names variables in ASCII all the same
+        text = path.read_bytes()[: 4 << 20].decode("latin-1")
+    if path.suffix == ".bat":
+        return frozenset(re.findall(r"(?<=%)\w+(?=%)", text))
+    return frozenset(match.group(1) for match in _SHELL_USE.finditer(text))
+
+
+def trim_requirements(
+    used: frozenset[str], requirements: Mapping[str, list[str]], ignore_build_only: Collection[str]
+) -> frozenset[str]:
+    """Leave out of the keys used in requirements those that do not shape the package.
+
+    That is what occurs in `run` alone, and, of `ignore_build_only`, what occurs in `build` alone.
+    """
+    build = {spec.split()[0].replace("-", "_") for spec in requirements.get("build", []) if spec.strip()}
+    host = {spec.split()[0].replace("-", "_") for spec in requirements.get("host", []) if spec.strip()}
+    run = requirements.get("run", [])
+
+    def stays(key: str) -> bool:
+        if key in run:
+            return key in build or key in host
+        return not (key in build and key not in host and key in ignore_build_only)
+
+    return frozenset(key for key in used if stays(key))

@@ -1,0 +1,200 @@
+"""From the outputs of all variants to the configurations of one platform: which keys stay, and what splits jobs.
+
+(conda_smithy/configure_feedstock.py: _collapse_subpackage_variants, break_up_top_level_values, finalize_config.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+
+from feedstock_tools.errors import InputError
+from feedstock_tools.platforms import Platform
+from feedstock_tools.recipe.model import RenderedOutput
+from feedstock_tools.rerender.rules import Rules
+from feedstock_tools.variants.model import Axis, VariantConfig, VariantSpace
+from feedstock_tools.variants.versions import parse_version
+
+__all__ = ["Job", "collapse"]
+
+_STDLIB, _TARGET, _SDK = "c_stdlib_version", "MACOSX_DEPLOYMENT_TARGET", "MACOSX_SDK_VERSION"
+_NUMPY_PIN = {"numpy": {"min_pin": "x.x", "max_pin": "x.x"}}
+
+
+@dataclass(frozen=True)
+class Job:
+    """One configuration: its values, and the first values of what splits jobs, which name it."""
+
+    values: Mapping[str, tuple[str, ...]]
+    zip_keys: tuple[tuple[str, ...], ...]
+    pin_run_as_build: Mapping[str, Mapping[str, str]]
+    loop_values: Mapping[str, str] = field(default_factory=dict)
+
+
+Rows = list[tuple[str, ...]]
+
+
+def collapse(
+    outputs: Sequence[RenderedOutput],
+    config: VariantConfig,
+    space: VariantSpace,
+    platform: Platform,
+    rules: Rules,
+    *,
+    kept: Collection[str] = (),
+    uses_python_min: bool = False,
+    fallback_image: str | None = None,
+) -> tuple[Job, ...]:
+    """The configurations for the outputs (at least one) of a platform.
+
+    Args:
+        config: the variants that the outputs were rendered with.
+        space: the input variants (`explode(config)`, less what a noarch recipe is not rendered for).
+        kept: further keys that stay in every file.
+        uses_python_min: whether the recipe's text has `{{ python_min }}`.
+        fallback_image: the Docker image where the variants name none, for platforms that are built on Linux.
+
+    Raises:
+        InputError: a macOS version that decides about others is not a single version.
+    """
+    used = frozenset().union(*(output.used.own for output in outputs))
+    if "mpi" in used:
+        used |= frozenset(rules.used_with_mpi)
+    if rules.finds_python_min and uses_python_min:
+        used |= {"python_min"}
+    top_used, loops = _top_level(outputs, rules)
+    loops |= frozenset(key for key in (*rules.splits_also_by, "target_platform") if key in used)
+    spaces = tuple({id(output.variants): output.variants for output in outputs}.values())
+    if rules.merges_deployment_target and platform.os == "osx":
+        spaces, space = tuple(_merge_macos_versions(one, rules) for one in spaces), _merge_macos_versions(space, rules)
+    only_at_top = loops - used
+    used |= top_used | rules.always_kept | frozenset(kept)
+    if rules.keeps_target_platform and not all(output.noarch for output in outputs):
+        used |= {"target_platform"}
+    axes = _used_axes(config, space, spaces, used, only_at_top)
+    loops &= frozenset(key for axis in axes for key in axis.keys)
+    pins = _used_pins(config, outputs, frozenset(key for axis in axes for key in axis.keys))
+    zip_keys = tuple(sorted(axis.keys for axis in axes if len(axis.keys) > 1))
+    jobs = []
+    for rows in product(*(_split(axis, loops) for axis in axes)):
+        values = {key: column for columns in rows for key, column in columns.items()}
+        job_loops = {key: values[key] for key in loops}
+        if rules.drops_skipped_configurations and not _is_built(job_loops, outputs):
+            continue
+        _choose_image(values, zip_keys, fallback_image, rules)
+        jobs.append(Job(values, zip_keys, pins, {key: column[0] for key, column in job_loops.items()}))
+    return tuple(jobs)
+
+
+def _top_level(outputs: Sequence[RenderedOutput], rules: Rules) -> tuple[frozenset[str], frozenset[str]]:
+    """The variables that every output uses with the top level of the recipe, and those of them that loop."""
+    counted = outputs if rules.splits_by_common_keys else outputs[:1]
+    used = frozenset.intersection(*(output.used.top_level for output in counted))
+    loops = frozenset.intersection(*(output.used.top_level_loop for output in counted))
+    return used, loops
+
+
+def _used_axes(
+    config: VariantConfig,
+    space: VariantSpace,
+    spaces: Sequence[VariantSpace],
+    used: frozenset[str],
+    only_at_top: frozenset[str],
+) -> list[Axis]:
+    """The used keys as sorted axes: zip groups with what is used of them, and every other key alone."""
+    axes = []
+    zipped: set[str] = set()
+    for group in config.zip_keys:
+        zipped.update(group)
+        members = tuple(key for key in group if key in used and key in space)
+        if not members:
+            continue
+        allowed = {row for one in spaces for row in _rows(one, group)}
+        rows = {tuple(row[group.index(key)] for key in members) for row in _rows(space, group) if row in allowed}
+        axes.append(Axis(members, tuple(sorted(rows))))
+    for key in used - zipped:
+        if key not in space:
+            continue
+        sources = (space,) if key in only_at_top else spaces
+        axes.append(Axis((key,), tuple((value,) for value in sorted({v for one in sources for v in one.values(key)}))))
+    return sorted(axes, key=lambda axis: axis.keys)
+
+
+def _rows(space: VariantSpace, group: tuple[str, ...]) -> Rows:
+    """The rows of a zip group, whichever axis it is on."""
+    axis = space.axis(group[0])
+    columns = [axis.keys.index(key) for key in group]
+    return [tuple(row[column] for column in columns) for row in axis.rows]
+
+
+def _used_pins(
+    config: VariantConfig, outputs: Sequence[RenderedOutput], keys: frozenset[str]
+) -> Mapping[str, Mapping[str, str]]:
+    pins = dict(config.pin_run_as_build)
+    if any(output.pins_numpy for output in outputs):
+        pins = {**_NUMPY_PIN, **pins}
+    return {
+        name: {key: pins[name][key] for key in sorted(pins[name], reverse=True)}
+        for name in sorted(pins)
+        if name.replace("-", "_") in keys
+    }
+
+
+def _split(axis: Axis, loops: frozenset[str]) -> list[dict[str, tuple[str, ...]]]:
+    """The columns of an axis, once for each row of the variables on it that split jobs."""
+    places = [place for place, key in enumerate(axis.keys) if key in loops]
+    parts: dict[tuple[str, ...], Rows] = {}
+    for row in axis.rows:
+        parts.setdefault(tuple(row[place] for place in places), []).append(row)
+    return [dict(zip(axis.keys, zip(*rows, strict=True), strict=True)) for rows in parts.values()]
+
+
+def _is_built(loop_values: Mapping[str, tuple[str, ...]], outputs: Sequence[RenderedOutput]) -> bool:
+    return any(
+        all(set(values) == {output.variant.get(key)} for key, values in loop_values.items()) for output in outputs
+    )
+
+
+def _choose_image(
+    values: dict[str, tuple[str, ...]], zip_keys: Sequence[tuple[str, ...]], fallback_image: str | None, rules: Rules
+) -> None:
+    """On Linux a job has one Docker image, and what is zipped with it one value."""
+    if fallback_image is None:
+        return
+    if "docker_image" not in values:
+        values["docker_image"] = (fallback_image,)
+        return
+    if rules.docker_image == "fallback":
+        return
+    groups = zip_keys if rules.docker_image == "first row" else ()
+    for group in (("docker_image",), *(group for group in groups if "docker_image" in group)):
+        for key in group:
+            values[key] = values[key][:1]
+
+
+def _merge_macos_versions(space: VariantSpace, rules: Rules) -> VariantSpace:
+    """Deployment target and C standard library become the newer of both, and the SDK at least that."""
+    if _STDLIB not in space:
+        return space
+    changed = (_STDLIB, _TARGET, _SDK) if rules.raises_macos_sdk or _SDK in space else (_STDLIB, _TARGET)
+    joined = [axis for axis in space.axes if any(key in changed for key in axis.keys)]
+    others = tuple(axis for axis in space.axes if axis not in joined)
+    keys = (*(key for axis in joined for key in axis.keys if key not in changed), *changed)
+    rows = []
+    for variant in VariantSpace(tuple(joined)):
+        if variant.get("target_platform", "osx").startswith("osx"):
+            variant = {**variant, **_macos_versions(variant, rules)}
+        rows.append(tuple(variant.get(key, variant[_STDLIB]) for key in keys))
+    return VariantSpace((*others, Axis(keys, tuple(dict.fromkeys(rows)))))
+
+
+def _macos_versions(variant: Mapping[str, str], rules: Rules) -> dict[str, str]:
+    stdlib = variant[_STDLIB]
+    target, sdk = variant.get(_TARGET, stdlib), variant.get(_SDK, stdlib)
+    try:
+        newer = target if parse_version(stdlib) < parse_version(target) else stdlib
+        raised = newer if rules.raises_macos_sdk and parse_version(sdk) < parse_version(newer) else sdk
+        return {_STDLIB: newer, _TARGET: newer, _SDK: raised}
+    except ValueError as error:
+        raise InputError(f"{_STDLIB}, {_TARGET} and {_SDK} are to be single versions: {error}") from error
