@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from feedstock_tools.build import stand_in_probe
@@ -26,6 +25,7 @@ from feedstock_tools.errors import WorkError
 __all__ = ["Installation", "find_pythons", "python_files"]
 
 _PROBE_SECONDS = 20
+_LIBPYTHON = "libpython"
 _LEFT_OUT_FOLDERS = {
     "__pycache__",
     "_bundled",
@@ -47,11 +47,16 @@ import sys
 
 site.addsitedir(os.path.join(sys.prefix, "lib", "python%d.%d" % sys.version_info[:2], "site-packages"))
 """
-_DEBIAN_SYSCONFIG = """
-
+_DEBIAN_SCHEMES = "def _get_preferred_schemes():\n"
+_CONDA_SCHEMES = """\
 def _get_preferred_schemes():
     return {"prefix": "posix_prefix", "home": "posix_home", "user": "posix_user"}
+
+
+def _get_preferred_schemes_of_debian():
 """
+# Stands for the prefix in texts where the name of the installation's own prefix cannot: `/usr` means much else.
+_PLACEHOLDER = "/opt/feedstock-tools/stand-in/prefix"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,18 +109,18 @@ def python_files(installation: Installation) -> Iterator[PackageFile]:
     """The contents of a package of this Python, for `write_package`.
 
     Raises:
-        WorkError: the installation cannot be read, or cannot be made relocatable.
+        WorkError: the installation cannot be read.
     """
     name = f"python{installation.minor}"
     try:
         interpreter = installation.executable.read_bytes()
-        yield PackageFile(f"bin/{name}", _relocatable(interpreter, installation.executable), executable=True)
+        yield PackageFile(f"bin/{name}", _relocatable(interpreter), executable=True)
         yield PackageFile("bin/python3", link=name)
         yield PackageFile("bin/python", link=name)
         yield from _shared_library(interpreter, installation)
         yield from _standard_library(installation)
         if installation.include is not None and (installation.include / "Python.h").is_file():
-            yield from _tree(installation.include, f"include/{name}")
+            yield from _tree(installation.include, f"include/{installation.include.name}")
     except OSError as error:
         raise WorkError(
             f"cannot make a package of Python {installation.version}: {error.strerror or error}",
@@ -153,45 +158,34 @@ def _probe(executable: str) -> Installation | None:
     )
 
 
-def _relocatable(content: bytes, path: Path) -> bytes:
-    """An ELF file that finds libpython in the prefix it is installed in, wherever that is."""
+def _relocatable(content: bytes) -> bytes:
+    """An interpreter that finds libpython in the prefix it is installed in.
+
+    One that has no run path, or none with room for another, stays as it is: it finds libpython where it did before.
+    """
     dynamic = read_dynamic(content)
-    if dynamic is None or not any(name.startswith("libpython") for name in dynamic.needed):
+    if dynamic is None or dynamic.run_path is None or "$ORIGIN" in dynamic.run_path:
         return content
-    if dynamic.run_path is not None and "$ORIGIN" in dynamic.run_path:
-        return content
-    moved = with_run_path(content, "$ORIGIN/../lib")
-    if moved is None:
-        raise WorkError(
-            "this Python needs libpython and has no run path that could be changed to find it in another prefix",
-            path=path,
-            hint="Use a Python that is linked statically, such as pyenv's or uv's.",
-        )
-    return moved
+    return with_run_path(content, "$ORIGIN/../lib") or content
 
 
 def _shared_library(interpreter: bytes, installation: Installation) -> Iterator[PackageFile]:
     dynamic = read_dynamic(interpreter)
-    for name in dynamic.needed if dynamic else ():
-        if not name.startswith("libpython"):
+    for needed in dynamic.needed if dynamic else ():
+        if _LIBPYTHON not in needed:
             continue
+        name = PurePosixPath(needed).name  # python-build-standalone names it with `$ORIGIN/../lib/` in front
         places = (installation.prefix / "lib", installation.libdir)
         found = next((place / name for place in places if place and (place / name).is_file()), None)
-        if found is None:
-            raise WorkError(f"cannot find {name}, which this Python needs", path=installation.prefix)
-        yield PackageFile(f"lib/{name}", source=found, executable=True)
+        if found is not None:
+            yield PackageFile(f"lib/{name}", source=found, executable=True)
 
 
 def _standard_library(installation: Installation) -> Iterator[PackageFile]:
     target = f"lib/python{installation.minor}"
     dynload = installation.dynload
     for file in _tree(installation.stdlib, target):
-        if installation.debian and file.path in (f"{target}/sysconfig.py", f"{target}/sysconfig/__init__.py"):
-            yield PackageFile(file.path, file.read() + _DEBIAN_SYSCONFIG.encode())
-        elif re.search(r"/_sysconfigdata_\w+\.py$", file.path.replace("-", "_")) and _own_prefix(installation.prefix):
-            yield PackageFile(file.path, source=file.source, prefix=str(installation.prefix))
-        else:
-            yield file
+        yield _adapted(file, target, installation)
     if dynload is not None and dynload.is_dir() and not dynload.is_relative_to(installation.stdlib):
         yield from _tree(dynload, f"{target}/lib-dynload")
     if installation.debian:
@@ -199,9 +193,17 @@ def _standard_library(installation: Installation) -> Iterator[PackageFile]:
     yield PackageFile(f"{target}/site-packages/README.txt", b"Packages of this environment lie here.\n")
 
 
-def _own_prefix(prefix: Path) -> bool:
-    """Whether the prefix is Python's own, so that its name means Python wherever it stands (`/usr` does not)."""
-    return prefix not in (Path("/"), Path("/usr"), Path("/usr/local"))
+def _adapted(file: PackageFile, target: str, installation: Installation) -> PackageFile:
+    """The file, changed where it says in which prefix Python lies, or where Debian puts packages."""
+    name = file.path.removeprefix(f"{target}/")
+    if name.startswith("_sysconfigdata_"):
+        if installation.prefix not in (Path("/usr"), Path("/usr/local")):
+            return replace(file, prefix=str(installation.prefix))
+        content = file.read().decode().replace(f"'{installation.prefix}'", f"'{_PLACEHOLDER}'")
+        return PackageFile(file.path, content.encode(), prefix=_PLACEHOLDER)
+    if installation.debian and name in ("sysconfig.py", "sysconfig/__init__.py"):
+        return PackageFile(file.path, file.read().decode().replace(_DEBIAN_SCHEMES, _CONDA_SCHEMES).encode())
+    return file
 
 
 def _tree(folder: Path, target: str) -> Iterator[PackageFile]:
