@@ -133,7 +133,8 @@ def _script(script: Script, spec: Spec) -> list[str]:
         return ["script:", *(f"  - {quoted(command)}" for command in script.commands)]
     systems = {"win" if subdir.startswith("win") else "unix" for subdir in spec.platforms}
     if script.unix and script.win and len(systems) == 2:
-        return [f'script: ${{{{ "{script.unix}" if unix else "{script.win}" }}}}']
+        # Under `file:`, since rattler-build takes a templated text for a command and not for the name of a file.
+        return ["script:", f'  file: ${{{{ "{script.unix}" if unix else "{script.win}" }}}}']
     name = script.win if systems == {"win"} else script.unix or script.win
     return [f"script: {quoted(name or '')}"]
 
