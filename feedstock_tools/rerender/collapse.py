@@ -88,11 +88,19 @@ def collapse(
 
 
 def _top_level(outputs: Sequence[RenderedOutput], rules: Rules) -> tuple[frozenset[str], frozenset[str]]:
-    """The variables that every output uses with the top level of the recipe, and those of them that loop."""
-    counted = outputs if rules.splits_by_common_keys else outputs[:1]
-    used = frozenset.intersection(*(output.used.top_level for output in counted))
-    loops = frozenset.intersection(*(output.used.top_level_loop for output in counted))
-    return used, loops
+    """The variables that every output uses with the top level of the recipe, and those of them that loop.
+
+    Older versions took those of the first output in its first variant, and which variant came first was chance (the
+    iteration of a set of texts); here it is the variant that uses most.
+    """
+    if rules.splits_by_common_keys:
+        used = frozenset.intersection(*(output.used.top_level for output in outputs))
+        return used, frozenset.intersection(*(output.used.top_level_loop for output in outputs))
+    first = max(
+        (output for output in outputs if output.name == outputs[0].name),
+        key=lambda output: (len(output.used.top_level_loop), len(output.used.top_level)),
+    )
+    return first.used.top_level, first.used.top_level_loop
 
 
 def _used_axes(
