@@ -17,8 +17,12 @@ from feedstock_tools.platforms import KNOWN_SUBDIRS
 __all__ = ["add_packages", "index_channel", "locked"]
 
 
-def index_channel(folder: Path) -> None:
+def index_channel(folder: Path, *, replaced: bool = False) -> None:
     """Write the repodata of every subdir of a channel folder (and `noarch`, which a channel must have).
+
+    Args:
+        replaced: packages were replaced by others of the same name since the last time, so every package is read again;
+            the indexer of py-rattler looks at new names only.
 
     Two processes that index one folder at once may lose each other's packages: `add_packages` indexes under a lock.
 
@@ -32,7 +36,7 @@ def index_channel(folder: Path) -> None:
     _refuse_damaged(folder)
     try:
         (folder / "noarch").mkdir(parents=True, exist_ok=True)
-        asyncio.run(index_fs(folder, write_zst=False, write_shards=False))
+        asyncio.run(index_fs(folder, write_zst=False, write_shards=False, force=replaced))
     except Exception as error:  # rattler raises plain Exception here
         raise WorkError(f"cannot index the channel: {error}", path=folder) from error
 
@@ -49,9 +53,10 @@ def add_packages(folder: Path, packages: Sequence[Path]) -> tuple[Path, ...]:
     """
     targets = tuple(_target(folder, package) for package in packages)
     with locked(folder):
+        replaced = any(target.exists() for target in targets)
         for package, target in zip(packages, targets, strict=True):
             _copy_whole(package, target)
-        index_channel(folder)
+        index_channel(folder, replaced=replaced)
     return targets
 
 
