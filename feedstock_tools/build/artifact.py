@@ -95,7 +95,7 @@ def wrong_channels(
 ) -> Iterator[str]:
     """Each package of an environment that came from a channel that it should not have come from, in a sentence.
 
-    Strict channel priority is asked of the engine, which does not hold to it for what is asked for by name (docs/engine.md).
+    Strict channel priority is asked of the engine, which does not hold to it for root specs (docs/engine.md).
 
     Args:
         solved: name and channel of each package.

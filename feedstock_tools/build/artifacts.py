@@ -50,7 +50,7 @@ class Artifacts:
 
     @property
     def package_cache(self) -> Path:
-        """Where engines keep packages fetched from real channels (those of the stand-in channel bear the same names)."""
+        """Where engines keep packages of real channels; those of the stand-in channel bear the same names."""
         return self.root / "pkg_cache"
 
     @property
@@ -90,7 +90,8 @@ class Artifacts:
             part.write_text(json.dumps(content))
             part.replace(path)
         except OSError as error:
-            raise WorkError(f"cannot write here: {error.strerror or error}", path=path) from error
+            hint = "Give a folder that can be written with --output-dir."
+            raise WorkError(f"cannot write here: {error.strerror or error}", path=path, hint=hint) from error
         finally:
             part.unlink(missing_ok=True)
 

@@ -1,4 +1,4 @@
-"""Building one row: skip what is done, run the engine on the rest, check, deliver and record each package as it comes."""
+"""Building one row: skip what is done, run the engine on the rest; check, deliver and record each package."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from feedstock_tools.build.contents import sha256_of
 from feedstock_tools.build.engine import BuildRequest, Built, Engine, Event, Failed, Log, Started
 from feedstock_tools.build.ledger import BuildRecord, Ledger, PackageRecord, now
 from feedstock_tools.build.planned import PlannedOutput, PlannedRow
-from feedstock_tools.channel.folder import add_packages
+from feedstock_tools.build.process import signals_held_back
+from feedstock_tools.channel.folder import add_packages, index_channel, locked
 from feedstock_tools.errors import FeedstockError, WorkError
 
 __all__ = ["Ground", "RowBuild", "build_row"]
@@ -76,7 +77,7 @@ def build_row(ground: Ground, row: PlannedRow, watch: Callable[[Event], None]) -
         WorkError: the artifacts folder, the ledger or the channel cannot be used.
     """
     with ground.artifacts.holding(row.name):
-        ground.ledger.settle(row.name)
+        _settle(ground, row)
         known = {output.name: ground.ledger.done(ground.identities(output)) for output in row.outputs}
         wanted = [output for output in row.outputs if known[output.name] is None]
         done = [record for record in known.values() if record is not None]
@@ -91,6 +92,16 @@ def build_row(ground: Ground, row: PlannedRow, watch: Callable[[Event], None]) -
         if not build.records or build.records[-1].result != "failed":
             shutil.rmtree(folder, ignore_errors=True)
         return done + build.records
+
+
+def _settle(ground: Ground, row: PlannedRow) -> None:
+    """Put in order what a killed run has left: its records, parts of packages, an index that it may not have made."""
+    if ground.ledger.settle(row.name):
+        channel = ground.artifacts.channel(stand_in=ground.stand_in)
+        with locked(channel):
+            for part in channel.glob("*/.*.part"):
+                part.unlink(missing_ok=True)
+            index_channel(channel, replaced=True)
 
 
 def _request(build: RowBuild, wanted: list[PlannedOutput], folder: Path) -> BuildRequest:
@@ -121,7 +132,7 @@ def _run(build: RowBuild, request: BuildRequest, watch: Callable[[Event], None])
         _end(build, "failed", str(error))
         watch(Failed(build.records[-1].output if build.records else build.row.name, str(error)))
     except BaseException:
-        with suppress(WorkError):
+        with signals_held_back(), suppress(WorkError):
             _end(build, "interrupted", "the run was stopped")
         shutil.rmtree(request.folder, ignore_errors=True)
         raise
@@ -188,13 +199,14 @@ def _deliver(build: RowBuild, event: Built, request: BuildRequest) -> None:
         mtime_ns=event.package.stat().st_mtime_ns,
     )
     promised = replace(build.running, seconds=event.seconds, packages=(package,))
-    ground.ledger.promise(promised)
-    (entered,) = add_packages(channel, [event.package])
-    done = replace(package, mtime_ns=entered.stat().st_mtime_ns)
-    record = replace(promised, result="done", ended=now(), packages=(done,))
-    ground.ledger.finish(record)
-    build.records.append(record)
-    build.running = None
+    with signals_held_back():
+        ground.ledger.promise(promised)
+        (entered,) = add_packages(channel, [event.package])
+        done = replace(package, mtime_ns=entered.stat().st_mtime_ns)
+        record = replace(promised, result="done", ended=now(), packages=(done,))
+        ground.ledger.finish(record)
+        build.records.append(record)
+        build.running = None
 
 
 def _end(build: RowBuild, result: str, reason: str) -> None:

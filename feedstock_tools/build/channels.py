@@ -1,4 +1,4 @@
-"""Which channels a build solves in: those given, those of the configuration, or the stand-in channel where none answers."""
+"""Which channels a build solves in: those given, the configuration's, or the stand-in channel where none answers."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def choose_channels(
 ) -> ChannelChoice:
     """Decide on the channels.
 
-    Channels that were given are used or the build fails. Of those of the configuration (default: conda-forge) each is asked;
+    Channels that were given are used or the build fails. Those of the configuration (default: conda-forge) are asked;
     where none of them answers, the stand-in channel serves.
 
     Args:

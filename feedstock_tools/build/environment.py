@@ -1,8 +1,8 @@
 """The environment variables that a build's process gets: listed, not inherited.
 
-conda-smithy's `build-locally.py` sets some and its `run_docker_build.sh` passes a list on into the container; a build here
-sees the same names, and what a process needs on any machine. The engine then gives a build script an environment of its own
-(its strict isolation), in which of these only the search path, certificates and proxies are left.
+conda-smithy's `build-locally.py` sets some and its `run_docker_build.sh` passes a list on into the container; a build
+here sees the same names, and what a process needs on any machine. The engine then gives a build script an environment
+of its own (its strict isolation), in which of these only the search path, certificates and proxies are left.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which feedstock is meant, and where its recipe is: here, in a folder that is named, or the example that comes along."""
+"""Which feedstock is meant: the one here, the one in a folder that is named, or the example that comes along."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The ledger: what was built, from what, when and how it ended; the sole truth of what is done.
 
-An SQLite file among a feedstock's build artifacts. A package counts as done when a build of the same identity is recorded
-as done and the channel folder still holds the very file that it recorded.
+An SQLite file among a feedstock's build artifacts. A package counts as done when a build of the same identity is
+recorded as done and the channel folder still holds the very file that it recorded.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ CREATE TABLE packages (
 """
 
 _SELECT_BUILDS = (
-    "SELECT identity, configuration, row, output, result, started, log, engine, channels, marks, reason, ended, seconds, id"
-    " FROM builds"
+    "SELECT identity, configuration, row, output, result, started, log, engine, channels, marks, reason, ended,"
+    " seconds, id FROM builds"
 )
 _SELECT_PACKAGES = "SELECT channel, file, size, sha256, mtime_ns FROM packages WHERE build = ? ORDER BY file"
 
@@ -143,8 +143,8 @@ class Ledger:
         """Record a build that begins; what comes back has its `id`."""
         with self._explained():
             row = self._database.execute(
-                "INSERT INTO builds (identity, configuration, row, output, result, started, log, engine, channels, marks)"
-                " VALUES (?, ?, ?, ?, 'running', ?, ?, ?, ?, ?)",
+                "INSERT INTO builds (identity, configuration, row, output, result, started, log, engine, channels,"
+                " marks) VALUES (?, ?, ?, ?, 'running', ?, ?, ?, ?, ?)",
                 (
                     *(record.identity, record.configuration, record.row, record.output, record.started, record.log),
                     *(record.engine, json.dumps(record.channels), json.dumps(dict(record.marks))),
@@ -153,7 +153,7 @@ class Ledger:
         return replace(record, id=row.lastrowid)
 
     def promise(self, record: BuildRecord) -> None:
-        """Record the packages of a running build before they enter the channel, so that `settle` can tell if they did."""
+        """Record the packages of a running build before they enter the channel; `settle` can then tell if they did."""
         self.finish(record)
 
     def finish(self, record: BuildRecord) -> None:
@@ -164,23 +164,28 @@ class Ledger:
                 (record.result, record.reason, record.ended, record.seconds, record.id),
             )
             self._database.executemany(
-                "INSERT OR REPLACE INTO packages (build, channel, file, size, sha256, mtime_ns) VALUES (?, ?, ?, ?, ?, ?)",
+                "INSERT OR REPLACE INTO packages (build, channel, file, size, sha256, mtime_ns)"
+                " VALUES (?, ?, ?, ?, ?, ?)",
                 [
                     (record.id, package.channel, package.file, package.size, package.sha256, package.mtime_ns)
                     for package in record.packages
                 ],
             )
 
-    def settle(self, row: str) -> None:
-        """Decide on the builds of a row that a killed run left as running; the row's lock is to be held.
+    def settle(self, row: str) -> tuple[BuildRecord, ...]:
+        """Decide on the builds of a row that a killed run left as running, and give them; the row's lock is to be held.
 
-        One whose packages are in the channel, as they were recorded just before they went there, is done.
+        One whose packages are in the channel, as they were recorded just before they went there, is done. Whether they
+        were indexed is not known.
         """
+        settled = []
         for record in self._records("row = ? AND result = 'running'", (row,)):
             done = bool(record.packages) and all(self._is_intact(package) for package in record.packages)
             reason = "" if done else "the run that made it was killed"
             ended = replace(record, result="done" if done else "interrupted", reason=reason, ended=now())
             self.finish(ended)
+            settled.append(ended)
+        return tuple(settled)
 
     def done(self, identity: str) -> BuildRecord | None:
         """The newest build of an identity that is done and whose packages are still what they were; else None."""
@@ -221,7 +226,7 @@ class Ledger:
         version = self._database.execute("PRAGMA user_version").fetchone()[0]
         if version > SCHEMA_VERSION:
             raise WorkError(
-                f"this ledger was written by a newer feedstock-tools (its form is {version}, known here is {SCHEMA_VERSION})",
+                f"a newer feedstock-tools wrote this ledger: its form is {version}, and {SCHEMA_VERSION} is known here",
                 path=self.path,
                 hint="Update feedstock-tools, or give another --output-dir.",
             )

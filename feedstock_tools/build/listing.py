@@ -21,8 +21,8 @@ Finder = Callable[[PlannedOutput], str | None]
 def listed(setting: Setting, configurations: Sequence[PlannedConfiguration]) -> list[Entry]:
     """One entry for each configuration, of values that JSON has.
 
-    Its outputs say whether they are built, and on which channels: without channels given, those of the configuration and
-    the stand-in channel both count, since no channel is asked here which of them a build would use.
+    Its outputs say whether they are built, and on which channels: without channels given, those of the configuration
+    and the stand-in channel both count, since no channel is asked here which of them a build would use.
     """
     if not setting.artifacts.ledger.is_file():
         return [_entry(configuration, lambda output: None) for configuration in configurations]

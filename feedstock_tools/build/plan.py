@@ -13,6 +13,7 @@ from feedstock_tools.build.artifacts import Artifacts
 from feedstock_tools.build.contents import stamp_of_files
 from feedstock_tools.build.feedstock import Feedstock
 from feedstock_tools.build.planned import PlannedConfiguration, PlannedOutput, PlannedRow
+from feedstock_tools.data import data_folder
 from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import Platform
 
@@ -23,8 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["make_plan", "plan_feedstock"]
 
-#: Counts up when the same inputs give another plan than before.
-_FORM = 1
+_PACKAGE = Path(__file__).resolve().parent.parent
 _CACHE = "plan"
 
 
@@ -117,5 +117,6 @@ def _key(feedstock: Feedstock, sources: Sequence[Path]) -> str:
     spec = find_spec("rattler_build")
     engine = Path(spec.origin).parent if spec and spec.origin else Path()
     builder = Platform.here().subdir
-    stamp = stamp_of_files([*feedstock.inputs, *sources, *sorted(engine.glob("*.so"))])
-    return f"{_FORM} {__version__} {sys.version_info[:2]} {builder} {stamp}"
+    own = [_PACKAGE, data_folder("templates"), data_folder("variants"), *sorted(engine.glob("*.so"))]
+    stamp = stamp_of_files([*feedstock.inputs, *sources, *own])
+    return f"{__version__} {sys.version_info[:2]} {builder} {stamp}"

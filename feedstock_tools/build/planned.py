@@ -1,6 +1,6 @@
 """What would be built, as plain values: configurations, their rows, the outputs of each row.
 
-This module is what `--list` and a run with nothing to do need, so it imports nothing heavy; the values are kept as JSON.
+`--list` and a run with nothing to do need no more than this, so it imports nothing heavy; the values are kept as JSON.
 """
 
 from __future__ import annotations

@@ -13,12 +13,12 @@ import select
 import signal
 import sys
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
-__all__ = ["end_group", "supervise"]
+__all__ = ["end_group", "signals_as_exit", "signals_held_back", "supervise"]
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
@@ -57,6 +57,31 @@ def supervise(work: Callable[[], int], watch: int) -> int:
         status = None
     _end_descendants()
     return 128 + signal.SIGTERM if status is None else status
+
+
+@contextmanager
+def signals_as_exit() -> Iterator[None]:
+    """Let a signal that asks this process to end unwind its stack, as Ctrl-C does, so that its builds end too."""
+    asking = [signal.SIGTERM] if os.name == "nt" else [signal.SIGTERM, signal.SIGHUP]
+    before = {number: signal.signal(number, _raise_exit) for number in asking}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def signals_held_back() -> Iterator[None]:
+    """Keep Ctrl-C and other signals that ask for an end waiting for a short step that is not to be cut in two."""
+    if os.name == "nt":
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def end_group(leader: int) -> None:

@@ -203,7 +203,7 @@ def _sources(content: Mapping[str, Any], folder: Path) -> list[Path]:
 
 
 def _place_of(message: str) -> tuple[int | None, int | None, str]:
-    """Line, column and the rest of one of the engine's messages, which has them as `5:3: …` or `at line 5, column 3`."""
+    """Line, column and text of one of the engine's messages, which has them as `5:3: …` or `line 5, column 3`."""
     text = " ".join(message.split())
     found = re.search(r"\b(\d+):(\d+): ", text) or re.search(r"\bline (\d+),? column (\d+)", text)
     place = (int(found[1]), int(found[2])) if found else (None, None)

@@ -9,11 +9,11 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
 
-from feedstock_tools.build.engine import Built, BuildRequest, Event, Failed, Log, Started
+from feedstock_tools.build.engine import BuildRequest, Built, Event, Failed, Log, Started
 from feedstock_tools.build.process import end_group
 
 __all__ = ["RattlerBuild"]
@@ -85,10 +85,8 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     """End the build and all it started; the supervisor knows its descendants, so it goes first."""
     if process.poll() is None:
         process.send_signal(signal.SIGTERM)
-        try:
+        with suppress(subprocess.TimeoutExpired):
             process.wait(_GRACE)
-        except subprocess.TimeoutExpired:
-            pass
     end_group(process.pid)
     for stream in (process.stdin, process.stdout):
         if stream is not None:

@@ -1,7 +1,7 @@
 """The process of one build by the embedded engine, started by `rattler_engine`.
 
-py-rattler-build holds the interpreter's lock for the whole of a build and cannot be interrupted, so a supervisor is forked
-off before it is imported: it watches standard input, which only the parent of this process holds open.
+py-rattler-build holds the interpreter's lock for the whole of a build and cannot be interrupted, so a supervisor is
+forked off before it is imported: it watches standard input, which only the parent of this process holds open.
 """
 
 from __future__ import annotations

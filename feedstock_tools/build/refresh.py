@@ -2,22 +2,84 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path, PurePosixPath
 
 from feedstock_tools.build.artifacts import Artifacts
 from feedstock_tools.build.feedstock import Feedstock
+from feedstock_tools.errors import WorkError
 
 __all__ = ["recipe_to_build", "refresh"]
 
+_TWIN = "recipe-v1"
+
 
 def refresh(feedstock: Feedstock, artifacts: Artifacts, say: Callable[[str], None]) -> Path:
-    """Regenerate and rerender what is stale; the folder of the recipe to build."""
+    """Regenerate and rerender what is stale; the folder of the recipe to build.
+
+    A feedstock without a spec, and one that follows conda-forge's pinning, keeps the configurations it has: its pinning
+    is not at hand here, and `feedstock-tools rerender` is what changes them.
+
+    Raises:
+        InputError: the spec, the recipe or the variant files cannot be used.
+        WorkError: a file cannot be written.
+    """
+    if feedstock.spec.is_file():
+        from feedstock_tools.generate import read_spec, render
+
+        spec = read_spec(feedstock.folder)
+        _regenerate(feedstock, render(spec), say)
+        if spec.pinning == "self-contained":
+            _rerender(feedstock, say)
+        if spec.format == "v0":
+            _make_twin(feedstock, artifacts, render(spec, "v1"))
     return recipe_to_build(feedstock, artifacts).parent
 
 
 def recipe_to_build(feedstock: Feedstock, artifacts: Artifacts) -> Path:
     """The `recipe.yaml` that is built: the feedstock's own, or the one made from the spec of one with a `meta.yaml`."""
     own = feedstock.recipe / "recipe.yaml"
-    made = artifacts.root / ".cache" / "recipe" / "recipe.yaml"
-    return made if made.is_file() and not own.is_file() else own
+    twin = artifacts.root / ".cache" / _TWIN / "recipe" / "recipe.yaml"
+    return own if own.is_file() or not feedstock.spec.is_file() else twin
+
+
+def _regenerate(feedstock: Feedstock, texts: Mapping[PurePosixPath, str], say: Callable[[str], None]) -> None:
+    from feedstock_tools.generate import apply, compare
+
+    stale = [change for change in compare(feedstock.folder, texts) if change.kind != "same"]
+    edited = [str(change.path) for change in stale if change.kind == "edited"]
+    if edited:
+        say(f"Not regenerated, since edited by hand: {', '.join(edited)}. Building what is there.")
+    elif stale:
+        apply(feedstock.folder, texts)
+        say(f"Regenerated from feedstock.yaml: {', '.join(str(change.path) for change in stale)}")
+
+
+def _rerender(feedstock: Feedstock, say: Callable[[str], None]) -> None:
+    try:
+        from feedstock_tools.rerender import Rules, changes_of, rerender
+    except ImportError:
+        return
+    stale = changes_of(feedstock.folder, rerender(feedstock.folder, pinning=None, rules=Rules.newest()))
+    if stale:
+        stale.apply()
+        say("Rerendered .ci_support")
+
+
+def _make_twin(feedstock: Feedstock, artifacts: Artifacts, texts: Mapping[PurePosixPath, str]) -> None:
+    """A folder that looks like the feedstock with a `recipe.yaml` instead of its `meta.yaml`, from the same spec."""
+    twin = artifacts.root / ".cache" / _TWIN
+    try:
+        shutil.rmtree(twin, ignore_errors=True)
+        twin.mkdir(parents=True)
+        for entry in feedstock.folder.iterdir():
+            if entry != feedstock.recipe and not entry.name.startswith(".") and entry != artifacts.root:
+                (twin / entry.name).symlink_to(entry)
+        shutil.copytree(feedstock.recipe, twin / "recipe", ignore=shutil.ignore_patterns("meta.yaml"))
+        for path, text in texts.items():
+            if path.parts[0] == "recipe":
+                (twin / path).parent.mkdir(parents=True, exist_ok=True)
+                (twin / path).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise WorkError(f"cannot make the recipe to build: {error.strerror or error}", path=twin) from error

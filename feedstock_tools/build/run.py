@@ -50,7 +50,7 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One output of one row after a run: its plan, its record (None where it was not reached), and whether it is new."""
+    """One output of one row after a run: its plan, its record (None: it was not reached), and whether it is new."""
 
     configuration: str
     row: PlannedRow

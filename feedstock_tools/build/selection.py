@@ -62,7 +62,7 @@ def _continues(version: str | None, start: str) -> bool:
 def select(names: Sequence[str], configurations: Sequence[PlannedConfiguration]) -> tuple[PlannedConfiguration, ...]:
     """The configurations that the names mean, in the order of the names, each once.
 
-    A name is, in this order: the name of a file in `.ci_support` without `.yaml`, a glob over those names, a short name.
+    A name is, in this order: that of a file in `.ci_support` without `.yaml`, a glob over those names, a short name.
     Two short names that take different rows of one configuration take both.
 
     Raises:

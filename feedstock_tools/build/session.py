@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from feedstock_tools.build.artifacts import Artifacts
-from feedstock_tools.build.feedstock import Feedstock, find_feedstock
+from feedstock_tools.build.feedstock import find_feedstock
 from feedstock_tools.build.plan import plan_feedstock
 from feedstock_tools.build.planned import PlannedConfiguration
+from feedstock_tools.build.process import signals_as_exit
 from feedstock_tools.build.rattler_engine import RattlerBuild
 from feedstock_tools.build.refresh import recipe_to_build, refresh
 from feedstock_tools.build.run import Outcome, Setting, run_builds
@@ -77,7 +78,8 @@ class Session:
         from feedstock_tools.build.summary import summary_json, summary_text
 
         chosen = self._chosen(names, glob, interactive=interactive)
-        outcomes = run_builds(self.setting, chosen, self.console)
+        with signals_as_exit():
+            outcomes = run_builds(self.setting, chosen, self.console)
         if self.as_json:
             print(json.dumps(summary_json(self.setting.artifacts, outcomes), indent=2))  # noqa: T201
         else:

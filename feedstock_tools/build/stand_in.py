@@ -102,7 +102,7 @@ def ensure_stand_in_channel(
     if not record.is_file():
         with locked(root):
             if not record.is_file():
-                compiler = find_compiler(path=path, may_install=may_install) if native else None
+                compiler = find_compiler(cache=root / "cache", path=path, may_install=may_install) if native else None
                 _make_whole(folder, platform, installations, compiler, root / "pythons")
     return _from_record(folder, root, platform, base)
 

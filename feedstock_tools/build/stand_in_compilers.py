@@ -8,12 +8,13 @@ is the compiler on PATH, or `zig cc` of PyPI's ziglang.
 from __future__ import annotations
 
 import importlib.util
-import json
+import shlex
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from feedstock_tools.channel.metadata import PackageFile
 from feedstock_tools.errors import WorkError
@@ -36,31 +37,25 @@ _NO_COMPILER_HINT = "Install one (Debian: apt-get install gcc libc6-dev), or `pi
 
 @dataclass(frozen=True, slots=True)
 class Compiler:
-    """A compiler that works: the commands for C, for C++ (where it has one), and of the programs around it."""
+    """A compiler that works: the commands for C, for C++ (where it has one), and of the programs around it.
+
+    `environment` is what its programs need set.
+    """
 
     kind: str
     c: tuple[str, ...]
     cxx: tuple[str, ...] | None
     tools: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-
-    def to_json(self) -> str:
-        """Its parts as one line of JSON; `from_json` reads it."""
-        return json.dumps([self.kind, self.c, self.cxx, dict(self.tools)], sort_keys=True)
-
-    @classmethod
-    def from_json(cls, text: str) -> Compiler:
-        """The compiler that `to_json` wrote."""
-        kind, c, cxx, tools = json.loads(text)
-        commands = {name: tuple(command) for name, command in tools.items()}
-        return cls(kind, tuple(c), tuple(cxx) if cxx else None, commands)
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
-def find_compiler(*, path: str | None = None, may_install: bool = True) -> Compiler:
+def find_compiler(*, cache: Path, path: str | None = None, may_install: bool = True) -> Compiler:
     """A C compiler that makes programs for this machine: gcc, clang or cc on PATH, else ziglang's.
 
     ziglang is installed from PyPI into the environment that runs this tool, where it is needed and missing.
 
     Args:
+        cache: where ziglang's compiler keeps the parts of the C library that it has built.
         path: looked through instead of PATH.
         may_install: whether ziglang may be installed.
 
@@ -79,8 +74,9 @@ def find_compiler(*, path: str | None = None, may_install: bool = True) -> Compi
             "there is no C compiler on PATH (gcc, clang or cc) that makes programs",
             hint=_NO_COMPILER_HINT,
         )
-    zig = (sys.executable, "-m", "ziglang")
-    return Compiler("zig", (*zig, "cc"), (*zig, "c++"), {tool: (*zig, tool) for tool in ("ar", "objcopy", "ranlib")})
+    zig = (sys.executable, "-I", "-m", "ziglang")
+    programs = {tool: (*zig, tool) for tool in ("ar", "objcopy", "ranlib")}
+    return Compiler("zig", (*zig, "cc"), (*zig, "c++"), programs, {"ZIG_GLOBAL_CACHE_DIR": str(cache / "zig")})
 
 
 def _works(command: list[str]) -> bool:
@@ -124,7 +120,7 @@ def compiler_files(role: str, package: str, platform: Platform, compiler: Compil
     if triplet is None:
         return
     for suffix, command in _programs(role, compiler).items():
-        yield PackageFile(f"bin/{triplet}-{suffix}", _wrapper(command, platform, suffix), executable=True)
+        yield PackageFile(f"bin/{triplet}-{suffix}", _wrapper(command, platform, suffix, compiler), executable=True)
     variables = _variables(role, triplet, platform, compiler)
     if variables:
         yield PackageFile(f"etc/conda/activate.d/activate-{package}.sh", _activation(variables))
@@ -141,16 +137,11 @@ def _programs(role: str, compiler: Compiler | None) -> dict[str, tuple[str, ...]
     return dict(sorted(compiler.tools.items())) if compiler else {}
 
 
-def _wrapper(command: tuple[str, ...] | None, platform: Platform, suffix: str) -> bytes:
-    if command is None:
+def _wrapper(command: tuple[str, ...] | None, platform: Platform, suffix: str, compiler: Compiler | None) -> bytes:
+    if command is None or compiler is None:
         return f"#!/bin/sh\necho 'stand-in channel: this machine has no {suffix} for {platform}' >&2\nexit 1\n".encode()
-    words = " ".join(_quoted(word) for word in command)
-    return f'#!/bin/sh\nexec {words} "$@"\n'.encode()
-
-
-def _quoted(word: str) -> str:
-    escaped = word.replace("'", "'\\''")
-    return f"'{escaped}'"
+    lines = [f"export {name}={shlex.quote(value)}" for name, value in compiler.environment.items()]
+    return "\n".join(["#!/bin/sh", *lines, f'exec {shlex.join(command)} "$@"', ""]).encode()
 
 
 def _variables(role: str, triplet: str, platform: Platform, compiler: Compiler | None) -> dict[str, str]:

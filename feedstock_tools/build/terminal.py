@@ -1,4 +1,4 @@
-"""What `build` shows: the log as it comes, tables, and the menu. Plain text, so that nothing heavy is imported for it."""
+"""What `build` shows: the log as it comes, tables, the menu. Plain text, so that nothing heavy is imported for it."""
 
 from __future__ import annotations
 
