@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from feedstock_tools.generate.conditions import Compare, Condition, Not, Word, both, negated
+from feedstock_tools.generate.conditions import Compare, Condition, Not, Word, both
 from feedstock_tools.generate.cross_checks import CUDA_LIBRARIES, output_names
 from feedstock_tools.generate.requirement_items import Requirement
 from feedstock_tools.generate.spec import Cuda, Output, Requirements, Script, Spec, Test
@@ -104,13 +104,13 @@ def resolve_outputs(spec: Spec) -> tuple[ResolvedOutput, ...]:
     """The packages of a spec, in its order; an output with `{accelerator}` gives two."""
     python = _names_with_python(spec)
     return tuple(
-        _resolve(spec, output, name, python=output.name in python)
+        _resolve(spec, output, name, python=output.name in python, first=at == 0)
         for output in spec.outputs
-        for name in output_names(output.name)
+        for at, name in enumerate(output_names(output.name))
     )
 
 
-def _resolve(spec: Spec, output: Output, name: str, *, python: bool) -> ResolvedOutput:
+def _resolve(spec: Spec, output: Output, name: str, *, python: bool, first: bool) -> ResolvedOutput:
     skip = [(item.when, item.why) for item in output.skip]
     if "{accelerator}" in output.name:
         skip.append((CPU if name == output.name.replace("{accelerator}", "gpu") else CUDA, None))
@@ -118,7 +118,7 @@ def _resolve(spec: Spec, output: Output, name: str, *, python: bool) -> Resolved
         name=name,
         kind=output.kind,
         python=python,
-        why=output.why,
+        why=output.why if first else None,
         script=output.script,
         files=output.files,
         needs=_needs_of_output(spec, output),
@@ -186,7 +186,3 @@ def _default_carriers(spec: Spec) -> tuple[str, ...]:
     metapackages = tuple(output.name for output in plain if output.kind == "metapackage")
     return metapackages or tuple(output.name for output in plain)
 
-
-def inverse(condition: Condition) -> Condition:
-    """`cpu` for `cuda` and the other way round, else the plain opposite."""
-    return {CUDA: CPU, CPU: CUDA}.get(condition, negated(condition)) if isinstance(condition, Word) else negated(condition)

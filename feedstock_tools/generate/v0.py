@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from feedstock_tools.generate.conditions import Condition, Or, to_selector
+from feedstock_tools.generate.conditions import Condition, to_selector
 from feedstock_tools.generate.lines import Line, quoted
 from feedstock_tools.generate.resolved import (
     CPU,
@@ -14,7 +14,6 @@ from feedstock_tools.generate.resolved import (
     SECTIONS,
     Need,
     ResolvedOutput,
-    inverse,
     resolve_outputs,
     top_level_needs,
 )
@@ -161,10 +160,8 @@ def _output(output: ResolvedOutput, spec: Spec, wording: _Wording) -> dict[str, 
 def _build_of_output(output: ResolvedOutput, spec: Spec, wording: _Wording) -> list[tuple[str, tuple[Line, ...]]]:
     """The `build` of an output as blocks: a key with lines under it, or lines alone."""
     blocks: list[tuple[str, tuple[Line, ...]]] = []
-    plain = [wording.line("skip: true", condition, why) for condition, why in output.skip]
-    plain += _string_lines(output, spec, wording)
-    if plain:
-        blocks.append(("", tuple(plain)))
+    skipped = tuple(wording.line("skip: true", condition, why) for condition, why in output.skip)
+    blocks += [("", lines) for lines in (skipped, _string_lines(output, spec, wording)) if lines]
     if output.features is not None:
         accelerator = "cpu" if output.features == CPU else "gpu"
         line = wording.line(f"- {spec.name}-{accelerator}", output.features)
@@ -186,17 +183,17 @@ def _indented(lines: Iterable[Line]) -> list[Line]:
     return [Line(f"  {line.text}", line.selector, line.why) for line in lines]
 
 
-def _string_lines(output: ResolvedOutput, spec: Spec, wording: _Wording) -> list[Line]:
+def _string_lines(output: ResolvedOutput, spec: Spec, wording: _Wording) -> tuple[Line, ...]:
     if spec.cuda is None:
-        return []
+        return ()
     python = "py{{ CONDA_PY }}" if output.python else ""
     tail = f"{python}h{{{{ PKG_HASH }}}}_{{{{ PKG_BUILDNUM }}}}"
     texts = {CUDA: f"string: cuda{{{{ {_CUDA_DIGITS} }}}}{tail}", CPU: f"string: cpu_{tail}"}
     skipped = {condition for condition, _ in output.skip}
     left = {condition: text for condition, text in texts.items() if condition not in skipped}
     if len(left) == 1:  # the output exists for one accelerator alone
-        return [Line(text) for text in left.values()]
-    return [wording.line(text, condition) for condition, text in left.items()]
+        return tuple(Line(text) for text in left.values())
+    return tuple(wording.line(text, condition) for condition, text in left.items())
 
 
 def _test(output: ResolvedOutput, wording: _Wording) -> list[tuple[str, tuple[Line, ...]]]:

@@ -27,11 +27,17 @@ _SELECTORS = {"linux-64": "linux64", "osx-64": "osx and x86_64", "win-64": "win6
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A key of the file with the lines under it."""
+    """A key of the file with the lines under it; `selector` is that of the key's own line."""
 
     key: str
     lines: tuple[Line, ...]
     why: str | None = None
+    selector: str | None = None
+
+    @property
+    def heading(self) -> tuple[Line, ...]:
+        """The key's own line."""
+        return (Line(f"{self.key}:", self.selector),)
 
 
 def python_value(version: str) -> str:
@@ -71,6 +77,10 @@ def variant_blocks(spec: Spec) -> list[Block]:
 def _platforms_where_it_varies(key: str, rows: Mapping[Platform, Sequence[PinningRow]]) -> list[Platform]:
     """The platforms on which a key belongs to the rows; on others one value does for all of them."""
     return [platform for platform, platform_rows in rows.items() if len(_values(platform_rows, key)) > 1]
+
+
+def _having(key: str, rows: Mapping[Platform, Sequence[PinningRow]]) -> list[Platform]:
+    return [platform for platform, platform_rows in rows.items() if _values(platform_rows, key)]
 
 
 def _rows(spec: Spec, platform: Platform, facts: CudaFacts) -> tuple[PinningRow, ...]:
@@ -121,7 +131,7 @@ def _row_block(key: str, rows: Mapping[Platform, Sequence[PinningRow]], *, first
                 if row.cuda == version and key in row.values and (platform in varying or row.cuda is None):
                     places.setdefault(row.values[key], []).append(platform)
         lines += [Line(f"- {_scalar(value)}", _selector(found, rows)) for value, found in places.items()]
-    return Block(key, tuple(lines), _ROWS_WHY if first else None)
+    return Block(key, tuple(lines), _ROWS_WHY if first else None, _selector(_having(key, rows), rows))
 
 
 def _plain_block(key: str, rows: Mapping[Platform, Sequence[PinningRow]]) -> Block:
@@ -130,7 +140,8 @@ def _plain_block(key: str, rows: Mapping[Platform, Sequence[PinningRow]]) -> Blo
     for platform, platform_rows in rows.items():
         for value in _values(platform_rows, key):
             places.setdefault(value, []).append(platform)
-    return Block(key, tuple(Line(f"- {_scalar(value)}", _selector(found, rows)) for value, found in places.items()))
+    lines = tuple(Line(f"- {_scalar(value)}", _selector(found, rows)) for value, found in places.items())
+    return Block(key, lines, selector=_selector(_having(key, rows), rows))
 
 
 def _scalar(value: str) -> str:
@@ -145,25 +156,25 @@ def _python_block(spec: Spec) -> list[Block]:
 
 def _own_block(key: str, values: Sequence[VariantValue], spec: Spec) -> Block:
     versions = known_cuda_versions(spec) if any(value.when for value in values) else ()
-    return Block(
-        key,
-        tuple(
-            Line(f"- {_scalar(value.value)}", to_selector(value.when, versions) if value.when else None)
-            for value in values
-        ),
+    lines = tuple(
+        Line(f"- {_scalar(value.value)}", to_selector(value.when, versions) if value.when else None) for value in values
     )
+    selectors = {line.selector for line in lines}
+    return Block(key, lines, selector=selectors.pop() if len(selectors) == 1 else None)
 
 
 def _zip_block(zipped: list[str], rows: Mapping[Platform, Sequence[PinningRow]]) -> list[Block]:
-    """The keys whose rows belong together, on each platform those that vary there."""
-    if len(zipped) < 2:
+    """The keys whose rows belong together, on each platform those that vary there; one key alone is no group."""
+    varying = {key: _platforms_where_it_varies(key, rows) for key in zipped}
+    grouped = [platform for platform in rows if sum(platform in places for places in varying.values()) > 1]
+    if not grouped:
         return []
-    lines = []
-    for at, key in enumerate(zipped):
-        # A platform without rows of its own keeps a group of one key, which is no group.
-        selector = None if at == 0 else _selector(_platforms_where_it_varies(key, rows), rows)
-        lines.append(Line(f"{'- -' if at == 0 else '  -'} {key}", selector))
-    return [Block("zip_keys", tuple(lines))]
+    lines = [Line("-", _selector(grouped, rows))]
+    for key, places in varying.items():
+        chosen = [platform for platform in places if platform in grouped]
+        if chosen:
+            lines.append(Line(f"  - {key}", _selector(chosen, rows)))
+    return [Block("zip_keys", tuple(lines), selector=_selector(grouped, rows))]
 
 
 def _selector(found: Collection[Platform], every: Collection[Platform]) -> str | None:
