@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from feedstock_tools.variants.model import Variant, VariantSpace
 
-__all__ = ["RenderedOutput", "UsedVariables"]
+__all__ = ["RenderedOutput", "RenderedRecipe", "UsedVariables"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,3 +51,16 @@ class RenderedOutput:
     def file_stem(self) -> str:
         """`name-version-build`, as package files are named without their extension."""
         return f"{self.name}-{self.version}-{self.build_string}"
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedRecipe:
+    """All outputs of a recipe on one platform.
+
+    `space` are the variants that went in, less the Pythons that a noarch recipe is not rendered for. `feedstock_name` is
+    what the recipe's `extra/feedstock-name` says, if it does.
+    """
+
+    outputs: tuple[RenderedOutput, ...]
+    space: VariantSpace
+    feedstock_name: str | None = None

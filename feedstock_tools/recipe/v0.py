@@ -15,7 +15,7 @@ from typing import Any
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import Platform
-from feedstock_tools.recipe.model import RenderedOutput, UsedVariables
+from feedstock_tools.recipe.model import RenderedOutput, RenderedRecipe, UsedVariables
 from feedstock_tools.recipe.order import sort_by_dependencies
 from feedstock_tools.recipe.v0_functions import PackageNames, template_context
 from feedstock_tools.recipe.v0_jinja import render
@@ -53,7 +53,7 @@ def read_recipe(folder: Path, rules: CondaBuildRules | None = None) -> Recipe:
 
 def render_recipe(
     recipe: Recipe, config: VariantConfig, platform: Platform, *, environ: Mapping[str, str] | None = None
-) -> tuple[RenderedOutput, ...]:
+) -> RenderedRecipe:
     """The outputs that a recipe makes on a platform, one for every variant in which it differs; skipped ones left out.
 
     Args:
@@ -63,7 +63,9 @@ def render_recipe(
     Raises:
         InputError: the recipe or the variants are wrong; with file and line.
     """
-    return tuple(_Rendering(recipe, config, platform, environ or {}).outputs())
+    rendering = _Rendering(recipe, config, platform, environ or {})
+    outputs = tuple(rendering.outputs())
+    return RenderedRecipe(outputs, rendering.space, rendering.feedstock_name)
 
 
 @dataclass
@@ -114,6 +116,8 @@ class _Rendering:
         if initial.noarch:
             self.space = self._one_python(self.space)
         self.loop_variables = frozenset(key for key in self.space.keys if len(self.space.values(key)) > 1)
+        name = initial.section("extra").get("feedstock-name")
+        self.feedstock_name = str(name) if name else None
         initial.variant = self.space.first()
         initial.view = self._view(initial.variant, initial.host_noarch)
         used = self._used(initial) & self.loop_variables

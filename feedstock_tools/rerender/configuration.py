@@ -12,7 +12,7 @@ from feedstock_tools.platforms import KNOWN_SUBDIRS, Platform
 from feedstock_tools.rerender.dump import Booleans, dump_mapping
 from feedstock_tools.variants.read import read_plain_yaml
 
-__all__ = ["CI_SUPPORT", "Configuration", "read_configurations"]
+__all__ = ["CI_SUPPORT", "Configuration", "platform_of", "read_configurations"]
 
 #: The folder of a feedstock that holds the configurations.
 CI_SUPPORT = ".ci_support"
@@ -55,7 +55,7 @@ class Configuration:
             values[str(key)] = tuple(items)
         return cls(
             name=path.stem,
-            platform=_platform_of(path, values),
+            platform=platform_of(path, values),
             values=values,
             zip_keys=tuple(tuple(str(key) for key in group) for group in zips),
             pin_run_as_build={str(name): {str(k): str(v) for k, v in pin.items()} for name, pin in pins.items()},
@@ -74,7 +74,7 @@ class Configuration:
         return dump_mapping(content, booleans=booleans)
 
 
-def _platform_of(path: Path, values: Mapping[str, tuple[str, ...]]) -> Platform:
+def platform_of(path: Path, values: Mapping[str, tuple[str, ...]]) -> Platform:
     """By the file's name, since noarch feedstocks have no `target_platform`; before 2020 names held `osx` alone."""
     system, _, rest = path.stem.partition("_")
     named = f"{system}-{rest.partition('_')[0]}"

@@ -1,0 +1,185 @@
+"""Render a `recipe.yaml` for all variants of a platform: by py-rattler-build, seen as conda-smithy sees it.
+
+What an output uses is what the engine says it used; what it stands for are the input variants that agree with that
+(rattler_build_conda_compat/render.py: render, get_used_vars, _reduce_variants).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from feedstock_tools.errors import InputError
+from feedstock_tools.platforms import Platform
+from feedstock_tools.recipe.model import RenderedOutput, UsedVariables
+from feedstock_tools.recipe.v1_engine import engine_error, engine_variants, parsed_recipe, skip_probe
+from feedstock_tools.variants.model import Axis, Variant, VariantConfig, VariantSpace
+from feedstock_tools.variants.read import read_text
+
+if TYPE_CHECKING:
+    from rattler_build import RenderConfig, RenderedVariant, Stage0Recipe, VariantConfig as EngineVariants
+
+__all__ = ["RecipeV1", "read_recipe_v1", "render_recipe_v1"]
+
+_SECTIONS = {"build": "build", "host": "host", "run": "run", "run_constraints": "run_constrained"}
+
+
+@dataclass(frozen=True)
+class RecipeV1:
+    """A recipe of the v1 format as the engine parsed it.
+
+    `probe` is a recipe with outputs that has the same `skip`, for a recipe without: there the engine does not apply it.
+    """
+
+    path: Path
+    text: str
+    stage0: Stage0Recipe
+    probe: Stage0Recipe | None
+
+
+def read_recipe_v1(folder: Path) -> RecipeV1:
+    """Read `recipe.yaml` in `folder`.
+
+    Raises:
+        InputError: it cannot be read, or the engine refuses it; with line and column where the engine tells them.
+    """
+    path = folder / "recipe.yaml"
+    text = read_text(path)
+    return RecipeV1(path, text, parsed_recipe(text, path), skip_probe(text, path))
+
+
+def render_recipe_v1(recipe: RecipeV1, config: VariantConfig, platform: Platform) -> tuple[RenderedOutput, ...]:
+    """The outputs that a recipe makes on a platform, in the order that the engine would build them; skipped ones left out.
+
+    Args:
+        config: the variants, built-in defaults included.
+
+    Raises:
+        InputError: the engine cannot render the recipe with these variants.
+    """
+    from rattler_build import PlatformConfig, RenderConfig
+
+    render_config = RenderConfig(
+        platform=PlatformConfig(
+            target_platform=platform.subdir, build_platform=platform.subdir, host_platform=platform.subdir
+        )
+    )
+    values = {
+        **config.values,
+        **{key: values for key, values in config.extended.items() if key not in config.values},
+        "target_platform": (platform.subdir,),
+        "build_platform": (platform.subdir,),
+    }
+    try:
+        rendered = recipe.stage0.render(engine_variants(values, config.zip_keys), render_config)
+        kept = [row for row in rendered if not _is_skipped(recipe, row, values, render_config)]
+    except Exception as error:  # the engine has no common base for its errors
+        raise engine_error(error, recipe.path, recipe.text) from error
+    return tuple(_Outputs(config, recipe.path).of(kept))
+
+
+def _is_skipped(
+    recipe: RecipeV1, row: RenderedVariant, values: Mapping[str, tuple[str, ...]], render_config: RenderConfig
+) -> bool:
+    if recipe.probe is None:
+        return False
+    own = {str(key): (value,) for key, value in row.variant.items()}
+    own["target_platform"] = values["target_platform"]
+    variants: EngineVariants = engine_variants({**values, **own}, ())
+    return not recipe.probe.render(variants, render_config)
+
+
+class _Outputs:
+    """Turns the engine's rows into outputs; what rows have in common is made once."""
+
+    def __init__(self, config: VariantConfig, path: Path) -> None:
+        self.path = path
+        self.groups = {key: group for group in config.zip_keys for key in group}
+        self.zipped = [
+            Axis(group, tuple(zip(*(config.values[key] for key in group), strict=True))) for group in config.zip_keys
+        ]
+        self.values = config.values
+        self.single = {key: values[0] for key, values in config.values.items() if key not in self.groups and values}
+        self.looping = frozenset(
+            key for key, values in config.values.items() if len(set(values)) > 1
+        )
+        self._spaces: dict[tuple[tuple[str, str], ...], VariantSpace] = {}
+
+    def of(self, rows: list[RenderedVariant]) -> Iterator[RenderedOutput]:
+        siblings: set[str] = set()
+        for row in rows:
+            siblings.add(_key(row.recipe.package.name))
+            yield self._output(row, siblings)
+
+    def _output(self, row: RenderedVariant, siblings: set[str]) -> RenderedOutput:
+        recipe = row.recipe
+        noarch = recipe.build.noarch
+        used: dict[str, str] = {}
+        for name, value in row.variant.items():
+            key = _key(name)
+            if key not in siblings and not (noarch and key == "target_platform"):
+                used[key] = _text(value)
+        keys = frozenset(used)
+        looped = keys & self.looping
+        space = self._space(used, recipe.package.name)
+        return RenderedOutput(
+            name=recipe.package.name,
+            version=str(recipe.package.version),
+            build_number=recipe.build.number or 0,
+            build_string=str(recipe.build.string),
+            noarch=str(noarch) if noarch else None,
+            requirements=_requirements(row),
+            variant=space.first(),
+            variants=space,
+            used=UsedVariables(keys, looped, keys, looped),
+        )
+
+    def _space(self, used: Mapping[str, str], name: str) -> VariantSpace:
+        """The input variants that agree with `used`; of a key that is not used (nor zipped) the first value alone."""
+        wanted = tuple(sorted((key, value) for key, value in used.items() if key in self.values))
+        if wanted not in self._spaces:
+            rows = [
+                Axis(
+                    axis.keys,
+                    tuple(
+                        row
+                        for row in axis.rows
+                        if all(used.get(key, value) == value for key, value in zip(axis.keys, row, strict=True))
+                    ),
+                )
+                for axis in self.zipped
+            ]
+            chosen: Variant = {key: used.get(key, first) for key, first in self.single.items()}
+            rows.extend(Axis((key,), ((value,),)) for key, value in chosen.items())
+            if not all(axis.rows for axis in rows):
+                raise InputError(f"no variant is as the engine says that '{name}' was rendered with", path=self.path)
+            self._spaces[wanted] = VariantSpace(tuple(rows))
+        return self._spaces[wanted]
+
+
+def _requirements(row: RenderedVariant) -> dict[str, tuple[str, ...]]:
+    """By section as conda-build names them; a pin is written out if it is exact, else by its package's name alone."""
+    found = {}
+    exact = {_key(name): f"{pin.name} {pin.version} {pin.build_string}" for name, pin in row.pin_subpackages.items()}
+    for section, items in row.recipe.requirements.to_dict().items():
+        if section in _SECTIONS:
+            found[_SECTIONS[section]] = tuple(_requirement(item, exact) for item in items)
+    return found
+
+
+def _requirement(item: Any, exact: Mapping[str, str]) -> str:
+    if not isinstance(item, dict):
+        return str(item)
+    pin = next(iter(item.values()))
+    name = str(pin["name"])
+    return exact.get(_key(name), name) if pin.get("exact") else name
+
+
+def _key(name: str) -> str:
+    return name.replace("-", "_")
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

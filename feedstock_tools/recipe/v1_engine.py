@@ -1,0 +1,97 @@
+"""The door to py-rattler-build's rendering: parsing, variants as it wants them, and its errors as ours."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from feedstock_tools.errors import InputError
+
+if TYPE_CHECKING:
+    from rattler_build import Stage0Recipe, VariantConfig
+
+__all__ = ["engine_error", "engine_variants", "parsed_recipe", "skip_probe"]
+
+_PLACE = re.compile(r"(?:line|row) (\d+),? (?:column|col) (\d+)|:(\d+):(\d+)\b")
+_LONGEST_MESSAGE = 1_000
+_PROBE = "outputs:\n- package: {name: probe, version: '0'}\n  build: {skip: []}\n"
+
+
+def parsed_recipe(text: str, path: Path) -> Stage0Recipe:
+    """The recipe as the engine parses it.
+
+    Raises:
+        InputError: the engine refuses it.
+    """
+    from rattler_build import Stage0Recipe
+
+    try:
+        return Stage0Recipe.from_file(path)
+    except Exception as error:  # the engine has no common base for its errors
+        raise engine_error(error, path, text) from error
+
+
+def skip_probe(text: str, path: Path) -> Stage0Recipe | None:
+    """For a recipe without outputs but with `skip`: a recipe of one output that is skipped where that one is.
+
+    The engine's `render` tells every row of a recipe without outputs, skipped or not; of one with outputs only those
+    that are built.
+    """
+    import yaml
+
+    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        document = yaml.compose(text, Loader=loader)
+    except (yaml.YAMLError, RecursionError) as error:
+        raise InputError(f"is not YAML: {error}", path=path) from error
+    top = _members(document)
+    skip = _members(top.get("build")).get("skip")
+    if "outputs" in top or skip is None:
+        return None
+    probe: Any = yaml.compose(_PROBE, Loader=loader)
+    _members(probe.value[0][1].value[0])["build"].value = [(yaml.ScalarNode("tag:yaml.org,2002:str", "skip"), skip)]
+    if "context" in top:
+        probe.value.insert(0, (yaml.ScalarNode("tag:yaml.org,2002:str", "context"), top["context"]))
+    return _parsed_text(yaml.serialize(probe), path)
+
+
+def _members(node: Any) -> dict[str, Any]:
+    import yaml
+
+    if not isinstance(node, yaml.MappingNode):
+        return {}
+    return {key.value: value for key, value in node.value if isinstance(key, yaml.ScalarNode)}
+
+
+def _parsed_text(text: str, path: Path) -> Stage0Recipe:
+    from rattler_build import Stage0Recipe
+
+    try:
+        return Stage0Recipe.from_yaml(text)
+    except Exception as error:  # the engine has no common base for its errors
+        raise engine_error(error, path, text) from error
+
+
+def engine_variants(values: Mapping[str, Sequence[str]], zip_keys: Sequence[Sequence[str]]) -> VariantConfig:
+    """Variants for the engine; the texts `true` and `false` become booleans, as conda-smithy hands them over."""
+    from rattler_build import VariantConfig
+
+    typed = {key: [_typed(value) for value in items] for key, items in values.items()}
+    return VariantConfig(typed, [list(group) for group in zip_keys])
+
+
+def _typed(value: str) -> str | bool:
+    return value == "true" if value in ("true", "false") else value
+
+
+def engine_error(error: BaseException, path: Path, text: str) -> InputError:
+    """The engine's error as one of ours, with the place in the recipe if the message names it."""
+    message = " ".join(str(error).split())
+    place = _PLACE.search(message)
+    line, column = (int(number) for number in place.groups() if number) if place else (None, None)
+    if line is not None and line > text.count("\n") + 1:
+        line = column = None
+    short = message if len(message) <= _LONGEST_MESSAGE else f"{message[:_LONGEST_MESSAGE]}…"
+    return InputError(f"rattler-build refuses the recipe: {short}", path=path, line=line, column=column)

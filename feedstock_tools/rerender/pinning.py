@@ -1,0 +1,110 @@
+"""A pinning on disk, and which migrations of a feedstock apply to it.
+
+(conda_smithy/configure_feedstock.py: get_migrations_in_dir, set_migration_fns.)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from feedstock_tools.errors import InputError
+from feedstock_tools.rerender.configuration import CI_SUPPORT
+from feedstock_tools.rerender.rules import Rules
+from feedstock_tools.variants.read import read_plain_yaml
+
+__all__ = ["Migrations", "Pinning", "find_pinning", "migrations_of"]
+
+_CONFIG = "conda_build_config.yaml"
+_MIGRATIONS = Path("share", "conda-forge", "migrations")
+
+
+@dataclass(frozen=True, slots=True)
+class Pinning:
+    """The global pinning: its variant file, and the folder of its migrations if it has one."""
+
+    config: Path
+    migrations: Path | None
+
+
+@dataclass(frozen=True, slots=True)
+class Migrations:
+    """The files to apply, and those of the feedstock whose migration is over."""
+
+    applied: tuple[Path, ...] = ()
+    finished: tuple[Path, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Header:
+    path: Path
+    timestamp: str | None
+    number: str
+    use_local: bool
+
+
+def find_pinning(path: Path) -> Pinning:
+    """The pinning at `path`: a folder as the conda-forge-pinning package lays it out, or its variant file.
+
+    Raises:
+        InputError: there is none.
+    """
+    config = path / _CONFIG if path.is_dir() else path
+    if not config.is_file():
+        raise InputError(
+            "there is no pinning here",
+            path=path,
+            hint=f"Give the folder that holds {_CONFIG} and {_MIGRATIONS}, or that file.",
+        )
+    migrations = config.parent / _MIGRATIONS
+    return Pinning(config, migrations if migrations.is_dir() else None)
+
+
+def migrations_of(feedstock: Path, pinning: Pinning | None, rules: Rules) -> Migrations:
+    """Which migrations of a feedstock apply, the pinning's copy of them where it is the same migration.
+
+    Raises:
+        InputError: a migration is not a mapping in YAML.
+    """
+    if rules.migrations_from == "nowhere":
+        return Migrations()
+    top = rules.migrations_from == "top folder"
+    own = _headers(feedstock / "migrations" if top else feedstock / CI_SUPPORT / "migrations")
+    if rules.migrations_from != "pinning" or pinning is None or pinning.migrations is None:
+        return Migrations(tuple(header.path for header in own))
+    upstream = {_identity(header, rules): header for header in _headers(pinning.migrations)}
+    applied, finished = [], []
+    for header in own:
+        same = upstream.get(_identity(header, rules))
+        if header.use_local and rules.migrations_may_be_local:
+            applied.append(header.path)
+        elif header.timestamp is None and rules.migrations_without_time_kept:
+            applied.append(header.path)
+        elif same is None:
+            finished.append(header.path)
+        else:
+            applied.append(same.path if same.number == header.number else header.path)
+    return Migrations(tuple(applied), tuple(finished))
+
+
+def _identity(header: _Header, rules: Rules) -> tuple[str | None, ...]:
+    return (header.path.name, header.timestamp) if rules.migrations_match_by_name else (header.timestamp,)
+
+
+def _headers(folder: Path) -> list[_Header]:
+    return [_header(path) for path in sorted(folder.glob("*.yaml"))]
+
+
+def _header(path: Path) -> _Header:
+    content: Any = read_plain_yaml(path) or {}
+    settings = content.get("__migrator", {}) if isinstance(content, dict) else None
+    if not isinstance(settings, dict):
+        raise InputError("a migration is a mapping, and so is its __migrator", path=path)
+    timestamp = content.get("migrator_ts")
+    return _Header(
+        path,
+        timestamp if isinstance(timestamp, str) else None,
+        str(settings.get("migration_number", "1")),
+        str(settings.get("use_local", "false")).lower() == "true",
+    )

@@ -1,0 +1,164 @@
+"""Rerender a feedstock: recipe, pinning, migrations and conda-forge.yml to configurations.
+
+Everything is read and checked first; nothing is written here, and nothing of this process's environment is looked at.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from feedstock_tools.errors import InputError
+from feedstock_tools.platforms import Platform
+from feedstock_tools.recipe import v0
+from feedstock_tools.recipe.model import RenderedRecipe
+from feedstock_tools.rerender.collapse import collapse
+from feedstock_tools.rerender.configuration import Configuration
+from feedstock_tools.rerender.forge import Forge, Rendering, read_forge
+from feedstock_tools.rerender.names import configuration_name
+from feedstock_tools.rerender.pinning import Migrations, find_pinning, migrations_of
+from feedstock_tools.rerender.rules import Rules
+from feedstock_tools.rerender.write import Changes, changes
+from feedstock_tools.variants import VariantConfig, combine, defaults, load, load_migration, migrate
+from feedstock_tools.variants.read import read_text
+
+__all__ = ["Rerender", "rerender"]
+
+_PYTHON_MIN = re.compile(r".*\{\{ python_min \}\}")
+_RECIPE_CONFIG = "conda_build_config.yaml"
+
+
+@dataclass(frozen=True)
+class Rerender:
+    """What a feedstock's `.ci_support` is to hold, and the migrations of the feedstock that are over.
+
+    `platforms` are those that were rendered; configurations of others are not touched.
+    """
+
+    feedstock: Path
+    configurations: tuple[Configuration, ...]
+    finished_migrations: tuple[Path, ...]
+    rules: Rules
+    platforms: tuple[Platform, ...] | None = None
+
+    @property
+    def files(self) -> Mapping[str, bytes]:
+        """The files of `.ci_support` by their names."""
+        return {f"{one.name}.yaml": one.to_bytes(booleans=self.rules.booleans) for one in self.configurations}
+
+    def changes(self) -> Changes:
+        """What has to change in the feedstock.
+
+        Raises:
+            InputError: `.ci_support` is not a folder of the feedstock's own.
+        """
+        return changes(self.feedstock, self.files, self.finished_migrations, self.platforms)
+
+
+def rerender(
+    feedstock: Path,
+    *,
+    pinning: Path | None = None,
+    rules: Rules | None = None,
+    platforms: Collection[Platform] | None = None,
+) -> Rerender:
+    """The configurations of a feedstock, as conda-smithy of the given rules makes them.
+
+    Args:
+        pinning: a folder laid out as the conda-forge-pinning package, or its variant file; without one the recipe's own
+            conda_build_config.yaml is all there is.
+        rules: which versions of conda-smithy and conda-build to follow; default the newest.
+        platforms: render these alone; default all that conda-forge.yml names.
+
+    Raises:
+        InputError: something in the feedstock or pinning is wrong; with file and line.
+    """
+    chosen = rules or Rules.newest()
+    if not feedstock.is_dir():
+        raise InputError("there is no such feedstock", path=feedstock)
+    forge = read_forge(feedstock, chosen)
+    global_pinning = find_pinning(pinning) if pinning else None
+    migrations = migrations_of(feedstock, global_pinning, chosen)
+    files = [global_pinning.config] if global_pinning else []
+    own = feedstock / forge.recipe_dir / _RECIPE_CONFIG
+    if own.is_file():
+        files.append(own)
+    found: dict[str, Configuration] = {}
+    done: set[object] = set()
+    for rendering in forge.renderings:
+        if platforms is not None and rendering.platform not in platforms:
+            continue
+        key = (
+            rendering.platform,
+            rendering.keep_noarch,
+            tuple(sorted(rendering.environ.items())),
+            rendering.provider == "github_actions",
+        )
+        if key not in done:
+            done.add(key)
+            found.update(_render(feedstock, forge, rendering, files, migrations, chosen))
+    ordered = tuple(found[name] for name in sorted(found))
+    return Rerender(
+        feedstock, ordered, migrations.finished, chosen, tuple(platforms) if platforms is not None else None
+    )
+
+
+def _render(
+    feedstock: Path, forge: Forge, rendering: Rendering, files: list[Path], migrations: Migrations, rules: Rules
+) -> dict[str, Configuration]:
+    """The configurations of one platform, by name."""
+    platform = rendering.platform
+    config = _variants(rendering, files, migrations, rules)
+    recipe = feedstock / forge.recipe_dir
+    rendered = _recipe(recipe, forge, config, rendering, rules)
+    outputs = [one for one in rendered.outputs if rendering.keep_noarch or not one.noarch]
+    if rules.sorts_outputs:
+        outputs.sort(key=lambda one: one.file_stem)
+    if not outputs:
+        return {}
+    text = read_text(recipe / ("recipe.yaml" if forge.is_v1 else "meta.yaml"))
+    jobs = collapse(
+        outputs,
+        config,
+        rendered.space,
+        platform,
+        rules,
+        kept=_labels(rendering, forge, rules),
+        uses_python_min=any(_PYTHON_MIN.match(line) for line in text.splitlines()),
+        fallback_image=forge.fallback_image if rendering.build_platform.os == "linux" else None,
+    )
+    repository = f"{rendered.feedstock_name or outputs[0].name}-feedstock"
+    found = {}
+    for job in jobs:
+        name = configuration_name(platform, job.loop_values, repository, rules)
+        found[name] = Configuration(name, platform, job.values, job.zip_keys, job.pin_run_as_build)
+    return found
+
+
+def _labels(rendering: Rendering, forge: Forge, rules: Rules) -> tuple[str, ...]:
+    """The labels of runners are kept in the files where they say where a job runs."""
+    on_github = rules.keeps_labels == "on GitHub Actions" and rendering.provider == "github_actions"
+    own_runners = rules.keeps_labels == "self-hosted" and forge.self_hosted
+    return ("github_actions_labels",) if on_github or own_runners else ()
+
+
+def _variants(rendering: Rendering, files: list[Path], migrations: Migrations, rules: Rules) -> VariantConfig:
+    """The variants of a platform: defaults, pinning and the recipe's own file, with migrations on top."""
+    platform, environ, behaviour = rendering.platform, rendering.environ, rules.conda_build
+    base = defaults(platform, behaviour)
+    loaded = [load(path, platform, environ=environ, rules=behaviour) for path in files]
+    steps = [load_migration(path, platform, environ=environ, rules=behaviour) for path in migrations.applied]
+    if not rules.migrations_by_time:
+        steps = [replace(step, timestamp=0.0) for step in steps]
+    migrated = migrate(combine([base, *loaded]), steps, rules.migrations)
+    again = [] if rules.recipe_config_only_merged else loaded[-1:]
+    return combine([base, migrated, *again])
+
+
+def _recipe(folder: Path, forge: Forge, config: VariantConfig, rendering: Rendering, rules: Rules) -> RenderedRecipe:
+    if forge.is_v1:
+        raise InputError("recipe.yaml is not read", path=folder)
+    recipe = v0.read_recipe(folder, rules.conda_build)
+    return v0.render_recipe(recipe, config, rendering.platform, environ=rendering.environ)
