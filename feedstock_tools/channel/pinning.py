@@ -1,0 +1,197 @@
+"""conda-forge's global pinning as it lies on this machine: a folder, or one fetched before, in the user's cache.
+
+A pinning is laid out as the package conda-forge-pinning is: `conda_build_config.yaml`, and migrations in
+`share/conda-forge/migrations`. Nothing here uses the network: see `channel.pinning_fetch`.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from feedstock_tools.errors import InputError
+
+__all__ = [
+    "PINNING_FILE",
+    "PINNING_PACKAGE",
+    "Pinning",
+    "cached_pinnings",
+    "find_pinning",
+    "pinning_cache",
+    "version_numbers",
+]
+
+PINNING_PACKAGE = "conda-forge-pinning"
+PINNING_FILE = "conda_build_config.yaml"
+#: The file of a cached pinning that says where it is from.
+ORIGIN_FILE = "pinning.json"
+MIGRATIONS = Path("share/conda-forge/migrations")
+
+
+@dataclass(frozen=True, slots=True)
+class Pinning:
+    """A pinning on this machine: its `conda_build_config.yaml`, and what is known of where it is from."""
+
+    path: Path
+    version: str | None = None
+    channel: str | None = None
+    sha256: str | None = None
+
+    @property
+    def folder(self) -> Path:
+        """The folder that holds the pinning, as `rerender --pinning` takes it."""
+        return self.path.parent
+
+    @property
+    def migrations(self) -> tuple[Path, ...]:
+        """The files of the migrations that come with it."""
+        return tuple(sorted((self.folder / MIGRATIONS).glob("*.yaml")))
+
+    @property
+    def released(self) -> datetime | None:
+        """When it was released, which its version says; None where that is not known."""
+        return None if self.version is None else _moment(self.version)
+
+    def describe(self, now: datetime) -> str:
+        """The pinning in a few words: `conda-forge-pinning 2021.10.29.07.34.22 (5 years old)`."""
+        if self.version is None:
+            return f"the pinning {self.path}, of no known version"
+        return f"{PINNING_PACKAGE} {self.version} ({age_in_words(now - self.released) if self.released else 'no date'})"
+
+    def to_json(self, now: datetime) -> dict[str, object]:
+        """What is known of it, for `--json`."""
+        released = self.released
+        return {
+            "version": self.version,
+            "released": released.isoformat() if released else None,
+            "age_days": (now - released).days if released else None,
+            "path": str(self.path),
+            "channel": self.channel,
+            "sha256": self.sha256,
+            "migrations": len(self.migrations),
+        }
+
+
+def pinning_cache(environment: Mapping[str, str]) -> Path:
+    """The folder in the user's cache where pinnings are kept, by the environment's conventions on this system."""
+    home = Path(environment.get("HOME") or environment.get("USERPROFILE") or Path.home())
+    if environment.get("XDG_CACHE_HOME"):
+        root = Path(environment["XDG_CACHE_HOME"])
+    elif sys.platform == "win32":
+        root = Path(environment.get("LOCALAPPDATA") or home / "AppData" / "Local")
+    elif sys.platform == "darwin":
+        root = home / "Library" / "Caches"
+    else:
+        root = home / ".cache"
+    return root / "feedstock-tools" / PINNING_PACKAGE
+
+
+def cached_pinnings(cache: Path) -> tuple[Pinning, ...]:
+    """The pinnings in a cache, the newest last; none where there is no such folder."""
+    try:
+        folders = [entry for entry in cache.iterdir() if entry.is_dir() and not entry.name.startswith(".")]
+    except (FileNotFoundError, NotADirectoryError):
+        return ()
+    except OSError as error:
+        raise InputError(f"the cache of pinnings cannot be read: {error.strerror or error}", path=cache) from error
+    found = (_cached(folder) for folder in folders)
+    return tuple(sorted((pinning for pinning in found if pinning), key=lambda pinning: _order(pinning.version)))
+
+
+def find_pinning(given: str | Path | None, cache: Path) -> Pinning:
+    """The pinning to rerender with; the network is never asked.
+
+    Args:
+        given: a folder laid out as the package is, its `conda_build_config.yaml`, or a version that was fetched
+            before; None: the newest that was fetched.
+        cache: the folder that `pinning_cache` names.
+
+    Raises:
+        InputError: there is no such pinning; the hint says how to get one.
+    """
+    if given is None:
+        cached = cached_pinnings(cache)
+        if not cached:
+            raise InputError(
+                "there is no pinning: none is given, and none was fetched before",
+                hint="Fetch it with 'feedstock-tools pinning update', or give a folder or file with --pinning.",
+            )
+        return cached[-1]
+    path = Path(given)
+    if path.is_dir():
+        if not (path / PINNING_FILE).is_file():
+            raise InputError(f"there is no {PINNING_FILE} in this folder, so it is no pinning", path=path)
+        return _cached(path) or Pinning(path / PINNING_FILE, _installed_version(path))
+    if path.is_file():
+        return Pinning(path)
+    if version_numbers(str(given)) is None:
+        raise InputError("there is no such file or folder", path=path)
+    return _of_version(str(given), cache)
+
+
+def version_numbers(version: str) -> tuple[int, ...] | None:
+    """A version as numbers, since `2021.10.29.07.34.22` and `2021.10.29.7.34.22` are one; None: this is no version."""
+    parts = version.split(".")
+    if len(parts) < 3 or not all(part.isascii() and part.isdigit() and len(part) <= 9 for part in parts):
+        return None
+    return tuple(int(part) for part in parts)
+
+
+def age_in_words(age: timedelta) -> str:
+    """A time span in the largest unit that fits: `5 years old`, `one day old`.
+
+    >>> age_in_words(timedelta(hours=30)), age_in_words(timedelta(days=800))
+    ('30 hours old', '2 years old')
+    """
+    seconds = age.total_seconds()
+    for unit, length in (("year", 365.25 * 86400), ("month", 30.44 * 86400), ("day", 86400), ("hour", 3600)):
+        number = int(seconds / length)
+        if number >= 2:
+            return f"{number} {unit}s old"
+    return "from the future" if seconds < 0 else "less than two hours old"
+
+
+def _of_version(version: str, cache: Path) -> Pinning:
+    cached = cached_pinnings(cache)
+    for pinning in cached:
+        if version_numbers(pinning.version or "") == version_numbers(version):
+            return pinning
+    kept = ", ".join(pinning.version or "" for pinning in cached[-3:]) or "none"
+    raise InputError(
+        f"the pinning {version} was not fetched yet",
+        hint=f"Fetch it with 'feedstock-tools pinning fetch {version}'. Kept are: {kept}.",
+    )
+
+
+def _cached(folder: Path) -> Pinning | None:
+    """A pinning that this tool fetched; None where the folder holds something else."""
+    try:
+        origin = json.loads((folder / ORIGIN_FILE).read_bytes())
+        version, channel, sha256 = (str(origin[key]) for key in ("version", "channel", "sha256"))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    path = folder / PINNING_FILE
+    return Pinning(path, version, channel, sha256) if path.is_file() and version_numbers(version) else None
+
+
+def _installed_version(prefix: Path) -> str | None:
+    """The version of the pinning that a conda environment holds."""
+    names = (path.name for path in sorted((prefix / "conda-meta").glob(f"{PINNING_PACKAGE}-*.json")))
+    versions = (name.removeprefix(f"{PINNING_PACKAGE}-").partition("-")[0] for name in names)
+    return next((version for version in versions if version_numbers(version)), None)
+
+
+def _order(version: str | None) -> tuple[int, ...]:
+    return version_numbers(version or "") or ()
+
+
+def _moment(version: str) -> datetime | None:
+    numbers = version_numbers(version) or ()
+    try:
+        return datetime(*(*numbers, 0, 0, 0)[:6], tzinfo=UTC)  # type: ignore[misc,arg-type]
+    except (ValueError, OverflowError, TypeError):
+        return None

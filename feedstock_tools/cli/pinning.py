@@ -1,0 +1,123 @@
+"""`feedstock-tools pinning`: show, fetch and update conda-forge's pinning."""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from feedstock_tools.channel.pinning import Pinning
+
+__all__ = ["command"]
+
+_CACHE = click.option(
+    "--cache", type=click.Path(path_type=Path, file_okay=False), metavar="DIR", help="Default: the user's cache."
+)
+_CHANNEL = click.option("--channel", default="conda-forge", show_default=True, help="A name, a URL or a folder.")
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+
+
+@click.group("pinning", invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@_CACHE
+@_JSON
+@click.pass_context
+def command(context: click.Context, cache: Path | None, as_json: bool) -> None:
+    """Show, fetch and update conda-forge's pinning.
+
+    Without a subcommand: show the pinning that `rerender` takes when none is given, which is the newest of those that
+    were fetched. Only `fetch` and `update` use the network.
+    """
+    if context.invoked_subcommand is None:
+        _show(None, _folder(cache), as_json)
+
+
+@command.command("show")
+@click.argument("pinning", required=False)
+@_CACHE
+@_JSON
+def show(pinning: str | None, cache: Path | None, as_json: bool) -> None:
+    """Show a pinning and its age.
+
+    PINNING is a version that was fetched, a folder, or a conda_build_config.yaml; default: the newest that was fetched.
+    """
+    _show(pinning, _folder(cache), as_json)
+
+
+@command.command("list")
+@_CACHE
+@_JSON
+def list_(cache: Path | None, as_json: bool) -> None:
+    """List the pinnings that were fetched, the newest last."""
+    from feedstock_tools.channel.pinning import cached_pinnings
+
+    now = datetime.now(UTC)
+    kept = cached_pinnings(_folder(cache))
+    if as_json:
+        click.echo(json.dumps([pinning.to_json(now) for pinning in kept], indent=2))
+        return
+    if not kept:
+        click.echo("no pinning was fetched yet", err=True)
+    for pinning in kept:
+        click.echo(pinning.describe(now))
+
+
+@command.command("fetch")
+@click.argument("version", required=False)
+@_CHANNEL
+@_CACHE
+@_JSON
+def fetch(version: str | None, channel: str, cache: Path | None, as_json: bool) -> None:
+    """Fetch a VERSION such as 2021.10.29.07.34.22 from a channel; default: the newest."""
+    _fetch(version, channel, _folder(cache), as_json)
+
+
+@command.command("update")
+@_CHANNEL
+@_CACHE
+@_JSON
+def update(channel: str, cache: Path | None, as_json: bool) -> None:
+    """Fetch the newest pinning from a channel."""
+    _fetch(None, channel, _folder(cache), as_json)
+
+
+def _folder(cache: Path | None) -> Path:
+    from feedstock_tools.channel.pinning import pinning_cache
+
+    parent = click.get_current_context().parent
+    given = cache or (parent.params.get("cache") if parent else None)
+    return pinning_cache(os.environ) if given is None else Path(given)
+
+
+def _fetch(version: str | None, channel: str, cache: Path, as_json: bool) -> None:
+    from feedstock_tools.channel.pinning import cached_pinnings
+    from feedstock_tools.channel.pinning_fetch import fetch_pinning
+
+    before = cached_pinnings(cache)
+    pinning = fetch_pinning(channel, cache, version)
+    click.echo(f"{'kept since before' if pinning in before else 'fetched'}: {pinning.folder}", err=True)
+    _print(pinning, as_json)
+
+
+def _show(given: str | None, cache: Path, as_json: bool) -> None:
+    from feedstock_tools.channel.pinning import find_pinning
+
+    _print(find_pinning(given, cache), as_json)
+
+
+def _print(pinning: Pinning, as_json: bool) -> None:
+    now = datetime.now(UTC)
+    if as_json:
+        click.echo(json.dumps(pinning.to_json(now), indent=2))
+        return
+    click.echo(pinning.describe(now))
+    if pinning.released:
+        click.echo(f"  released    {pinning.released:%Y-%m-%d %H:%M:%S} UTC")
+    if pinning.channel:
+        click.echo(f"  from        {pinning.channel}")
+    click.echo(f"  file        {pinning.path}")
+    click.echo(f"  migrations  {len(pinning.migrations)}")
