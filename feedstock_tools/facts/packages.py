@@ -27,17 +27,18 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 _RUN_EXPORTS = ("weak", "strong", "noarch", "weak_constrains", "strong_constrains")
 _LISTS = ("depends", "constrains", "track_features", "exact")
 _ROLES = ("binutils", "c_compiler", "cxx_compiler", "python", "pip", "setuptools")
-_FAMILY_KEYS = {
+_KEYS = {
     "name",
+    "version",
     "source",
     "subdirs",
     "noarch",
     "license",
     "build",
     "number",
+    "hash",
     "run_exports",
     "role",
-    "rows",
     *_LISTS,
 }
 _HASH_LENGTH = 7
@@ -218,6 +219,9 @@ def _drafts_of_family(family: _Table, sources: Mapping[str, PackageSource], mist
     for row in _tables(family, "rows", mistakes):
         merged = _Table({key: value for key, value in family.items() if key != "rows"} | row)
         merged.line = row.line
+        used = set(re.findall(r"\{(\w+)\}", json.dumps(merged)))
+        for key in sorted(merged.keys() - _KEYS - used):
+            mistakes.add(f"'{key}' is neither a key of a package nor named by one of its texts", row.line)
         subdirs = merged.get("subdirs", ["noarch"] if "noarch" in merged else [])
         if not subdirs or not isinstance(subdirs, list):
             mistakes.add("a package needs a list of subdirs, or to be noarch", row.line)

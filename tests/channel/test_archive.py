@@ -1,0 +1,91 @@
+"""Writing conda packages and reading them back."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+import pytest
+from rattler.package_streaming import extract
+
+from feedstock_tools.channel.archive import read_package, write_package
+from feedstock_tools.channel.metadata import PackageFile, PackageMetadata, RunExports
+from feedstock_tools.errors import WorkError
+
+LIBRARY = PackageMetadata(
+    name="libhello",
+    version="1.2",
+    build="cuda112habc1234_3",
+    build_number=3,
+    subdir="linux-64",
+    depends=("libgcc >=14",),
+    constrains=("cudatoolkit 11.2|11.2.*",),
+    track_features=("libhello-cpu",),
+    license="BSD-3-Clause",
+    run_exports=RunExports(weak=("libhello >=1.2,<1.3.0a0",)),
+    timestamp=1_700_000_000_000,
+    summary="Says hello.",
+    extra={"maker": "a test"},
+)
+FILES = (
+    PackageFile("lib/libhello.so", link="libhello.so.1"),
+    PackageFile("lib/libhello.so.1", b"\x7fELF" + bytes(range(256)) * 2000, executable=True),
+    PackageFile("etc/hello.conf", b"home=/opt/old\n", prefix="/opt/old"),
+)
+
+
+def test_what_was_written_is_read_back(tmp_path: Path) -> None:
+    path = write_package(tmp_path, LIBRARY, FILES)
+
+    assert path == tmp_path / "linux-64" / "libhello-1.2-cuda112habc1234_3.conda"
+    assert read_package(path) == LIBRARY
+
+
+def test_rattler_unpacks_the_contents(tmp_path: Path) -> None:
+    extract(write_package(tmp_path, LIBRARY, FILES), tmp_path / "unpacked")
+
+    unpacked = tmp_path / "unpacked"
+    assert (unpacked / "lib/libhello.so").readlink() == Path("libhello.so.1")
+    assert (unpacked / "lib/libhello.so.1").read_bytes() == FILES[1].content
+    assert (unpacked / "lib/libhello.so.1").stat().st_mode & 0o111
+    assert not (unpacked / "etc/hello.conf").stat().st_mode & 0o111
+
+
+def test_the_bytes_depend_on_nothing_but_the_content(tmp_path: Path) -> None:
+    one = write_package(tmp_path / "one", LIBRARY, FILES)
+    other = write_package(tmp_path / "other", LIBRARY, reversed(FILES))
+
+    assert one.read_bytes() == other.read_bytes()
+
+
+def test_a_package_cannot_write_outside_of_its_prefix(tmp_path: Path) -> None:
+    with pytest.raises(WorkError, match="leaves the package"):
+        write_package(tmp_path, LIBRARY, [PackageFile("../../etc/passwd", b"")])
+    assert not list(tmp_path.rglob("*.conda"))
+    assert not list(tmp_path.rglob("*.part"))
+
+
+def _rubbish(path: Path) -> None:
+    path.write_bytes(b"rubbish" * 100)
+
+
+def _empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def _cut_off(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:5000])
+
+
+def _without_index(path: Path) -> None:
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("metadata.json", "{}")
+
+
+@pytest.mark.parametrize("damage", [_rubbish, _empty, _cut_off, _without_index])
+def test_a_damaged_package_is_refused_with_its_path(tmp_path: Path, damage) -> None:
+    path = write_package(tmp_path, LIBRARY, FILES)
+    damage(path)
+
+    with pytest.raises(WorkError, match=r"libhello-1\.2-cuda112habc1234_3\.conda"):
+        read_package(path)

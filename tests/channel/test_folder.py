@@ -1,0 +1,78 @@
+"""Channels that are folders: indexing them, and adding to them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from feedstock_tools.channel.archive import write_package
+from feedstock_tools.channel.folder import add_packages, index_channel
+from feedstock_tools.channel.metadata import PackageMetadata
+from feedstock_tools.channel.repodata import read_records
+from feedstock_tools.errors import WorkError
+
+ADD_FIVE = """
+import sys
+from pathlib import Path
+from feedstock_tools.channel.archive import write_package
+from feedstock_tools.channel.folder import add_packages
+from feedstock_tools.channel.metadata import PackageMetadata
+
+channel, private, name = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
+for number in range(5):
+    add_packages(channel, [write_package(private, PackageMetadata(name, str(number), "h_0", 0, "linux-64"))])
+"""
+
+
+def package(folder: Path, name: str, version: str = "1.0") -> Path:
+    return write_package(folder, PackageMetadata(name, version, "h_0", 0, "linux-64"))
+
+
+def test_added_packages_are_in_the_repodata(tmp_path: Path) -> None:
+    channel = tmp_path / "channel"
+    added = add_packages(channel, [package(tmp_path, "one"), package(tmp_path, "two")])
+
+    assert added == (channel / "linux-64/one-1.0-h_0.conda", channel / "linux-64/two-1.0-h_0.conda")
+    assert [record.name for record in read_records(str(channel), ["linux-64", "noarch"])] == ["one", "two"]
+
+
+def test_nothing_is_added_where_one_package_is_damaged(tmp_path: Path) -> None:
+    damaged = package(tmp_path, "two")
+    damaged.write_bytes(b"rubbish")
+
+    with pytest.raises(WorkError, match="not a readable conda package"):
+        add_packages(tmp_path / "channel", [package(tmp_path, "one"), damaged])
+    assert not (tmp_path / "channel").exists()
+
+
+def test_a_package_under_another_name_is_refused(tmp_path: Path) -> None:
+    renamed = package(tmp_path, "one").rename(tmp_path / "linux-64/other-1.0-h_0.conda")
+
+    with pytest.raises(WorkError, match=r"should be named one-1\.0-h_0\.conda"):
+        add_packages(tmp_path / "channel", [renamed])
+
+
+def test_a_damaged_package_in_the_channel_is_named(tmp_path: Path) -> None:
+    damaged = package(tmp_path, "one")
+    damaged.write_bytes(b"rubbish")
+
+    with pytest.raises(WorkError) as raised:
+        index_channel(tmp_path)
+    assert raised.value.mistakes[0].path == damaged
+
+
+def test_processes_that_add_at_once_lose_nothing(tmp_path: Path) -> None:
+    processes = [
+        subprocess.Popen([sys.executable, "-c", ADD_FIVE, str(tmp_path / "channel"), str(tmp_path / name), name])
+        for name in ("one", "two")
+    ]
+    assert [process.wait(60) for process in processes] == [0, 0]
+
+    records = read_records(str(tmp_path / "channel"), ["linux-64"])
+    assert sorted((record.name, record.version) for record in records) == [
+        (name, str(number)) for name in ("one", "two") for number in range(5)
+    ]
+    assert not list((tmp_path / "channel").rglob("*.part"))

@@ -1,0 +1,159 @@
+"""Reading what channels have, from folders and from a server on this machine that answers well, badly or not at all."""
+
+from __future__ import annotations
+
+import http.server
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from feedstock_tools.channel.archive import write_package
+from feedstock_tools.channel.folder import add_packages, index_channel
+from feedstock_tools.channel.metadata import PackageMetadata
+from feedstock_tools.channel.repodata import channel_identity, channel_url, read_records, why_unreachable
+from feedstock_tools.channel.solving import solve
+from feedstock_tools.errors import InputError, WorkError
+from feedstock_tools.platforms import Platform
+
+LINUX = Platform.parse("linux-64")
+SUBDIRS = ("linux-64", "noarch")
+
+
+@pytest.fixture
+def channel(tmp_path: Path) -> Path:
+    folder = tmp_path / "channel"
+    write_package(folder, PackageMetadata("one", "1.0", "h_0", 0, "linux-64", depends=("two >=2",)))
+    write_package(folder, PackageMetadata("two", "2.0", "0", 0, "noarch", noarch="generic"))
+    index_channel(folder)
+    return folder
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    """Serves a folder, without a log."""
+
+    def log_message(self, *args: object) -> None:
+        """Say nothing."""
+
+
+class Broken(Quiet):
+    """Answers everything with an error of the server."""
+
+    def do_GET(self) -> None:
+        self.send_error(500)
+
+    def do_HEAD(self) -> None:
+        self.send_error(500)
+
+
+@pytest.fixture
+def serve() -> Iterator[object]:
+    servers = []
+
+    def start(handler) -> str:
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        servers.append(server)
+        return f"http://127.0.0.1:{server.server_port}"
+
+    yield start
+    for server in servers:
+        server.shutdown()
+        server.server_close()
+
+
+def test_a_folder_and_a_server_have_the_same_records(channel: Path, serve) -> None:
+    url = serve(partial(Quiet, directory=str(channel)))
+
+    here = [(record.distribution, record.depends, record.sha256) for record in read_records(str(channel), SUBDIRS)]
+    there = [(record.distribution, record.depends, record.sha256) for record in read_records(url, SUBDIRS)]
+    assert [name for name, _, _ in here] == ["one-1.0-h_0", "two-2.0-0"]
+    assert here == there
+    assert why_unreachable(url) is None
+
+
+def test_a_subdir_that_a_channel_does_not_have_is_empty(channel: Path, serve) -> None:
+    url = serve(partial(Quiet, directory=str(channel)))
+
+    assert read_records(str(channel), ["win-64"]) == read_records(url, ["win-64"]) == ()
+
+
+def test_a_channel_is_the_same_while_its_packages_are(channel: Path, tmp_path: Path) -> None:
+    before = channel_identity(str(channel), SUBDIRS)
+    index_channel(channel)
+    assert channel_identity(str(channel), SUBDIRS) == before
+
+    add_packages(channel, [write_package(tmp_path, PackageMetadata("three", "1", "0", 0, "linux-64"))])
+    assert channel_identity(str(channel), SUBDIRS) != before
+
+
+def test_a_server_with_errors_is_reported_with_its_answer(serve) -> None:
+    url = serve(Broken)
+
+    assert why_unreachable(url) == "it answers with HTTP status 500"
+    for ask in (lambda: read_records(url, SUBDIRS), lambda: solve(["one"], [url], LINUX)):
+        with pytest.raises(WorkError, match="500 Internal Server Error"):
+            ask()
+
+
+def test_a_server_that_is_not_there_is_reported() -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{unused.getsockname()[1]}"
+        assert "refused" in (why_unreachable(url) or "")
+        with pytest.raises(WorkError, match="refused"):
+            read_records(url, SUBDIRS)
+
+
+def test_a_server_that_says_nothing_is_given_up_on() -> None:
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        began = time.monotonic()
+        assert why_unreachable(f"http://127.0.0.1:{silent.getsockname()[1]}", seconds=0.3)
+        assert time.monotonic() - began < 2
+
+
+@pytest.mark.parametrize("text", ['{"packages.conda": {"one-1', "", "[]", '{"packages": {"one-1-0.tar.bz2": {}}}'])
+def test_damaged_repodata_is_reported_with_its_path(channel: Path, text: str) -> None:
+    path = channel / "linux-64/repodata.json"
+    path.write_text(text)
+
+    with pytest.raises(WorkError, match="damaged") as raised:
+        read_records(str(channel), SUBDIRS)
+    assert raised.value.mistakes[0].path == path
+
+
+def test_solving_with_truncated_repodata_fails_as_work_does(channel: Path) -> None:
+    path = channel / "linux-64/repodata.json"
+    path.write_text(path.read_text()[:100])
+
+    with pytest.raises(WorkError, match="cannot read the channels"):
+        solve(["one"], [str(channel)], LINUX)
+
+
+def test_a_folder_that_is_no_channel_is_reported(tmp_path: Path) -> None:
+    with pytest.raises(WorkError, match="not a channel"):
+        read_records(str(tmp_path), SUBDIRS)
+    assert why_unreachable(str(tmp_path)) == "there is no noarch/repodata.json in it"
+
+
+@pytest.mark.parametrize(
+    ("given", "url"),
+    [
+        ("conda-forge", "https://conda.anaconda.org/conda-forge"),
+        ("https://example.org/mine/", "https://example.org/mine"),
+        ("/srv/channel", "file:///srv/channel"),
+    ],
+)
+def test_a_channel_is_named_in_three_ways(given: str, url: str) -> None:
+    assert channel_url(given) == url
+
+
+def test_nothing_is_not_a_channel() -> None:
+    with pytest.raises(InputError, match="a channel needs"):
+        channel_url(" ")
