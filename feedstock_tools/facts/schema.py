@@ -82,9 +82,9 @@ class _Reading:
         allowed = [expected] if isinstance(expected, str) else expected
         if allowed and kind not in allowed and not (kind == "integer" and "number" in allowed):
             return self.wrong(node, f"{at or 'the file'} is to be {' or '.join(allowed)}, not {kind}")
-        if node.id == "mapping":
+        if kind == "object":
             return self.mapping(cast("MappingNode", node), schema, at)
-        if node.id == "sequence":
+        if kind == "array":
             return self.sequence(cast("SequenceNode", node), schema, at)
         return self.scalar(cast("ScalarNode", node), kind, schema, at)
 

@@ -1,7 +1,7 @@
-"""The named variant files: one for each platform and accelerator, made from what conda-forge's pinning last said of it.
+"""The named variant files: one for each platform and accelerator, with what conda-forge's pinning last said of it.
 
-Each is a variant file for `conda build -m` and says where it is from. They hold one value for each key, so nothing has to
-be zipped.
+Each is a variant file for `conda build -m` and says where it is from. It has one value for each key, so that nothing is
+zipped.
 """
 
 from __future__ import annotations

@@ -1,0 +1,197 @@
+"""What the facts on CUDA say, held against what is known from elsewhere and against each other."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from feedstock_tools.errors import InputError
+from feedstock_tools.facts import PinningRow, Toolkit, load_cuda
+from feedstock_tools.facts.cuda import version_key
+from feedstock_tools.platforms import Platform
+
+FACTS = load_cuda()
+TOOLKITS = list(FACTS.toolkits.values())
+GCC_ROWS = [row for row in FACTS.rows if row.cuda and row.platform.os == "linux"]
+LINUX = Platform.parse("linux-64")
+
+
+def test_toolkits_are_in_the_order_of_their_versions() -> None:
+    keys = [version_key(version) for version in FACTS.toolkits]
+    assert keys == sorted(keys)
+    assert keys[0] == (10, 2)
+
+
+@pytest.mark.parametrize("toolkit", TOOLKITS, ids=lambda toolkit: toolkit.version)
+def test_every_fact_names_sources_that_are_listed(toolkit: Toolkit) -> None:
+    optional = ("newest_gcc", "newest_clang", "visual_studio", "driver")
+    known = {fact for fact in optional if getattr(toolkit, fact) is not None}
+    assert set(toolkit.sources) == {"era", "architectures", "least_driver"} | known
+    assert {name for names in toolkit.sources.values() for name in names} <= set(FACTS.sources)
+
+
+def test_every_source_is_used_and_says_what_it_is() -> None:
+    used = {name for toolkit in TOOLKITS for names in toolkit.sources.values() for name in names}
+    used |= {preset.source for preset in FACTS.presets.values()}
+    assert used == set(FACTS.sources)
+
+
+@pytest.mark.parametrize(
+    ("version", "oldest", "newest", "gcc", "driver"),
+    [
+        ("10.2", "30", "75", 8, "440.33"),
+        ("11.0", "35", "80", 9, "450.51.05"),
+        ("11.1", "35", "86", 10, "455.23"),
+        ("11.2", "35", "86", 10, "460.27.03"),
+        ("11.4", "35", "87", 10, "470.42.01"),
+        ("11.8", "35", "90", 11, "520.61.05"),
+        ("12.0", "50", "90a", 12, "525.60.13"),
+        ("12.4", "50", "90a", 13, "550.54.14"),
+        ("12.8", "50", "120a", 14, "570.26"),
+        ("12.9", "50", "121f", 14, "575.51.03"),
+        ("13.0", "75", "121f", 15, "580.65.06"),
+    ],
+)
+def test_nvcc_compiles_for_its_generation(version: str, oldest: str, newest: str, gcc: int, driver: str) -> None:
+    toolkit = FACTS.toolkit(version)
+    assert (toolkit.architectures[0], toolkit.architectures[-1]) == (oldest, newest)
+    assert toolkit.newest_gcc == gcc
+    assert toolkit.driver is not None
+    assert toolkit.driver.linux == driver
+
+
+@pytest.mark.parametrize(
+    ("version", "architecture", "accepted"),
+    [
+        ("11.0", "sm_86", False),  # an RTX 3080 gets PTX from CUDA 11.0
+        ("11.1", "sm_86", True),
+        ("11.2", "compute_86", True),
+        ("11.8", "sm_90a", False),
+        ("12.0", "sm_90a", True),
+        ("12.8", "sm_101", True),
+        ("13.0", "sm_101", False),  # renamed to 110
+        ("13.0", "compute_110f", True),
+        ("13.0", "sm_70", False),  # a V100 is left behind
+        ("13.0", "86", False),
+        ("13.0", "gfx90a", False),
+        ("13.0", "sm_86 ", False),
+    ],
+)
+def test_it_is_known_what_nvcc_accepts(version: str, architecture: str, accepted: bool) -> None:
+    assert FACTS.toolkit(version).accepts(architecture) is accepted
+
+
+def test_within_a_major_version_nothing_is_dropped() -> None:
+    for older, newer in pairwise(TOOLKITS):
+        if version_key(older.version)[0] == version_key(newer.version)[0]:
+            assert set(older.architectures) <= set(newer.architectures), newer.version
+            assert (older.newest_gcc or 0) <= (newer.newest_gcc or 0)
+            assert (older.newest_clang or 0) <= (newer.newest_clang or 0)
+
+
+def test_drivers_grow_with_the_toolkit_and_none_ships_less_than_it_needs() -> None:
+    known = [toolkit for toolkit in TOOLKITS if toolkit.driver and toolkit.driver.linux]
+    drivers = [version_key(toolkit.driver.linux or "") for toolkit in known if toolkit.driver]
+    assert drivers == sorted(drivers)
+    for toolkit, driver in zip(known, drivers, strict=True):
+        assert toolkit.least_driver is not None
+        assert toolkit.least_driver.linux is not None
+        assert version_key(toolkit.least_driver.linux) <= driver
+
+
+def test_a_patch_version_is_taken_as_its_minor_version() -> None:
+    assert FACTS.toolkit("11.2.1") is FACTS.toolkits["11.2"]
+
+
+def test_an_unknown_version_is_an_error_that_lists_those_known() -> None:
+    with pytest.raises(InputError, match=r"nothing is known of CUDA 12\.7") as caught:
+        FACTS.toolkit("12.7")
+    assert "12.6, 12.8" in str(caught.value)
+
+
+@pytest.mark.parametrize("toolkit", TOOLKITS, ids=lambda toolkit: toolkit.version)
+def test_presets_ask_for_nothing_that_nvcc_does_not_know(toolkit: Toolkit) -> None:
+    for preset in FACTS.presets.values():
+        if preset.candidates or toolkit.version in preset.lists:
+            chosen = preset.architectures(toolkit)
+            assert toolkit.refused(chosen) == ()
+            assert chosen[-1] == chosen[-2].replace("sm_", "compute_"), "PTX of the newest, for GPUs to come"
+
+
+def test_the_preset_for_tensorflow_is_what_was_built() -> None:
+    without_ptx = ("sm_35", "sm_50", "sm_60", "sm_62", "sm_70", "sm_72", "sm_75")
+    assert FACTS.preset("tensorflow-2.6", "10.2") == (*without_ptx, "compute_75")
+    assert FACTS.preset("tensorflow-2.6", "11.0") == (*without_ptx, "sm_80", "compute_80")
+    for version in ("11.1", "11.2"):
+        assert FACTS.preset("tensorflow-2.6", version) == (*without_ptx, "sm_80", "sm_86", "compute_86")
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "message", "hint"),
+    [
+        ("tensorflow-2.5", "11.2", "no preset 'tensorflow-2.5'", "Did you mean 'tensorflow-2.6'?"),
+        ("tensorflow-2.6", "12.0", "has no architectures for CUDA 12.0", "It has 10.2, 11.0, 11.1, 11.2."),
+        ("common", "9.9", "nothing is known of CUDA 9.9", "Known are 10.2"),
+    ],
+)
+def test_a_preset_that_cannot_be_had_is_an_error(name: str, version: str, message: str, hint: str) -> None:
+    with pytest.raises(InputError) as caught:
+        FACTS.preset(name, version)
+    assert message in str(caught.value)
+    assert hint in str(caught.value)
+
+
+def test_each_row_is_there_once() -> None:
+    names = [row.name for row in FACTS.rows]
+    assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize("row", GCC_ROWS, ids=lambda row: row.name)
+def test_rows_name_a_gcc_that_nvcc_accepts(row: PinningRow) -> None:
+    newest = FACTS.toolkit(row.cuda or "").newest_gcc
+    assert newest is not None
+    assert row.values["c_compiler_version"] == row.values["cxx_compiler_version"]
+    assert int(row.values["c_compiler_version"]) <= newest
+
+
+@pytest.mark.parametrize("row", [row for row in FACTS.rows if row.cuda], ids=lambda row: row.name)
+def test_rows_fit_the_era_of_their_toolkit(row: PinningRow) -> None:
+    era = FACTS.toolkit(row.cuda or "").era
+    assert row.values["cuda_compiler"] == {"cudatoolkit": "nvcc", "cuda-version": "cuda-nvcc"}[era]
+    if row.platform.os == "linux":
+        assert (
+            f"cuda:{row.cuda}" in row.values["docker_image"] or f"cuda{row.cuda}:" in row.values["docker_image"]
+        ) == (era == "cudatoolkit")
+
+
+def test_the_versions_of_a_platform_are_those_that_conda_forge_named() -> None:
+    every = ("10.2", "11.0", "11.1", "11.2", "11.8", "12.0", "12.4", "12.6", "12.8", "12.9", "13.0")
+    assert FACTS.versions(LINUX) == every
+    assert FACTS.versions(Platform.parse("win-64")) == every
+    assert FACTS.versions(Platform.parse("linux-aarch64")) == every[3:]
+    assert FACTS.versions(Platform.parse("osx-arm64")) == ()
+
+
+def test_a_version_that_was_never_pinned_is_an_error() -> None:
+    with pytest.raises(InputError, match=r"never named CUDA 11\.0 for linux-aarch64") as caught:
+        FACTS.pinning_row("11.0", Platform.parse("linux-aarch64"))
+    assert "11.2, 11.8, 12.0" in str(caught.value)
+    with pytest.raises(InputError, match=r"never named CPU builds for zos-z"):
+        FACTS.pinning_row(None, Platform.parse("zos-z"))
+
+
+def test_facts_of_another_file_can_be_read(tmp_path: Path) -> None:
+    path = tmp_path / "cuda.yaml"
+    path.write_text(
+        """
+sources: {}
+toolkits:
+  "9.9": {era: cudatoolkit, architectures: ["70"], least_driver: {linux: "1", windows: null}, sources: {}}
+presets: {}
+pinning: {repository: https://example.org/pinning, rows: []}
+""",
+        encoding="utf-8",
+    )
+    assert load_cuda(path).toolkit("9.9").architectures == ("70",)
