@@ -22,7 +22,7 @@ from feedstock_tools.build.process import signals_held_back
 from feedstock_tools.channel.folder import add_packages, index_channel, locked
 from feedstock_tools.errors import FeedstockError, WorkError
 
-__all__ = ["Ground", "RowBuild", "build_row"]
+__all__ = ["Ground", "RowBuild", "build_row", "write_siblings"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ def build_row(ground: Ground, row: PlannedRow, watch: Callable[[Event], None]) -
         if not wanted:
             return done
         folder = ground.artifacts.fresh_private(row.name)
-        _lay_out_siblings(folder / "output", done, ground.artifacts)
+        write_siblings(folder / "output", done, ground.artifacts)
         log_path = _log_path(ground.artifacts.logs, row.name)
         with log_path.open("w", encoding="utf-8") as log:
             build = RowBuild(ground, row, log_path, log)
@@ -227,7 +227,7 @@ def _outputs(build: RowBuild) -> dict[str, PlannedOutput]:
     return {output.name: output for output in build.row.outputs}
 
 
-def _lay_out_siblings(output: Path, done: list[BuildRecord], artifacts: Artifacts) -> None:
+def write_siblings(output: Path, done: list[BuildRecord], artifacts: Artifacts) -> None:
     """Put the row's finished packages into the private channel, and share the folder of fetched sources."""
     try:
         artifacts.sources.mkdir(parents=True, exist_ok=True)

@@ -216,10 +216,24 @@ class Ledger:
 
     def _record(self, row: Sequence[Any]) -> BuildRecord:
         *texts, channels, marks, reason, ended, seconds, number = row
+        identity, configuration, name, output, result, started, log, engine = texts
         found = self._database.execute(_SELECT_PACKAGES, (number,))
-        packages = tuple(PackageRecord(*package) for package in found)
         return BuildRecord(
-            *texts, tuple(json.loads(channels)), json.loads(marks), reason, ended, seconds, packages, number
+            identity=identity,
+            configuration=configuration,
+            row=name,
+            output=output,
+            result=result,
+            started=started,
+            log=log,
+            engine=engine,
+            channels=tuple(json.loads(channels)),
+            marks=json.loads(marks),
+            reason=reason,
+            ended=ended,
+            seconds=seconds,
+            packages=tuple(PackageRecord(*package) for package in found),
+            id=number,
         )
 
     def _prepare(self) -> None:

@@ -17,7 +17,16 @@ from feedstock_tools.build.planned import PlannedConfiguration, PlannedOutput, P
 from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import Platform
 
-__all__ = ["Console", "Outcome", "Setting", "channels_identity", "identity_on", "run_builds"]
+__all__ = [
+    "Console",
+    "Outcome",
+    "Setting",
+    "channels_identity",
+    "choose_for",
+    "identity_on",
+    "refuse_unbuildable",
+    "run_builds",
+]
 
 
 class Console(Protocol):
@@ -68,8 +77,9 @@ def run_builds(setting: Setting, chosen: Sequence[PlannedConfiguration], console
         InputError: a configuration cannot be built here, with the reason; nothing has been built then.
         WorkError: a channel cannot be reached, or the artifacts folder cannot be used.
     """
-    _refuse(setting.engine, chosen)
-    choices = _choices(setting, chosen, console)
+    refuse_unbuildable(setting.engine, chosen)
+    by_channels = {each.channels: each for each in chosen}
+    choices = {listed: choose_for(setting, each, console) for listed, each in by_channels.items()}
     outcomes: list[Outcome] = []
     with Ledger(setting.artifacts.ledger) as ledger:
         for configuration in chosen:
@@ -125,7 +135,8 @@ def identity_on(base: str, output: PlannedOutput) -> str:
     return sha256(f"{output.identity}\n{base}".encode()).hexdigest()
 
 
-def _refuse(engine: Engine, chosen: Sequence[PlannedConfiguration]) -> None:
+def refuse_unbuildable(engine: Engine, chosen: Sequence[PlannedConfiguration]) -> None:
+    """Raise `InputError` where a configuration cannot be built on this machine, or its outputs cannot be told."""
     builder = Platform.here().subdir
     for configuration in chosen:
         reason = engine.why_not(configuration.platform, builder) or configuration.refusal
@@ -133,17 +144,16 @@ def _refuse(engine: Engine, chosen: Sequence[PlannedConfiguration]) -> None:
             raise InputError(f"{configuration.name} cannot be built here: {reason}")
 
 
-def _choices(
-    setting: Setting, chosen: Sequence[PlannedConfiguration], console: Console
-) -> dict[tuple[str, ...], ChannelChoice]:
-    """The channels for each `channel_sources` that occurs; what is out of the ordinary is said."""
-    choices: dict[tuple[str, ...], ChannelChoice] = {}
-    for configured in dict.fromkeys(each.channels for each in chosen):
-        choice = choose_channels(setting.channels, configured, setting.artifacts)
-        choices[configured] = choice
-        if choice.why_stand_in:
-            console.say(f"Building on the STAND-IN channel: {choice.why_stand_in}.")
-            console.say(
-                "Its packages have the metadata of real ones and no real contents; what is built on it is marked so."
-            )
-    return choices
+def choose_for(setting: Setting, configuration: PlannedConfiguration, console: Console) -> ChannelChoice:
+    """The channels for a configuration; what is out of the ordinary is said.
+
+    Raises:
+        WorkError: a channel cannot be reached.
+    """
+    choice = choose_channels(setting.channels, configuration.channels, setting.artifacts)
+    if choice.why_stand_in:
+        console.say(f"Building on the STAND-IN channel: {choice.why_stand_in}.")
+        console.say(
+            "Its packages have the metadata of real ones and no real contents; what is built on it is marked so."
+        )
+    return choice
