@@ -77,9 +77,8 @@ def migrations_of(feedstock: Path, pinning: Pinning | None, rules: Rules) -> Mig
     applied, finished = [], []
     for header in own:
         same = upstream.get(_identity(header, rules))
-        if header.use_local and rules.migrations_may_be_local:
-            applied.append(header.path)
-        elif header.timestamp is None and rules.migrations_without_time_kept:
+        timeless = header.timestamp is None and rules.migrations_without_time_kept
+        if timeless or (header.use_local and rules.migrations_may_be_local):
             applied.append(header.path)
         elif same is None:
             finished.append(header.path)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import Platform
-from feedstock_tools.recipe import v0
+from feedstock_tools.recipe import v0, v1
 from feedstock_tools.recipe.model import RenderedRecipe
 from feedstock_tools.rerender.collapse import collapse
 from feedstock_tools.rerender.configuration import Configuration
@@ -79,10 +79,13 @@ def rerender(
     if not feedstock.is_dir():
         raise InputError("there is no such feedstock", path=feedstock)
     forge = read_forge(feedstock, chosen)
+    folder = feedstock / forge.recipe_dir
+    recipe = folder / ("recipe.yaml" if forge.is_v1 else "meta.yaml")
+    text = read_text(recipe)
     global_pinning = find_pinning(pinning) if pinning else None
     migrations = migrations_of(feedstock, global_pinning, chosen)
     files = [global_pinning.config] if global_pinning else []
-    own = feedstock / forge.recipe_dir / _RECIPE_CONFIG
+    own = folder / _RECIPE_CONFIG
     if own.is_file():
         files.append(own)
     found: dict[str, Configuration] = {}
@@ -90,44 +93,49 @@ def rerender(
     for rendering in forge.renderings:
         if platforms is not None and rendering.platform not in platforms:
             continue
-        key = (
-            rendering.platform,
-            rendering.keep_noarch,
-            tuple(sorted(rendering.environ.items())),
-            rendering.provider == "github_actions",
-        )
-        if key not in done:
-            done.add(key)
-            found.update(_render(feedstock, forge, rendering, files, migrations, chosen))
+        kept = _labels(rendering, forge, chosen)
+        same = (rendering.platform, rendering.keep_noarch, tuple(sorted(rendering.environ.items())), kept)
+        if same not in done:
+            done.add(same)
+            found.update(_render(_Source(recipe, text, forge, files, migrations, chosen), rendering, kept))
     ordered = tuple(found[name] for name in sorted(found))
     return Rerender(
         feedstock, ordered, migrations.finished, chosen, tuple(platforms) if platforms is not None else None
     )
 
 
-def _render(
-    feedstock: Path, forge: Forge, rendering: Rendering, files: list[Path], migrations: Migrations, rules: Rules
-) -> dict[str, Configuration]:
+@dataclass(frozen=True)
+class _Source:
+    """What all platforms are rendered from."""
+
+    recipe: Path
+    text: str
+    forge: Forge
+    files: list[Path]
+    migrations: Migrations
+    rules: Rules
+
+
+def _render(source: _Source, rendering: Rendering, kept: tuple[str, ...]) -> dict[str, Configuration]:
     """The configurations of one platform, by name."""
-    platform = rendering.platform
-    config = _variants(rendering, files, migrations, rules)
-    recipe = feedstock / forge.recipe_dir
-    rendered = _recipe(recipe, forge, config, rendering, rules)
+    platform, rules = rendering.platform, source.rules
+    config = _variants(source, rendering)
+    rendered = _recipe(source, config, rendering)
     outputs = [one for one in rendered.outputs if rendering.keep_noarch or not one.noarch]
     if rules.sorts_outputs:
         outputs.sort(key=lambda one: one.file_stem)
     if not outputs:
         return {}
-    text = read_text(recipe / ("recipe.yaml" if forge.is_v1 else "meta.yaml"))
+    on_linux = rendering.build_platform.os == "linux"
     jobs = collapse(
         outputs,
         config,
         rendered.space,
         platform,
         rules,
-        kept=_labels(rendering, forge, rules),
-        uses_python_min=any(_PYTHON_MIN.match(line) for line in text.splitlines()),
-        fallback_image=forge.fallback_image if rendering.build_platform.os == "linux" else None,
+        kept=kept,
+        uses_python_min=any(_PYTHON_MIN.match(line) for line in source.text.splitlines()),
+        fallback_image=source.forge.fallback_image if on_linux else None,
     )
     repository = f"{rendered.feedstock_name or outputs[0].name}-feedstock"
     found = {}
@@ -144,12 +152,13 @@ def _labels(rendering: Rendering, forge: Forge, rules: Rules) -> tuple[str, ...]
     return ("github_actions_labels",) if on_github or own_runners else ()
 
 
-def _variants(rendering: Rendering, files: list[Path], migrations: Migrations, rules: Rules) -> VariantConfig:
+def _variants(source: _Source, rendering: Rendering) -> VariantConfig:
     """The variants of a platform: defaults, pinning and the recipe's own file, with migrations on top."""
-    platform, environ, behaviour = rendering.platform, rendering.environ, rules.conda_build
+    platform, environ, rules = rendering.platform, rendering.environ, source.rules
+    behaviour = rules.conda_build
     base = defaults(platform, behaviour)
-    loaded = [load(path, platform, environ=environ, rules=behaviour) for path in files]
-    steps = [load_migration(path, platform, environ=environ, rules=behaviour) for path in migrations.applied]
+    loaded = [load(path, platform, environ=environ, rules=behaviour) for path in source.files]
+    steps = [load_migration(path, platform, environ=environ, rules=behaviour) for path in source.migrations.applied]
     if not rules.migrations_by_time:
         steps = [replace(step, timestamp=0.0) for step in steps]
     migrated = migrate(combine([base, *loaded]), steps, rules.migrations)
@@ -157,8 +166,9 @@ def _variants(rendering: Rendering, files: list[Path], migrations: Migrations, r
     return combine([base, migrated, *again])
 
 
-def _recipe(folder: Path, forge: Forge, config: VariantConfig, rendering: Rendering, rules: Rules) -> RenderedRecipe:
-    if forge.is_v1:
-        raise InputError("recipe.yaml is not read", path=folder)
-    recipe = v0.read_recipe(folder, rules.conda_build)
-    return v0.render_recipe(recipe, config, rendering.platform, environ=rendering.environ)
+def _recipe(source: _Source, config: VariantConfig, rendering: Rendering) -> RenderedRecipe:
+    if source.recipe.name == "recipe.yaml":
+        recipe = v1.read_recipe_v1(source.recipe.parent)
+        return v1.render_recipe_v1(recipe, config, rendering.platform)
+    text = v0.read_recipe(source.recipe.parent, source.rules.conda_build)
+    return v0.render_recipe(text, config, rendering.platform, environ=rendering.environ)
