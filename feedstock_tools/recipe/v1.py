@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import Platform
-from feedstock_tools.recipe.model import RenderedOutput, UsedVariables
+from feedstock_tools.recipe.model import RenderedOutput, RenderedRecipe, UsedVariables
 from feedstock_tools.recipe.v1_engine import engine_error, engine_variants, parsed_recipe, skip_probe
+from feedstock_tools.variants.explode import explode
 from feedstock_tools.variants.model import Axis, Variant, VariantConfig, VariantSpace
 from feedstock_tools.variants.read import read_text
 
 if TYPE_CHECKING:
-    from rattler_build import RenderConfig, RenderedVariant, Stage0Recipe, VariantConfig as EngineVariants
+    from rattler_build import RenderConfig, RenderedVariant, Stage0Recipe
+    from rattler_build import VariantConfig as EngineVariants
 
 __all__ = ["RecipeV1", "read_recipe_v1", "render_recipe_v1"]
 
@@ -50,8 +52,8 @@ def read_recipe_v1(folder: Path) -> RecipeV1:
     return RecipeV1(path, text, parsed_recipe(text, path), skip_probe(text, path))
 
 
-def render_recipe_v1(recipe: RecipeV1, config: VariantConfig, platform: Platform) -> tuple[RenderedOutput, ...]:
-    """The outputs that a recipe makes on a platform, in the order that the engine would build them; skipped ones left out.
+def render_recipe_v1(recipe: RecipeV1, config: VariantConfig, platform: Platform) -> RenderedRecipe:
+    """The outputs that a recipe makes on a platform, in the order that the engine would build them, less skipped ones.
 
     Args:
         config: the variants, built-in defaults included.
@@ -77,7 +79,10 @@ def render_recipe_v1(recipe: RecipeV1, config: VariantConfig, platform: Platform
         kept = [row for row in rendered if not _is_skipped(recipe, row, values, render_config)]
     except Exception as error:  # the engine has no common base for its errors
         raise engine_error(error, recipe.path, recipe.text) from error
-    return tuple(_Outputs(config, recipe.path).of(kept))
+    extra = recipe.stage0.to_dict().get("extra") or {}
+    # conda-smithy looks for the package's name where a v1 recipe has none, and names the feedstock "None" after it.
+    name = str(extra.get("feedstock-name") or None)
+    return RenderedRecipe(tuple(_Outputs(config, recipe.path).of(kept)), explode(config), name)
 
 
 def _is_skipped(
@@ -102,9 +107,7 @@ class _Outputs:
         ]
         self.values = config.values
         self.single = {key: values[0] for key, values in config.values.items() if key not in self.groups and values}
-        self.looping = frozenset(
-            key for key, values in config.values.items() if len(set(values)) > 1
-        )
+        self.looping = frozenset(key for key, values in config.values.items() if len(set(values)) > 1)
         self._spaces: dict[tuple[tuple[str, str], ...], VariantSpace] = {}
 
     def of(self, rows: list[RenderedVariant]) -> Iterator[RenderedOutput]:

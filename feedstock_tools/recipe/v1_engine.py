@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,13 +15,13 @@ if TYPE_CHECKING:
 
 __all__ = ["engine_error", "engine_variants", "parsed_recipe", "skip_probe"]
 
-_PLACE = re.compile(r"(?:line|row) (\d+),? (?:column|col) (\d+)|:(\d+):(\d+)\b")
+_PLACE = re.compile(r"(?<![\d.:])(\d{1,6}):(\d{1,6}):|line (\d{1,6}),? column (\d{1,6})")
 _LONGEST_MESSAGE = 1_000
 _PROBE = "outputs:\n- package: {name: probe, version: '0'}\n  build: {skip: []}\n"
 
 
-def parsed_recipe(text: str, path: Path) -> Stage0Recipe:
-    """The recipe as the engine parses it.
+def parsed_recipe(text: str, path: Path, written: Path | None = None) -> Stage0Recipe:
+    """The recipe as the engine parses it; from `written` where its text is not that of `path`.
 
     Raises:
         InputError: the engine refuses it.
@@ -28,7 +29,7 @@ def parsed_recipe(text: str, path: Path) -> Stage0Recipe:
     from rattler_build import Stage0Recipe
 
     try:
-        return Stage0Recipe.from_file(path)
+        return Stage0Recipe.from_file(written or path)
     except Exception as error:  # the engine has no common base for its errors
         raise engine_error(error, path, text) from error
 
@@ -54,7 +55,10 @@ def skip_probe(text: str, path: Path) -> Stage0Recipe | None:
     _members(probe.value[0][1].value[0])["build"].value = [(yaml.ScalarNode("tag:yaml.org,2002:str", "skip"), skip)]
     if "context" in top:
         probe.value.insert(0, (yaml.ScalarNode("tag:yaml.org,2002:str", "context"), top["context"]))
-    return _parsed_text(yaml.serialize(probe), path)
+    with tempfile.TemporaryDirectory() as folder:
+        written = Path(folder) / "recipe.yaml"
+        written.write_text(yaml.serialize(probe), encoding="utf-8")
+        return parsed_recipe(text, path, written)
 
 
 def _members(node: Any) -> dict[str, Any]:
@@ -63,15 +67,6 @@ def _members(node: Any) -> dict[str, Any]:
     if not isinstance(node, yaml.MappingNode):
         return {}
     return {key.value: value for key, value in node.value if isinstance(key, yaml.ScalarNode)}
-
-
-def _parsed_text(text: str, path: Path) -> Stage0Recipe:
-    from rattler_build import Stage0Recipe
-
-    try:
-        return Stage0Recipe.from_yaml(text)
-    except Exception as error:  # the engine has no common base for its errors
-        raise engine_error(error, path, text) from error
 
 
 def engine_variants(values: Mapping[str, Sequence[str]], zip_keys: Sequence[Sequence[str]]) -> VariantConfig:

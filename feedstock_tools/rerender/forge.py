@@ -1,24 +1,72 @@
-"""What conda-forge.yml says of rendering: where the recipe lies, which platforms are rendered, what selectors see."""
+"""conda-forge.yml: what a feedstock says about platforms, providers and the environment that selectors see.
+
+Settings that a rerender does not look at are nobody's business here, whatever they hold; those that it looks at must
+have the form that conda-smithy needs. (conda_smithy/configure_feedstock.py: _read_forge_config, _load_forge_config,
+_get_platforms_of_provider, _render_ci_provider.)
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
 from typing import Any
 
-from feedstock_tools.errors import InputError
-from feedstock_tools.platforms import Platform
+from feedstock_tools.errors import InputError, Mistake
+from feedstock_tools.platforms import KNOWN_SUBDIRS, Platform
 from feedstock_tools.rerender.ci_rules import ci_rules
 from feedstock_tools.rerender.ci_settings import placements, section
+from feedstock_tools.rerender.forge_yaml import parse_settings
 from feedstock_tools.rerender.rules import Rules
-from feedstock_tools.variants.read import parse_plain_yaml, read_text
+from feedstock_tools.variants.read import read_text
 
+__all__ = ["FORGE_FILE", "PROVIDERS", "Forge", "Rendering", "read_forge"]
+
+FORGE_FILE = "conda-forge.yml"
+#: conda-smithy renders the providers one after the other; a later one overwrites files of an earlier.
 PROVIDERS = ("circle", "travis", "appveyor", "azure", "drone", "woodpecker", "github_actions")
+#: Platforms by the keys that `provider` had before conda-smithy 3.7.5, in its order.
+_OLD_PLATFORMS = {
+    "linux": "linux_64",
+    "linux_aarch64": "linux_aarch64",
+    "linux_ppc64le": "linux_ppc64le",
+    "linux_armv7l": "linux_armv7l",
+    "osx": "osx_64",
+    "win": "win_64",
+}
+_CUDA_COMPILER = re.compile(r"""^[^#\n]*compiler\(("cuda"|'cuda')\)""", re.MULTILINE)
+# Setting -> the environment variable that selectors see, and its default.
+_VARIABLES = {
+    "compiler_stack": ("CF_COMPILER_STACK", "comp7"),
+    "min_py_ver": ("CF_MIN_PY_VER", "27"),
+    "max_py_ver": ("CF_MAX_PY_VER", "37"),
+    "min_r_ver": ("CF_MIN_R_VER", "34"),
+    "max_r_ver": ("CF_MAX_R_VER", "34"),
+}
+# The forms of the settings that are looked at: text, flag, texts (one or a list), mapping of names to one of these.
+_FORMS: Mapping[str, str] = {
+    "recipe_dir": "text",
+    "conda_build_tool": "text",
+    "config_version": "text",
+    **dict.fromkeys(_VARIABLES, "text"),
+    "noarch_platforms": "texts",
+    "build_platform": "mapping of texts",
+    "os_version": "mapping of texts",
+    "provider": "mapping of lists",
+    "docker": "mapping",
+    "azure": "mapping",
+    "github_actions": "mapping",
+}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Rendering:
+    """A platform that is rendered for a provider, which builds it on `build_platform`.
+
+    `environ` is what selectors see of the environment. `keep_noarch`: noarch outputs are built here.
+    """
+
     platform: Platform
     build_platform: Platform
     provider: str
@@ -26,41 +74,157 @@ class Rendering:
     environ: Mapping[str, str]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Forge:
+    """A feedstock's conda-forge.yml as a version of conda-smithy understands it, defaults filled in.
+
+    `renderings` are in conda-smithy's order; a platform that several providers build comes several times. `is_v1`:
+    `recipe.yaml` is rendered and not `meta.yaml`. `fallback_image` is that of jobs whose variants name none.
+    `settings` are as YAML reads them, without defaults.
+    """
+
     recipe_dir: str
     is_v1: bool
     fallback_image: str
     renderings: tuple[Rendering, ...]
     self_hosted: bool = False
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
 
-def read_forge(feedstock: Path, rules: Rules) -> Forge:
-    import yaml
-    path = feedstock / "conda-forge.yml"
-    data: Any = {}
-    if path.is_file():
-        data = next(iter(yaml.load_all(read_text(path), Loader=yaml.SafeLoader)), None) or {}
-    ci = ci_rules(rules.smithy)
-    environ = {"CF_COMPILER_STACK": "comp7", "CF_MIN_PY_VER": "27", "CF_MAX_PY_VER": "37", "CF_MIN_R_VER": "34", "CF_MAX_R_VER": "34"}
-    recipe_dir = data.get("recipe_dir", "recipe")
-    is_v1 = data.get("conda_build_tool") == "rattler-build"
+def read_forge(feedstock: Path, rules: Rules | None = None) -> Forge:
+    """Read the conda-forge.yml of a feedstock (one that is missing is an empty one), and its recipe for what it hides.
+
+    Raises:
+        InputError: it cannot be read, is not YAML, settings that a rerender needs have another form (all of them are
+            named), a platform is none that conda knows, or there is no recipe where it says.
+    """
+    chosen = rules or Rules.newest()
+    settings = _read_settings(feedstock / FORGE_FILE)
+    recipe_dir = str(settings.get("recipe_dir") or "recipe")
+    is_v1 = chosen.knows_recipe_yaml and settings.get("conda_build_tool") == "rattler-build"
     recipe = feedstock / recipe_dir / ("recipe.yaml" if is_v1 else "meta.yaml")
-    import re
-    if rules.sets_cuda_enabled and any(re.match(r"^[^\#]*compiler\((\"cuda\"|\'cuda\')\).*", l) for l in read_text(recipe).splitlines()):
+    return Forge(
+        recipe_dir=recipe_dir,
+        is_v1=is_v1,
+        fallback_image=_fallback_image(settings, chosen),
+        renderings=tuple(_renderings(settings, read_text(recipe), chosen)),
+        self_hosted=bool(section(settings, "github_actions").get("self_hosted")),
+        settings=settings,
+    )
+
+
+def _read_settings(path: Path) -> Mapping[str, Any]:
+    if not path.is_file() and not path.is_symlink():
+        return {}
+    settings, places = parse_settings(read_text(path), path)
+    mistakes = [
+        Mistake(message, path, *places.get(keys, places.get(keys[:1], (None, None))))
+        for keys, message in _wrong(settings)
+    ]
+    if mistakes:
+        raise InputError.of(mistakes)
+    return settings
+
+
+def _fallback_image(settings: Mapping[str, Any], rules: Rules) -> str:
+    host = "quay.io/" if _is_at_least(rules, (3, 10, 1)) else ""
+    return str(section(settings, "docker").get("fallback_image") or f"{host}condaforge/linux-anvil-comp7")
+
+
+def _renderings(settings: Mapping[str, Any], recipe_text: str, rules: Rules) -> Iterator[Rendering]:
+    environ = _environ(settings, recipe_text, rules)
+    for name, built_on, provider in _placed(settings, rules):
+        platform, build_platform = Platform.parse(name), Platform.parse(built_on)
+        if rules.sets_build_platform:
+            environ["BUILD_PLATFORM"] = build_platform.subdir
+        version = section(settings, "os_version").get(name)
+        if rules.sets_linux_version and platform.os == "linux" and version:
+            # Nobody takes it back: the platforms that come after see it as well, as with conda-smithy.
+            environ["DEFAULT_LINUX_VERSION"] = str(version)
+        yield Rendering(platform, build_platform, provider, name in _noarch_platforms(settings, rules), dict(environ))
+
+
+def _environ(settings: Mapping[str, Any], recipe_text: str, rules: Rules) -> dict[str, str]:
+    environ = {variable: str(settings.get(name) or default) for name, (variable, default) in _VARIABLES.items()}
+    if not _is_at_least(rules, (3, 2, 4)):
+        old = {"compiler_stack": "comp4", "max_py_ver": "36"}
+        environ.update({_VARIABLES[name][0]: text for name, text in old.items() if not settings.get(name)})
+    if rules.sets_build_platform:
+        environ["CONFIG_VERSION"] = str(settings.get("config_version") or "2")
+    if rules.sets_cuda_enabled and _CUDA_COMPILER.search(recipe_text):
         environ["CF_CUDA_ENABLED"] = "True"
-    out = []
+    return environ
+
+
+def _placed(settings: Mapping[str, Any], rules: Rules) -> Iterator[tuple[str, str, str]]:
+    """Platform, the platform that it is built on, and the provider."""
+    if not rules.has_build_platforms:
+        given = section(settings, "provider")
+        for key, name in _OLD_PLATFORMS.items():
+            provider = given.get(key, None if "_" in key else "azure")
+            if provider:
+                yield name, name, str(provider)
+        return
+    known = ci_rules(rules.smithy)
     for provider in PROVIDERS:
-        for p in placements(data, ci, provider):
-            environ = dict(environ)
-            if rules.sets_build_platform:
-                environ["CONFIG_VERSION"] = "2"
-                environ["BUILD_PLATFORM"] = p.build_subdir
-            if rules.sets_linux_version and p.platform.startswith("linux"):
-                v = section(data, "os_version").get(p.platform)
-                if v:
-                    environ["DEFAULT_LINUX_VERSION"] = str(v)
-            noarch = data.get("noarch_platforms", ["linux_64"]) if rules.has_noarch_platforms else ["linux_64"]
-            noarch = [noarch] if isinstance(noarch, str) else noarch
-            out.append(Rendering(Platform.parse(p.platform), Platform.parse(p.build_platform), provider, p.platform in noarch, environ))
-    return Forge(recipe_dir, is_v1, section(data, "docker").get("fallback_image", "quay.io/condaforge/linux-anvil-comp7"), tuple(out))
+        for place in placements(settings, known, provider):
+            yield place.platform, place.build_platform, provider
+
+
+def _noarch_platforms(settings: Mapping[str, Any], rules: Rules) -> tuple[str, ...]:
+    given = settings.get("noarch_platforms") if rules.has_noarch_platforms else None
+    if not given:
+        return ("linux_64",)
+    return tuple(str(name) for name in given) if isinstance(given, list) else (str(given),)
+
+
+def _wrong(settings: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str]]:
+    """The settings that have a wrong form: their keys and what is wrong."""
+    for name, form in _FORMS.items():
+        value = settings.get(name)
+        if value is None:
+            continue
+        kind, _, of = form.partition(" of ")
+        if kind == "mapping" and not isinstance(value, Mapping):
+            yield (name,), f"'{name}' is to be a mapping, not {_said(value)}"
+        elif kind == "mapping" and of:
+            checked = ((key, item) for key, item in value.items() if item is not None)
+            for key, item in checked:
+                if not (_is_text(item) or (of == "lists" and _is_texts(item))):
+                    yield (name, str(key)), f"'{name}.{key}' is to be a name, not {_said(item)}"
+                elif name == "build_platform" and not _is_platform(str(item)):
+                    yield (name, str(key)), f"'{item}' is not a platform"
+            unknown = (key for key in value if name == "build_platform" and not _is_platform(str(key)))
+            yield from (((name, str(key)), f"'{key}' is not a platform") for key in unknown)
+        elif kind == "text" and not _is_text(value):
+            yield (name,), f"'{name}' is to be a text, not {_said(value)}"
+        elif kind == "texts" and not (_is_text(value) or _is_texts(value)):
+            yield (name,), f"'{name}' is to be a text or a list of texts, not {_said(value)}"
+    docker = settings.get("docker")
+    if isinstance(docker, Mapping) and docker.get("image"):
+        yield ("docker", "image"), "'docker.image' is no setting any more: set docker_image in conda_build_config.yaml"
+    folder = settings.get("recipe_dir")
+    if isinstance(folder, str) and (".." in PurePosixPath(folder).parts or PurePosixPath(folder).is_absolute()):
+        yield ("recipe_dir",), f"'recipe_dir' leads out of the feedstock: {folder}"
+
+
+def _is_platform(name: str) -> bool:
+    return name.replace("_", "-", 1) in KNOWN_SUBDIRS
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str | int | float) and not isinstance(value, bool)
+
+
+def _is_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(_is_text(item) for item in value)
+
+
+def _said(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "a mapping"
+    return "a list" if isinstance(value, list) else repr(value)
+
+
+def _is_at_least(rules: Rules, version: tuple[int, ...]) -> bool:
+    return tuple(int(part) for part in rules.smithy.removeprefix("v").split(".")) >= version
