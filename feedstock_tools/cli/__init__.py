@@ -19,6 +19,7 @@ COMMANDS = {
     "schema": "Print the JSON Schema of the spec, for editors.",
     "variants": "Show or write the named variant files.",
     "rerender": "Write .ci_support from recipe, pinning and migrations, as conda-smithy does.",
+    "pinning": "Show, fetch and update conda-forge's pinning.",
     "build": "Build configurations and record what was built.",
 }
 
