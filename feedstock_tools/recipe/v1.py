@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.model import RenderedOutput, RenderedRecipe, UsedVariables
+from feedstock_tools.recipe.v1_branches import mentioned_variables
 from feedstock_tools.recipe.v1_engine import engine_error, engine_variants, parsed_recipe, skip_probe
 from feedstock_tools.variants.explode import explode
-from feedstock_tools.variants.model import Axis, Variant, VariantConfig, VariantSpace
-from feedstock_tools.variants.read import read_text
+from feedstock_tools.variants.model import Axis, VariantConfig, VariantSpace
+from feedstock_tools.variants.read import parse_plain_yaml, read_text
 
 if TYPE_CHECKING:
     from rattler_build import RenderConfig, RenderedVariant, Stage0Recipe
@@ -52,11 +53,14 @@ def read_recipe_v1(folder: Path) -> RecipeV1:
     return RecipeV1(path, text, parsed_recipe(text, path), skip_probe(text, path))
 
 
-def render_recipe_v1(recipe: RecipeV1, config: VariantConfig, platform: Platform) -> RenderedRecipe:
+def render_recipe_v1(
+    recipe: RecipeV1, config: VariantConfig, platform: Platform, *, all_branches: bool = False
+) -> RenderedRecipe:
     """The outputs that a recipe makes on a platform, in the order that the engine would build them, less skipped ones.
 
     Args:
         config: the variants, built-in defaults included.
+        all_branches: variables count as used in branches that are not taken, too, as with rattler-build until 0.57.
 
     Raises:
         InputError: the engine cannot render the recipe with these variants.
@@ -82,7 +86,8 @@ def render_recipe_v1(recipe: RecipeV1, config: VariantConfig, platform: Platform
     extra = recipe.stage0.to_dict().get("extra") or {}
     # conda-smithy looks for the package's name where a v1 recipe has none, and names the feedstock "None" after it.
     name = str(extra.get("feedstock-name") or None)
-    return RenderedRecipe(tuple(_Outputs(config, recipe.path).of(kept)), explode(config), name)
+    mentioned = mentioned_variables(parse_plain_yaml(recipe.text, recipe.path)) if all_branches else {}
+    return RenderedRecipe(tuple(_Outputs(config, recipe.path, mentioned).of(kept)), explode(config), name)
 
 
 def _is_skipped(
@@ -90,8 +95,7 @@ def _is_skipped(
 ) -> bool:
     if recipe.probe is None:
         return False
-    own = {str(key): (value,) for key, value in row.variant.items()}
-    own["target_platform"] = values["target_platform"]
+    own = {str(key): (value,) for key, value in row.variant.items() if key != "target_platform"}
     variants: EngineVariants = engine_variants({**values, **own}, ())
     return not recipe.probe.render(variants, render_config)
 
@@ -99,67 +103,80 @@ def _is_skipped(
 class _Outputs:
     """Turns the engine's rows into outputs; what rows have in common is made once."""
 
-    def __init__(self, config: VariantConfig, path: Path) -> None:
+    def __init__(self, config: VariantConfig, path: Path, mentioned: Mapping[str | None, frozenset[str]]) -> None:
         self.path = path
-        self.groups = {key: group for group in config.zip_keys for key in group}
-        self.zipped = [
-            Axis(group, tuple(zip(*(config.values[key] for key in group), strict=True))) for group in config.zip_keys
-        ]
+        self.mentioned = mentioned
+        zipped = frozenset(key for group in config.zip_keys for key in group)
+        self.zipped = [axis for axis in explode(config).axes if axis.keys[0] in zipped]
         self.values = config.values
-        self.single = {key: values[0] for key, values in config.values.items() if key not in self.groups and values}
+        self.free = {key: values for key, values in config.values.items() if key not in zipped and values}
         self.looping = frozenset(key for key, values in config.values.items() if len(set(values)) > 1)
-        self._spaces: dict[tuple[tuple[str, str], ...], VariantSpace] = {}
+        self._spaces: dict[tuple[tuple[tuple[str, str], ...], frozenset[str]], VariantSpace] = {}
 
     def of(self, rows: list[RenderedVariant]) -> Iterator[RenderedOutput]:
         siblings: set[str] = set()
         for row in rows:
             siblings.add(_key(row.recipe.package.name))
-            yield self._output(row, siblings)
+            used = self._used(row, siblings)
+            unseen = self._unseen(row, siblings).difference(used)
+            space = self._space(used, unseen, row.recipe.package.name)
+            for chosen in self._choices(space, unseen & self.looping):
+                yield self._output(row, frozenset(used) | unseen, space.where(chosen) if chosen else space)
 
-    def _output(self, row: RenderedVariant, siblings: set[str]) -> RenderedOutput:
+    def _used(self, row: RenderedVariant, siblings: set[str]) -> dict[str, str]:
+        """What the engine says it used, less siblings, and less the platform of what is for all platforms."""
+        used = {_key(name): _text(value) for name, value in row.variant.items()}
+        left_out = siblings | ({"target_platform"} if row.recipe.build.noarch else set())
+        return {key: value for key, value in used.items() if key not in left_out}
+
+    def _unseen(self, row: RenderedVariant, siblings: set[str]) -> frozenset[str]:
+        """The keys that the recipe mentions, for versions of the engine that counted them all."""
+        named = self.mentioned.get(row.recipe.package.name, self.mentioned.get(None, frozenset()))
+        noarch_python = {"python"} if row.recipe.build.noarch == "python" else set()
+        return frozenset(key for key in named if key in self.values and key not in siblings | noarch_python)
+
+    def _choices(self, space: VariantSpace, keys: frozenset[str]) -> list[dict[str, tuple[str, ...]]]:
+        if not keys:
+            return [{}]
+        rows = {tuple((key, row[key]) for key in sorted(keys)): None for row in space.project(keys)}
+        return [{key: (value,) for key, value in row} for row in rows]
+
+    def _output(self, row: RenderedVariant, keys: frozenset[str], space: VariantSpace) -> RenderedOutput:
         recipe = row.recipe
-        noarch = recipe.build.noarch
-        used: dict[str, str] = {}
-        for name, value in row.variant.items():
-            key = _key(name)
-            if key not in siblings and not (noarch and key == "target_platform"):
-                used[key] = _text(value)
-        keys = frozenset(used)
         looped = keys & self.looping
-        space = self._space(used, recipe.package.name)
         return RenderedOutput(
             name=recipe.package.name,
             version=str(recipe.package.version),
             build_number=recipe.build.number or 0,
             build_string=str(recipe.build.string),
-            noarch=str(noarch) if noarch else None,
+            noarch=str(recipe.build.noarch) if recipe.build.noarch else None,
             requirements=_requirements(row),
             variant=space.first(),
             variants=space,
             used=UsedVariables(keys, looped, keys, looped),
         )
 
-    def _space(self, used: Mapping[str, str], name: str) -> VariantSpace:
-        """The input variants that agree with `used`; of a key that is not used (nor zipped) the first value alone."""
-        wanted = tuple(sorted((key, value) for key, value in used.items() if key in self.values))
+    def _space(self, used: Mapping[str, str], whole: frozenset[str], name: str) -> VariantSpace:
+        """The input variants that agree with `used`.
+
+        Keys in `whole` and zip groups keep all values that agree; of a key that is neither the first value counts.
+        """
+        wanted = (tuple(sorted((key, value) for key, value in used.items() if key in self.values)), whole)
         if wanted not in self._spaces:
-            rows = [
-                Axis(
-                    axis.keys,
-                    tuple(
-                        row
-                        for row in axis.rows
-                        if all(used.get(key, value) == value for key, value in zip(axis.keys, row, strict=True))
-                    ),
-                )
-                for axis in self.zipped
-            ]
-            chosen: Variant = {key: used.get(key, first) for key, first in self.single.items()}
-            rows.extend(Axis((key,), ((value,),)) for key, value in chosen.items())
-            if not all(axis.rows for axis in rows):
+            axes = [_agreeing(axis, used) for axis in self.zipped]
+            for key, values in self.free.items():
+                some = (used[key],) if key in used else values if key in whole else values[:1]
+                axes.append(Axis((key,), tuple((value,) for value in some)))
+            if not all(axis.rows for axis in axes):
                 raise InputError(f"no variant is as the engine says that '{name}' was rendered with", path=self.path)
-            self._spaces[wanted] = VariantSpace(tuple(rows))
+            self._spaces[wanted] = VariantSpace(tuple(axes))
         return self._spaces[wanted]
+
+
+def _agreeing(axis: Axis, used: Mapping[str, str]) -> Axis:
+    """The rows of an axis that have the values of `used`."""
+    wanted = [(place, used[key]) for place, key in enumerate(axis.keys) if key in used]
+    return Axis(axis.keys, tuple(row for row in axis.rows if all(row[place] == value for place, value in wanted)))
 
 
 def _requirements(row: RenderedVariant) -> dict[str, tuple[str, ...]]:

@@ -25,6 +25,7 @@ SMITHY_CHANGES: tuple[tuple[str, Mapping[str, Any]], ...] = (
             "sets_cuda_enabled": False,
             "sets_build_platform": False,
             "knows_recipe_yaml": False,
+            "counts_untaken_branches": True,
             "recipe_config_only_merged": False,
             "migrations_from": "nowhere",
             "migrations_match_by_name": False,
@@ -134,7 +135,7 @@ SMITHY_CHANGES: tuple[tuple[str, Mapping[str, Any]], ...] = (
     ("3.54.0", {"migrations": {"add_whole_rows": True}}),
     ("3.54.2", {"drops_skipped_configurations": True}),
     ("3.55.0", {"forbidden_in_names": '<>:?*,"/|\\'}),
-    ("3.56.0", {"longest_name": None, "names_fit_windows": True}),
+    ("3.56.0", {"longest_name": None, "names_fit_windows": True, "counts_untaken_branches": False}),
     ("3.58.1", {"keeps_labels": "on GitHub Actions"}),
 )
 

@@ -58,6 +58,9 @@ class Rules:
     sets_build_platform: bool = True
     #: `conda_build_tool: rattler-build` renders recipe.yaml (3.37.0, `_render_ci_provider`).
     knows_recipe_yaml: bool = True
+    #: In recipe.yaml variables count as used in branches that are not taken, too: rattler-build until 0.57, which was
+    #: current until conda-smithy 3.56.0.
+    counts_untaken_branches: bool = False
     #: The recipe's conda_build_config.yaml is out of the way while the recipe is rendered; before, it was laid over the
     #: migrated variants once more (3.9.0, `_render_ci_provider`).
     recipe_config_only_merged: bool = True
