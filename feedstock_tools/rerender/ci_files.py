@@ -17,10 +17,19 @@ from feedstock_tools.rerender.ci_azure import azure_entries, replace_matrix
 from feedstock_tools.rerender.ci_github import github_entries, replace_include
 from feedstock_tools.rerender.ci_jobs import Job, azure_jobs, github_jobs
 from feedstock_tools.rerender.ci_rules import CiRules, ci_rules
-from feedstock_tools.rerender.ci_settings import section
+from feedstock_tools.rerender.ci_settings import read_conda_forge_yml, section
 from feedstock_tools.rerender.configuration import Configuration
 
-__all__ = ["AZURE_FILES", "CI_FILES", "GITHUB_FILE", "CiUpdate", "StaleJob", "read_ci_files", "update_ci_files"]
+__all__ = [
+    "AZURE_FILES",
+    "CI_FILES",
+    "GITHUB_FILE",
+    "CiUpdate",
+    "StaleJob",
+    "follow_configurations",
+    "read_ci_files",
+    "update_ci_files",
+]
 
 #: System that builds -> its file of Azure Pipelines.
 AZURE_FILES: Mapping[str, str] = {
@@ -59,11 +68,14 @@ def read_ci_files(feedstock: Path) -> dict[str, str]:
     """The CI files that a feedstock has, by their paths in it.
 
     Raises:
-        InputError: one of them cannot be read or is not UTF-8.
+        InputError: one of them cannot be read, is not UTF-8, or is a link, or lies behind one.
     """
     texts = {}
     for name in CI_FILES:
         path = feedstock / name
+        for part in (path, *path.parents[: len(Path(name).parents) - 1]):
+            if part.is_symlink():
+                raise InputError("is a link; CI files are changed in the feedstock alone", path=part)
         try:
             texts[name] = path.read_bytes().decode()
         except (FileNotFoundError, NotADirectoryError):
@@ -73,6 +85,20 @@ def read_ci_files(feedstock: Path) -> dict[str, str]:
         except UnicodeDecodeError as error:
             raise InputError("is not UTF-8", path=path) from error
     return texts
+
+
+def follow_configurations(feedstock: Path, configurations: Sequence[Configuration], smithy: str) -> CiUpdate:
+    """What is to be done with the CI files of a feedstock: `update_ci_files` on what lies there. Nothing is written.
+
+    Args:
+        configurations: all that the feedstock is to have, of all platforms.
+        smithy: the version of conda-smithy to follow.
+
+    Raises:
+        InputError: a file cannot be read, or conda-forge.yml is no mapping or wants what does not exist.
+    """
+    texts = read_ci_files(feedstock)
+    return update_ci_files(texts, configurations, read_conda_forge_yml(feedstock), smithy)
 
 
 def update_ci_files(

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import PureWindowsPath
+from pathlib import Path, PureWindowsPath
 from typing import Any
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.rerender.ci_rules import CiRules
+from feedstock_tools.variants.read import parse_settings, read_text
 
-__all__ = ["Placement", "docker_run_args", "placements", "section", "workflow_settings"]
+__all__ = ["Placement", "docker_run_args", "placements", "read_conda_forge_yml", "section", "workflow_settings"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,21 @@ def section(forge: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
         if not isinstance(here, Mapping):
             raise InputError(f"'{'.'.join(names[:depth])}' in conda-forge.yml is to be a mapping")
     return here  # type: ignore[no-any-return]
+
+
+def read_conda_forge_yml(feedstock: Path) -> Mapping[str, Any]:
+    """The settings of a feedstock without defaults; none where it has no conda-forge.yml.
+
+    Raises:
+        InputError: the file is no YAML or no mapping.
+    """
+    path = feedstock / "conda-forge.yml"
+    if not path.exists():
+        return {}
+    settings = parse_settings(read_text(path), path) or {}
+    if not isinstance(settings, dict):
+        raise InputError("conda-forge.yml is to be a mapping", path=path)
+    return settings
 
 
 def placements(forge: Mapping[str, Any], rules: CiRules, provider: str) -> tuple[Placement, ...]:

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 from feedstock_tools.errors import InputError
 
-__all__ = ["LARGEST_EXPANSION", "LARGEST_FILE", "parse_plain_yaml", "read_plain_yaml", "read_text"]
+__all__ = [
+    "DEEPEST",
+    "LARGEST_EXPANSION",
+    "LARGEST_FILE",
+    "parse_plain_yaml",
+    "parse_settings",
+    "read_plain_yaml",
+    "read_text",
+]
 
 #: No recipe or variant file of conda-forge comes near this many bytes; more is a mistake or an attack.
 LARGEST_FILE = 4 * 1024 * 1024
 #: Values in one file with its aliases followed; conda-forge's pinning has a few thousand.
 LARGEST_EXPANSION = 500_000
+#: Brackets within brackets, or characters that indent a line; no file of conda-forge comes near it.
+DEEPEST = 400
 
 
 def read_text(path: Path, largest: int = LARGEST_FILE) -> str:
@@ -47,19 +58,53 @@ def parse_plain_yaml(text: str, path: Path | None = None) -> Any:
     """
     import yaml
 
-    base: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+    return _loaded(text, path, getattr(yaml, "CBaseLoader", yaml.BaseLoader), only=True)
+
+
+def parse_settings(text: str, path: Path | None = None) -> Any:
+    """Parse the first document of a YAML file with YAML's usual types: numbers, truth values and nothing besides texts.
+
+    Raises:
+        InputError: not YAML, nested too deep, or aliases that grow without bound.
+    """
+    import yaml
+
+    return _loaded(text, path, getattr(yaml, "CSafeLoader", yaml.SafeLoader), only=False)
+
+
+def _loaded(text: str, path: Path | None, loader: Any, *, only: bool) -> Any:
+    import yaml
+
     try:
-        content = yaml.load(text, Loader=base)  # noqa: S506 - this loader makes nothing but texts, lists and mappings
+        _check_depth(text, path)
+        documents = yaml.load_all(text, Loader=loader)  # both loaders make plain values alone
+        content = next(documents, None)
+        if only and next(documents, None) is not None:
+            raise InputError("holds more than one document", path=path)
         _expanded_size(content, path, {})
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         line, column = (None, None) if mark is None else (mark.line + 1, mark.column + 1)
         raise InputError(f"is not YAML: {error.problem}", path=path, line=line, column=column) from error
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError) as error:
         raise InputError(f"is not YAML: {error}", path=path) from error
     except RecursionError as error:
         raise InputError("is nested too deep", path=path) from error
     return content
+
+
+def _check_depth(text: str, path: Path | None) -> None:
+    """Refuse text that nests deeper than any file of a feedstock, since libyaml's loader ends the process for it.
+
+    Brackets and marks are counted wherever they stand: a bound from above, and quick.
+    """
+    deepest = depth = 0
+    for bracket in re.findall(r"[\[\]{}]", text):
+        depth = depth + 1 if bracket in "[{" else max(0, depth - 1)
+        deepest = max(deepest, depth)
+    deepest = max(deepest, max(map(len, re.findall(r"^[ \t?:-]+", text, re.MULTILINE)), default=0))
+    if deepest > DEEPEST:
+        raise InputError("is nested too deep", path=path)
 
 
 def _expanded_size(node: Any, path: Path | None, sizes: dict[int, int]) -> int:

@@ -13,7 +13,13 @@ from hypothesis import strategies as st
 from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import Platform
 from feedstock_tools.rerender.ci_azure import azure_entries, matrix_text
-from feedstock_tools.rerender.ci_files import AZURE_FILES, GITHUB_FILE, read_ci_files, update_ci_files
+from feedstock_tools.rerender.ci_files import (
+    AZURE_FILES,
+    GITHUB_FILE,
+    follow_configurations,
+    read_ci_files,
+    update_ci_files,
+)
 from feedstock_tools.rerender.ci_github import github_entries
 from feedstock_tools.rerender.ci_jobs import Job, azure_jobs, github_jobs, short_name
 from feedstock_tools.rerender.ci_rules import ci_rules
@@ -345,6 +351,29 @@ def test_the_files_of_a_feedstock_are_read(tmp_path: Path) -> None:
     path.write_bytes(b"\xff")
     with pytest.raises(InputError, match="UTF-8"):
         read_ci_files(tmp_path)
+
+
+@pytest.mark.parametrize("link", [".github", ".github/workflows", GITHUB_FILE])
+def test_links_are_not_followed(link: str, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    (outside / "workflows").mkdir(parents=True)
+    place = tmp_path / "feedstock" / link
+    place.parent.mkdir(parents=True)
+    place.symlink_to(outside)
+    with pytest.raises(InputError, match="is a link"):
+        read_ci_files(tmp_path / "feedstock")
+
+
+def test_conda_forge_yml_says_what_follows(tmp_path: Path) -> None:
+    (tmp_path / ".azure-pipelines").mkdir()
+    (tmp_path / AZURE_FILES["linux"]).write_text(AZURE_LINUX)
+    one = [configuration("linux_64_")]
+    assert follow_configurations(tmp_path, one, "3.14.1").texts
+    (tmp_path / "conda-forge.yml").write_text("provider: {linux_64: travis}\n")
+    assert follow_configurations(tmp_path, one, "3.14.1").texts == {}
+    (tmp_path / "conda-forge.yml").write_text("- provider\n")
+    with pytest.raises(InputError, match="is to be a mapping"):
+        follow_configurations(tmp_path, one, "3.14.1")
 
 
 @given(
