@@ -169,6 +169,8 @@ def _variants(source: _Source, rendering: Rendering) -> VariantConfig:
 def _recipe(source: _Source, config: VariantConfig, rendering: Rendering) -> RenderedRecipe:
     if source.recipe.name == "recipe.yaml":
         recipe = v1.read_recipe_v1(source.recipe.parent)
-        return v1.render_recipe_v1(recipe, config, rendering.platform)
+        return v1.render_recipe_v1(
+            recipe, config, rendering.platform, all_branches=source.rules.counts_untaken_branches
+        )
     text = v0.read_recipe(source.recipe.parent, source.rules.conda_build)
     return v0.render_recipe(text, config, rendering.platform, environ=rendering.environ)
