@@ -54,9 +54,7 @@ _FORMS: Mapping[str, str] = {
     "build_platform": "mapping of texts",
     "os_version": "mapping of texts",
     "provider": "mapping of lists",
-    "docker": "mapping",
-    "azure": "mapping",
-    "github_actions": "mapping",
+    **dict.fromkeys(("docker", *PROVIDERS), "mapping"),
 }
 
 
