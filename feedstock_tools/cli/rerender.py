@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
@@ -11,17 +13,18 @@ __all__ = ["command"]
 
 @click.command()
 @click.argument("feedstock", type=click.Path(path_type=Path), default=".")
-@click.option("--pinning", type=click.Path(path_type=Path), help="The pinning: a folder or a conda_build_config.yaml.")
+@click.option("--pinning", metavar="DIR|FILE|VERSION", help="The pinning: a folder, its file, or a fetched version.")
 @click.option("--rules", metavar="SMITHY[+CONDA_BUILD]", help="Behave as these versions; default the newest.")
 @click.option("--platform", "platforms", multiple=True, help="Rerender this platform alone (repeatable).")
 @click.option("--check", is_flag=True, help="Write nothing; exit 1 and name the files that would change.")
 @click.option("--diff", "show_diff", is_flag=True, help="Print what changes.")
 def command(
-    feedstock: Path, pinning: Path | None, rules: str | None, platforms: tuple[str, ...], check: bool, show_diff: bool
+    feedstock: Path, pinning: str | None, rules: str | None, platforms: tuple[str, ...], check: bool, show_diff: bool
 ) -> None:
-    """Write .ci_support of FEEDSTOCK as conda-smithy does.
+    """Write .ci_support of FEEDSTOCK as conda-smithy does, and let the job lists of its CI files follow.
 
-    Without --pinning the recipe's own conda_build_config.yaml is all there is.
+    Without --pinning, a feedstock with a spec has all that it needs in its recipe's conda_build_config.yaml; others
+    take the newest pinning that 'feedstock-tools pinning' fetched. Which one is used is said.
     """
     from feedstock_tools.platforms import Platform
     from feedstock_tools.rerender.rerendering import rerender
@@ -29,7 +32,7 @@ def command(
 
     result = rerender(
         feedstock,
-        pinning=pinning,
+        pinning=_pinning(pinning, feedstock),
         rules=Rules.parse(rules) if rules else Rules.newest(),
         platforms=[Platform.parse(name) for name in platforms] or None,
     )
@@ -40,9 +43,27 @@ def command(
     for path, content in sorted(changes.files.items()):
         verb = "delete" if content is None else "change" if path.is_file() else "add"
         click.echo(f"{verb} {path.relative_to(feedstock).as_posix()}", err=show_diff)
+    update = result.ci_files()
+    for note in update.notes:
+        click.echo(f"note: {note}", err=True)
     if check:
+        for job in update.stale:
+            click.echo(f"stale {job}", err=show_diff)
         if changes:
             raise SystemExit(1)
     else:
         changes.apply()
     click.echo(f"{len(result.configurations)} configurations, {len(changes.files)} changes", err=True)
+
+
+def _pinning(given: str | None, feedstock: Path) -> Path | None:
+    """The pinning to use, said on stderr; the network is never asked."""
+    from feedstock_tools.channel.pinning import cached_pinnings, find_pinning, pinning_cache
+
+    cache = pinning_cache(os.environ)
+    if given is None and ((feedstock / "feedstock.yaml").is_file() or not cached_pinnings(cache)):
+        click.echo("pinning: none but the recipe's own conda_build_config.yaml", err=True)
+        return None
+    pinning = find_pinning(given, cache)
+    click.echo(f"pinning: {pinning.describe(datetime.now(UTC))}", err=True)
+    return pinning.path

@@ -14,8 +14,9 @@ from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe import v0, v1
 from feedstock_tools.recipe.model import RenderedRecipe
+from feedstock_tools.rerender.ci_files import CiUpdate, follow_configurations
 from feedstock_tools.rerender.collapse import collapse
-from feedstock_tools.rerender.configuration import Configuration
+from feedstock_tools.rerender.configuration import Configuration, read_configurations
 from feedstock_tools.rerender.forge import Forge, Rendering, read_forge
 from feedstock_tools.rerender.names import configuration_name
 from feedstock_tools.rerender.pinning import Migrations, find_pinning, migrations_of
@@ -48,13 +49,26 @@ class Rerender:
         """The files of `.ci_support` by their names."""
         return {f"{one.name}.yaml": one.to_bytes(booleans=self.rules.booleans) for one in self.configurations}
 
-    def changes(self) -> Changes:
-        """What has to change in the feedstock.
+    def ci_files(self) -> CiUpdate:
+        """What has to change in the CI files of the feedstock, so that their job lists follow the configurations.
 
         Raises:
-            InputError: `.ci_support` is not a folder of the feedstock's own.
+            InputError: a CI file or conda-forge.yml cannot be read, or wants what does not exist.
         """
-        return changes(self.feedstock, self.files, self.finished_migrations, self.platforms)
+        kept: tuple[Configuration, ...] = ()
+        if self.platforms is not None:
+            kept = tuple(one for one in read_configurations(self.feedstock) if one.platform not in self.platforms)
+        return follow_configurations(self.feedstock, (*self.configurations, *kept), self.rules.smithy)
+
+    def changes(self) -> Changes:
+        """What has to change in the feedstock: configurations, finished migrations, and the job lists of its CI files.
+
+        Raises:
+            InputError: `.ci_support` is not a folder of the feedstock's own; else as `ci_files`.
+        """
+        own = changes(self.feedstock, self.files, self.finished_migrations, self.platforms)
+        jobs = {self.feedstock / name: text.encode() for name, text in self.ci_files().texts.items()}
+        return replace(own, files={**own.files, **jobs})
 
 
 def rerender(

@@ -64,7 +64,7 @@ def replace_file(path: Path, content: bytes) -> None:
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
-        Path(name).chmod(0o644)
+        Path(name).chmod(path.stat().st_mode & 0o777 if path.is_file() else 0o644)
         Path(name).replace(path)
     except BaseException:
         Path(name).unlink(missing_ok=True)
