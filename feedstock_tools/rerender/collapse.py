@@ -75,7 +75,7 @@ def collapse(
     axes = _used_axes(config, space, spaces, used, only_at_top)
     loops &= frozenset(key for axis in axes for key in axis.keys)
     pins = _used_pins(config, outputs, frozenset(key for axis in axes for key in axis.keys))
-    zip_keys = tuple(sorted(axis.keys for axis in axes if len(axis.keys) > 1))
+    zip_keys = _used_groups(config, frozenset(key for axis in axes for key in axis.keys))
     jobs = []
     for rows in product(*(_split(axis, loops) for axis in axes)):
         values = {key: column for columns in rows for key, column in columns.items()}
@@ -113,7 +113,7 @@ def _used_axes(
     """The used keys as sorted axes: zip groups with what is used of them, and every other key alone."""
     axes = []
     zipped: set[str] = set()
-    for group in config.zip_keys:
+    for group in sorted({frozenset(group): group for group in config.zip_keys}.values()):
         zipped.update(group)
         members = tuple(key for key in group if key in used and key in space)
         if not members:
@@ -127,6 +127,12 @@ def _used_axes(
         sources = (space,) if key in only_at_top else spaces
         axes.append(Axis((key,), tuple((value,) for value in sorted({v for one in sources for v in one.values(key)}))))
     return sorted(axes, key=lambda axis: axis.keys)
+
+
+def _used_groups(config: VariantConfig, keys: frozenset[str]) -> tuple[tuple[str, ...], ...]:
+    """What is left of the zip groups; the same group in two orders comes twice, as conda-smithy writes it."""
+    groups = (tuple(key for key in group if key in keys) for group in config.zip_keys)
+    return tuple(sorted(group for group in groups if len(group) > 1))
 
 
 def _rows(space: VariantSpace, group: tuple[str, ...]) -> Rows:

@@ -176,8 +176,9 @@ def _variants(source: _Source, rendering: Rendering) -> VariantConfig:
     if not rules.migrations_by_time:
         steps = [replace(step, timestamp=0.0) for step in steps]
     migrated = migrate(combine([base, *loaded]), steps, rules.migrations)
-    again = [] if rules.recipe_config_only_merged else loaded[-1:]
-    return combine([base, migrated, *again])
+    own = source.recipe.parent / _RECIPE_CONFIG
+    again = [one for path, one in zip(source.files, loaded, strict=True) if path == own]
+    return combine([base, migrated, *(() if rules.recipe_config_only_merged else again)])
 
 
 def _recipe(source: _Source, config: VariantConfig, rendering: Rendering) -> RenderedRecipe:

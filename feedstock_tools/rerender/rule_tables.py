@@ -32,7 +32,13 @@ SMITHY_CHANGES: tuple[tuple[str, Mapping[str, Any]], ...] = (
             "migrations_may_be_local": False,
             "migrations_without_time_kept": False,
             "migrations_by_time": False,
-            "migrations": {"add_whole_rows": False, "primary_key_chooses_rows": False, "merge_by_ordering": False},
+            "migrations": {
+                "add_whole_rows": False,
+                "knows_additional_zip_keys": False,
+                "orders_other_keys": False,
+                "primary_key_chooses_rows": False,
+                "merge_by_ordering": False,
+            },
             "keeps_equal_outputs": False,
             "sorts_outputs": False,
             "not_kept": _SDK,
@@ -104,6 +110,7 @@ SMITHY_CHANGES: tuple[tuple[str, Mapping[str, Any]], ...] = (
     ("3.15.0", {"sets_cuda_enabled": True}),
     ("3.18.0", {"used_with_mpi": ("mpich", "openmpi")}),
     ("3.19.0", {"has_noarch_platforms": True}),
+    ("3.26.0", {"migrations": {"knows_additional_zip_keys": True}}),
     ("3.28.0", {"keeps_labels": "self-hosted"}),
     ("3.31.0", {"used_values": "keys in input order"}),
     (
@@ -127,7 +134,11 @@ SMITHY_CHANGES: tuple[tuple[str, Mapping[str, Any]], ...] = (
     ("3.48.1", {"booleans": "plain"}),
     (
         "3.50.1",
-        {"short_name": (49, 40, 8), "longest_name": (200, 190), "migrations": {"merge_by_ordering": True}},
+        {
+            "short_name": (49, 40, 8),
+            "longest_name": (200, 190),
+            "migrations": {"merge_by_ordering": True, "orders_other_keys": True},
+        },
     ),
     ("3.51.1", {"migrations": {"primary_key_chooses_rows": True}}),
     ("3.52.0", {"migrations_match_by_name": True, "forbidden_in_names": "/,"}),

@@ -6,10 +6,7 @@ from feedstock_tools.errors import InputError, Mistake
 from feedstock_tools.variants.load import faults
 from feedstock_tools.variants.model import Axis, VariantConfig, VariantSpace
 
-__all__ = ["MOST_VARIANTS", "explode", "squash"]
-
-#: A bound on the variants that one recipe may span; conda-forge's largest feedstocks have some thousands of the used keys.
-MOST_VARIANTS = 1_000_000
+__all__ = ["explode", "squash"]
 
 
 def explode(config: VariantConfig) -> VariantSpace:
@@ -22,7 +19,8 @@ def explode(config: VariantConfig) -> VariantSpace:
     if wrong:
         raise InputError.of([_mistake(config, key, message) for key, message in wrong])
     zipped = {key for group in config.zip_keys for key in group}
-    axes = [Axis(group, tuple(zip(*(config.values[key] for key in group), strict=True))) for group in config.zip_keys]
+    groups = {frozenset(group): group for group in reversed(config.zip_keys)}.values()
+    axes = [Axis(group, tuple(zip(*(config.values[key] for key in group), strict=True))) for group in groups]
     axes.extend(
         Axis((key,), tuple((value,) for value in values)) for key, values in config.values.items() if key not in zipped
     )

@@ -181,7 +181,8 @@ def faults(config: VariantConfig) -> list[tuple[str, str]]:
     """What conda-build refuses in a configuration: pairs of key and message; empty where all is well."""
     found = [(key, f"the key '{key}' has a '-'; keys are written with '_'") for key in config.values if "-" in key]
     seen: set[str] = set()
-    for group in config.zip_keys:
+    # The same keys in another order are the same group, as conda-build compares groups as sets.
+    for group in {frozenset(group): group for group in reversed(config.zip_keys)}.values():
         names = ", ".join(group)
         for key in group:
             if key not in config.values:

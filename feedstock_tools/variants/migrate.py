@@ -6,7 +6,7 @@ it, `key_remove` takes rows away.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,9 @@ from feedstock_tools.variants.versions import Version, parse_version
 __all__ = ["Migration", "load_migration", "migrate"]
 
 Values = tuple[str, ...]
+
+#: What older versions put where a migration set only a part of a zip group.
+_NO_VALUE = "None"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +97,7 @@ def migrate(
     chosen = rules or MigrationRules()
     for migration in sorted(migrations, key=lambda one: (one.timestamp, str(one.path))):
         if migration.operation == "key_add":
-            config = _add_rows(config, migration) if chosen.add_whole_rows else _add_by_key(config, migration)
+            config = _add_rows(config, migration) if chosen.add_whole_rows else _add_by_key(config, migration, chosen)
         elif migration.operation == "key_remove":
             config = _remove_row(config, migration)
         else:
@@ -173,7 +176,8 @@ def _add_rows(config: VariantConfig, migration: Migration) -> VariantConfig:
         if len(values.get(member, ())) != 1:
             raise migration.fail(f"'{member}' cannot join the zip group of '{key}': it has not exactly one value")
         values[member] = values[member] * len(values[key])
-    rows = list(zip(*(values[member] for member in group), strict=True))
+    # A recipe's own file can leave a group with lists of different lengths, which the added rows then even out.
+    rows = list(zip(*(values[member] for member in group), strict=False))
     for at in range(len(new[key])):
         lacking = [member for member in group if member not in new]
         if lacking:
@@ -189,10 +193,7 @@ def _add_rows(config: VariantConfig, migration: Migration) -> VariantConfig:
             rows.sort(key=lambda one: _rank(one[place], order, migration, key))
     for column, member in enumerate(group):
         values[member] = tuple(row[column] for row in rows)
-    for other in (migration.ordering or {}).keys() - joined - {key}:
-        if other not in config.values or other not in new:
-            raise migration.fail(f"orders '{other}', which {'it' if other not in new else 'the pinning'} does not set")
-        values[other] = _merged(other, config.values[other], new[other], migration, MigrationRules())
+    _merge_ordered(values, config, migration, {key, *joined})
     return replace(config, values=values, zip_keys=zip_keys)
 
 
@@ -212,31 +213,54 @@ def _widened(
     return group, tuple(group if one == old else one for one in config.zip_keys), frozenset(joined)
 
 
-def _add_by_key(config: VariantConfig, migration: Migration) -> VariantConfig:
-    """`key_add` as before whole rows were compared: a value of the primary key that is there already adds nothing."""
+def _add_by_key(config: VariantConfig, migration: Migration, rules: MigrationRules) -> VariantConfig:
+    """`key_add` as before whole rows were compared: a value of the primary key that is there already adds nothing.
+
+    Of keys that the migration does not set, one that joins the group with it keeps its value; others have none.
+    """
     new = migration.config.values
     key = migration.primary_keys[0]
     if key not in new:
         return config
     if key not in config.values:
         raise migration.fail(f"adds to '{key}', which the pinning does not have")
+    zip_keys, joined = config.zip_keys, frozenset[str]()
+    if rules.knows_additional_zip_keys:
+        group, zip_keys, joined = _widened(config, key, migration)
+    else:
+        group = config.group_of(key)
     values = dict(config.values)
-    group = config.group_of(key)
+    alone = {member: values[member][0] for member in joined if values.get(member)}
     for at, value in enumerate(new[key]):
         old = values[key]
         if value in old:
             continue
-        lacking = [member for member in group if at >= len(new.get(member, ()))]
-        if lacking:
+        lacking = [member for member in group if at >= len(new.get(member, ())) and member not in alone]
+        if lacking and not rules.knows_additional_zip_keys:
             raise migration.fail(f"sets '{key}', which is zipped with {', '.join(lacking)}, but not these")
         keys = _sorted({*old, value}, migration.order_of(key), migration, key)
         for member in group:
-            column = [""] * len(keys)
-            for place, present in enumerate(old):
-                column[keys.index(present)] = values[member][place]
-            column[keys.index(value)] = new[member][at]
+            former = (alone[member],) * len(keys) if member in alone else values.get(member, ())
+            column = [_NO_VALUE] * len(keys)
+            for place, present in enumerate(old[: len(former)]):
+                column[keys.index(present)] = former[place]
+            given = new.get(member, ())
+            column[keys.index(value)] = given[at] if at < len(given) else alone.get(member, _NO_VALUE)
             values[member] = tuple(column)
-    return replace(config, values=values)
+    if rules.orders_other_keys:
+        _merge_ordered(values, config, migration, {key, *joined})
+    return replace(config, values=values, zip_keys=zip_keys)
+
+
+def _merge_ordered(
+    values: dict[str, Values], config: VariantConfig, migration: Migration, handled: Collection[str]
+) -> None:
+    """Keys that have an ordering and are neither the primary key nor newly zipped are merged by it, in place."""
+    new = migration.config.values
+    for other in (migration.ordering or {}).keys() - set(handled):
+        if other not in config.values or other not in new:
+            raise migration.fail(f"orders '{other}', which {'it' if other not in new else 'the pinning'} does not set")
+        values[other] = _merged(other, config.values[other], new[other], migration, MigrationRules())
 
 
 def _remove_row(config: VariantConfig, migration: Migration) -> VariantConfig:
