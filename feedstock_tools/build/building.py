@@ -68,10 +68,12 @@ class RowBuild:
     specs: list[str] = field(default_factory=list)
 
 
-def build_row(ground: Ground, row: PlannedRow, watch: Callable[[Event], None]) -> list[BuildRecord]:
-    """Build the outputs of a row that are not done; the records of all its outputs, those done before included.
+def build_row(
+    ground: Ground, row: PlannedRow, watch: Callable[[Event], None]
+) -> tuple[list[BuildRecord], list[BuildRecord]]:
+    """Build the outputs of a row that are not done; the records of those done before, and of those built now.
 
-    The last record is a failed one where the build failed; outputs after it were not begun.
+    The last of these is a failed one where the build failed; outputs after it were not begun.
 
     Raises:
         WorkError: the artifacts folder, the ledger or the channel cannot be used.
@@ -82,7 +84,7 @@ def build_row(ground: Ground, row: PlannedRow, watch: Callable[[Event], None]) -
         wanted = [output for output in row.outputs if known[output.name] is None]
         done = [record for record in known.values() if record is not None]
         if not wanted:
-            return done
+            return done, []
         folder = ground.artifacts.fresh_private(row.name)
         write_siblings(folder / "output", done, ground.artifacts)
         log_path = _log_path(ground.artifacts.logs, row.name)
@@ -91,7 +93,7 @@ def build_row(ground: Ground, row: PlannedRow, watch: Callable[[Event], None]) -
             _run(build, _request(build, wanted, folder), watch)
         if not build.records or build.records[-1].result != "failed":
             shutil.rmtree(folder, ignore_errors=True)
-        return done + build.records
+        return done, build.records
 
 
 def _settle(ground: Ground, row: PlannedRow) -> None:

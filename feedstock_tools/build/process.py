@@ -12,8 +12,9 @@ import os
 import select
 import signal
 import sys
+import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
@@ -22,6 +23,8 @@ __all__ = ["end_group", "signals_as_exit", "signals_held_back", "supervise"]
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
+#: What asks a process to end; Windows has the first two.
+_ASKING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 #: How often the supervisor looks whether its child has ended while it waits for the pipe, in seconds.
 _PAUSE = 0.02
 #: How long descendants may take to go after they were killed, in seconds.
@@ -42,19 +45,18 @@ def supervise(work: Callable[[], int], watch: int) -> int:
     """
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     _prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, _raise_exit)
+    asked: list[int] = []
+    for number in _ASKING:
+        # Noted and not raised: the pipe closes at the same moment, and nothing may break into what follows.
+        signal.signal(number, lambda number, frame: asked.append(number))
     child = os.fork()
     if child == 0:
         _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        for number in _ASKING:
             signal.signal(number, signal.SIG_DFL)
         os.close(watch)
         os._exit(_guarded(work))
-    try:
-        status = _wait(child, watch)
-    except SystemExit:
-        status = None
+    status = _wait(child, watch, asked)
     _end_descendants()
     return 128 + signal.SIGTERM if status is None else status
 
@@ -62,8 +64,7 @@ def supervise(work: Callable[[], int], watch: int) -> int:
 @contextmanager
 def signals_as_exit() -> Iterator[None]:
     """Let a signal that asks this process to end unwind its stack, as Ctrl-C does, so that its builds end too."""
-    asking = [signal.SIGTERM] if os.name == "nt" else [signal.SIGTERM, signal.SIGHUP]
-    before = {number: signal.signal(number, _raise_exit) for number in asking}
+    before = {number: signal.signal(number, _raise_exit) for number in _ASKING if number != signal.SIGINT}
     try:
         yield
     finally:
@@ -73,15 +74,23 @@ def signals_as_exit() -> Iterator[None]:
 
 @contextmanager
 def signals_held_back() -> Iterator[None]:
-    """Keep Ctrl-C and other signals that ask for an end waiting for a short step that is not to be cut in two."""
-    if os.name == "nt":
+    """Keep Ctrl-C and other signals that ask for an end waiting for a short step that is not to be cut in two.
+
+    A signal mask would not do: a signal can reach any thread of the process, and the solver's know of no mask. Outside
+    of the main thread, where Python handles no signals, there is nothing to keep waiting.
+    """
+    if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
+    came: list[int] = []
+    before = {number: signal.signal(number, lambda number, frame: came.append(number)) for number in _ASKING}
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for number in came:
+            signal.raise_signal(number)
 
 
 def end_group(leader: int) -> None:
@@ -99,10 +108,10 @@ def _guarded(work: Callable[[], int]) -> int:
         return 1
 
 
-def _wait(child: int, watch: int) -> int | None:
-    """The child's exit status, or None where the parent went first."""
+def _wait(child: int, watch: int, asked: Sequence[int]) -> int | None:
+    """The child's exit status, or None where the parent went first, or asked for an end by a signal."""
     parent_gone = False
-    while not parent_gone:
+    while not parent_gone and not asked:
         ended, state = os.waitpid(-1, os.WNOHANG)
         if ended == child:
             code = os.waitstatus_to_exitcode(state)

@@ -109,8 +109,8 @@ def _run_row(
 
     console.begin(configuration, row)
     ground = make_ground(setting, configuration, choice, base, ledger)
-    records = build_row(ground, row, console.event)
-    return {record.output: (record, record.id not in {old.id for old in done.values() if old}) for record in records}
+    before, now = build_row(ground, row, console.event)
+    return {**{record.output: (record, False) for record in before}, **{each.output: (each, True) for each in now}}
 
 
 def _outcomes(

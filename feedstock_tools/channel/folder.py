@@ -53,10 +53,15 @@ def add_packages(folder: Path, packages: Sequence[Path]) -> tuple[Path, ...]:
     """
     targets = tuple(_target(folder, package) for package in packages)
     with locked(folder):
-        replaced = any(target.exists() for target in targets)
-        for package, target in zip(packages, targets, strict=True):
-            _copy_whole(package, target)
-        index_channel(folder, replaced=replaced)
+        new = [target for target in targets if not target.exists()]
+        try:
+            for package, target in zip(packages, targets, strict=True):
+                _copy_whole(package, target)
+            index_channel(folder, replaced=len(new) < len(targets))
+        except BaseException:
+            for target in new:  # not half there: in the folder and not in the index
+                target.unlink(missing_ok=True)
+            raise
     return targets
 
 

@@ -1,0 +1,2 @@
+mkdir -p "$PREFIX/share/tiny"
+cp answer.txt "$PREFIX/share/tiny/"
