@@ -57,14 +57,12 @@ def _regenerate(feedstock: Feedstock, texts: Mapping[PurePosixPath, str], say: C
 
 
 def _rerender(feedstock: Feedstock, say: Callable[[str], None]) -> None:
-    try:
-        from feedstock_tools.rerender import Rules, changes_of, rerender
-    except ImportError:
-        return
-    stale = changes_of(feedstock.folder, rerender(feedstock.folder, pinning=None, rules=Rules.newest()))
+    from feedstock_tools.rerender.rerendering import rerender
+
+    stale = rerender(feedstock.folder).changes()
     if stale:
         stale.apply()
-        say("Rerendered .ci_support")
+        say(f"Rerendered {len(stale.files)} files of .ci_support from the recipe")
 
 
 def _make_twin(feedstock: Feedstock, artifacts: Artifacts, texts: Mapping[PurePosixPath, str]) -> None:

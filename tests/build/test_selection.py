@@ -67,7 +67,7 @@ def test_all_unknown_names_are_reported_at_once() -> None:
 
 
 def test_the_nearest_name_comes_first() -> None:
-    with pytest.raises(InputError, match="The nearest are: linux_64_cuda11.2,"):
+    with pytest.raises(InputError, match=r"The nearest are: linux_64_cuda11\.2,"):
         select(["lnux_64_cuda11.2"], MATRIX)
 
 
