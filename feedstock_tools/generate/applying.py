@@ -1,7 +1,7 @@
 """Bringing a feedstock's files up to what its spec says, without losing what a person changed.
 
-`.feedstock-tools/generated.json` remembers the hash of each file as it was generated. A file whose content is neither the
-remembered nor the new one was edited by a person since.
+`.feedstock-tools/generated.json` remembers the hash of each file as it was generated. A file whose content is neither
+the remembered nor the new one was edited by a person since.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ RECORD = PurePosixPath(".feedstock-tools/generated.json")
 class Change:
     """What becomes of one file.
 
-    `kind` is `new`, `changed`, `same`, `removed` (generated once, no longer part of the spec) or `edited`: it would change,
-    and a person edited it since it was generated. `old` and `new` are its texts, None where there is no file.
+    `kind` is `new`, `changed`, `same`, `removed` (generated once, no longer part of the spec) or `edited`: it would
+    change, and a person edited it since it was generated. `old` and `new` are its texts, None where there is no file.
     """
 
     path: PurePosixPath

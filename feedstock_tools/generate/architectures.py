@@ -53,7 +53,7 @@ def worded(names: tuple[str, ...], style: str) -> str:
 
 
 def architecture_script(spec: Spec) -> Mapping[PurePosixPath, dict[str, Any]]:
-    """The scripts that a spec asks for, by path, with what their templates need; one for Windows where it builds there."""
+    """The scripts that a spec asks for, by path, with what their templates need."""
     if spec.cuda is None or spec.cuda.script is None:
         return {}
     script = spec.cuda.script

@@ -194,8 +194,8 @@ def holds(condition: Condition | None, setting: Setting) -> bool:
 def to_selector(condition: Condition, cuda_versions: Collection[str]) -> str:
     """The condition as a selector of conda-build, without its brackets.
 
-    Selectors see a CUDA version as text, which does not compare as versions do, so `cuda >= 12` becomes the list of those of
-    `cuda_versions` that it holds of.
+    Selectors see a CUDA version as text, which does not compare as versions do, so `cuda >= 12` becomes the list of
+    those of `cuda_versions` that it holds of.
 
     >>> to_selector(parse("linux-64 and not cuda"), ())
     'linux64 and cuda_compiler_version == "None"'

@@ -5,16 +5,18 @@ The checks walk what the file says and not the finished models, so that they als
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any
 
 from feedstock_tools.generate.conditions import ConditionError, parse, words_of
-from feedstock_tools.generate.placeholders import PlaceholderError, check_names, names_in
+from feedstock_tools.generate.placeholders import PlaceholderError, check_names, check_text
 from feedstock_tools.generate.positions import Location
 
-__all__ = ["CUDA_LIBRARIES", "Finding", "cross_check", "output_names"]
+__all__ = ["CUDA_LIBRARIES", "Finding", "check_files", "cross_check", "output_names"]
 
 #: The group of requirements that `cuda.libraries` makes.
 CUDA_LIBRARIES = "cuda-libraries"
@@ -39,6 +41,7 @@ def cross_check(content: dict[str, Any]) -> list[Finding]:
         *_check_groups(content),
         *_check_names_used(content),
         *_check_placeholders(content),
+        *_check_texts(content),
         *_check_accelerator(content),
         *_check_platforms(content),
         *check_cuda(content),
@@ -109,7 +112,9 @@ def _check_outputs(content: dict[str, Any]) -> Iterator[Finding]:
             seen[package] = 1
         kind = output.get("kind")
         if kind == "metapackage" and (output.get("script") or output.get("files")):
-            yield Finding((*location, "kind"), "a metapackage has no files", "Make it a library, or leave the script out.")
+            yield Finding(
+                (*location, "kind"), "a metapackage has no files", "Make it a library, or leave the script out."
+            )
         if kind == "library" and _mapping(output.get("test")).get("imports"):
             yield Finding((*location, "test", "imports"), "a library is in no Python", "Use commands to test it.")
     yield from _check_pin_cycles(content)
@@ -120,14 +125,18 @@ def _check_pin_cycles(content: dict[str, Any]) -> Iterator[Finding]:
     locations = {str(output.get("name")): location for location, output in _outputs(content)}
     cycle = _cycle(pins)
     if cycle:
-        yield Finding((*locations[cycle[0]], "pins"), f"outputs pin each other: {' → '.join(cycle)}", "One must come first.")
+        yield Finding(
+            (*locations[cycle[0]], "pins"), f"outputs pin each other: {' → '.join(cycle)}", "One must come first."
+        )
 
 
 def _check_groups(content: dict[str, Any]) -> Iterator[Finding]:
     groups = _mapping(content.get("groups"))
     known = [*groups, CUDA_LIBRARIES]
     if CUDA_LIBRARIES in groups:
-        yield Finding(("groups", CUDA_LIBRARIES), f"'{CUDA_LIBRARIES}' is made from cuda.libraries", "Choose another name.")
+        yield Finding(
+            ("groups", CUDA_LIBRARIES), f"'{CUDA_LIBRARIES}' is made from cuda.libraries", "Choose another name."
+        )
     for location, entry in _entries(content):
         used = entry.get("use")
         if isinstance(used, str) and used not in known:
@@ -179,12 +188,12 @@ def _check_names_used(content: dict[str, Any]) -> Iterator[Finding]:
 
 
 def _check_placeholders(content: dict[str, Any]) -> Iterator[Finding]:
+    """Placeholders that nothing fills in. Requirements may name any variant key, so that theirs are not checked."""
     fixed = ("version", "name")
-    texts: list[tuple[Location, Any, tuple[str, ...] | None]] = []
+    texts: list[tuple[Location, Any, tuple[str, ...]]] = []
     for at, source in enumerate(_list(content.get("sources"))):
-        for key in ("url", "rev", "folder", "path"):
+        for key in ("url", "rev"):
             texts += [(("sources", at, key), text, fixed) for text in _list(_mapping(source).get(key))]
-    texts += [((*location, "package"), entry.get("package"), None) for location, entry in _entries(content)]
     for location, output in _outputs(content):
         texts.append(((*location, "name"), output.get("name"), ("accelerator",)))
         for at, command in enumerate(_list(_mapping(output.get("test")).get("commands"))):
@@ -192,9 +201,45 @@ def _check_placeholders(content: dict[str, Any]) -> Iterator[Finding]:
     for location, text, known in texts:
         try:
             if isinstance(text, str):
-                names_in(text) if known is None else check_names(text, known)
+                check_names(text, known)
         except PlaceholderError as error:
             yield Finding(location, error.message, error.hint)
+
+
+def _check_texts(value: Any, location: Location = ()) -> Iterator[Finding]:
+    """Texts that a recipe would read as Jinja or as a selector, wherever they stand."""
+    if isinstance(value, dict):
+        for key, part in value.items():
+            yield from _check_texts(part, (*location, key))
+    elif isinstance(value, list):
+        for at, part in enumerate(value):
+            yield from _check_texts(part, (*location, at))
+    elif isinstance(value, str):
+        try:
+            check_text(value)
+        except PlaceholderError as error:
+            yield Finding(location, error.message, error.hint)
+        if location == ("about", "description") and re.search(r"\]\s*$", value, re.MULTILINE):
+            yield Finding(
+                location, "conda-build takes brackets at the end of a line for a selector", "End it otherwise."
+            )
+
+
+def check_files(content: dict[str, Any], recipe: Path) -> Iterator[Finding]:
+    """Scripts, patches and files of tests that a spec names and the recipe folder does not have."""
+    named: list[tuple[Location, Any]] = []
+    for at, source in enumerate(_list(content.get("sources"))):
+        for nth, patch in enumerate(_list(_mapping(source).get("patches"))):
+            named.append((("sources", at, "patches", nth), _mapping(patch).get("file", patch)))
+    for location, owner in [(("build",), _mapping(content.get("build"))), *_outputs(content)]:
+        script = owner.get("script")
+        files = {key: script.get(key) for key in ("unix", "win")} if isinstance(script, dict) else {"": script}
+        named += [((*location, "script", *([key] if key else [])), file) for key, file in files.items()]
+        for nth, file in enumerate(_list(_mapping(owner.get("test")).get("files"))):
+            named.append(((*location, "test", "files", nth), file))
+    for place, file in named:
+        if isinstance(file, str) and not (recipe / file).is_file():
+            yield Finding(place, f"there is no file recipe/{file}", "Write it, or name another one.")
 
 
 def _check_accelerator(content: dict[str, Any]) -> Iterator[Finding]:
@@ -220,7 +265,9 @@ def _names_cuda(condition: Any) -> bool:
 def _check_platforms(content: dict[str, Any]) -> Iterator[Finding]:
     platforms = _mapping(content.get("platforms"))
     for at, subdir in enumerate(_list(_mapping(content.get("cuda")).get("platforms"))):
-        if isinstance(subdir, str) and subdir.replace("_", "-", 1) not in {name.replace("_", "-", 1) for name in platforms}:
+        if isinstance(subdir, str) and subdir.replace("_", "-", 1) not in {
+            name.replace("_", "-", 1) for name in platforms
+        }:
             hint = _nearest(subdir, list(platforms), "Add it to platforms.")
             yield Finding(("cuda", "platforms", at), f"'{subdir}' is not among the platforms", hint)
     if content.get("pinning") == "self-contained" and content.get("python", "pinning") == "pinning":

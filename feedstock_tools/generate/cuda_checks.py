@@ -32,7 +32,9 @@ def _mapping(value: Any) -> dict[str, Any]:
 def _check_versions(cuda: Mapping[str, Any], facts: CudaFacts, *, self_contained: bool) -> Iterator[Finding]:
     versions = cuda.get("versions", "pinning")
     if self_contained and versions == "pinning":
-        yield Finding(("cuda", "versions"), "a self-contained spec lists its CUDA versions", "Or it says `versions: all`.")
+        yield Finding(
+            ("cuda", "versions"), "a self-contained spec lists its CUDA versions", "Or it says `versions: all`."
+        )
     for at, version in enumerate(versions if isinstance(versions, list) else ()):
         if isinstance(version, str) and version not in facts.toolkits:
             yield Finding(("cuda", "versions", at), f"nothing is known of CUDA {version}", _known(version, facts))

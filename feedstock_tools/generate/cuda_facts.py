@@ -56,7 +56,7 @@ def architectures_by_version(spec: Spec, facts: CudaFacts | None = None) -> Mapp
         presets = facts or load_cuda()
         return {version: presets.preset(chosen, version) for version in known if _has(presets, chosen, version)}
     if isinstance(chosen, tuple):
-        return {version: chosen for version in known}
+        return dict.fromkeys(known, chosen)
     return {version: chosen[version] for version in sorted(chosen, key=version_key)}
 
 

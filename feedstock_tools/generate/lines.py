@@ -6,18 +6,15 @@ import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from textwrap import wrap
+from typing import Any
 
 __all__ = ["Line", "aligned", "comment", "quoted"]
 
 _WIDTH = 100
-#: Plain scalars that YAML reads as something else than the text, or not at all (YAML 1.1, section 9.1.4).
-_NOT_PLAIN = re.compile(
-    r"""^$|^[\s\-?:,\[\]{}#&*!|>'"%@`]|: |:$|\s\#|\s$|^(true|false|yes|no|on|off|null|~)$|^[-+.]?[0-9][0-9_.eE+:]*$|^=$""",
-    re.IGNORECASE,
-)
-#: What YAML alone would take for a list item or a mapping key although the text goes on without a blank.
-_HARMLESS_START = re.compile(r"^(-{1,2}[A-Za-z0-9]|:[^\s]|\?[^\s])")
+#: What ends or begins no plain scalar (YAML 1.1, section 9.1.3), or what conda-build takes for a selector.
+_NOT_PLAIN = re.compile(r"""^$|^[\s\-?:,\[\]{}#&*!|>'"%@`]|: |:$|\s#|\s$|\]$|\n""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +32,27 @@ def quoted(text: str) -> str:
     >>> quoted("3.10"), quoted("numpy >=1.19"), quoted(">=1")
     ('"3.10"', 'numpy >=1.19', '">=1"')
     """
-    if _NOT_PLAIN.search(text) and not (_HARMLESS_START.match(text) and ": " not in text and " #" not in text):
+    if _NOT_PLAIN.search(text) or not _reads_as_text(text):
         return json.dumps(text, ensure_ascii=False)
-    return json.dumps(text, ensure_ascii=False) if text.endswith("]") or "\n" in text else text
+    return text
+
+
+@cache
+def _reads_as_text(text: str) -> bool:
+    """Whether YAML takes the plain scalar for a text, and not for a number, a date, a truth value or nothing."""
+    from yaml import ScalarNode
+    from yaml.resolver import Resolver
+
+    resolver: Any = Resolver()
+    return bool(resolver.resolve(ScalarNode, text, (True, False)) == "tag:yaml.org,2002:str")
 
 
 def comment(text: str, indent: int) -> list[str]:
     """A comment, wrapped."""
-    return [f"{' ' * indent}# {line}" for line in wrap(text, max(_WIDTH - indent, 40), break_long_words=False, break_on_hyphens=False)]
+    return [
+        f"{' ' * indent}# {line}"
+        for line in wrap(text, max(_WIDTH - indent, 40), break_long_words=False, break_on_hyphens=False)
+    ]
 
 
 def aligned(lines: Iterable[Line], indent: int) -> str:

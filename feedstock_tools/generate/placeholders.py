@@ -1,6 +1,7 @@
 """`{version}` in the texts of a spec, filled in by the words of each recipe format.
 
-A placeholder is a name in single braces. `${NAME}` is left to the shell, and `{{` and `}}` stand for the braces themselves.
+A placeholder is a name in single braces; `${NAME}` is left to the shell. Both formats read double braces and the like
+as Jinja, and conda-build reads brackets at the end of a line as a selector, so that a spec has none of them.
 """
 
 from __future__ import annotations
@@ -9,13 +10,18 @@ import re
 from collections.abc import Callable
 from difflib import get_close_matches
 
-__all__ = ["PlaceholderError", "fill", "names_in"]
+__all__ = ["PlaceholderError", "check_names", "check_text", "fill", "names_in"]
 
-_PART = re.compile(r"(?P<jinja>\{\{ *(?P<inner>\w+) +\}\}|\{\{ +(?P<padded>\w+) *\}\})|\{\{|\}\}|(?<!\$)\{(?P<name>[A-Za-z_]\w*)\}")
+_PLACEHOLDER = re.compile(r"(?<!\$)\{([A-Za-z_]\w*)\}")
+_JINJA = re.compile(r"\{\{\s*(?P<name>\w+)?|\}\}|\{[%#]|[%#]\}")
+#: conda_build/metadata.py, sel_pat, as far as a text in quotes can still meet it.
+_SELECTOR = re.compile(r"#.*\[[^\[\]]+\][^()]*$", re.MULTILINE)
+#: Some of these end a line for YAML and not for an editor.
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff]")
 
 
 class PlaceholderError(ValueError):
-    """A placeholder that cannot be filled in; `hint` says what can."""
+    """A placeholder that cannot be filled in, or a text that a recipe would read as something else; `hint` helps."""
 
     def __init__(self, message: str, hint: str) -> None:
         super().__init__(message)
@@ -26,27 +32,34 @@ class PlaceholderError(ValueError):
 def names_in(text: str) -> tuple[str, ...]:
     """The placeholders of a text.
 
-    Raises:
-        PlaceholderError: it uses Jinja's double braces.
-
     >>> names_in("https://example.org/v{version}.tar.gz")
     ('version',)
     """
-    found: list[str] = []
-    fill(text, lambda name: found.append(name) or "")
-    return tuple(found)
+    return tuple(match[1] for match in _PLACEHOLDER.finditer(text))
 
 
 def fill(text: str, value: Callable[[str], str]) -> str:
-    """The text with each placeholder replaced by `value(name)`; errors as of `names_in`."""
+    """The text with each placeholder replaced by `value(name)`."""
+    return _PLACEHOLDER.sub(lambda match: value(match[1]), text)
 
-    def replacement(match: re.Match[str]) -> str:
-        if match["jinja"]:
-            name = match["inner"] or match["padded"]
-            raise PlaceholderError(f"'{match['jinja']}' is Jinja", f"Write {{{name}}}: the spec is the same for both formats.")
-        return value(match["name"]) if match["name"] else match.group()[0]
 
-    return _PART.sub(replacement, text)
+def check_text(text: str) -> None:
+    """Refuse texts that a recipe would read as Jinja or as a selector.
+
+    Raises:
+        PlaceholderError: with what to write instead.
+    """
+    if _CONTROL.search(text):
+        raise PlaceholderError("there is a control character in the text", "Take it out.")
+    jinja = _JINJA.search(text)
+    if jinja:
+        name = jinja["name"]
+        hint = (
+            f"Write {{{name}}}: the spec is the same for both formats." if name else "Put it into a script of its own."
+        )
+        raise PlaceholderError(f"'{jinja.group().strip()}' would be read as Jinja", hint)
+    if _SELECTOR.search(text):
+        raise PlaceholderError("conda-build takes brackets after a '#' for a selector", "Use `when:`, or other words.")
 
 
 def check_names(text: str, known: tuple[str, ...]) -> None:
@@ -58,7 +71,6 @@ def check_names(text: str, known: tuple[str, ...]) -> None:
     for name in names_in(text):
         if name not in known:
             near = get_close_matches(name, known, n=1)
-            raise PlaceholderError(
-                f"'{{{name}}}' is not filled in here",
-                f"Did you mean '{{{near[0]}}}'?" if near else f"Known are {', '.join(f'{{{word}}}' for word in known)}.",
-            )
+            known_names = ", ".join(f"{{{word}}}" for word in known)
+            hint = f"Did you mean '{{{near[0]}}}'?" if near else f"Known are {known_names}."
+            raise PlaceholderError(f"'{{{name}}}' is not filled in here", hint)

@@ -1,7 +1,7 @@
 """YAML as plain values that remember where they stood: every scalar a text, every mapping and list with its places.
 
-PyYAML's composer gives nodes with line and column, thirty times faster than a pure Python parser. Nothing is constructed
-but texts, lists and mappings, whatever tags a file may name.
+PyYAML's composer gives nodes with line and column, faster than a parser in pure Python. Nothing is constructed but
+texts, lists and mappings, whatever tags a file may name.
 """
 
 from __future__ import annotations
@@ -70,7 +70,9 @@ def parse_document(text: str, path: Path | None = None) -> Document:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line, column = (None, None) if mark is None else (mark.line + 1, mark.column + 1)
-        raise InputError(f"is not YAML: {error.problem or error.context}", path=path, line=line, column=column) from error
+        raise InputError(
+            f"is not YAML: {error.problem or error.context}", path=path, line=line, column=column
+        ) from error
     except yaml.YAMLError as error:
         raise InputError(f"is not YAML: {error}", path=path) from error
     if node is None:

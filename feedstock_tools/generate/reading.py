@@ -12,7 +12,7 @@ from pydantic_core import ErrorDetails
 
 from feedstock_tools.errors import InputError, Mistake
 from feedstock_tools.generate.conditions import ConditionError
-from feedstock_tools.generate.cross_checks import Finding, cross_check
+from feedstock_tools.generate.cross_checks import Finding, check_files, cross_check
 from feedstock_tools.generate.positions import Document, Location, parse_document
 from feedstock_tools.generate.spec import Spec
 from feedstock_tools.variants.read import read_text
@@ -52,11 +52,16 @@ def read_spec(path: Path) -> Spec:
         InputError: it cannot be read or holds mistakes; all of them, each with line and column.
     """
     file = path / SPEC_NAME if path.is_dir() else path
-    return spec_from_text(read_text(file, _LARGEST_SPEC), file)
+    return spec_from_text(read_text(file, _LARGEST_SPEC), file, file.parent / "recipe")
 
 
-def spec_from_text(text: str, path: Path | None = None) -> Spec:
-    """As `read_spec`, of a text; `path` is named in the mistakes."""
+def spec_from_text(text: str, path: Path | None = None, recipe: Path | None = None) -> Spec:
+    """As `read_spec`, of a text.
+
+    Args:
+        path: named in the mistakes.
+        recipe: the folder that has to hold the scripts, patches and tests; not looked at when None.
+    """
     document = parse_document(text, path)
     mistakes = list(document.mistakes)
     if not isinstance(document.content, dict):
@@ -66,7 +71,8 @@ def spec_from_text(text: str, path: Path | None = None) -> Spec:
         spec = Spec.model_validate(document.content)
     except ValidationError as error:
         mistakes += [_mistake(document, details) for details in error.errors(include_url=False)]
-    mistakes += [_from_finding(document, finding) for finding in cross_check(document.content)]
+    findings = [*cross_check(document.content), *(check_files(document.content, recipe) if recipe else ())]
+    mistakes += [_from_finding(document, finding) for finding in findings]
     if mistakes or spec is None:
         unique = dict.fromkeys(mistakes)
         raise InputError.of(sorted(unique, key=lambda mistake: (mistake.line or 0, mistake.column or 0)))
@@ -92,7 +98,11 @@ def _in_file(document: Document, location: Location) -> Location:
     for at, part in enumerate(location):
         longer = (*found, part)
         last = at == len(location) - 1
-        if longer in document.values or longer in document.keys or (last and isinstance(part, str) and part.isidentifier()):
+        if (
+            longer in document.values
+            or longer in document.keys
+            or (last and isinstance(part, str) and part.isidentifier())
+        ):
             found = longer
     return found
 

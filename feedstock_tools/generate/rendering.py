@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from feedstock_tools.data import data_folder
 from feedstock_tools.generate.architectures import architecture_script
+from feedstock_tools.generate.build_scripts import build_scripts
 from feedstock_tools.generate.cuda_facts import known_cuda_versions
 from feedstock_tools.generate.forge import conda_forge_settings, migration_stubs
-from feedstock_tools.generate.lines import aligned, comment
+from feedstock_tools.generate.lines import aligned, comment, quoted
 from feedstock_tools.generate.spec import Spec
 from feedstock_tools.generate.v0 import v0_view
 from feedstock_tools.generate.v1 import features_why, v1_view
@@ -41,10 +42,14 @@ def render(spec: Spec, recipe_format: str | None = None) -> Mapping[PurePosixPat
     chosen = recipe_format or spec.format
     view = v0_view(spec, known_cuda_versions(spec)) if chosen == "v0" else v1_view(spec)
     recipe = RECIPE_FILES[chosen]
-    texts = {recipe: _laid_out(f"{recipe.name}.j2", view | {"number_why": NUMBER_WHY, "features_why": features_why(spec)})}
+    texts = {
+        recipe: _laid_out(f"{recipe.name}.j2", view | {"number_why": NUMBER_WHY, "features_why": features_why(spec)})
+    }
     blocks = variant_blocks(spec)
     if blocks:
-        texts[PurePosixPath("recipe/conda_build_config.yaml")] = _laid_out("conda_build_config.yaml.j2", {"blocks": blocks})
+        texts[PurePosixPath("recipe/conda_build_config.yaml")] = _laid_out(
+            "conda_build_config.yaml.j2", {"blocks": blocks}
+        )
     settings = conda_forge_settings(spec, chosen)
     if settings:
         texts[PurePosixPath("conda-forge.yml")] = _laid_out("conda-forge.yml.j2", {"settings": settings})
@@ -52,6 +57,8 @@ def render(spec: Spec, recipe_format: str | None = None) -> Mapping[PurePosixPat
         texts[path] = _laid_out("migration.yaml.j2", stub)
     for path, script in architecture_script(spec).items():
         texts[path] = _laid_out(f"cuda_architectures{path.suffix}.j2", script)
+    for path, (template, view) in build_scripts(spec).items():
+        texts[path] = _laid_out(template, view)
     return texts
 
 
@@ -76,9 +83,12 @@ def _environment() -> Environment:
         comment_end_string="#>",
         trim_blocks=True,
         lstrip_blocks=True,
-        autoescape=False,  # noqa: S701 - the output is YAML and shell, quoted where it is made
+        autoescape=False,
     )
+    environment.filters["quoted"] = quoted
     environment.filters["aligned"] = aligned
     environment.filters["comment"] = lambda text, indent: "\n".join(comment(text, indent))
-    environment.filters["indented"] = lambda lines, indent: "\n".join(f"{' ' * indent}{line}".rstrip() for line in lines)
+    environment.filters["indented"] = lambda lines, indent: "\n".join(
+        f"{' ' * indent}{line}".rstrip() for line in lines
+    )
     return environment

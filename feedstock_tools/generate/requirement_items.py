@@ -88,16 +88,24 @@ _PinExpression = Annotated[str, Field(pattern=r"^x(\.x)*$")]
 class Requirement(Model):
     """One entry of a list of requirements: a text is a `package`."""
 
-    package: PackageSpec | None = Field(None, description="A package: `numpy >=1.19,<2`, `grpcio {grpc_cpp}.*`.")
-    compiler: _Language | None = Field(None, description="The compiler of a language: `c`, `cxx`, `fortran`, `cuda`.")
-    stdlib: _Language | None = Field(None, description="The standard library of a language: `c`.")
-    pin: SubpackageName | None = Field(None, description="Another output, in exactly the build that is made with it.")
-    compatible: PackageName | None = Field(None, description="A package compatible with the one in `host`.")
-    use: str | None = Field(None, description="A group of requirements, or `cuda-libraries`.")
-    max: _PinExpression | None = Field(None, description="Upper limit of a pin: `x.x` keeps the minor version.")
-    min: _PinExpression | None = Field(None, description="Lower limit of a pin; the version built with when absent.")
-    when: MaybeCondition = Field(None, description="For which builds; all when absent.")
-    why: str | None = Field(None, description="A comment to write above it.")
+    package: PackageSpec | None = Field(
+        default=None, description="A package: `numpy >=1.19,<2`, `grpcio {grpc_cpp}.*`."
+    )
+    compiler: _Language | None = Field(
+        default=None, description="The compiler of a language: `c`, `cxx`, `fortran`, `cuda`."
+    )
+    stdlib: _Language | None = Field(default=None, description="The standard library of a language: `c`.")
+    pin: SubpackageName | None = Field(
+        default=None, description="Another output, in exactly the build that is made with it."
+    )
+    compatible: PackageName | None = Field(default=None, description="A package compatible with the one in `host`.")
+    use: str | None = Field(default=None, description="A group of requirements, or `cuda-libraries`.")
+    max: _PinExpression | None = Field(default=None, description="Upper limit of a pin: `x.x` keeps the minor version.")
+    min: _PinExpression | None = Field(
+        default=None, description="Lower limit of a pin; the version built with when absent."
+    )
+    when: MaybeCondition = Field(default=None, description="For which builds; all when absent.")
+    why: str | None = Field(default=None, description="A comment to write above it.")
 
     @model_validator(mode="after")
     def _one_kind(self) -> Requirement:

@@ -1,16 +1,17 @@
-"""A spec with everything said once: groups expanded, pins placed, guards and preferences decided. Knows no recipe format."""
+"""A spec with everything said once, for either recipe format: groups expanded, pins placed, guards decided."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from feedstock_tools.generate.build_scripts import named_script
 from feedstock_tools.generate.conditions import Compare, Condition, Not, Word, both
 from feedstock_tools.generate.cross_checks import CUDA_LIBRARIES, output_names
 from feedstock_tools.generate.requirement_items import Requirement
 from feedstock_tools.generate.spec import Cuda, Output, Requirements, Script, Spec, Test
 
-__all__ = ["CPU", "CUDA", "Need", "ResolvedOutput", "SECTIONS", "flatten", "resolve_outputs", "top_level_needs"]
+__all__ = ["CPU", "CUDA", "SECTIONS", "Need", "ResolvedOutput", "flatten", "resolve_outputs", "top_level_needs"]
 
 CUDA = Word("cuda")
 CPU = Word("cpu")
@@ -119,7 +120,7 @@ def _resolve(spec: Spec, output: Output, name: str, *, python: bool, first: bool
         kind=output.kind,
         python=python,
         why=output.why if first else None,
-        script=output.script,
+        script=named_script(output.script, output.name),
         files=output.files,
         needs=_needs_of_output(spec, output),
         weak_exports=flatten(output.run_exports.weak, spec),
@@ -153,7 +154,9 @@ def _needs_of_output(spec: Spec, output: Output) -> dict[str, tuple[Need, ...]]:
 def _guard(cuda: Cuda | None) -> tuple[Need, ...]:
     if cuda is None or cuda.guard == "none":
         return ()
-    return (Need("package", _GUARDS[cuda.guard], CUDA, "Keeps this build off machines whose driver is too old for it."),)
+    return (
+        Need("package", _GUARDS[cuda.guard], CUDA, "Keeps this build off machines whose driver is too old for it."),
+    )
 
 
 def _names_with_python(spec: Spec) -> frozenset[str]:
@@ -185,4 +188,3 @@ def _default_carriers(spec: Spec) -> tuple[str, ...]:
     plain = [output for output in spec.outputs if "{accelerator}" not in output.name]
     metapackages = tuple(output.name for output in plain if output.kind == "metapackage")
     return metapackages or tuple(output.name for output in plain)
-

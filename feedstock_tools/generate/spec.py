@@ -5,14 +5,11 @@ All values come from YAML as text, mappings and lists (see `reading`), so `3.10`
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
-from feedstock_tools.errors import InputError
 from feedstock_tools.generate.requirement_items import (
     ConditionField,
     Items,
@@ -21,7 +18,15 @@ from feedstock_tools.generate.requirement_items import (
     PackageName,
     RequirementList,
 )
-from feedstock_tools.platforms import Platform
+from feedstock_tools.generate.spec_words import (
+    ArchitectureChoice,
+    ArchitecturesByVersion,
+    CudaVersions,
+    PythonVersions,
+    RecipeFile,
+    Sha256,
+    Subdir,
+)
 
 __all__ = [
     "About",
@@ -46,58 +51,12 @@ __all__ = [
 ]
 
 
-def _check_subdir(text: str) -> str:
-    try:
-        return Platform.parse(text).subdir
-    except InputError as error:
-        raise ValueError(str(error.mistakes[0].message)) from None
-
-
-def _check_relative(text: str) -> str:
-    path = PurePosixPath(text)
-    if path.is_absolute() or ".." in path.parts or "\\" in text or "\0" in text or not path.parts:
-        raise ValueError(f"'{text}' is not the name of a file in the recipe folder")
-    return text
-
-
-def _check_cuda_version(text: str) -> str:
-    if not re.fullmatch(r"\d{1,2}\.\d{1,2}", text):
-        raise ValueError(f"'{text}' is no CUDA version such as 11.2")
-    return text
-
-
-def _check_python_version(text: str) -> str:
-    if not re.fullmatch(r"\d\.\d{1,2}", text):
-        raise ValueError(f"'{text}' is no Python version such as 3.12")
-    return text
-
-
-def _check_architecture(text: str) -> str:
-    if not re.fullmatch(r"(sm|compute)_\d{2,3}[af]?", text):
-        raise ValueError(f"'{text}' is no architecture such as sm_86 (machine code) or compute_86 (PTX)")
-    return text
-
-
-def _check_sha256(text: str) -> str:
-    if not re.fullmatch(r"[0-9a-f]{64}", text):
-        raise ValueError("a sha256 is 64 digits of 0-9 and a-f")
-    return text
-
-
-Subdir = Annotated[str, AfterValidator(_check_subdir)]
-RecipeFile = Annotated[str, AfterValidator(_check_relative)]
-CudaVersion = Annotated[str, AfterValidator(_check_cuda_version)]
-PythonVersion = Annotated[str, AfterValidator(_check_python_version)]
-Architecture = Annotated[str, AfterValidator(_check_architecture)]
-ArchitecturesByVersion = Mapping[CudaVersion, Annotated[tuple[Architecture, ...], Field(min_length=1)]]
-
-
 class Patch(Model):
     """A patch of a source."""
 
     file: RecipeFile = Field(description="The patch, relative to the recipe folder.")
-    when: MaybeCondition = Field(None, description="Where it is applied; everywhere when absent.")
-    why: str | None = Field(None, description="A comment to write above it.")
+    when: MaybeCondition = Field(default=None, description="Where it is applied; everywhere when absent.")
+    why: str | None = Field(default=None, description="A comment to write above it.")
 
 
 def _patch(value: Any) -> Any:
@@ -107,14 +66,16 @@ def _patch(value: Any) -> Any:
 class Source(Model):
     """Where the source comes from: one of `url`, `git` and `path`."""
 
-    url: Items[str] = Field((), description="Address of an archive, or several of the same; `{version}` is filled in.")
-    sha256: Annotated[str, AfterValidator(_check_sha256)] | None = Field(None, description="Hash of the archive.")
-    git: str | None = Field(None, description="Address of a git repository.")
-    rev: str | None = Field(None, description="Commit or tag of the git repository.")
-    path: str | None = Field(None, description="A folder of the feedstock, relative to the recipe folder.")
-    folder: RecipeFile | None = Field(None, description="Where to unpack it in the work folder.")
-    patches: tuple[Annotated[Patch, BeforeValidator(_patch)], ...] = Field((), description="Patches, in order.")
-    when: MaybeCondition = Field(None, description="For which builds the source is needed.")
+    url: Items[str] = Field(
+        default=(), description="Address of an archive, or several of the same; `{version}` is filled in."
+    )
+    sha256: Sha256 | None = Field(default=None, description="Hash of the archive.")
+    git: str | None = Field(default=None, description="Address of a git repository.")
+    rev: str | None = Field(default=None, description="Commit or tag of the git repository.")
+    path: str | None = Field(default=None, description="A folder of the feedstock, relative to the recipe folder.")
+    folder: RecipeFile | None = Field(default=None, description="Where to unpack it in the work folder.")
+    patches: tuple[Annotated[Patch, BeforeValidator(_patch)], ...] = Field(default=(), description="Patches, in order.")
+    when: MaybeCondition = Field(default=None, description="For which builds the source is needed.")
 
     @model_validator(mode="after")
     def _one_origin(self) -> Source:
@@ -130,20 +91,25 @@ class Source(Model):
 class PlatformSettings(Model):
     """How packages for a platform are made."""
 
-    build_on: Subdir | None = Field(None, description="The platform of the machine that builds (cross-compiling).")
+    build_on: Subdir | None = Field(
+        default=None, description="The platform of the machine that builds (cross-compiling)."
+    )
 
 
 class Script(Model):
     """A script by kind of machine."""
 
-    unix: RecipeFile | None = Field(None, description="The script on Linux and macOS.")
-    win: RecipeFile | None = Field(None, description="The script on Windows.")
-    commands: tuple[str, ...] = Field((), description="Commands instead of a file.")
+    unix: RecipeFile | None = Field(default=None, description="The script on Linux and macOS.")
+    win: RecipeFile | None = Field(default=None, description="The script on Windows.")
+    commands: tuple[str, ...] = Field(default=(), description="Commands instead of a file.")
+    template: Literal["cmake", "pip"] | None = Field(
+        default=None, description="Generate a script that builds in the usual way of `cmake` or `pip`."
+    )
 
     @model_validator(mode="after")
     def _something(self) -> Script:
-        if bool(self.commands) == bool(self.unix or self.win):
-            raise ValueError("a script is a file (by 'unix' and 'win'), or a list of commands")
+        if sum(map(bool, (self.commands, self.unix or self.win, self.template))) != 1:
+            raise ValueError("a script is a file (by 'unix' and 'win'), a list of commands, or a template")
         return self
 
 
@@ -159,25 +125,27 @@ ScriptField = Annotated[Script, BeforeValidator(_script)]
 class Requirements(Model):
     """What must be installed, by moment: where the build runs, what is linked to, and what the package needs."""
 
-    build: RequirementList = Field((), description="Tools that run on the machine that builds.")
-    host: RequirementList = Field((), description="What is linked or built against.")
-    run: RequirementList = Field((), description="What the package needs when it is used.")
-    run_constrained: RequirementList = Field((), description="Limits on packages that may be there or not.")
+    build: RequirementList = Field(default=(), description="Tools that run on the machine that builds.")
+    host: RequirementList = Field(default=(), description="What is linked or built against.")
+    run: RequirementList = Field(default=(), description="What the package needs when it is used.")
+    run_constrained: RequirementList = Field(default=(), description="Limits on packages that may be there or not.")
 
 
 class Build(Model):
     """What is true of every output, and what is built once before the outputs take their parts."""
 
-    number: int = Field(0, ge=0, lt=1000, description="Grows with each build of the same version.")
-    script: ScriptField | None = Field(None, description="Built once; outputs take their files from the work folder.")
-    requirements: Requirements = Field(Requirements(), description="What that script needs.")
+    number: int = Field(default=0, ge=0, lt=1000, description="Grows with each build of the same version.")
+    script: ScriptField | None = Field(
+        default=None, description="Built once; outputs take their files from the work folder."
+    )
+    requirements: Requirements = Field(default=Requirements(), description="What that script needs.")
 
 
 class RunExports(Model):
     """What packages built against an output depend on."""
 
-    weak: RequirementList = Field((), description="For those that have it in `host`.")
-    strong: RequirementList = Field((), description="For those that have it in `build` or `host`.")
+    weak: RequirementList = Field(default=(), description="For those that have it in `host`.")
+    strong: RequirementList = Field(default=(), description="For those that have it in `build` or `host`.")
 
 
 def _run_exports(value: Any) -> Any:
@@ -188,26 +156,26 @@ class Command(Model):
     """A command of a test."""
 
     command: str = Field(description="The command.")
-    when: MaybeCondition = Field(None, description="Where it is run; everywhere when absent.")
+    when: MaybeCondition = Field(default=None, description="Where it is run; everywhere when absent.")
 
 
 class Test(Model):
     """What must hold of an output after it was built."""
 
-    imports: tuple[str, ...] = Field((), description="Modules that Python can import.")
-    pip_check: bool = Field(False, description="Run `pip check`.")
+    imports: tuple[str, ...] = Field(default=(), description="Modules that Python can import.")
+    pip_check: bool = Field(default=False, description="Run `pip check`.")
     commands: tuple[Annotated[Command, BeforeValidator(lambda v: {"command": v} if isinstance(v, str) else v)], ...] = (
-        Field((), description="Commands that must exit 0.")
+        Field(default=(), description="Commands that must exit 0.")
     )
-    files: tuple[RecipeFile, ...] = Field((), description="Files of the recipe folder that the commands need.")
-    requires: RequirementList = Field((), description="Packages that the test needs.")
+    files: tuple[RecipeFile, ...] = Field(default=(), description="Files of the recipe folder that the commands need.")
+    requires: RequirementList = Field(default=(), description="Packages that the test needs.")
 
 
 class Skip(Model):
     """Builds that are not made."""
 
     when: ConditionField = Field(description="Which builds.")
-    why: str | None = Field(None, description="A comment to write above it.")
+    why: str | None = Field(default=None, description="A comment to write above it.")
 
 
 class Output(Model):
@@ -219,65 +187,81 @@ class Output(Model):
         description="Its name. With `{accelerator}` it stands for two packages, `…-cpu` and `…-gpu`.",
     )
     kind: Literal["library", "python", "metapackage"] = Field(
-        description="`library`: files in no Python; `python`: made for each Python; `metapackage`: pins of other outputs."
+        description="`library`: files in no Python; `python`: built for each; `metapackage`: pins of other outputs."
     )
-    why: str | None = Field(None, description="A comment to write above the output.")
-    script: ScriptField | None = Field(None, description="What makes or collects its files.")
-    files: tuple[str, ...] = Field((), description="Files in the prefix that belong to it; otherwise all new ones.")
-    requirements: Requirements = Field(Requirements(), description="What it needs.")
-    pins: tuple[PackageName, ...] = Field((), description="Outputs that it needs in exactly the build made with it.")
+    why: str | None = Field(default=None, description="A comment to write above the output.")
+    script: ScriptField | None = Field(default=None, description="What makes or collects its files.")
+    files: tuple[str, ...] = Field(
+        default=(), description="Files in the prefix that belong to it; otherwise all new ones."
+    )
+    requirements: Requirements = Field(default=Requirements(), description="What it needs.")
+    pins: tuple[PackageName, ...] = Field(
+        default=(), description="Outputs that it needs in exactly the build made with it."
+    )
     run_exports: Annotated[RunExports, BeforeValidator(_run_exports)] = Field(
-        RunExports(), description="What packages built against it depend on; a list is `weak`."
+        default=RunExports(), description="What packages built against it depend on; a list is `weak`."
     )
-    entry_points: tuple[str, ...] = Field((), description="Commands: `name = module:function`.")
+    entry_points: tuple[str, ...] = Field(default=(), description="Commands: `name = module:function`.")
     skip: tuple[Annotated[Skip, BeforeValidator(lambda v: {"when": v} if isinstance(v, str) else v)], ...] = Field(
-        (), description="Builds that do not have this output."
+        default=(), description="Builds that do not have this output."
     )
-    test: Test = Field(Test(), description="What must hold after it was built.")
+    test: Test = Field(default=Test(), description="What must hold after it was built.")
 
 
 class ArchitectureScript(Model):
     """A generated script that sets an environment variable to the architectures of the build's CUDA version."""
 
-    file: RecipeFile = Field("cuda_architectures.sh", pattern=r"\.sh$", description="Its name; build scripts source it.")
-    variable: str = Field("CUDA_ARCHITECTURES", pattern=r"^[A-Za-z_]\w*$", description="The variable that it sets.")
+    file: RecipeFile = Field(
+        default="cuda_architectures.sh", pattern=r"\.sh$", description="Its name; build scripts source it."
+    )
+    variable: str = Field(
+        default="CUDA_ARCHITECTURES", pattern=r"^[A-Za-z_]\w*$", description="The variable that it sets."
+    )
     style: Literal["list", "cmake", "torch", "gencode"] = Field(
-        "list", description="`sm_75,compute_75`; `75-real;75-virtual`; `7.5+PTX`; `-gencode arch=…`."
+        default="list", description="`sm_75,compute_75`; `75-real;75-virtual`; `7.5+PTX`; `-gencode arch=…`."
     )
 
 
 class Cuda(Model):
     """The GPU builds."""
 
-    versions: Literal["pinning", "all"] | tuple[CudaVersion, ...] = Field(
-        "pinning", description="`pinning`: what pinning and migrations say; `all` that the facts know; or a list."
+    versions: CudaVersions = Field(
+        default="pinning",
+        description="`pinning`: what pinning and migrations say; `all` that the facts know; or a list.",
     )
-    platforms: tuple[Subdir, ...] = Field((), description="Platforms with GPU builds; those of the pinning when absent.")
-    libraries: tuple[PackageName, ...] = Field((), description="cudnn, nccl, …: the requirements `use: cuda-libraries`.")
-    architectures: str | tuple[Architecture, ...] | ArchitecturesByVersion | None = Field(
-        None, description="What nvcc compiles for: a preset by name, a list, or a list for each CUDA version."
+    platforms: tuple[Subdir, ...] = Field(
+        default=(), description="Platforms with GPU builds; those of the pinning when absent."
     )
-    presets: Mapping[str, ArchitecturesByVersion] = Field({}, description="Presets of this spec, by name.")
-    script: ArchitectureScript | None = Field(None, description="A script that tells the build its architectures.")
+    libraries: tuple[PackageName, ...] = Field(
+        default=(), description="cudnn, nccl, …: the requirements `use: cuda-libraries`."
+    )
+    architectures: ArchitectureChoice | None = Field(
+        default=None, description="What nvcc compiles for: a preset by name, a list, or a list for each CUDA version."
+    )
+    presets: Mapping[str, ArchitecturesByVersion] = Field(default={}, description="Presets of this spec, by name.")
+    script: ArchitectureScript | None = Field(
+        default=None, description="A script that tells the build its architectures."
+    )
     guard: Literal["minor", "major", "any", "none"] = Field(
-        "minor", description="What GPU builds ask of the driver: `__cuda >=11.2`, `__cuda >=11`, `__cuda`, nothing."
+        default="minor",
+        description="What GPU builds ask of the driver: `__cuda >=11.2`, `__cuda >=11`, `__cuda`, nothing.",
     )
 
 
 class Prefer(Model):
     """Which build a solver takes where both would do."""
 
-    accelerator: Literal["gpu", "cpu"] = Field("gpu", description="The build to prefer.")
-    by: Literal["track_features", "build_number", "both"] = Field("build_number", description="By what means.")
-    outputs: tuple[PackageName, ...] = Field((), description="Outputs that carry `track_features`.")
+    accelerator: Literal["gpu", "cpu"] = Field(default="gpu", description="The build to prefer.")
+    by: Literal["track_features", "build_number", "both"] = Field(default="build_number", description="By what means.")
+    outputs: tuple[PackageName, ...] = Field(default=(), description="Outputs that carry `track_features`.")
 
 
 class Needs(Model):
     """What one build takes, for planning."""
 
-    cores: int | None = Field(None, ge=1, description="Processor cores that it can use.")
-    memory: str | None = Field(None, pattern=r"^\d+(\.\d+)? ?[KMGT]i?B$", description="Such as 64 GiB.")
-    disk: str | None = Field(None, pattern=r"^\d+(\.\d+)? ?[KMGT]i?B$", description="Such as 50 GB.")
+    cores: int | None = Field(default=None, ge=1, description="Processor cores that it can use.")
+    memory: str | None = Field(default=None, pattern=r"^\d+(\.\d+)? ?[KMGT]i?B$", description="Such as 64 GiB.")
+    disk: str | None = Field(default=None, pattern=r"^\d+(\.\d+)? ?[KMGT]i?B$", description="Such as 50 GB.")
 
 
 class About(Model):
@@ -285,18 +269,18 @@ class About(Model):
 
     homepage: str = Field(description="The project's page.")
     license: str = Field(description="SPDX expression: Apache-2.0")
-    license_file: Items[str] = Field((), description="Files with the text of the license.")
+    license_file: Items[str] = Field(default=(), description="Files with the text of the license.")
     summary: str = Field(description="One line.")
-    description: str | None = Field(None, description="Some paragraphs.")
-    documentation: str | None = Field(None, description="Address of the documentation.")
-    repository: str | None = Field(None, description="Address of the repository.")
+    description: str | None = Field(default=None, description="Some paragraphs.")
+    documentation: str | None = Field(default=None, description="Address of the documentation.")
+    repository: str | None = Field(default=None, description="Address of the repository.")
 
 
 class VariantValue(Model):
     """A value of a variant key."""
 
     value: str = Field(description="The value.")
-    when: MaybeCondition = Field(None, description="For which platforms.")
+    when: MaybeCondition = Field(default=None, description="For which platforms.")
 
 
 def _variant_value(value: Any) -> Any:
@@ -307,7 +291,7 @@ class Migration(Model):
     """A migration of conda-forge that the feedstock takes part in; its content is the pinning's copy."""
 
     timestamp: str = Field(pattern=r"^\d+(\.\d+)?$", description="Its `migrator_ts`.")
-    number: int = Field(1, ge=0, description="Its `migration_number`.")
+    number: int = Field(default=1, ge=0, description="Its `migration_number`.")
 
 
 class Spec(Model):
@@ -315,28 +299,31 @@ class Spec(Model):
 
     name: PackageName = Field(description="Name of the feedstock, and of its packages' family.")
     version: str = Field(pattern=r"^[0-9a-z][0-9a-z._+!]*$", description="Version of all outputs.")
-    format: Literal["v0", "v1"] = Field("v1", description="`v0`: meta.yaml (conda-build); `v1`: recipe.yaml.")
+    format: Literal["v0", "v1"] = Field(default="v1", description="`v0`: meta.yaml (conda-build); `v1`: recipe.yaml.")
     pinning: Literal["conda-forge", "self-contained"] = Field(
-        "conda-forge", description="Where versions of dependencies come from: conda-forge's pinning or the named files."
+        default="conda-forge",
+        description="Where versions of dependencies come from: conda-forge's pinning or the named files.",
     )
-    build: Build = Field(Build(), description="What is true of every output.")
-    sources: tuple[Source, ...] = Field((), description="Where the source comes from.")
+    build: Build = Field(default=Build(), description="What is true of every output.")
+    sources: tuple[Source, ...] = Field(default=(), description="Where the source comes from.")
     platforms: Annotated[Mapping[Subdir, PlatformSettings | None], Field(min_length=1)] = Field(
         description="The platforms that packages are made for, and which machine builds for which."
     )
-    python: Literal["pinning"] | tuple[PythonVersion, ...] = Field("pinning", description="The Pythons to build for.")
-    cuda: Cuda | None = Field(None, description="The GPU builds; none when absent.")
-    migrations: Mapping[PackageName, Migration] = Field({}, description="Migrations of conda-forge that are applied.")
+    python: PythonVersions = Field(default="pinning", description="The Pythons to build for.")
+    cuda: Cuda | None = Field(default=None, description="The GPU builds; none when absent.")
+    migrations: Mapping[PackageName, Migration] = Field(
+        default={}, description="Migrations of conda-forge that are applied."
+    )
     variants: Mapping[str, Items[Annotated[VariantValue, BeforeValidator(_variant_value)]]] = Field(
-        {}, description="Keys of the variant configuration to set, with their values."
+        default={}, description="Keys of the variant configuration to set, with their values."
     )
-    groups: Mapping[PackageName, RequirementList] = Field({}, description="Named lists of requirements.")
+    groups: Mapping[PackageName, RequirementList] = Field(default={}, description="Named lists of requirements.")
     outputs: Annotated[tuple[Output, ...], Field(min_length=1)] = Field(description="The packages.")
-    prefer: Prefer = Field(Prefer(), description="Which build a solver takes where both would do.")
+    prefer: Prefer = Field(default=Prefer(), description="Which build a solver takes where both would do.")
     skip: tuple[Annotated[Skip, BeforeValidator(lambda v: {"when": v} if isinstance(v, str) else v)], ...] = Field(
-        (), description="Builds that are not made."
+        default=(), description="Builds that are not made."
     )
-    needs: Needs = Field(Needs(), description="What one build takes.")
+    needs: Needs = Field(default=Needs(), description="What one build takes.")
     about: About = Field(description="What people read of the packages.")
     maintainers: Annotated[tuple[str, ...], Field(min_length=1)] = Field(description="Names on GitHub.")
-    conda_forge: Mapping[str, Any] = Field({}, description="More settings for conda-forge.yml, as they are.")
+    conda_forge: Mapping[str, Any] = Field(default={}, description="More settings for conda-forge.yml, as they are.")

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from feedstock_tools.generate.build_scripts import named_script
 from feedstock_tools.generate.conditions import Condition, to_selector
 from feedstock_tools.generate.lines import Line, quoted
 from feedstock_tools.generate.resolved import (
@@ -91,7 +92,7 @@ def _build_lines(spec: Spec, wording: _Wording) -> tuple[Line, ...]:
     number = "{{ build }}" if numbered(spec) else str(spec.build.number)
     lines = [Line(f"number: {number}")]
     lines += [wording.line("skip: true", condition, why) for condition, why in skips(spec)]
-    script = spec.build.script
+    script = named_script(spec.build.script, None)
     if script and script.commands:
         lines += [Line("script:"), *(Line(f"  - {quoted(command)}") for command in script.commands)]
     elif script and (script.unix or script.win) and not _is_default(script):
@@ -100,7 +101,9 @@ def _build_lines(spec: Spec, wording: _Wording) -> tuple[Line, ...]:
 
 
 def _is_default(script: Script) -> bool:
-    return all(name in (None, default) for name, default in zip((script.unix, script.win), _DEFAULT_SCRIPTS, strict=True))
+    return all(
+        name in (None, default) for name, default in zip((script.unix, script.win), _DEFAULT_SCRIPTS, strict=True)
+    )
 
 
 def _script_lines(script: Script, wording: _Wording) -> list[Line]:
@@ -118,11 +121,14 @@ def _source(source: Source, wording: _Wording) -> tuple[Line, ...]:
     """The lines of a source, the first of which begins its list item."""
     lines: list[Line] = []
     if len(source.url) > 1:
-        lines += [Line("url:"), *(Line(f"  - {filled(url, '{{', _NAMES)}") for url in source.url)]
+        lines += [Line("url:"), *(Line(f"  - {quoted(filled(url, '{{', _NAMES))}") for url in source.url)]
     elif source.url:
-        lines.append(Line(f"url: {filled(source.url[0], '{{', _NAMES)}"))
+        lines.append(Line(f"url: {quoted(filled(source.url[0], '{{', _NAMES))}"))
     if source.git:
-        lines += [Line(f"git_url: {source.git}"), Line(f"git_rev: {filled(source.rev or '', '{{', _NAMES)}")]
+        lines += [
+            Line(f"git_url: {quoted(source.git)}"),
+            Line(f"git_rev: {quoted(filled(source.rev or '', '{{', _NAMES))}"),
+        ]
     if source.path:
         lines.append(Line(f"path: {quoted(source.path)}"))
     if source.sha256:
@@ -221,7 +227,10 @@ def _about(spec: Spec) -> tuple[Line, ...]:
         lines += [Line("license_file:"), *(Line(f"  - {quoted(name)}") for name in about.license_file)]
     lines.append(Line(f"summary: {quoted(about.summary)}"))
     if about.description:
-        lines += [Line("description: |"), *(Line(f"  {line}".rstrip()) for line in about.description.strip().splitlines())]
+        lines += [
+            Line("description: |"),
+            *(Line(f"  {line}".rstrip()) for line in about.description.strip().splitlines()),
+        ]
     if about.repository:
         lines.append(Line(f"dev_url: {quoted(about.repository)}"))
     if about.documentation:

@@ -6,11 +6,10 @@ from collections.abc import Iterable
 from itertools import groupby
 from typing import Any
 
+from feedstock_tools.generate.build_scripts import named_script
 from feedstock_tools.generate.conditions import Condition, to_v1
 from feedstock_tools.generate.lines import Line, comment, quoted
 from feedstock_tools.generate.resolved import (
-    CPU,
-    CUDA,
     Need,
     ResolvedOutput,
     resolve_outputs,
@@ -52,7 +51,9 @@ def _context(spec: Spec) -> list[str]:
         lines.append(f"build: {spec.build.number}")
         lines.append(f'number: ${{{{ {raised} if cuda_compiler_version != "None" else {cpu} }}}}')
     if spec.cuda is not None:
-        lines.append(f'accelerator: ${{{{ "cuda" ~ ({_CUDA_DIGITS}) if cuda_compiler_version != "None" else "cpu_" }}}}')
+        lines.append(
+            f'accelerator: ${{{{ "cuda" ~ ({_CUDA_DIGITS}) if cuda_compiler_version != "None" else "cpu_" }}}}'
+        )
     return lines
 
 
@@ -109,11 +110,11 @@ def _source(source: Source) -> list[str]:
     """The lines of a source, the first of which begins its list item."""
     lines: list[str] = []
     if len(source.url) > 1:
-        lines += ["url:", *(f"  - {filled(url, '${{', _NAMES)}" for url in source.url)]
+        lines += ["url:", *(f"  - {quoted(filled(url, '${{', _NAMES))}" for url in source.url)]
     elif source.url:
-        lines.append(f"url: {filled(source.url[0], '${{', _NAMES)}")
+        lines.append(f"url: {quoted(filled(source.url[0], '${{', _NAMES))}")
     if source.git:
-        lines += [f"git: {source.git}", f"rev: {filled(source.rev or '', '${{', _NAMES)}"]
+        lines += [f"git: {quoted(source.git)}", f"rev: {quoted(filled(source.rev or '', '${{', _NAMES))}"]
     if source.path:
         lines.append(f"path: {quoted(source.path)}")
     if source.sha256:
@@ -141,9 +142,10 @@ def _script(script: Script, spec: Spec) -> list[str]:
 
 def _stage(spec: Spec) -> dict[str, Any]:
     needs = top_level_needs(spec)
+    script = named_script(spec.build.script, None)
     return {
         "name": f"{spec.name}-build",
-        "script": _script(spec.build.script, spec) if spec.build.script else [],
+        "script": _script(script, spec) if script else [],
         "requirements": [(key, _needs(needs[section])) for section, key in _SECTIONS.items() if needs[section]],
     }
 
@@ -224,7 +226,10 @@ def _about(spec: Spec) -> tuple[Line, ...]:
         lines += [Line("license_file:"), *(Line(f"  - {quoted(name)}") for name in about.license_file)]
     lines.append(Line(f"summary: {quoted(about.summary)}"))
     if about.description:
-        lines += [Line("description: |"), *(Line(f"  {line}".rstrip()) for line in about.description.strip().splitlines())]
+        lines += [
+            Line("description: |"),
+            *(Line(f"  {line}".rstrip()) for line in about.description.strip().splitlines()),
+        ]
     if about.repository:
         lines.append(Line(f"repository: {quoted(about.repository)}"))
     if about.documentation:

@@ -1,4 +1,4 @@
-"""recipe/conda_build_config.yaml: what a spec sets over conda-forge's pinning, or everything where there is no pinning."""
+"""recipe/conda_build_config.yaml: what a spec sets over conda-forge's pinning, or everything without one."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ __all__ = ["Block", "python_value", "variant_blocks"]
 
 _CHANNELS = {"channel_sources": "conda-forge", "channel_targets": "conda-forge main"}
 _ROWS_WHY = (
-    "One row for each accelerator, read across the lists that zip_keys names: what conda-forge's pinning last said for that "
-    "CUDA version."
+    "One row for each accelerator, read across the lists that zip_keys names: what conda-forge's pinning last said for "
+    "that CUDA version."
 )
 _SELECTORS = {"linux-64": "linux64", "osx-64": "osx and x86_64", "win-64": "win64"}
 

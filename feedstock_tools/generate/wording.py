@@ -40,7 +40,7 @@ def weighed(spec: Spec) -> bool:
 
 
 def skips(spec: Spec) -> Skips:
-    """The builds that the recipe does not make: platforms that are on by default, CUDA versions, and those of the spec."""
+    """The builds that the recipe does not make: platforms on by default, CUDA versions, those of the spec."""
     found: list[tuple[Condition, str | None]] = []
     unwanted = _unwanted_platforms(spec)
     if unwanted:

@@ -1,0 +1,99 @@
+"""The words that values of a spec are made of: platforms, versions, architectures, names of files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Discriminator, Field, Tag
+
+from feedstock_tools.errors import InputError
+from feedstock_tools.platforms import Platform
+
+__all__ = [
+    "ArchitectureChoice",
+    "ArchitecturesByVersion",
+    "CudaVersions",
+    "PythonVersions",
+    "RecipeFile",
+    "Sha256",
+    "Subdir",
+]
+
+
+def _check_subdir(text: str) -> str:
+    try:
+        return Platform.parse(text).subdir
+    except InputError as error:
+        raise ValueError(str(error.mistakes[0].message)) from None
+
+
+def _check_relative(text: str) -> str:
+    path = PurePosixPath(text)
+    if path.is_absolute() or ".." in path.parts or "\\" in text or "\0" in text or not path.parts:
+        raise ValueError(f"'{text}' is not the name of a file in the recipe folder")
+    return text
+
+
+def _check_cuda_version(text: str) -> str:
+    if not re.fullmatch(r"\d{1,2}\.\d{1,2}", text):
+        raise ValueError(f"'{text}' is no CUDA version such as 11.2")
+    return text
+
+
+def _check_python_version(text: str) -> str:
+    if not re.fullmatch(r"\d\.\d{1,2}", text):
+        raise ValueError(f"'{text}' is no Python version such as 3.12")
+    return text
+
+
+def _check_architecture(text: str) -> str:
+    if not re.fullmatch(r"(sm|compute)_\d{2,3}[af]?", text):
+        raise ValueError(f"'{text}' is no architecture such as sm_86 (machine code) or compute_86 (PTX)")
+    return text
+
+
+def _check_sha256(text: str) -> str:
+    if not re.fullmatch(r"[0-9a-f]{64}", text):
+        raise ValueError("a sha256 is 64 digits of 0-9 and a-f")
+    return text
+
+
+Subdir = Annotated[str, AfterValidator(_check_subdir)]
+RecipeFile = Annotated[str, AfterValidator(_check_relative)]
+CudaVersion = Annotated[str, AfterValidator(_check_cuda_version)]
+PythonVersion = Annotated[str, AfterValidator(_check_python_version)]
+Architecture = Annotated[str, AfterValidator(_check_architecture)]
+Sha256 = Annotated[str, AfterValidator(_check_sha256)]
+ArchitecturesByVersion = Mapping[CudaVersion, Annotated[tuple[Architecture, ...], Field(min_length=1)]]
+
+
+def _shape(value: Any) -> str:
+    """Which member of a union is meant, so that mistakes are told of that member alone."""
+    if isinstance(value, dict):
+        return "<mapping>"
+    return "<list>" if isinstance(value, list | tuple) else "<word>"
+
+
+def _word_or_list(value: Any) -> str:
+    return "<list>" if isinstance(value, list | tuple) else "<word>"
+
+
+CudaVersions = Annotated[
+    Annotated[Literal["pinning", "all"], Tag("<word>")]
+    | Annotated[tuple[CudaVersion, ...], Field(min_length=1), Tag("<list>")],
+    Discriminator(_word_or_list),
+]
+PythonVersions = Annotated[
+    Annotated[Literal["pinning"], Tag("<word>")]
+    | Annotated[tuple[PythonVersion, ...], Field(min_length=1), Tag("<list>")],
+    Discriminator(_word_or_list),
+]
+ArchitectureChoice = Annotated[
+    Annotated[str, Tag("<word>")]
+    | Annotated[tuple[Architecture, ...], Field(min_length=1), Tag("<list>")]
+    | Annotated[ArchitecturesByVersion, Tag("<mapping>")],
+    Discriminator(_shape),
+]
