@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from urllib.parse import urlsplit
-from urllib.request import url2pathname
+from urllib.parse import unquote, urlsplit
 
 from feedstock_tools.build.artifacts import Artifacts
 from feedstock_tools.build.contents import digest_of_files
@@ -113,6 +112,6 @@ def identity_of_channels(channels: Sequence[str]) -> str:
 def _folder(channel: str) -> Path | None:
     """The folder of a channel given as a path or a file URL."""
     if channel.startswith("file:"):
-        return Path(url2pathname(urlsplit(channel).path))
+        return Path(unquote(urlsplit(channel).path))
     is_path = "://" not in channel and (channel.startswith((".", "/", "~")) or Path(channel).is_absolute())
     return Path(channel).expanduser().resolve() if is_path else None

@@ -194,6 +194,12 @@ class Ledger:
                 return record
         return None
 
+    def identities_done(self) -> frozenset[str]:
+        """The identities of all builds that are recorded as done; `done` says of each whether it still is."""
+        with self._explained():
+            rows = self._database.execute("SELECT DISTINCT identity FROM builds WHERE result = 'done'")
+            return frozenset(identity for (identity,) in rows)
+
     def builds(self) -> tuple[BuildRecord, ...]:
         """Every build, the oldest first."""
         return tuple(self._records("1 ORDER BY id", ()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
 from typing import Any
 
 from feedstock_tools.build.channels import DEFAULT_CHANNELS, STAND_IN, ChannelChoice
@@ -27,24 +28,25 @@ def listed(setting: Setting, configurations: Sequence[PlannedConfiguration]) -> 
     if not setting.artifacts.ledger.is_file():
         return [_entry(configuration, lambda output: None) for configuration in configurations]
     with Ledger(setting.artifacts.ledger) as ledger:
-        return [_entry(configuration, _where_built(setting, configuration, ledger)) for configuration in configurations]
+        done = ledger.identities_done()
+        base = cache(lambda platform, choice: channels_identity(setting.machine, platform, choice))
+
+        def find(configuration: PlannedConfiguration, output: PlannedOutput) -> str | None:
+            for choice in _choices(setting, configuration):
+                identity = identity_on(base(configuration.platform, choice), output)
+                if identity in done and ledger.done(identity):
+                    return ", ".join(choice.channels)
+            return None
+
+        return [_entry(configuration, partial(find, configuration)) for configuration in configurations]
 
 
-def _where_built(setting: Setting, configuration: PlannedConfiguration, ledger: Ledger) -> Finder:
+def _choices(setting: Setting, configuration: PlannedConfiguration) -> tuple[ChannelChoice, ...]:
+    """The channels that a build of the configuration may have used."""
     given = setting.channels or configuration.channels or DEFAULT_CHANNELS
-    real = [ChannelChoice(given)] if STAND_IN not in given else []
-    stand_in = [ChannelChoice((STAND_IN,), "listed")] if not setting.channels or STAND_IN in given else []
-    bases = [
-        (choice, channels_identity(setting.machine, configuration.platform, choice)) for choice in (*real, *stand_in)
-    ]
-
-    def find(output: PlannedOutput) -> str | None:
-        for choice, base in bases:
-            if ledger.done(identity_on(base, output)):
-                return ", ".join(choice.channels)
-        return None
-
-    return find
+    real = () if STAND_IN in given else (ChannelChoice(given),)
+    stand_in = () if setting.channels and real else (ChannelChoice((STAND_IN,), "listed"),)
+    return (*real, *stand_in)
 
 
 def _entry(configuration: PlannedConfiguration, built_on: Finder) -> Entry:

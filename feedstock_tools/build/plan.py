@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from feedstock_tools import __version__
 from feedstock_tools.build.artifacts import Artifacts
-from feedstock_tools.build.contents import stamp_of_files
+from feedstock_tools.build.contents import digest_of_files, stamp_of_files
 from feedstock_tools.build.feedstock import Feedstock
 from feedstock_tools.build.planned import PlannedConfiguration, PlannedOutput, PlannedRow
 from feedstock_tools.data import data_folder
@@ -76,16 +78,30 @@ def make_plan(feedstock: Path, recipe_folder: Path, engine: str) -> tuple[tuple[
     path = recipe_folder / "recipe.yaml"
     recipe = read_recipe(path) if path.is_file() else None
     sources: set[Path] = set()
+    remembered = cache(digest_of_files)
+
+    def digest(roots: Sequence[Path]) -> str:
+        return remembered(tuple(roots))
+
     plan = []
     for configuration in read_configurations(feedstock):
-        rows, refusal = _plan_rows(configuration, recipe, recipe_folder, engine, sources)
+        rows, refusal = _plan_rows(configuration, recipe, _Ground(recipe_folder, engine, digest), sources)
         channels = _channels(configuration.values.get("channel_sources", ()))
         plan.append(PlannedConfiguration(configuration.name, configuration.platform.subdir, rows, channels, refusal))
     return tuple(plan), sources
 
 
+@dataclass(frozen=True, slots=True)
+class _Ground:
+    """What all rows have in common: the recipe's folder, the engine's name and version, and hashes of files."""
+
+    recipe: Path
+    engine: str
+    digest: Callable[[Sequence[Path]], str]
+
+
 def _plan_rows(
-    configuration: Configuration, recipe: Stage0Recipe | None, folder: Path, engine: str, sources: set[Path]
+    configuration: Configuration, recipe: Stage0Recipe | None, ground: _Ground, sources: set[Path]
 ) -> tuple[tuple[PlannedRow, ...], str | None]:
     """The rows of a configuration with their outputs, and the reason where those cannot be told."""
     from feedstock_tools.build.promise import local_sources, promise_row, render_row
@@ -102,8 +118,8 @@ def _plan_rows(
             except InputError as error:
                 refusal = str(error)
             else:
-                sources |= local_sources(rendered, folder)
-                outputs = promise_row(rendered, folder, engine)
+                sources |= local_sources(rendered, ground.recipe)
+                outputs = promise_row(rendered, ground.recipe, ground.engine, ground.digest)
         planned.append(PlannedRow(row.name, row.values, python_version(row.values), cuda_version(row.values), outputs))
     return tuple(planned), refusal
 

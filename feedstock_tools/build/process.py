@@ -7,7 +7,6 @@ pipe whose other end only the parent holds, which closes however the parent dies
 
 from __future__ import annotations
 
-import ctypes
 import os
 import select
 import signal
@@ -172,5 +171,7 @@ def _raise_exit(number: int, frame: FrameType | None) -> None:
 def _prctl(option: int, value: int) -> None:
     """Ask Linux's kernel; elsewhere, or where it refuses, the other means have to do."""
     if sys.platform == "linux":
+        import ctypes
+
         with suppress(OSError, AttributeError):
             ctypes.CDLL(None).prctl(option, value, 0, 0, 0)

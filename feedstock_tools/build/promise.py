@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -101,20 +101,27 @@ def _is_skipped(recipe: Stage0Recipe, variant: Any, config: Any) -> bool:
         return not Stage0Recipe.from_file(path).render(variant, config)
 
 
-def promise_row(rendered: Iterable[RenderedVariant], recipe_folder: Path, engine: str) -> tuple[PlannedOutput, ...]:
+Digest = Callable[[Sequence[Path]], str]
+
+
+def promise_row(
+    rendered: Iterable[RenderedVariant], recipe_folder: Path, engine: str, digest: Digest = digest_of_files
+) -> tuple[PlannedOutput, ...]:
     """The promise of each output of a rendered row, with its identity.
 
     Args:
         rendered: what `render_row` gave.
         recipe_folder: its files (scripts, patches, tests) are part of every output's identity.
         engine: name and version of what builds, part of the identity too.
+        digest: gives the hash of files and folders; for many rows, one that remembers.
     """
-    files = digest_of_files(sorted(path for path in recipe_folder.iterdir() if path.name not in _RENDERED_FILES))
+    files = digest(sorted(path for path in recipe_folder.iterdir() if path.name not in _RENDERED_FILES))
     outputs: dict[str, PlannedOutput] = {}
     pending = list(rendered)
     own = {variant.recipe.package.name for variant in pending}
     for variant in pending:
-        output = _promise(variant, own, outputs, (engine, files), recipe_folder)
+        sources = digest(_sources(variant.recipe.to_dict(), recipe_folder))
+        output = _promise(variant, own, outputs, (engine, files, sources))
         outputs[output.name] = output
     return tuple(outputs.values())
 
@@ -123,8 +130,7 @@ def _promise(
     variant: RenderedVariant,
     own: set[str],
     earlier: Mapping[str, PlannedOutput],
-    common: tuple[str, str],
-    folder: Path,
+    common: tuple[str, ...],
 ) -> PlannedOutput:
     recipe = variant.recipe
     content = recipe.to_dict()
@@ -134,7 +140,6 @@ def _promise(
         "recipe": content,
         "variant": dict(variant.variant),
         "common": common,
-        "sources": digest_of_files(_sources(content, folder)),
         "siblings": {sibling: earlier[sibling].identity for sibling in needed if sibling in earlier},
     }
     pinned = _exact_pins((content.get("requirements") or {}).get("run") or [])

@@ -6,15 +6,17 @@ import json
 import os
 import selectors
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from feedstock_tools.build.engine import BuildRequest, Built, Event, Failed, Log, Started
 from feedstock_tools.build.process import end_group
+
+if TYPE_CHECKING:
+    import subprocess
 
 __all__ = ["RattlerBuild"]
 
@@ -37,6 +39,8 @@ class RattlerBuild:
     @property
     def version(self) -> str:
         """`0.73.0`."""
+        from importlib.metadata import version
+
         return version("py-rattler-build")
 
     def why_not(self, target: str, builder: str) -> str | None:
@@ -54,6 +58,8 @@ class RattlerBuild:
     @contextmanager
     def build(self, request: BuildRequest) -> Iterator[Iterator[Event]]:
         """See `Engine`."""
+        import subprocess
+
         request.output.mkdir(parents=True, exist_ok=True)
         request_file = request.folder / "request.json"
         request_file.write_text(json.dumps(request.to_json()))
@@ -83,9 +89,11 @@ class RattlerBuild:
 
 def _end(process: subprocess.Popen[bytes]) -> None:
     """End the build and all it started; the supervisor knows its descendants, so it goes first."""
+    from subprocess import TimeoutExpired
+
     if process.poll() is None:
         process.send_signal(signal.SIGTERM)
-        with suppress(subprocess.TimeoutExpired):
+        with suppress(TimeoutExpired):
             process.wait(_GRACE)
     end_group(process.pid)
     for stream in (process.stdin, process.stdout):
