@@ -115,9 +115,15 @@ class _Outputs:
 
     def of(self, rows: list[RenderedVariant]) -> Iterator[RenderedOutput]:
         siblings: set[str] = set()
+        seen = set()
         for row in rows:
             siblings.add(_key(row.recipe.package.name))
             used = self._used(row, siblings)
+            # Values that decide about nothing give the same output once more.
+            same = (row.recipe.package.name, str(row.recipe.build.string), frozenset(used.items()))
+            if same in seen:
+                continue
+            seen.add(same)
             unseen = self._unseen(row, siblings).difference(used)
             space = self._space(used, unseen, row.recipe.package.name)
             for chosen in self._choices(space, unseen & self.looping):
