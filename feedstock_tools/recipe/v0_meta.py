@@ -216,7 +216,6 @@ def output_dicts(meta: Meta) -> list[dict[str, Any]]:
         outputs = [{"name": meta.name}]
     elif _uses_subpackage(meta) and all(out.get("name", "") != meta.name for out in outputs):
         outputs = [*outputs, {"name": meta.name}]
-        meta.data["outputs"] = outputs
     for out in outputs:
         if out.get("name") == meta.name and "package:" in meta.view.full:
             _share_with_top_level(meta, out)
