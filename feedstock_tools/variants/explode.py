@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from feedstock_tools.errors import InputError, Mistake
 from feedstock_tools.variants.load import faults
-from feedstock_tools.variants.model import Axis, VariantConfig, VariantSpace
+from feedstock_tools.variants.model import NO_VALUE, Axis, VariantConfig, VariantSpace
 
 __all__ = ["explode", "squash"]
 
@@ -24,7 +24,8 @@ def explode(config: VariantConfig) -> VariantSpace:
     axes.extend(
         Axis((key,), tuple((value,) for value in values)) for key, values in config.values.items() if key not in zipped
     )
-    return VariantSpace(tuple(axis for axis in axes if axis.rows))
+    whole = (Axis(axis.keys, tuple(row for row in axis.rows if NO_VALUE not in row)) for axis in axes)
+    return VariantSpace(tuple(axis for axis in whole if axis.rows))
 
 
 def _mistake(config: VariantConfig, key: str, message: str) -> Mistake:

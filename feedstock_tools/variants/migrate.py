@@ -14,7 +14,7 @@ from typing import Any
 from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import Platform
 from feedstock_tools.variants.load import config_of, select_yaml
-from feedstock_tools.variants.model import VariantConfig
+from feedstock_tools.variants.model import NO_VALUE, VariantConfig
 from feedstock_tools.variants.read import read_text
 from feedstock_tools.variants.rules import CondaBuildRules, MigrationRules
 from feedstock_tools.variants.versions import Version, parse_version
@@ -22,9 +22,6 @@ from feedstock_tools.variants.versions import Version, parse_version
 __all__ = ["Migration", "load_migration", "migrate"]
 
 Values = tuple[str, ...]
-
-#: What older versions put where a migration set only a part of a zip group.
-_NO_VALUE = "None"
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,11 +238,11 @@ def _add_by_key(config: VariantConfig, migration: Migration, rules: MigrationRul
         keys = _sorted({*old, value}, migration.order_of(key), migration, key)
         for member in group:
             former = (alone[member],) * len(keys) if member in alone else values.get(member, ())
-            column = [_NO_VALUE] * len(keys)
+            column = [NO_VALUE] * len(keys)
             for place, present in enumerate(old[: len(former)]):
                 column[keys.index(present)] = former[place]
             given = new.get(member, ())
-            column[keys.index(value)] = given[at] if at < len(given) else alone.get(member, _NO_VALUE)
+            column[keys.index(value)] = given[at] if at < len(given) else alone.get(member, NO_VALUE)
             values[member] = tuple(column)
     if rules.orders_other_keys:
         _merge_ordered(values, config, migration, {key, *joined})

@@ -13,10 +13,26 @@ from itertools import product
 from math import prod
 from pathlib import Path
 
-__all__ = ["Axis", "Origin", "Variant", "VariantConfig", "VariantSpace"]
+__all__ = ["NO_VALUE", "Axis", "Origin", "Variant", "VariantConfig", "VariantSpace", "WholeNumber"]
 
 #: One choice of a value for every key.
 Variant = Mapping[str, str]
+
+#: Stands in a row of a zip group where a migration set only a part of it; such rows make no variants. No file can hold it.
+NO_VALUE = "\0"
+
+
+class WholeNumber(str):
+    """A value that was written as a number without quotes and is written so again; else as its text.
+
+    >>> sorted([WholeNumber(10), WholeNumber(9)]), WholeNumber(9) == "9"
+    (['9', '10'], True)
+    """
+
+    __slots__ = ()
+
+    def __lt__(self, other: str) -> bool:
+        return int(self) < int(other) if isinstance(other, WholeNumber) else str.__lt__(self, other)
 
 
 @dataclass(frozen=True, slots=True)

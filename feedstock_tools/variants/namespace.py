@@ -33,19 +33,8 @@ _COMPILERS = {
 _ARCHITECTURES = {"32": "x86", "64": "x86_64"}
 #: Before every system and architecture of conda was a selector, these were (conda's NON_X86_LINUX_MACHINES).
 _OLD_SUBDIRS = (
-    "linux-64",
-    "linux-32",
-    "osx-64",
-    "win-64",
-    "linux-aarch64",
-    "linux-arm64",
-    "linux-armv6l",
-    "linux-armv7l",
-) + (
-    "linux-ppc64",
-    "linux-ppc64le",
-    "linux-riscv64",
-    "linux-s390x",
+    *("linux-64", "linux-32", "osx-64", "win-64", "linux-aarch64", "linux-arm64", "linux-armv6l", "linux-armv7l"),
+    *("linux-ppc64", "linux-ppc64le", "linux-riscv64", "linux-s390x"),
 )
 _PYTHONS = (26, 27, 33, 34, 35, 36)
 

@@ -63,7 +63,7 @@ class MigrationRules:
 
     #: `key_add` compares whole rows of the zip group, and knows `additional_zip_keys`; before, the primary key alone.
     add_whole_rows: bool = True
-    #: `key_add` knows `additional_zip_keys`, and leaves other zipped keys that it does not set without a value (3.26.0).
+    #: `key_add` knows `additional_zip_keys`, and leaves other zipped keys that it does not set empty (3.26.0).
     knows_additional_zip_keys: bool = True
     #: `key_add` merges keys that have an ordering and are neither primary nor newly zipped (3.50.1).
     orders_other_keys: bool = True
