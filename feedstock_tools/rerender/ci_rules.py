@@ -62,6 +62,8 @@ class CiRules:
     native_providers: Mapping[str, str] | None = None
     #: What `default` means for a platform that `default_providers` lacks; none: the word has no meaning there.
     default_provider: str | None = None
+    #: Whether `default` and `emulated` mean `default_provider` where nothing else gave them a meaning, also in lists.
+    words_in_lists: bool = False
 
 
 _HOSTED = {
@@ -160,6 +162,8 @@ _CHANGES: tuple[tuple[str, Mapping[str, Any]], ...] = (
         {
             "azure_fields": ("CONFIG", "UPLOAD_PACKAGES", "DOCKER_IMAGE", "SHORT_CONFIG"),
             "github_fields": ("CONFIG", "SHORT_CONFIG", "UPLOAD_PACKAGES", "DOCKER_IMAGE", "os", "labels"),
+            "default_provider": "azure",
+            "words_in_lists": True,
         },
     ),
     ("3.14.3", {"default_providers": {**_TRAVIS, "linux_aarch64": "azure"}, "native_providers": _TRAVIS}),
@@ -211,6 +215,7 @@ _CHANGES: tuple[tuple[str, Mapping[str, Any]], ...] = (
         {
             "default_providers": {},
             "default_provider": "github_actions",
+            "words_in_lists": False,
             "native_providers": {
                 **_TRAVIS,
                 "linux_aarch64": "github_actions",

@@ -81,7 +81,10 @@ def placements(forge: Mapping[str, Any], rules: CiRules, provider: str) -> tuple
     for platform, machine in build.items():
         system, _, arch = machine.partition("_")
         named = providers.get(system) if arch == "64" else None
-        if provider in (named or providers.get(machine, ())):
+        allowed = named or providers.get(machine)
+        if allowed is None:
+            continue
+        if provider in allowed:
             found.append(Placement(platform, machine, provider, bool(uploads)))
         elif forced and platform.endswith("_64"):
             found.append(Placement(platform, machine, provider, False))
@@ -90,17 +93,20 @@ def placements(forge: Mapping[str, Any], rules: CiRules, provider: str) -> tuple
 
 def _providers(forge: Mapping[str, Any], rules: CiRules, build: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
     given = {**(rules.providers or {}), **section(forge, "provider")}
-    default_words = {"default", "emulated"} if rules.default_provider else {"default"}
     resolved: dict[str, tuple[str, ...]] = {}
     for platform in dict.fromkeys((*given, *build)):
         value = given.get(platform)
-        if isinstance(value, str) and value in default_words:
-            value = (rules.default_providers or {}).get(platform, rules.default_provider or value)
-        elif value == "native":
-            value = (rules.native_providers or {}).get(platform, value)
-        names = value if isinstance(value, list) else [value]
-        resolved[platform] = tuple(str(name) for name in names if name)
+        named = value if isinstance(value, list) else [_provider_of_word(value, platform, rules)]
+        if rules.words_in_lists:
+            named = [rules.default_provider if name in ("default", "emulated") else name for name in named]
+        resolved[platform] = tuple(str(name) for name in named if name)
     return resolved
+
+
+def _provider_of_word(value: Any, platform: str, rules: CiRules) -> Any:
+    if value == "default" or (value == "emulated" and rules.default_provider and not rules.words_in_lists):
+        return (rules.default_providers or {}).get(platform, rules.default_provider or value)
+    return (rules.native_providers or {}).get(platform, value) if value == "native" else value
 
 
 def docker_run_args(forge: Mapping[str, Any]) -> str:
@@ -133,7 +139,7 @@ def workflow_settings(
     stated = {name: given[name] if name in given else list(_old_values(name, forge)) for name in names}
     settings = {name: _chosen(name, value, where) for name, value in stated.items()}
     for name, value in _defaults(settings, system, drive).items():
-        if name in settings and settings[name] is None:
+        if name in rules.workflow_settings and settings[name] is None:
             settings[name] = value
     return settings
 
