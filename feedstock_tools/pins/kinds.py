@@ -1,0 +1,130 @@
+"""What the releases of the pin graph are releases of: their names, their order, and which of them an answer prefers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from feedstock_tools.errors import InputError
+from feedstock_tools.facts.gpus import parse_capability
+from feedstock_tools.platforms import Platform
+
+if TYPE_CHECKING:
+    from rattler import Version
+
+__all__ = ["KINDS", "Kind", "admits", "kind_named", "newest_first", "preferred"]
+
+#: The platforms in the order in which an answer prefers them, where none is demanded.
+_PLATFORMS = ("linux-64", "linux-aarch64", "win-64", "linux-ppc64le")
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of release.
+
+    Args:
+        least: an answer takes the least that will do, as it is a demand on the machine and no choice of the maintainer.
+        asked_only: it is in an answer only when it is named.
+        versioned: versions are compared as conda does; else only equality counts.
+    """
+
+    name: str
+    title: str
+    aliases: tuple[str, ...] = ()
+    least: bool = False
+    asked_only: bool = False
+    versioned: bool = True
+
+    def read(self, text: str) -> str:
+        """A version of this kind as a person writes it, in the form that releases have.
+
+        Raises:
+            InputError: it cannot be one.
+        """
+        if self.name == "platform":
+            return Platform.parse(text).subdir
+        if self.name == "sm":
+            suffix = re.search(r"(?<=\d)[af]$", text)
+            return parse_capability(text.removesuffix(suffix[0] if suffix else "")).replace(".", "") + (
+                suffix[0] if suffix else ""
+            )
+        _version(text)
+        return text
+
+
+#: In the order in which an answer settles them: what stands first is taken newest before what follows is looked at.
+KINDS = {
+    kind.name: kind
+    for kind in (
+        Kind("platform", "platform", ("target_platform", "subdir"), versioned=False),
+        Kind("cuda", "CUDA", ("cudatoolkit", "cuda-version", "cuda_version", "cuda_compiler_version", "cuda-nvcc")),
+        Kind("cudnn", "cuDNN"),
+        Kind("nccl", "NCCL"),
+        Kind("cutensor", "cuTENSOR"),
+        Kind("gcc", "gcc", ("gxx", "c_compiler_version", "cxx_compiler_version")),
+        Kind("visual-studio", "Visual Studio", ("msvc", "vs")),
+        Kind("clang", "clang", asked_only=True),
+        Kind("python", "Python", asked_only=True),
+        Kind("sm", "architecture", ("arch", "architecture", "capability"), asked_only=True, versioned=False),
+        Kind("driver", "driver", least=True),
+        Kind("__cuda", "CUDA of the driver", ("driver-cuda",), least=True),
+        Kind("glibc", "glibc", ("__glibc", "sysroot", "c_stdlib_version"), least=True),
+    )
+}
+_BY_ALIAS = {alias: kind for kind in KINDS.values() for alias in (kind.name, *kind.aliases)}
+
+
+def kind_named(name: str) -> Kind:
+    """The kind of that name or alias; any other name is a package of a channel, which is in an answer when named."""
+    return _BY_ALIAS.get(name) or Kind(name, name, asked_only=True)
+
+
+def newest_first(kind: str, versions: Iterable[str]) -> tuple[str, ...]:
+    """Versions of one kind without repetition, newest first; platforms in the order of preference."""
+    unique = set(versions)
+    if kind == "platform":
+        return tuple(sorted(unique, key=lambda name: (_PLATFORMS.index(name) if name in _PLATFORMS else 9, name)))
+    if kind == "sm":
+        return tuple(sorted(unique, key=_architecture, reverse=True))
+    return tuple(sorted(unique, key=lambda text: (_version(text), text), reverse=True))
+
+
+def preferred(kind: str, versions: Iterable[str]) -> tuple[str, ...]:
+    """Versions of one kind in the order in which an answer tries them."""
+    ordered = newest_first(kind, versions)
+    return ordered[::-1] if kind_named(kind).least else ordered
+
+
+@lru_cache(maxsize=65536)
+def admits(spec: str, version: str) -> bool:
+    """Whether conda's version specification `spec` (`11.*`, `>=11.2,<12`, `*`) lets a version in.
+
+    Raises:
+        InputError: `spec` is no such specification.
+    """
+    from rattler import VersionSpec
+    from rattler.exceptions import InvalidVersionSpecError
+
+    try:
+        return bool(VersionSpec(spec).matches(_version(version)))
+    except InvalidVersionSpecError as error:
+        raise InputError(f"'{spec}' is not a version specification: {error}") from error
+
+
+def _architecture(name: str) -> tuple[int, str]:
+    digits = re.match(r"\d+", name)
+    return int(digits[0]) if digits else 0, name
+
+
+@lru_cache(maxsize=65536)
+def _version(text: str) -> Version:
+    from rattler import Version
+    from rattler.exceptions import InvalidVersionError
+
+    try:
+        return Version(text)
+    except InvalidVersionError as error:
+        raise InputError(f"'{text}' is not a version: {error}") from error

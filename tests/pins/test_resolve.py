@@ -1,0 +1,202 @@
+"""Which releases go together: what the facts say, and 300 random questions answered a second time by brute force."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from itertools import combinations, product
+
+import pytest
+
+from feedstock_tools.errors import InputError
+from feedstock_tools.facts.gpus import GpuFacts
+from feedstock_tools.pins.demands import Demand, parse_demand, parse_demands
+from feedstock_tools.pins.explain import explain
+from feedstock_tools.pins.kinds import kind_named, newest_first, preferred
+from feedstock_tools.pins.model import Bound, PinGraph, Release, Way
+from feedstock_tools.pins.resolve import all_sets, asked_kinds, can_hold, first_set
+
+
+def answer(graph: PinGraph, *demands: str) -> dict[str, str] | None:
+    read = parse_demands(demands)
+    return first_set(graph, read, asked_kinds(graph, read))
+
+
+@pytest.mark.parametrize(
+    ("demands", "expected"),
+    [
+        (["cuda=11.2"], {"platform": "linux-64", "cuda": "11.2", "gcc": "10", "driver": "450.80.02", "__cuda": "11.0"}),
+        (["cuda=11.2", "cudnn=8.1"], {"cudnn": "8.1.0.77", "gcc": "10"}),
+        (["cuda=10.2", "cudnn"], {"cudnn": "8.2.1.32", "gcc": "7", "driver": "440.33"}),
+        (["cuda=11.0", "gcc<=9"], {"gcc": "9"}),
+        (["cuda=11.2", "platform=win-64"], {"platform": "win-64", "visual-studio": "2019", "driver": "452.39"}),
+        (["__cuda=12.4", "cuda"], {"cuda": "12.9", "driver": "550.54.14"}),
+        (["gpu=RTX 3080", "cuda<12"], {"sm": "86", "cuda": "11.8"}),
+    ],
+)
+def test_one_set_newest_first(
+    facts_graph: PinGraph, gpus: GpuFacts, demands: list[str], expected: dict[str, str]
+) -> None:
+    read = parse_demands(demands, gpus)
+    found = first_set(facts_graph, read, asked_kinds(facts_graph, read))
+    assert found is not None
+    assert found.items() >= expected.items()
+    assert facts_graph.holds(found)
+
+
+def test_a_kind_of_which_there_is_none_is_left_out(facts_graph: PinGraph) -> None:
+    found = answer(facts_graph, "cuda=12.9", "platform=win-64")
+    assert found is not None
+    assert not {"nccl", "gcc", "glibc"} & found.keys()
+
+
+@pytest.mark.parametrize(
+    ("demands", "conflict", "said", "nearest"),
+    [
+        (["cuda=11.2", "gcc=13"], ["cuda=11.2", "gcc=13"], "nvcc takes host gcc up to 10", ["cuda=11.2", "gcc=10"]),
+        (
+            ["python=3.9", "sm=70", "cuda=13.0"],
+            ["sm=70", "cuda=13.0"],
+            "knows sm_75",
+            ["python=3.9", "sm=70", "cuda=12.9"],
+        ),
+        (["cuda=12.7"], ["cuda=12.7"], "no such CUDA", ["cuda=12.8"]),
+        (["cuda=12.9", "nccl", "platform=win-64"], ["nccl", "platform=win-64"], "linux-aarch64", None),
+        (["cudnn=8.1", "cuda=12"], ["cudnn=8.1", "cuda=12"], "CUDA 10.2.* and 11.*", ["cudnn=8.8.0.121", "cuda=12"]),
+        (
+            ["driver=470.42.01", "cuda>=12"],
+            ["driver=470.42.01", "cuda>=12"],
+            "525.60.13",
+            ["driver=470.42.01", "cuda=11.8"],
+        ),
+    ],
+)
+def test_a_conflict_names_the_fewest_demands_and_the_nearest_that_hold(
+    facts_graph: PinGraph, demands: list[str], conflict: list[str], said: str, nearest: list[str] | None
+) -> None:
+    found = explain(facts_graph, parse_demands(demands))
+    assert found is not None
+    assert [str(demand) for demand in found.demands] == conflict
+    assert len(found.sentences) == len(conflict)
+    assert said in " ".join(found.sentences)
+    if nearest is not None:
+        assert [str(demand) for demand in found.nearest[0]] == nearest
+    for demands_that_hold in found.nearest:
+        assert can_hold(facts_graph, demands_that_hold)
+
+
+def test_demands_that_hold_have_no_conflict(facts_graph: PinGraph) -> None:
+    assert explain(facts_graph, parse_demands(["cuda=11.2", "gcc=10"])) is None
+
+
+@pytest.mark.parametrize(
+    "text", ["", "=11", "cuda=", "cuda=11.2=8", "cuda>=x y", "platform=linux", "sm=ninety", "platform>3"]
+)
+def test_what_is_no_demand(text: str) -> None:
+    with pytest.raises(InputError):
+        parse_demand(text)
+
+
+def test_all_mistakes_at_once() -> None:
+    with pytest.raises(InputError) as caught:
+        parse_demands(["cuda=?", "platform=mars", "gcc=10"])
+    assert len(caught.value.mistakes) == 2
+
+
+# --- brute force -----------------------------------------------------------------------------------------------------
+
+
+def every_set(graph: PinGraph, demands: list[Demand], kinds: list[str]) -> Iterator[dict[str, str]]:
+    """Every choice of one release or none of each kind that keeps the demands and holds in the graph, in order."""
+    choices: list[list[str | None]] = []
+    for kind in kinds:
+        of_kind = [demand for demand in demands if demand.kind == kind]
+        fitting = [v for v in preferred(kind, graph.versions[kind]) if all(demand.admits(v) for demand in of_kind)]
+        choices.append([*fitting, *(() if of_kind else (None,))])
+    for versions in product(*choices):
+        chosen = dict(zip(kinds, versions, strict=True))
+        if graph.holds(chosen):
+            yield {kind: version for kind, version in chosen.items() if version is not None}
+
+
+def possible(graph: PinGraph, demands: list[Demand]) -> bool:
+    """By brute force over the kinds demanded, and CUDA, which is all that a release of the facts may need."""
+    kinds = [kind for kind in graph.versions if kind == "cuda" or kind in {demand.kind for demand in demands}]
+    return next(every_set(graph, demands, kinds), None) is not None
+
+
+def random_demand(source: random.Random, graph: PinGraph) -> Demand:
+    kind = source.choice([kind for kind in graph.versions if kind != "python"])
+    version = source.choice(graph.versions[kind])
+    if not kind_named(kind).versioned:
+        return parse_demand(f"{kind}={version}")
+    operator = source.choice(["=", "=", "=", "==", "==", "==", ">=", "<"])
+    shortened = ".".join(version.split(".")[: source.randint(1, 3)]) if operator == "=" else version
+    return parse_demand(f"{kind}{operator}{shortened}")
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_random_demands_against_brute_force(facts_graph: PinGraph, seed: int) -> None:
+    source = random.Random(seed)  # noqa: S311 - reproducible, not secret
+    demands = list(dict.fromkeys(random_demand(source, facts_graph) for _ in range(source.choice([1, 2, 2, 3, 3, 4]))))
+    kinds = asked_kinds(facts_graph, demands)
+    found = first_set(facts_graph, demands, kinds)
+    assert (found is not None) == possible(facts_graph, demands)
+    if found is not None:
+        assert facts_graph.holds(found)
+        assert all(demand.kind in found and demand.admits(found[demand.kind]) for demand in demands)
+        return
+    conflict = explain(facts_graph, demands)
+    assert conflict is not None
+    assert not possible(facts_graph, list(conflict.demands))
+    for size in range(1, len(conflict.demands)):
+        for fewer in combinations(demands, size):
+            assert possible(facts_graph, list(fewer)), "there is a smaller conflict"
+    for nearest in conflict.nearest:
+        assert possible(facts_graph, list(nearest))
+
+
+def random_graph(source: random.Random) -> PinGraph:
+    """Four kinds of up to three releases, with bounds of one or two ways that constrain or need others."""
+    kinds = ["cuda", "cudnn", "gcc", "driver"]
+    releases = [Release(kind, str(number)) for kind in kinds for number in range(1, source.randint(2, 4))]
+    versions = {kind: [release.version for release in releases if release.kind == kind] for kind in kinds}
+
+    def way(own: str) -> Way:
+        others = source.sample([kind for kind in kinds if kind != own], source.randint(1, 2))
+        allowed = {kind: frozenset(v for v in versions[kind] if source.random() < 0.6) for kind in others}
+        return Way(allowed, frozenset(kind for kind in others if source.random() < 0.5))
+
+    bounds = [
+        Bound(release, tuple(way(release.kind) for _ in range(source.randint(1, 2))), f"bound of {release}")
+        for release in releases
+        if source.random() < 0.7
+    ]
+    return PinGraph(frozenset(releases), tuple(bounds))
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_random_graphs_against_brute_force(seed: int) -> None:
+    source = random.Random(seed)  # noqa: S311
+    graph = random_graph(source)
+    kinds = list(graph.versions)
+    demanded = source.sample(kinds, source.randint(0, 2))
+    demands = [parse_demand(f"{kind}{source.choice(['', '=1', '>=2', '=2'])}") for kind in demanded]
+    held = list(every_set(graph, demands, kinds))
+    # Those to which nothing can be added, and of those that differ in the driver alone, the first.
+    full = [one for one in held if not any(one.items() < other.items() for other in held)]
+    found = list(all_sets(graph, demands, asked_kinds(graph, demands, kinds)))
+    without_driver = [{k: v for k, v in one.items() if k != "driver"} for one in full]
+    assert {tuple(one.items()) for one in found} <= {tuple(one.items()) for one in full}
+    first_of_each = [one for number, one in enumerate(full) if without_driver[number] not in without_driver[:number]]
+    assert found == first_of_each
+    assert can_hold(graph, demands) == bool(held)
+
+
+def test_every_set_of_the_kinds_named(facts_graph: PinGraph) -> None:
+    demands = parse_demands(["cuda=11.2", "platform=linux-64"])
+    found = list(all_sets(facts_graph, demands, asked_kinds(facts_graph, demands, ["cudnn", "gcc"])))
+    assert found[0]["cudnn"] == newest_first("cudnn", {one["cudnn"] for one in found})[0]
+    assert {one["gcc"] for one in found} == {"7", "9", "10"}
+    assert len(found) == len({tuple(one.items()) for one in found})
+    assert all(facts_graph.holds(one) for one in found)
