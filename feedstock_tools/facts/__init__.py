@@ -1,5 +1,7 @@
 """Facts with their sources, read from the data that ships with the package."""
 
 from feedstock_tools.facts.cuda import CudaFacts, PinningRow, Preset, Source, Toolkit, load_cuda
+from feedstock_tools.facts.gpus import Gpu
+from feedstock_tools.facts.libraries import Library, LibraryRelease
 
-__all__ = ["CudaFacts", "PinningRow", "Preset", "Source", "Toolkit", "load_cuda"]
+__all__ = ["CudaFacts", "Gpu", "Library", "LibraryRelease", "PinningRow", "Preset", "Source", "Toolkit", "load_cuda"]

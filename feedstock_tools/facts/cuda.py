@@ -16,6 +16,8 @@ from typing import Any
 
 from feedstock_tools.data import data_folder
 from feedstock_tools.errors import InputError
+from feedstock_tools.facts.gpus import Gpu, find_gpu, gpus_of
+from feedstock_tools.facts.libraries import Library, libraries_of
 from feedstock_tools.facts.schema import read_document
 from feedstock_tools.platforms import Platform
 
@@ -52,9 +54,10 @@ class Toolkit:
 
     `architectures` is the set that nvcc accepts, without `sm_` or `compute_` before it, by number: `35`, `90`, `90a`.
     `era` says how conda-forge packages it: `cudatoolkit` (one runtime package, nvcc from the image) or `cuda-version`
-    (components). Bounds on host compilers are the newest major versions that it takes; `visual_studio` is the oldest and
-    the newest year. `driver` is the one it ships with, `least_driver` the least that runs what it compiled to machine
-    code. `sources` names the sources of each fact. A fact that is not known is None.
+    (components). Bounds on host compilers are the newest major versions that it takes; `visual_studio` is the oldest
+    and the newest year. `driver` is the one it ships with, `least_driver` the least that runs what it compiled to
+    machine code. `platforms` are those that conda-forge has it for. `sources` names the sources of each fact. A fact
+    that is not known is None.
     """
 
     version: str
@@ -65,6 +68,7 @@ class Toolkit:
     visual_studio: tuple[int, int] | None
     driver: Drivers | None
     least_driver: Drivers | None
+    platforms: tuple[str, ...] | None
     sources: Mapping[str, tuple[str, ...]]
 
     def accepts(self, architecture: str) -> bool:
@@ -137,6 +141,8 @@ class CudaFacts:
     toolkits: Mapping[str, Toolkit]
     presets: Mapping[str, Preset]
     rows: tuple[PinningRow, ...]
+    libraries: Mapping[str, Library]
+    gpus: tuple[Gpu, ...]
     sources: Mapping[str, Source]
     pinning_repository: str
 
@@ -162,6 +168,14 @@ class CudaFacts:
             hint = f"Did you mean '{near[0]}'?" if near else f"There are {', '.join(self.presets)}."
             raise InputError(f"there is no preset '{name}' of architectures", hint=hint)
         return self.presets[name].architectures(self.toolkit(version))
+
+    def gpu(self, name: str) -> Gpu:
+        """The GPU of a name such as `RTX 3080` or `NVIDIA A100-SXM4-80GB`; see `find_gpu`.
+
+        Raises:
+            InputError: none is called so.
+        """
+        return find_gpu(name, self.gpus)
 
     def versions(self, platform: Platform) -> tuple[str, ...]:
         """The CUDA versions that the pinning or a migration named for a platform, oldest first."""
@@ -200,6 +214,8 @@ def _load(path: Path) -> CudaFacts:
         toolkits=MappingProxyType(dict(sorted(toolkits.items(), key=lambda item: version_key(item[0])))),
         presets=MappingProxyType({name: _preset(name, entry) for name, entry in document["presets"].items()}),
         rows=tuple(sorted((_row(entry) for entry in document["pinning"]["rows"]), key=_row_order)),
+        libraries=libraries_of(document["libraries"]),
+        gpus=gpus_of(document["gpus"]),
         sources=MappingProxyType(
             {name: Source(name, entry["title"], entry.get("url")) for name, entry in document["sources"].items()}
         ),
@@ -222,6 +238,7 @@ def _toolkit(version: str, entry: Mapping[str, Any]) -> Toolkit:
         visual_studio=None if years is None else (years[0], years[1]),
         driver=_drivers(entry.get("driver")),
         least_driver=_drivers(entry.get("least_driver")),
+        platforms=tuple(entry["platforms"]) if "platforms" in entry else None,
         sources=MappingProxyType({fact: tuple(names) for fact, names in entry["sources"].items()}),
     )
 

@@ -1,102 +1,61 @@
-"""Which toolkits and builds of cuDNN, NCCL and cuTENSOR conda-forge has, and which CUDA versions they go with.
-
-The facts are data: `variants/libraries.yaml`, held by `variants/libraries.schema.json`.
-"""
+"""Releases of NVIDIA's libraries on conda-forge, and the CUDA versions that each was built with."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
-from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
-from feedstock_tools.data import data_folder
-from feedstock_tools.facts.cuda import Source
-from feedstock_tools.facts.schema import read_document
+from feedstock_tools.platforms import Platform
 
-__all__ = ["LibraryBuild", "LibraryFacts", "ToolkitPackage", "load_libraries"]
+__all__ = ["Library", "LibraryRelease", "libraries_of"]
 
 
 @dataclass(frozen=True, slots=True)
-class LibraryBuild:
-    """One version of a library with the CUDA versions it was built with and those that it goes with.
+class LibraryRelease:
+    """One version as the feedstock built it at a commit; `cuda` has the platforms of each CUDA version.
 
-    `cuda` is a version specification of conda, such as `11.*`; `commit` (of `date`) is where the recipe says so.
+    A version that was built again for other CUDA versions is there once for each of those builds.
     """
 
-    library: str
     version: str
-    cuda: str
-    built: tuple[str, ...]
-    platforms: tuple[str, ...]
-    date: str
     commit: str
-    source: Source
+    cuda: Mapping[str, tuple[str, ...]]
+
+    def built_for(self, cuda: str, platform: Platform) -> bool:
+        """Whether it was built with just this CUDA version for a platform."""
+        return platform.subdir in self.cuda.get(cuda, ())
 
 
 @dataclass(frozen=True, slots=True)
-class ToolkitPackage:
-    """A toolkit that conda-forge has, as `cudatoolkit` or `cuda-nvcc`, and the platforms that it has it for."""
+class Library:
+    """A library with its releases, newest first."""
 
-    cuda: str
-    package: str
-    platforms: tuple[str, ...]
-    date: str
-    commit: str
-    source: Source
+    name: str
+    repository: str
+    releases: tuple[LibraryRelease, ...]
 
+    def versions(self, cuda: str, platform: Platform) -> tuple[str, ...]:
+        """The versions that were built with a CUDA version for a platform, newest first.
 
-@dataclass(frozen=True, slots=True)
-class LibraryFacts:
-    """All of `variants/libraries.yaml`, in the order of the file (oldest first)."""
-
-    builds: tuple[LibraryBuild, ...]
-    toolkits: tuple[ToolkitPackage, ...]
-    sources: Mapping[str, Source]
-
-    @property
-    def libraries(self) -> tuple[str, ...]:
-        """The names of the libraries: `cudnn`, `nccl`, `cutensor`."""
-        return tuple(dict.fromkeys(build.library for build in self.builds))
+        What a build runs with beside is for its dependencies to say: most serve the later toolkits of their CUDA major
+        version too.
+        """
+        built = (release.version for release in self.releases if release.built_for(cuda, platform))
+        return tuple(dict.fromkeys(built))
 
 
-def load_libraries(path: Path | None = None) -> LibraryFacts:
-    """The facts of `path`, by default of the `variants/libraries.yaml` that ships with this package (read once).
-
-    Raises:
-        InputError: the file breaks its schema; all mistakes, each with line and column.
-    """
-    return _load(path or data_folder("variants") / "libraries.yaml")
-
-
-@lru_cache(maxsize=4)
-def _load(path: Path) -> LibraryFacts:
-    document = read_document(path, data_folder("variants") / "libraries.schema.json")
-    sources = {name: Source(name, entry["title"], entry["url"]) for name, entry in document["sources"].items()}
-    builds = tuple(
-        LibraryBuild(
-            library=library,
-            version=row["version"],
-            cuda=row["cuda"],
-            built=tuple(row["built"]),
-            platforms=tuple(row["platforms"]),
-            date=row["date"],
-            commit=row["commit"],
-            source=sources[entry["source"]],
-        )
-        for library, entry in document["libraries"].items()
-        for row in entry["builds"]
+def libraries_of(section: Mapping[str, Any]) -> Mapping[str, Library]:
+    """The libraries of the section `libraries` of `variants/cuda.yaml`, by name."""
+    return MappingProxyType(
+        {
+            name: Library(name, entry["repository"], tuple(_release(release) for release in entry["releases"]))
+            for name, entry in section.items()
+        }
     )
-    toolkits = tuple(
-        ToolkitPackage(
-            cuda=row["cuda"],
-            package=row["package"],
-            platforms=tuple(row["platforms"]),
-            date=row["date"],
-            commit=row["commit"],
-            source=sources[f"{row['package']}-feedstock"],
-        )
-        for row in document["toolkits"]
-    )
-    return LibraryFacts(builds, toolkits, MappingProxyType(sources))
+
+
+def _release(entry: Mapping[str, Any]) -> LibraryRelease:
+    cuda = {version: tuple(subdirs) for version, subdirs in entry["cuda"].items()}
+    return LibraryRelease(entry["version"], entry["commit"], MappingProxyType(cuda))

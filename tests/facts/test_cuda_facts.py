@@ -26,7 +26,7 @@ def test_toolkits_are_in_the_order_of_their_versions() -> None:
 
 @pytest.mark.parametrize("toolkit", TOOLKITS, ids=lambda toolkit: toolkit.version)
 def test_every_fact_names_sources_that_are_listed(toolkit: Toolkit) -> None:
-    optional = ("newest_gcc", "newest_clang", "visual_studio", "driver")
+    optional = ("newest_gcc", "newest_clang", "visual_studio", "driver", "platforms")
     known = {fact for fact in optional if getattr(toolkit, fact) is not None}
     assert set(toolkit.sources) == {"era", "architectures", "least_driver"} | known
     assert {name for names in toolkit.sources.values() for name in names} <= set(FACTS.sources)
@@ -34,7 +34,7 @@ def test_every_fact_names_sources_that_are_listed(toolkit: Toolkit) -> None:
 
 def test_every_source_is_used_and_says_what_it_is() -> None:
     used = {name for toolkit in TOOLKITS for names in toolkit.sources.values() for name in names}
-    used |= {preset.source for preset in FACTS.presets.values()}
+    used |= {preset.source for preset in FACTS.presets.values()} | {gpu.source for gpu in FACTS.gpus}
     assert used == set(FACTS.sources)
 
 
@@ -117,7 +117,8 @@ def test_presets_ask_for_nothing_that_nvcc_does_not_know(toolkit: Toolkit) -> No
         if preset.candidates or toolkit.version in preset.lists:
             chosen = preset.architectures(toolkit)
             assert toolkit.refused(chosen) == ()
-            assert chosen[-1] == chosen[-2].replace("sm_", "compute_"), "PTX of the newest, for GPUs to come"
+            newest = chosen[-2].removeprefix("sm_").rstrip("af")
+            assert chosen[-1] == f"compute_{newest}", "PTX of the newest, for GPUs to come"
 
 
 def test_the_preset_for_tensorflow_is_what_was_built() -> None:
@@ -191,6 +192,8 @@ toolkits:
   "9.9": {era: cudatoolkit, architectures: ["70"], least_driver: {linux: "1", windows: null}, sources: {}}
 presets: {}
 pinning: {repository: https://example.org/pinning, rows: []}
+libraries: {}
+gpus: {}
 """,
         encoding="utf-8",
     )

@@ -23,6 +23,8 @@ toolkits:
     sources: {era: [page]}
 presets: {}
 pinning: {repository: https://example.org, rows: []}
+libraries: {}
+gpus: {}
 """
 
 

@@ -1,0 +1,82 @@
+"""Releases of libraries and the architectures of nvcc against the history of feedstocks, and against nvcc itself.
+
+Needs clones of the feedstocks in the folder that FEEDSTOCK_MIRROR names (default `../.mirror`), as
+`conda-forge+cudnn-feedstock/repo`; they are not part of the repository. nvcc is asked where one is on PATH.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from feedstock_tools.facts import Library, LibraryRelease, load_cuda
+from feedstock_tools.facts.cuda import version_key
+
+MIRROR = Path(os.environ.get("FEEDSTOCK_MIRROR", Path(__file__).parents[3] / ".mirror"))
+FACTS = load_cuda()
+NVCC = shutil.which("nvcc")
+
+
+def git(feedstock: str, *arguments: str) -> str:
+    clone = MIRROR / f"conda-forge+{feedstock}-feedstock" / "repo"
+    if not clone.is_dir():
+        pytest.skip(f"there is no clone of {feedstock}-feedstock")
+    command = ["git", "--git-dir", str(clone), *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def configurations(feedstock: str, commit: str) -> dict[str, set[str]]:
+    """CUDA version → subdirs, of the files in .ci_support at a commit."""
+    found: dict[str, set[str]] = {}
+    lines = git(feedstock, "grep", "-A1", "-E", "^cuda_compiler_version:", commit, "--", ".ci_support")
+    for line in lines.splitlines():
+        match = re.search(r"\.ci_support/([a-z]+)_(64|aarch64|ppc64le)?[^:]*\.yaml-- '?([\d.]+)'?$", line)
+        if match and version_key(match[3]) >= (10, 2):
+            found.setdefault(match[3], set()).add(f"{match[1]}-{match[2] or '64'}")
+    return found
+
+
+def built(release: LibraryRelease) -> dict[str, set[str]]:
+    return {cuda: set(subdirs) for cuda, subdirs in release.cuda.items()}
+
+
+@pytest.mark.parametrize("library", FACTS.libraries.values(), ids=lambda library: library.name)
+def test_each_release_was_built_as_is_said(library: Library) -> None:
+    for release in library.releases:
+        recipe = git(library.name, "show", f"{release.commit}:recipe/meta.yaml")
+        assert re.search(rf'set version = "{re.escape(release.version)}(-\d+)?"', recipe), release.version
+        found = configurations(library.name, release.commit)
+        if release.version == "7.6.5.32":  # a configuration for 11.0 was there, whose archive has no hash in the recipe
+            found.pop("11.0", None)
+        assert found == built(release), release.version
+
+
+@pytest.mark.parametrize(
+    ("version", "commit"), [("12.8", "18f55c57bd"), ("12.9", "00001451bd"), ("13.2", "3451669b09")]
+)
+def test_the_preset_conda_forge_is_what_its_nvcc_sets(version: str, commit: str) -> None:
+    text = git("cuda-nvcc", "show", f"{commit}:recipe/conda_build_config.yaml")
+    match = re.search(r'DEFAULT_CUDAARCHS:\n  - "([^"]*)"', text)
+    assert match is not None
+    expected = []
+    for name in match[1].split(";"):
+        number, _, kind = name.partition("-")
+        expected += {"real": [f"sm_{number}"], "virtual": [f"compute_{number}"]}.get(
+            kind, [f"sm_{number}", f"compute_{number}"]
+        )
+    assert FACTS.preset("conda-forge", version) == tuple(expected)
+
+
+@pytest.mark.skipif(NVCC is None, reason="there is no nvcc on PATH")
+def test_the_nvcc_that_is_installed_knows_what_the_facts_say() -> None:
+    said = subprocess.run([str(NVCC), "--version"], check=True, capture_output=True, text=True).stdout
+    match = re.search(r"release (\d+\.\d+)", said)
+    assert match is not None
+    listed = subprocess.run([str(NVCC), "--list-gpu-code"], check=True, capture_output=True, text=True).stdout.split()
+    plain = {f"sm_{name}" for name in FACTS.toolkit(match[1]).architectures if name.isdigit()}
+    assert plain == {name for name in listed if name.removeprefix("sm_").isdigit()}
