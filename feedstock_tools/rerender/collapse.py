@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
@@ -90,17 +91,15 @@ def collapse(
 def _top_level(outputs: Sequence[RenderedOutput], rules: Rules) -> tuple[frozenset[str], frozenset[str]]:
     """The variables that every output uses with the top level of the recipe, and those of them that loop.
 
-    Older versions took those of the first output in its first variant, and which variant came first was chance (the
-    iteration of a set of texts); here it is the variant that uses most.
+    Older versions took those of the first output of the first variant, and which variant came first was chance (the
+    iteration of a set of texts); here it is what the first outputs of most variants use, and of these the most keys.
     """
     if rules.splits_by_common_keys:
         used = frozenset.intersection(*(output.used.top_level for output in outputs))
         return used, frozenset.intersection(*(output.used.top_level_loop for output in outputs))
-    first = max(
-        (output for output in outputs if output.name == outputs[0].name),
-        key=lambda output: (len(output.used.top_level_loop), len(output.used.top_level)),
-    )
-    return first.used.top_level, first.used.top_level_loop
+    firsts = {id(output.variants): output.used for output in reversed(outputs)}.values()
+    counts = Counter((used.top_level, used.top_level_loop) for used in firsts)
+    return max(counts, key=lambda found: (counts[found], len(found[1]), len(found[0]), sorted(found[1])))
 
 
 def _used_axes(
