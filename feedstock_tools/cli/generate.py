@@ -28,7 +28,7 @@ def command(
     changes = compare(folder, texts)
     stale = [change for change in changes if change.kind != "same"]
     for change in stale:
-        if show_diff or (change.kind == "edited" and not force):
+        if show_diff or (change.kind == "edited" and not (force or check)):
             click.echo(diff(change), nl=False)
     if check:
         for change in stale:

@@ -9,6 +9,7 @@ from typing import Any
 from feedstock_tools.facts import CudaFacts, load_cuda
 from feedstock_tools.generate.cross_checks import Finding
 from feedstock_tools.generate.positions import Location
+from feedstock_tools.generate.spec_words import ARCHITECTURE
 
 __all__ = ["check_cuda"]
 
@@ -78,8 +79,8 @@ def _check_name(name: Any, versions: list[str], location: Location, facts: CudaF
     """One mistake for an architecture, naming the first version that does not know it."""
     for version in versions:
         toolkit = facts.toolkits[version]
-        if isinstance(name, str) and not toolkit.accepts(name):
-            prefix = name.partition("_")[0]
+        prefix = str(name).partition("_")[0]
+        if ARCHITECTURE.fullmatch(str(name)) and not toolkit.accepts(name):
             known = ", ".join(f"{prefix}_{number}" for number in toolkit.architectures)
             yield Finding(location, f"nvcc of CUDA {version} does not know {name}", f"It knows {known}.")
             return

@@ -15,6 +15,7 @@ from feedstock_tools.generate.conditions import ConditionError
 from feedstock_tools.generate.cross_checks import Finding, check_files, cross_check
 from feedstock_tools.generate.positions import Document, Location, parse_document
 from feedstock_tools.generate.spec import Spec
+from feedstock_tools.generate.spec_words import WordError
 from feedstock_tools.variants.read import read_text
 
 __all__ = ["SPEC_NAME", "read_spec", "spec_from_text"]
@@ -87,7 +88,7 @@ def _from_finding(document: Document, finding: Finding) -> Mistake:
 def _mistake(document: Document, details: ErrorDetails) -> Mistake:
     location = _in_file(document, details["loc"])
     kind = details["type"]
-    place = document.place(location, of_key=kind == "extra_forbidden")
+    place = document.place(location, of_key=kind == "extra_forbidden" or "[key]" in details["loc"])
     message, hint = _said(details, location)
     return Mistake(message, document.path, place.line, place.column, hint)
 
@@ -109,10 +110,9 @@ def _in_file(document: Document, location: Location) -> Location:
 
 def _said(details: ErrorDetails, location: Location) -> tuple[str, str | None]:
     error = details.get("ctx", {}).get("error")
-    if isinstance(error, ConditionError):
-        return error.message, error.hint
     if details["type"] == "value_error":
-        return str(error), _hint_of_field(location)
+        hint = error.hint if isinstance(error, ConditionError | WordError) else None
+        return str(error), hint or _hint_of_field(location)
     names = {
         "key": location[-1] if location else "",
         "of": f"'{_owner(location[:-1])}'" if len(location) > 1 else "a spec",

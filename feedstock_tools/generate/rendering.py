@@ -17,7 +17,7 @@ from feedstock_tools.generate.spec import Spec
 from feedstock_tools.generate.v0 import v0_view
 from feedstock_tools.generate.v1 import features_why, v1_view
 from feedstock_tools.generate.variant_files import variant_blocks
-from feedstock_tools.generate.wording import NUMBER_WHY
+from feedstock_tools.generate.wording import number_why
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -43,7 +43,9 @@ def render(spec: Spec, recipe_format: str | None = None) -> Mapping[PurePosixPat
     view = v0_view(spec, known_cuda_versions(spec)) if chosen == "v0" else v1_view(spec)
     recipe = RECIPE_FILES[chosen]
     texts = {
-        recipe: _laid_out(f"{recipe.name}.j2", view | {"number_why": NUMBER_WHY, "features_why": features_why(spec)})
+        recipe: _laid_out(
+            f"{recipe.name}.j2", view | {"number_why": number_why(spec), "features_why": features_why(spec)}
+        )
     }
     blocks = variant_blocks(spec)
     if blocks:

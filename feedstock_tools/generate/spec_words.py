@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from difflib import get_close_matches
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Discriminator, Field, Tag
 
 from feedstock_tools.errors import InputError
-from feedstock_tools.platforms import Platform
+from feedstock_tools.platforms import KNOWN_SUBDIRS, Platform
 
 __all__ = [
+    "ARCHITECTURE",
     "ArchitectureChoice",
     "ArchitecturesByVersion",
     "CudaVersions",
@@ -20,14 +22,25 @@ __all__ = [
     "RecipeFile",
     "Sha256",
     "Subdir",
+    "WordError",
 ]
+
+
+class WordError(ValueError):
+    """A word that is not what was expected; `hint` says what is."""
+
+    def __init__(self, message: str, hint: str | None) -> None:
+        super().__init__(message)
+        self.hint = hint
 
 
 def _check_subdir(text: str) -> str:
     try:
         return Platform.parse(text).subdir
     except InputError as error:
-        raise ValueError(str(error.mistakes[0].message)) from None
+        near = get_close_matches(text, KNOWN_SUBDIRS, n=1, cutoff=0.5)
+        hint = f"Did you mean '{near[0]}'?" if near else error.mistakes[0].hint
+        raise WordError(error.mistakes[0].message, hint) from None
 
 
 def _check_relative(text: str) -> str:
@@ -50,7 +63,7 @@ def _check_python_version(text: str) -> str:
 
 
 def _check_architecture(text: str) -> str:
-    if not re.fullmatch(r"(sm|compute)_\d{2,3}[af]?", text):
+    if not ARCHITECTURE.fullmatch(text):
         raise ValueError(f"'{text}' is no architecture such as sm_86 (machine code) or compute_86 (PTX)")
     return text
 
@@ -61,6 +74,8 @@ def _check_sha256(text: str) -> str:
     return text
 
 
+#: `sm_86` (machine code), `compute_86` (PTX), and the variants of an architecture, `sm_90a`.
+ARCHITECTURE = re.compile(r"(sm|compute)_\d{2,3}[af]?")
 Subdir = Annotated[str, AfterValidator(_check_subdir)]
 RecipeFile = Annotated[str, AfterValidator(_check_relative)]
 CudaVersion = Annotated[str, AfterValidator(_check_cuda_version)]

@@ -168,6 +168,8 @@ def _build_of_output(output: ResolvedOutput, spec: Spec, wording: _Wording) -> l
     blocks: list[tuple[str, tuple[Line, ...]]] = []
     skipped = tuple(wording.line("skip: true", condition, why) for condition, why in output.skip)
     blocks += [("", lines) for lines in (skipped, _string_lines(output, spec, wording)) if lines]
+    if _split_by_python_alone(output, spec):
+        blocks.append(("force_use_keys", (Line("- python"),)))
     if output.features is not None:
         accelerator = "cpu" if output.features == CPU else "gpu"
         line = wording.line(f"- {spec.name}-{accelerator}", output.features)
@@ -183,6 +185,16 @@ def _build_of_output(output: ResolvedOutput, spec: Spec, wording: _Wording) -> l
     elif output.weak_exports:
         blocks.append(("run_exports", wording.needs(output.weak_exports)))
     return blocks
+
+
+def _split_by_python_alone(output: ResolvedOutput, spec: Spec) -> bool:
+    """Whether an output is made for each Python and conda-build would not see it.
+
+    It makes one package of all variants that agree in what the text of an output uses, and a metapackage that pins
+    outputs with Python need not name it. Where the part that is built once does, each Python is a job of its own.
+    """
+    named = (*output.needs["host"], *(need for needs in top_level_needs(spec).values() for need in needs))
+    return output.python and not any(need.package == "python" for need in named)
 
 
 def _indented(lines: Iterable[Line]) -> list[Line]:

@@ -10,11 +10,11 @@ from feedstock_tools.generate.resolved import CUDA
 from feedstock_tools.generate.spec import Spec
 from feedstock_tools.platforms import Platform
 
-__all__ = ["NUMBER_WHY", "PREFERRED_CPU", "Skips", "filled", "numbered", "skips", "weighed"]
+__all__ = ["PREFERRED_CPU", "Skips", "filled", "number_why", "numbered", "skips"]
 
 #: What a CPU build's number is raised by where CPU is preferred: more than a hundred times any CUDA version.
 PREFERRED_CPU = 100_000
-NUMBER_WHY = (
+_NUMBER_WHY = (
     "The build number grows with the CUDA version, so that a solver takes the newest build that the driver runs: "
     "between equal numbers it would go by time stamps."
 )
@@ -34,9 +34,10 @@ def numbered(spec: Spec) -> bool:
     return spec.cuda is not None and spec.prefer.by in ("build_number", "both")
 
 
-def weighed(spec: Spec) -> bool:
-    """Whether `track_features` weigh down a build."""
-    return spec.cuda is not None and spec.prefer.by in ("track_features", "both")
+def number_why(spec: Spec) -> str:
+    """Why the build number depends on the accelerator."""
+    first = " CPU builds have the largest, so that they are preferred." if spec.prefer.accelerator == "cpu" else ""
+    return _NUMBER_WHY + first
 
 
 def skips(spec: Spec) -> Skips:

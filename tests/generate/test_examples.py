@@ -1,0 +1,81 @@
+"""The examples are as their specs say, and what they generate is what was meant."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from feedstock_tools.data import data_folder
+from feedstock_tools.facts import load_cuda
+from feedstock_tools.generate import compare, read_spec, render
+from feedstock_tools.platforms import Platform
+from feedstock_tools.recipe.v1 import read_recipe_v1, render_recipe_v1
+from feedstock_tools.variants import combine, defaults, load
+
+EXAMPLES = data_folder("examples")
+
+
+@pytest.mark.parametrize("example", ["gpuprobe", "tensorflow"])
+def test_an_example_is_as_its_spec_says(example: str) -> None:
+    texts = render(read_spec(EXAMPLES / example))
+
+    assert {change.kind for change in compare(EXAMPLES / example, texts)} == {"same"}
+
+
+@pytest.mark.parametrize("example", ["gpuprobe", "tensorflow"])
+@pytest.mark.parametrize("recipe_format", ["v0", "v1"])
+def test_texts_are_tidy(example: str, recipe_format: str) -> None:
+    for path, text in render(read_spec(EXAMPLES / example), recipe_format).items():
+        assert text.endswith("\n") and not text.endswith("\n\n"), path
+        assert not re.search(r"[ \t]+$", text, re.MULTILINE), path
+        assert "\n\n\n" not in text, path
+
+
+def test_gpuprobe_exists_for_every_cuda_version_of_the_pinnings() -> None:
+    facts = load_cuda()
+    recipe = EXAMPLES / "gpuprobe" / "recipe"
+    for subdir in ("linux-64", "linux-aarch64", "win-64", "osx-64", "osx-arm64"):
+        platform = Platform.parse(subdir)
+        config = combine([defaults(platform), load(recipe / "conda_build_config.yaml", platform)])
+        assert set(config.values["cuda_compiler_version"]) == {"None", *facts.versions(platform)}
+
+
+def test_gpuprobe_prefers_newer_cuda_by_build_number_and_guards_the_driver() -> None:
+    platform = Platform.parse("linux-64")
+    recipe = EXAMPLES / "gpuprobe" / "recipe"
+    config = combine([defaults(platform), load(recipe / "conda_build_config.yaml", platform)])
+    outputs = render_recipe_v1(read_recipe_v1(recipe), config, platform).outputs
+    libraries = {one.variant["cuda_compiler_version"]: one for one in outputs if one.name == "libgpuprobe"}
+
+    numbers = [libraries[version].build_number for version in libraries if version != "None"]
+    assert libraries["None"].build_number == 0
+    assert libraries["11.2"].build_number == 11200
+    assert all(older < newer for older, newer in pairwise(sorted(numbers)))
+    assert "__cuda >=11.2" in libraries["11.2"].requirements["run"]
+    assert not any("__cuda" in spec for spec in libraries["None"].requirements.get("run", ()))
+    assert re.fullmatch(r"cuda112h[0-9a-f]{7}_11200", libraries["11.2"].build_string)
+    assert re.fullmatch(r"cpu_h[0-9a-f]{7}_0", libraries["None"].build_string)
+
+
+def test_tensorflow_is_told_its_architectures_by_cuda_version() -> None:
+    texts = render(read_spec(EXAMPLES / "tensorflow"))
+
+    script = texts[PurePosixPath("recipe/cuda_architectures.sh")]
+    chosen = dict(re.findall(r'^ +([\d.]+)\) export TF_CUDA_COMPUTE_CAPABILITIES="([^"]+)"', script, re.MULTILINE))
+    assert list(chosen) == ["10.2", "11.0", "11.1", "11.2"]
+    assert chosen["11.0"].endswith("sm_75,sm_80,compute_80")
+    assert chosen["11.2"].endswith("sm_86,compute_86")
+
+
+def test_every_script_of_the_examples_is_one_that_a_shell_reads(tmp_path: Path) -> None:
+    import shutil
+    import subprocess
+
+    bash = shutil.which("bash")
+    if bash is None:
+        pytest.skip("there is no bash to ask")
+    for script in EXAMPLES.glob("*/recipe/*.sh"):
+        subprocess.run([bash, "-n", str(script)], check=True, cwd=tmp_path)

@@ -1,0 +1,157 @@
+"""Every mistake of a spec is told at once: where it is, what was expected, the nearest valid word."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from feedstock_tools.errors import InputError, Mistake
+from feedstock_tools.generate import read_spec, spec_from_text
+
+GOOD = dedent("""\
+    name: demo
+    version: 1.2.0
+    platforms:
+      linux-64:
+    cuda:
+      versions: [11.2, 12.9]
+    groups:
+      libraries:
+        - zlib
+    outputs:
+      - name: libdemo
+        kind: library
+        requirements:
+          host:
+            - use: libraries
+      - name: demo
+        kind: metapackage
+        pins: [libdemo]
+    about:
+      homepage: https://example.org
+      license: MIT
+      summary: A demonstration
+    maintainers: [someone]
+""")
+
+
+def _mistakes(text: str) -> list[Mistake]:
+    with pytest.raises(InputError) as caught:
+        spec_from_text(text, Path("feedstock.yaml"))
+    return list(caught.value.mistakes)
+
+
+def test_a_good_spec_is_read() -> None:
+    spec = spec_from_text(GOOD)
+
+    assert spec.version == "1.2.0"
+    assert [output.name for output in spec.outputs] == ["libdemo", "demo"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "column", "message", "hint"),
+    [
+        ("version:", "verson:", 2, 1, "'verson' is no key of a spec", "Did you mean 'version'?"),
+        ("linux-64:", "linux-46:", 4, 3, "'linux-46' is not a platform", "Did you mean 'linux-64'?"),
+        ("11.2,", "11.9,", 6, 14, "nothing is known of CUDA 11.9", "Did you mean"),
+        ("11.2,", "eleven,", 6, 14, "'eleven' is no CUDA version such as 11.2", "versions:"),
+        ("kind: library", "kind: libary", 12, 11, "'libary' is none of", "Did you mean 'library'?"),
+        ("use: libraries", "use: librares", 15, 16, "there is no group 'librares'", "Did you mean 'libraries'?"),
+        ("use: libraries", "uses: libraries", 15, 11, "'uses' is no key of", "Did you mean 'use'?"),
+        ("- use: libraries", "- {compiler: c, when: lnux}", 15, 31, "'lnux' is no word", "Did you mean 'linux'?"),
+        ("- use: libraries", "- {compiler: c, package: x}", 15, 11, "a requirement has one of package", None),
+        ("- use: libraries", "- 'numpy {{ numpy }}'", 15, 11, "would be read as Jinja", "Write {numpy}"),
+        ("[libdemo]", "[libdmo]", 18, 12, "there is no output 'libdmo'", "Did you mean 'libdemo'?"),
+        ("- name: demo", "- name: libdemo", 16, 11, "there are two outputs 'libdemo'", None),
+        ("license: MIT", "license: [", 23, 12, "is not YAML", None),
+        ("license: MIT", "licence: MIT", 21, 3, "'licence' is no key of 'about'", "Did you mean 'license'?"),
+        ("summary: A", "summary: {a: b} #", 22, 12, "a mapping stands where a text was expected", "One line."),
+        ("maintainers: [someone]", "maintainers: []", 23, 14, "at least one entry was expected", None),
+        ("name: demo\n", "name: demo\nname: x\n", 2, 1, "'name' stands here a second time", "line 1"),
+        ("[someone]", "!!python/name:os.system [x]", 23, 14, "the tag", "without a tag"),
+    ],
+)
+def test_a_mistake_says_where_what_and_what_instead(
+    old: str, new: str, line: int, column: int, message: str, hint: str | None
+) -> None:
+    assert GOOD.count(old)
+
+    found = _mistakes(GOOD.replace(old, new, 1))
+
+    assert any(
+        mistake.line == line
+        and mistake.column == column
+        and message in mistake.message
+        and (hint is None or hint in (mistake.hint or ""))
+        for mistake in found
+    ), "\n".join(map(str, found))
+
+
+def test_five_mistakes_are_told_at_once() -> None:
+    text = (
+        GOOD.replace("linux-64", "linux-46")
+        .replace("kind: library", "kind: libary")
+        .replace("use: libraries", "use: librares")
+        .replace("[libdemo]", "[libdmo]")
+        .replace("license:", "licence:")
+    )
+
+    found = _mistakes(text)
+
+    assert [mistake.line for mistake in found] == [4, 12, 15, 18, 20, 21]
+    assert all(mistake.column and mistake.path == Path("feedstock.yaml") for mistake in found)
+
+
+def test_an_architecture_that_the_nvcc_does_not_know_is_a_mistake() -> None:
+    text = GOOD.replace("groups:", "  architectures: mine\n  presets:\n    mine:\n      11.2: [sm_90]\ngroups:")
+
+    found = [str(mistake) for mistake in _mistakes(text)]
+
+    assert any("feedstock.yaml:10:14: nvcc of CUDA 11.2 does not know sm_90" in mistake for mistake in found)
+    assert any("feedstock.yaml:7:18: no architectures are chosen for CUDA 12.9" not in mistake for mistake in found)
+
+
+@pytest.mark.parametrize(
+    ("groups", "cycle"),
+    [
+        ("  a:\n    - use: b\n  b:\n    - use: a\n", "a → b → a"),
+        ("  a:\n    - use: a\n", "a → a"),
+    ],
+)
+def test_groups_that_use_each_other_are_a_mistake(groups: str, cycle: str) -> None:
+    found = _mistakes(GOOD.replace("groups:\n", f"groups:\n{groups}"))
+
+    assert any(f"groups use each other: {cycle}" in mistake.message for mistake in found)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "is empty"),
+        (b"# nothing\n", "is empty"),
+        (b"- a\n- b\n", "a spec is a mapping"),
+        (b"\x00\x01", "NUL bytes"),
+        (b"\xff\xfe", "UTF-8"),
+        (b"a: &x [*x]", "an alias stands for a part that holds it"),
+        (b"a: " + b"[" * 5000, "nested too deep"),
+        (b"a: &a [x]\nb: &b [" + b"*a," * 200 + b"]\nc: [" + b"*b," * 200 + b"]", "too many values"),
+        (b"x" * (1 << 20) + b"y", "is larger than"),
+    ],
+)
+def test_a_file_that_is_no_spec_ends_in_one_message(content: bytes, message: str, tmp_path: Path) -> None:
+    (tmp_path / "feedstock.yaml").write_bytes(content)
+
+    with pytest.raises(InputError) as caught:
+        read_spec(tmp_path)
+
+    assert message in str(caught.value)
+    assert len(caught.value.mistakes) == 1
+
+
+def test_files_that_the_recipe_folder_lacks_are_mistakes(tmp_path: Path) -> None:
+    (tmp_path / "feedstock.yaml").write_text(GOOD.replace("kind: library\n", "kind: library\n    script: make.sh\n"))
+
+    with pytest.raises(InputError, match=r"there is no file recipe/make\.sh"):
+        read_spec(tmp_path)
