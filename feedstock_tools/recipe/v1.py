@@ -171,8 +171,8 @@ class _Outputs:
         if wanted not in self._spaces:
             axes = [_agreeing(axis, used) for axis in self.zipped]
             for key, values in self.free.items():
-                some = (used[key],) if key in used else values if key in whole else values[:1]
-                axes.append(Axis((key,), tuple((value,) for value in some)))
+                some = [one for one in values if one == used.get(key, one)]
+                axes.append(Axis((key,), tuple((one,) for one in (some if key in whole else some[:1]))))
             if not all(axis.rows for axis in axes):
                 raise InputError(f"no variant is as the engine says that '{name}' was rendered with", path=self.path)
             self._spaces[wanted] = VariantSpace(tuple(axes))

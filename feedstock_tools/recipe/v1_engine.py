@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from feedstock_tools.errors import InputError
+from feedstock_tools.variants.model import WholeNumber
 
 if TYPE_CHECKING:
     from rattler_build import Stage0Recipe, VariantConfig
@@ -77,7 +78,9 @@ def engine_variants(values: Mapping[str, Sequence[str]], zip_keys: Sequence[Sequ
     return VariantConfig(typed, [list(group) for group in zip_keys])
 
 
-def _typed(value: str) -> str | bool:
+def _typed(value: str) -> str | bool | int:
+    if isinstance(value, WholeNumber):
+        return int(value)
     return value == "true" if value in ("true", "false") else value
 
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Literal
 
+from feedstock_tools.variants.model import WholeNumber
+
 __all__ = ["Booleans", "dump_mapping"]
 
 #: How the texts `true` and `false` are written: without quotes, both as `true` (a fault of one version), or quoted.
@@ -52,7 +54,7 @@ def dump_mapping(content: Mapping[str, Any], *, booleans: Booleans) -> bytes:
             continue
         for item in value:
             if isinstance(item, str):
-                lines.append(f"- {_scalar(item, booleans)}")
+                lines.append(f"- {item if isinstance(item, WholeNumber) else _scalar(item, booleans)}")
             else:
                 marks = ["- -", *["  -"] * (len(item) - 1)]
                 lines.extend(f"{mark} {_scalar(member, 'quoted')}" for mark, member in zip(marks, item, strict=True))
@@ -69,6 +71,8 @@ def _dump_with_yaml(content: Mapping[str, Any], booleans: Booleans) -> bytes:
             return True
 
     def typed(value: Any) -> Any:
+        if isinstance(value, WholeNumber):
+            return int(value)
         if isinstance(value, str):
             plain = booleans != "quoted" and value in ("true", "false")
             return (value == "true" or booleans == "all true") if plain else value

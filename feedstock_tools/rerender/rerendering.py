@@ -23,12 +23,14 @@ from feedstock_tools.rerender.pinning import Migrations, find_pinning, migration
 from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.rerender.write import Changes, changes
 from feedstock_tools.variants import VariantConfig, combine, defaults, load, load_migration, migrate
+from feedstock_tools.variants.conditional import load_conditional
 from feedstock_tools.variants.read import read_text
 
 __all__ = ["Rerender", "rerender"]
 
 _PYTHON_MIN = re.compile(r".*\{\{ python_min \}\}")
 _RECIPE_CONFIG = "conda_build_config.yaml"
+_CONDITIONAL_CONFIG = "variants.yaml"
 
 
 @dataclass(frozen=True)
@@ -172,10 +174,14 @@ def _variants(source: _Source, rendering: Rendering) -> VariantConfig:
     behaviour = rules.conda_build
     base = defaults(platform, behaviour)
     loaded = [load(path, platform, environ=environ, rules=behaviour) for path in source.files]
+    conditional = source.recipe.with_name(_CONDITIONAL_CONFIG)
+    typed = []
+    if source.forge.is_v1 and conditional.is_file():
+        typed.append(load_conditional(conditional, platform, environ=environ, rules=behaviour))
     steps = [load_migration(path, platform, environ=environ, rules=behaviour) for path in source.migrations.applied]
     if not rules.migrations_by_time:
         steps = [replace(step, timestamp=0.0) for step in steps]
-    migrated = migrate(combine([base, *loaded]), steps, rules.migrations)
+    migrated = migrate(combine([base, *loaded, *typed]), steps, rules.migrations)
     own = source.recipe.parent / _RECIPE_CONFIG
     again = [one for path, one in zip(source.files, loaded, strict=True) if path == own]
     return combine([base, migrated, *(() if rules.recipe_config_only_merged else again)])
