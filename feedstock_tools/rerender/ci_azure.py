@@ -24,10 +24,8 @@ def azure_entries(text: str, system: str) -> dict[str, str] | None:
     """
     lines = lines_of(text)
     strategy = _strategy(lines, system)
-    if strategy is None:
-        return None
-    matrix = find_block(lines, "    matrix:", strategy[1:])
-    return split_entries(lines[matrix.start + 1 : matrix.stop], _ENTRY) if matrix else {}
+    matrix = strategy and find_block(lines, "    matrix:", strategy[1:])
+    return split_entries(lines[matrix.start + 1 : matrix.stop], _ENTRY) if matrix else None
 
 
 def replace_matrix(text: str, system: str, jobs: Sequence[Job], parallel: int | None, *, plain: bool) -> str | None:
@@ -38,20 +36,18 @@ def replace_matrix(text: str, system: str, jobs: Sequence[Job], parallel: int | 
     """
     lines = lines_of(text)
     strategy = _strategy(lines, system)
-    if strategy is None:
+    matrix = strategy and find_block(lines, "    matrix:", strategy[1:])
+    if strategy is None or matrix is None:
         return None
-    keys = ["    matrix:"] if parallel is None else ["    matrix:", "    maxParallel:"]
-    replaced = [block for key in keys if (block := find_block(lines, key, strategy[1:]))]
-    kept = [line for number, line in enumerate(lines) if number in strategy and not any(number in r for r in replaced)]
+    replaced = set(matrix)
+    if parallel is not None:
+        replaced |= {number for number in strategy if lines[number].startswith("    maxParallel:")}
     new = plain_matrix_text(jobs) if plain else matrix_text(jobs)
     if parallel:
         new += f"    maxParallel: {parallel}\n"
-    first = min((block.start for block in replaced), default=strategy.start + 1)
-    before = kept[: first - strategy.start]
-    after = kept[first - strategy.start :]
-    end = newline_of(lines)
-    new = new.replace("\n", end)
-    return "".join([*lines[: strategy.start], *before, new, *after, *lines[strategy.stop :]])
+    before = [lines[number] for number in range(matrix.start) if number not in replaced]
+    after = [lines[number] for number in range(matrix.stop, len(lines)) if number not in replaced]
+    return "".join([*before, new.replace("\n", newline_of(lines)), *after])
 
 
 def _strategy(lines: Sequence[str], system: str) -> range | None:

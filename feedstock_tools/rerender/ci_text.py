@@ -19,7 +19,7 @@ def newline_of(lines: Sequence[str]) -> str:
 
 
 def find_block(lines: Sequence[str], key: str, within: range) -> range | None:
-    """The first line that is `key` (its indentation and colon included), and the lines indented below it.
+    """The first line that is `key` (its indentation and colon included) and no value, and the lines indented below it.
 
     The search goes over the lines `within`, up to the first that is indented less than the key.
 
@@ -29,7 +29,7 @@ def find_block(lines: Sequence[str], key: str, within: range) -> range | None:
     depth = _indentation(key)
     for number in within:
         line = lines[number]
-        if line.startswith(key) and line[len(key) : len(key) + 1] in ("", " ", "\r", "\n"):
+        if line.startswith(key) and line[len(key) :].strip() in ("", "{}", "[]"):
             return range(number, _end(lines, number + 1, within.stop, depth))
         if _says_something(line) and _indentation(line) < depth:
             return None

@@ -332,6 +332,20 @@ def test_whole_files_are_left_to_conda_smithy(texts: dict[str, str], forge: dict
     assert update.notes == (note,)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        AZURE_LINUX.replace("    matrix:\n", ""),
+        AZURE_LINUX.replace("  strategy:\n", "  strategy: {parallel: 2}\n"),
+        AZURE_LINUX.replace("- job: linux", "- job: mine"),
+    ],
+)
+def test_a_file_of_another_form_is_left_as_it_is(text: str) -> None:
+    update = update_ci_files({AZURE_FILES["linux"]: text}, [configuration("linux_64_")], {}, "3.14.1")
+    assert update.texts == {}
+    assert "has no job list to change" in update.notes[0]
+
+
 def test_no_files_and_no_jobs_is_nothing_to_do() -> None:
     update = update_ci_files({}, [], {})
     assert (update.texts, update.stale, update.notes) == ({}, (), ())
