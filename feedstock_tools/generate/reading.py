@@ -135,7 +135,9 @@ def _shape(value: Any) -> str:
         return "a mapping"
     if isinstance(value, list):
         return "a list"
-    return "nothing" if value is None else f"'{value}'"
+    if value is None:
+        return "nothing"
+    return f"'{value}'" if value else "an empty text"
 
 
 def _hint(details: ErrorDetails, location: Location) -> str | None:

@@ -77,8 +77,8 @@ def variant_blocks(spec: Spec) -> list[Block]:
 def _platforms_where_it_varies(key: str, rows: Mapping[Platform, Sequence[PinningRow]]) -> list[Platform]:
     """The platforms on which a key belongs to the rows; on others one value does for all of them.
 
-    Decided by all that the facts know of a platform and not by the versions that the spec builds for, so that one version
-    more or less adds or removes its own row and moves nothing else.
+    Decided by all that the facts know of a platform and not by the versions that the spec builds for, so that one
+    version more or less adds or removes its own row and moves nothing else.
     """
     known = load_cuda().rows
     return [

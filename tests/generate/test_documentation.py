@@ -1,0 +1,40 @@
+"""docs/spec.md tells of every key, and what it shows is read without a mistake."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from feedstock_tools.generate import json_schema, spec_from_text
+
+ROOT = Path(__file__).parents[2]
+TEXT = (ROOT / "docs" / "spec.md").read_text(encoding="utf-8")
+EXAMPLES = re.findall(r"^```yaml\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
+LEAST = {
+    "name": "demo",
+    "version": "1.0",
+    "platforms": {"linux-64": None, "osx-64": None},
+    "cuda": {"versions": ["12.9"]},
+    "outputs": [{"name": "demo", "kind": "library"}],
+    "about": {"homepage": "https://example.org", "license": "MIT", "summary": "A demonstration"},
+    "maintainers": ["someone"],
+}
+
+
+def test_every_key_is_told_of() -> None:
+    schema = json_schema()
+
+    keys = {key for model in (schema, *schema["$defs"].values()) for key in model.get("properties", {})}
+    missing = {key for key in keys if not re.search(rf"\b{key}\b", TEXT)}
+    assert not missing
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_an_example_is_read(example: str) -> None:
+    shown = yaml.load(example, Loader=yaml.BaseLoader)
+    rest = {key: value for key, value in LEAST.items() if key not in shown}
+
+    spec_from_text(example + yaml.safe_dump(rest))
