@@ -54,7 +54,7 @@ def find_feedstock(given: Path | None, here: Path, environment: Mapping[str, str
     Raises:
         InputError: the folder that was given holds none.
     """
-    folder = (given or here).absolute()
+    folder = (given or here).resolve()
     if _is_feedstock(folder):
         return Feedstock(folder)
     if given is not None:

@@ -1,138 +1,185 @@
-"""What a feedstock would build: every configuration, row and output, from a cache while nothing has changed."""
+"""What a feedstock would build: every configuration and row, and the outputs of those that are asked for.
+
+Rendering a recipe takes some milliseconds a row, so it is done for the configurations that are to be built or listed,
+and kept in a cache for as long as nothing has changed that it came from.
+"""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from feedstock_tools import __version__
 from feedstock_tools.build.artifacts import Artifacts
 from feedstock_tools.build.contents import digest_of_files, stamp_of_files
 from feedstock_tools.build.feedstock import Feedstock
-from feedstock_tools.build.planned import PlannedConfiguration, PlannedOutput, PlannedRow
+from feedstock_tools.build.planned import PlannedConfiguration, PlannedRow
 from feedstock_tools.data import data_folder
 from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import Platform
 
-if TYPE_CHECKING:
-    from rattler_build import Stage0Recipe
-
-    from feedstock_tools.rerender.configuration import Configuration
-
-__all__ = ["make_plan", "plan_feedstock"]
+__all__ = ["Plan", "outline", "render_outputs"]
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 _CACHE = "plan"
 
 
-def plan_feedstock(
-    feedstock: Feedstock, artifacts: Artifacts, engine: Callable[[], str], refresh: Callable[[], Path]
-) -> tuple[PlannedConfiguration, ...]:
-    """The plan of a feedstock.
+class Plan:
+    """The configurations of a feedstock, which are rendered when they are needed."""
 
-    Args:
-        engine: gives the name and version of the engine.
-        refresh: brings what is generated up to date and gives the folder of the recipe to build; it is called, and the
-            recipe rendered, only where an input has changed since the plan in the cache was made.
+    def __init__(
+        self,
+        feedstock: Feedstock,
+        artifacts: Artifacts,
+        *,
+        recipe: Callable[[], Path],
+        engine: Callable[[], str],
+        refresh: Callable[[], None],
+    ) -> None:
+        """Take the plan from the cache, or begin a new one.
 
-    Raises:
-        InputError: the feedstock's files cannot be used.
-        WorkError: the cache cannot be written.
-    """
-    cached = artifacts.recall(_CACHE)
-    if isinstance(cached, dict):
+        Args:
+            recipe: gives the `recipe.yaml` that is built.
+            engine: gives the name and version of the engine.
+            refresh: brings what is generated up to date; called only where an input has changed since the plan in the
+                cache was made.
+
+        Raises:
+            InputError: the feedstock's files cannot be used.
+            WorkError: the cache cannot be written.
+        """
+        self._feedstock = feedstock
+        self._artifacts = artifacts
+        self._recipe = recipe
+        self._engine = engine
+        self._sources: set[Path] = set()
+        self._configurations: dict[str, PlannedConfiguration] = {}
+        if not self._recall():
+            refresh()
+            self._configurations = {each.name: each for each in outline(feedstock.folder)}
+            self._remember()
+
+    @property
+    def configurations(self) -> tuple[PlannedConfiguration, ...]:
+        """All configurations, in the order of their names; their outputs are not to be looked at."""
+        return tuple(self._configurations.values())
+
+    def complete(self, chosen: Sequence[PlannedConfiguration]) -> tuple[PlannedConfiguration, ...]:
+        """The chosen configurations, each with the rows it has, with their outputs.
+
+        Raises:
+            InputError: the recipe cannot be read.
+            WorkError: the cache cannot be written.
+        """
+        missing = [each.name for each in chosen if not self._configurations[each.name].rendered]
+        if missing:
+            wanted = [self._configurations[name] for name in missing]
+            rendered, sources = render_outputs(wanted, self._recipe(), self._engine())
+            self._sources |= sources
+            self._configurations |= {each.name: each for each in rendered}
+            self._remember()
+        return tuple(_with_rows(self._configurations[each.name], each.rows) for each in chosen)
+
+    def _recall(self) -> bool:
+        cached = self._artifacts.recall(_CACHE)
         try:
-            sources = tuple(Path(path) for path in cached["sources"])
-            if cached["key"] == _key(feedstock, sources):
-                return tuple(PlannedConfiguration.from_json(each) for each in cached["configurations"])
-        except (KeyError, TypeError):
-            pass  # the cache of another version: made again below
-    recipe_folder = refresh()
-    plan, found = make_plan(feedstock.folder, recipe_folder, engine())
-    sources = tuple(sorted(found))
-    content = {
-        "key": _key(feedstock, sources),
-        "sources": [str(path) for path in sources],
-        "configurations": [each.to_json() for each in plan],
-    }
-    artifacts.remember(_CACHE, content)
-    return plan
+            self._sources = {Path(path) for path in cached["sources"]}
+            if cached["key"] != self._key():
+                self._sources = set()
+                return False
+            found = [PlannedConfiguration.from_json(each) for each in cached["configurations"]]
+        except (KeyError, TypeError):  # none yet, or one of another version
+            return False
+        self._configurations = {each.name: each for each in found}
+        return True
+
+    def _remember(self) -> None:
+        content = {
+            "key": self._key(),
+            "sources": sorted(str(path) for path in self._sources),
+            "configurations": [each.to_json() for each in self._configurations.values()],
+        }
+        self._artifacts.remember(_CACHE, content)
+
+    def _key(self) -> str:
+        """What changes when an input may have: the feedstock, local sources, this program and its data, the engine."""
+        spec = find_spec("rattler_build")
+        engine = Path(spec.origin).parent if spec and spec.origin else Path()
+        own = [_PACKAGE, data_folder("templates"), data_folder("variants"), *sorted(engine.glob("*.so"))]
+        stamp = stamp_of_files([*self._feedstock.inputs, *sorted(self._sources), *own])
+        return f"{__version__} {sys.version_info[:2]} {Platform.here().subdir} {stamp}"
 
 
-def make_plan(feedstock: Path, recipe_folder: Path, engine: str) -> tuple[tuple[PlannedConfiguration, ...], set[Path]]:
-    """Render every row of every configuration of a feedstock; the plan, and the local sources that it depends on.
-
-    A configuration that cannot be rendered is in the plan without outputs, with the reason.
+def outline(feedstock: Path) -> tuple[PlannedConfiguration, ...]:
+    """The configurations of a feedstock and their rows, without outputs.
 
     Raises:
-        InputError: the recipe or a configuration cannot be read.
+        InputError: a configuration cannot be read.
     """
-    from feedstock_tools.build.promise import read_recipe
+    from feedstock_tools.build.rows import cuda_version, python_version, rows_of
     from feedstock_tools.rerender.configuration import read_configurations
 
-    path = recipe_folder / "recipe.yaml"
-    recipe = read_recipe(path) if path.is_file() else None
+    return tuple(
+        PlannedConfiguration(
+            name=configuration.name,
+            platform=configuration.platform.subdir,
+            rows=tuple(
+                PlannedRow(row.name, row.values, python_version(row.values), cuda_version(row.values))
+                for row in rows_of(configuration)
+            ),
+            channels=_channels(configuration.values.get("channel_sources", ())),
+        )
+        for configuration in read_configurations(feedstock)
+    )
+
+
+def render_outputs(
+    configurations: Sequence[PlannedConfiguration], recipe: Path, engine: str
+) -> tuple[tuple[PlannedConfiguration, ...], set[Path]]:
+    """Render every row of some configurations; they with their outputs, and the local sources that these depend on.
+
+    A configuration that cannot be rendered has no outputs, and the reason as its refusal.
+
+    Raises:
+        InputError: the recipe cannot be read.
+    """
+    from feedstock_tools.build.promise import local_sources, promise_row, read_recipe, render_row
+    from feedstock_tools.build.rows import Row
+
+    if not recipe.is_file():
+        refusal = "its recipe is a meta.yaml without a feedstock.yaml beside it"
+        return tuple(replace(each, refusal=refusal, rendered=True) for each in configurations), set()
+    parsed = read_recipe(recipe)
+    builder = Platform.here()
     sources: set[Path] = set()
     remembered = cache(digest_of_files)
 
-    def digest(roots: Sequence[Path]) -> str:
-        return remembered(tuple(roots))
+    def with_outputs(row: PlannedRow, platform: Platform) -> PlannedRow:
+        rendered = render_row(parsed, Row(row.name, row.values), platform, builder)
+        sources.update(local_sources(rendered, recipe.parent))
+        outputs = promise_row(rendered, recipe.parent, engine, lambda roots: remembered(tuple(roots)))
+        return replace(row, outputs=outputs)
 
-    plan = []
-    for configuration in read_configurations(feedstock):
-        rows, refusal = _plan_rows(configuration, recipe, _Ground(recipe_folder, engine, digest), sources)
-        channels = _channels(configuration.values.get("channel_sources", ()))
-        plan.append(PlannedConfiguration(configuration.name, configuration.platform.subdir, rows, channels, refusal))
-    return tuple(plan), sources
+    def complete(configuration: PlannedConfiguration) -> PlannedConfiguration:
+        platform = Platform.parse(configuration.platform)
+        try:
+            rows = tuple(with_outputs(row, platform) for row in configuration.rows)
+        except InputError as error:
+            return replace(configuration, refusal=str(error), rendered=True)
+        return replace(configuration, rows=rows, refusal=None, rendered=True)
 
-
-@dataclass(frozen=True, slots=True)
-class _Ground:
-    """What all rows have in common: the recipe's folder, the engine's name and version, and hashes of files."""
-
-    recipe: Path
-    engine: str
-    digest: Callable[[Sequence[Path]], str]
+    return tuple(complete(configuration) for configuration in configurations), sources
 
 
-def _plan_rows(
-    configuration: Configuration, recipe: Stage0Recipe | None, ground: _Ground, sources: set[Path]
-) -> tuple[tuple[PlannedRow, ...], str | None]:
-    """The rows of a configuration with their outputs, and the reason where those cannot be told."""
-    from feedstock_tools.build.promise import local_sources, promise_row, render_row
-    from feedstock_tools.build.rows import cuda_version, python_version, rows_of
-
-    builder = Platform.here()
-    refusal = None if recipe else "its recipe is a meta.yaml without a feedstock.yaml beside it"
-    planned = []
-    for row in rows_of(configuration):
-        outputs: tuple[PlannedOutput, ...] = ()
-        if recipe is not None:
-            try:
-                rendered = render_row(recipe, row, configuration.platform, builder)
-            except InputError as error:
-                refusal = str(error)
-            else:
-                sources |= local_sources(rendered, ground.recipe)
-                outputs = promise_row(rendered, ground.recipe, ground.engine, ground.digest)
-        planned.append(PlannedRow(row.name, row.values, python_version(row.values), cuda_version(row.values), outputs))
-    return tuple(planned), refusal
+def _with_rows(configuration: PlannedConfiguration, chosen: Sequence[PlannedRow]) -> PlannedConfiguration:
+    names = {row.name for row in chosen}
+    return replace(configuration, rows=tuple(row for row in configuration.rows if row.name in names))
 
 
 def _channels(listed: Sequence[str]) -> tuple[str, ...]:
     """`channel_sources` is a list whose first text names channels with commas between them."""
     return tuple(name.strip() for name in (listed[0] if listed else "").split(",") if name.strip())
-
-
-def _key(feedstock: Feedstock, sources: Sequence[Path]) -> str:
-    spec = find_spec("rattler_build")
-    engine = Path(spec.origin).parent if spec and spec.origin else Path()
-    builder = Platform.here().subdir
-    own = [_PACKAGE, data_folder("templates"), data_folder("variants"), *sorted(engine.glob("*.so"))]
-    stamp = stamp_of_files([*feedstock.inputs, *sources, *own])
-    return f"{__version__} {sys.version_info[:2]} {builder} {stamp}"

@@ -51,18 +51,22 @@ class PlannedRow:
     values: Mapping[str, str]
     python: str | None
     cuda: str | None
-    outputs: tuple[PlannedOutput, ...]
+    outputs: tuple[PlannedOutput, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedConfiguration:
-    """A file of `.ci_support` and what it makes. `refusal` is the reason why its outputs cannot be told, if so."""
+    """A file of `.ci_support` and what it makes.
+
+    `rendered` says that the outputs of its rows are known; `refusal` is the reason why they cannot be, if so.
+    """
 
     name: str
     platform: str
     rows: tuple[PlannedRow, ...]
     channels: tuple[str, ...] = ()
     refusal: str | None = None
+    rendered: bool = False
 
     @property
     def cuda(self) -> str | None:

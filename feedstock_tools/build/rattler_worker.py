@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -96,20 +98,33 @@ def _marked(recipe: Stage0Recipe, request: BuildRequest) -> Stage0Recipe:
     """The recipe with the request's marks in `extra`, which becomes part of each package's about.json."""
     if not request.extra:
         return recipe
-    import io
-
     from rattler_build import Stage0Recipe
-    from ruamel.yaml import YAML
 
-    yaml = YAML()
-    content = yaml.load(request.recipe.read_text(encoding="utf-8"))
-    content.setdefault("extra", {}).update(request.extra)
-    text = io.StringIO()
-    yaml.dump(content, text)
-    marked = Stage0Recipe.from_yaml(text.getvalue(), recipe_dir=request.folder / "marked")
+    text = _with_extra(request.recipe.read_text(encoding="utf-8"), request.extra)
+    marked = Stage0Recipe.from_yaml(text, recipe_dir=request.folder / "marked")
     # Scripts and sources are found beside the recipe as it was written, not beside the marked copy.
     marked._recipe_path = request.recipe
     return marked
+
+
+def _with_extra(text: str, extra: Mapping[str, str]) -> str:
+    """The text of a recipe with more keys in its `extra` section, which is made where there is none."""
+    lines = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in extra.items()]
+    section = re.search(r"^extra:[ \t]*(?:#.*)?\n(?P<indent> +)\S", text, re.MULTILINE)
+    if section:
+        at, indent = section.start("indent"), section["indent"]
+        return text[:at] + "".join(f"{indent}{line}\n" for line in lines) + text[at:]
+    if re.search(r"^extra:", text, re.MULTILINE) is None:
+        return "\n".join([text.rstrip(), "extra:", *(f"  {line}" for line in lines), ""])
+    from io import StringIO
+
+    from ruamel.yaml import YAML
+
+    yaml, output = YAML(), StringIO()
+    content = yaml.load(text)
+    content["extra"].update(extra)
+    yaml.dump(content, output)
+    return output.getvalue()
 
 
 def _build_output(variant: RenderedVariant, request: BuildRequest, events: _Events) -> bool:

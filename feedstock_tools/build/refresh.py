@@ -15,8 +15,8 @@ __all__ = ["recipe_to_build", "refresh"]
 _TWIN = "recipe-v1"
 
 
-def refresh(feedstock: Feedstock, artifacts: Artifacts, say: Callable[[str], None]) -> Path:
-    """Regenerate and rerender what is stale; the folder of the recipe to build.
+def refresh(feedstock: Feedstock, artifacts: Artifacts, say: Callable[[str], None]) -> None:
+    """Regenerate and rerender what is stale.
 
     A feedstock without a spec, and one that follows conda-forge's pinning, keeps the configurations it has: its pinning
     is not at hand here, and `feedstock-tools rerender` is what changes them.
@@ -34,14 +34,14 @@ def refresh(feedstock: Feedstock, artifacts: Artifacts, say: Callable[[str], Non
             _rerender(feedstock, say)
         if spec.format == "v0":
             _make_twin(feedstock, artifacts, render(spec, "v1"))
-    return recipe_to_build(feedstock, artifacts).parent
 
 
 def recipe_to_build(feedstock: Feedstock, artifacts: Artifacts) -> Path:
     """The `recipe.yaml` that is built: the feedstock's own, or the one made from the spec of one with a `meta.yaml`."""
     own = feedstock.recipe / "recipe.yaml"
     twin = artifacts.root / ".cache" / _TWIN / "recipe" / "recipe.yaml"
-    return own if own.is_file() or not feedstock.spec.is_file() else twin
+    has_meta = (feedstock.recipe / "meta.yaml").is_file()
+    return twin if has_meta and not own.is_file() and feedstock.spec.is_file() else own
 
 
 def _regenerate(feedstock: Feedstock, texts: Mapping[PurePosixPath, str], say: Callable[[str], None]) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from feedstock_tools.build.artifacts import Artifacts
 from feedstock_tools.build.feedstock import find_feedstock
-from feedstock_tools.build.plan import plan_feedstock
+from feedstock_tools.build.plan import Plan
 from feedstock_tools.build.planned import PlannedConfiguration
 from feedstock_tools.build.process import signals_as_exit
 from feedstock_tools.build.rattler_engine import RattlerBuild
@@ -28,7 +28,7 @@ class Session:
     """A feedstock, its artifacts and plan, and how to answer: text, or JSON with the text on stderr."""
 
     setting: Setting
-    plan: tuple[PlannedConfiguration, ...]
+    plan: Plan
     console: Terminal
     as_json: bool
 
@@ -53,13 +53,14 @@ class Session:
         feedstock = find_feedstock(folder, here, machine)
         if feedstock.note:
             console.say(feedstock.note)
-        artifacts = Artifacts((output or feedstock.artifacts).absolute())
+        artifacts = Artifacts((output or feedstock.artifacts).resolve())
         engine = RattlerBuild()
-        plan = plan_feedstock(
+        plan = Plan(
             feedstock,
             artifacts,
-            lambda: f"{engine.name} {engine.version}",
-            lambda: refresh(feedstock, artifacts, console.say),
+            recipe=lambda: recipe_to_build(feedstock, artifacts),
+            engine=lambda: f"{engine.name} {engine.version}",
+            refresh=lambda: refresh(feedstock, artifacts, console.say),
         )
         recipe = recipe_to_build(feedstock, artifacts)
         return cls(Setting(feedstock, artifacts, engine, recipe, tuple(channels), machine), plan, console, as_json)
@@ -68,8 +69,8 @@ class Session:
         """Print the configurations, all or those named, and what is built already."""
         from feedstock_tools.build.listing import list_text, listed
 
-        candidates = with_filter(glob, self.plan)
-        entries = listed(self.setting, select(names, candidates) if names else candidates)
+        candidates = with_filter(glob, self.plan.configurations)
+        entries = listed(self.setting, self.plan.complete(select(names, candidates) if names else candidates))
         print(json.dumps(entries, indent=2) if self.as_json else list_text(entries))  # noqa: T201
         return 0
 
@@ -99,16 +100,16 @@ class Session:
         Raises:
             InputError: a name means nothing, or none was given and nobody can be asked.
         """
-        if not self.plan:
+        if not self.plan.configurations:
             raise InputError("the feedstock has no configurations", path=self.setting.feedstock.folder / ".ci_support")
-        candidates = with_filter(glob, self.plan)
+        candidates = with_filter(glob, self.plan.configurations)
         if names:
-            return select(names, candidates)
+            return self.plan.complete(select(names, candidates))
         if len(candidates) == 1:
             self.console.say(f"Found {candidates[0].name} configuration")
-            return candidates
+            return self.plan.complete(candidates)
         if interactive:
-            return (choose_from_menu(candidates),)
+            return self.plan.complete([choose_from_menu(candidates)])
         listed = "\n".join(f"  {each.short_name:32} {each.name}" for each in candidates)
         raise InputError(f"name the configurations to build, or '*' for all of them:\n{listed}")
 

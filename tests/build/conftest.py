@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -87,11 +87,3 @@ def feedstock(tmp_path: Path, tiny_channel: Path) -> Feedstock:
             path.with_name(path.name.replace("linux_64", HERE.name)).write_text(text)
             path.unlink()
     return Feedstock(folder, tiny_channel)
-
-
-@pytest.fixture
-def plan_of() -> Callable[[Path], tuple[object, ...]]:
-    """The plan of a feedstock, made in this process."""
-    from feedstock_tools.build.plan import make_plan
-
-    return lambda folder: make_plan(folder, folder / "recipe", "engine 1")[0]

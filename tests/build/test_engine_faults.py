@@ -1,0 +1,157 @@
+"""Faults of the py-rattler-build that is pinned: each test shows one, so a newer release that mends it is noticed.
+
+docs/engine.md says what we do about each; where a test here fails after an update, the guard that it names can go.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from feedstock_tools.build.plan import outline, render_outputs
+from feedstock_tools.build.promise import read_recipe, render_row
+from feedstock_tools.build.rows import Row
+from feedstock_tools.channel.archive import read_package, write_package
+from feedstock_tools.channel.folder import index_channel
+from feedstock_tools.channel.metadata import PackageMetadata
+from feedstock_tools.channel.repodata import read_records
+
+from .conftest import HERE, Feedstock
+
+TWO_OUTPUTS = """
+recipe: {name: pair, version: "1"}
+build: {number: 0}
+outputs:
+  - package: {name: pair-lib}
+    build: {string: "${{ kind }}_0"}
+  - package: {name: pair}
+    build: {string: "${{ kind }}_0"}
+    requirements:
+      run: ["${{ pin_subpackage('pair-lib', exact=true) }}"]
+"""
+
+SKIPPED = """
+package: {name: single, version: "1"}
+build:
+  number: 0
+  skip: [kind == "cpu"]
+"""
+
+
+def recipe_file(folder: Path, text: str) -> Path:
+    """A recipe in a folder of its own."""
+    path = folder / "recipe" / "recipe.yaml"
+    path.parent.mkdir()
+    path.write_text(text)
+    return path
+
+
+def test_g1_an_exact_pin_goes_to_the_last_variant_rendered(tmp_path: Path) -> None:
+    from rattler_build import PlatformConfig, RenderConfig, Stage0Recipe, VariantConfig
+
+    recipe = Stage0Recipe.from_file(recipe_file(tmp_path, TWO_OUTPUTS))
+    config = RenderConfig(PlatformConfig(target_platform=HERE.subdir))
+    rendered = recipe.render(VariantConfig({"kind": ["cuda", "cpu"]}), config)
+    pinned = {}
+    for variant in rendered:
+        result = variant.run_build(output_dir=tmp_path / "out", channels=[])
+        if variant.recipe.package.name == "pair":
+            pinned[result.build_string] = read_package(Path(result.packages[0])).depends
+    wrong = [build for build, depends in pinned.items() if depends != (f"pair-lib ==1 {build}",)]
+    assert len(wrong) == 1, "mended: rows need not be rendered alone any more"
+
+
+def test_g1_guard_a_row_that_is_rendered_alone_has_its_own_pins(tmp_path: Path) -> None:
+    recipe = read_recipe(recipe_file(tmp_path, TWO_OUTPUTS))
+    for kind in ("cuda", "cpu"):
+        rendered = render_row(recipe, Row(kind, {"kind": kind}), HERE, HERE)
+        (result,) = [
+            variant.run_build(output_dir=tmp_path / kind, channels=[])
+            for variant in rendered
+            if variant.recipe.package.name == "pair"
+        ]
+        assert read_package(Path(result.packages[0])).depends == (f"pair-lib ==1 {kind}_0",)
+
+
+def test_g2_skip_is_ignored_in_a_recipe_without_outputs(tmp_path: Path) -> None:
+    from rattler_build import PlatformConfig, RenderConfig, Stage0Recipe, VariantConfig
+
+    recipe = Stage0Recipe.from_file(recipe_file(tmp_path, SKIPPED))
+    config = RenderConfig(PlatformConfig(target_platform=HERE.subdir))
+    assert len(recipe.render(VariantConfig({"kind": ["cpu"]}), config)) == 1, "mended: the probe can go"
+
+
+def test_g2_guard_such_a_skip_is_looked_at(tmp_path: Path) -> None:
+    recipe = read_recipe(recipe_file(tmp_path, SKIPPED))
+    assert render_row(recipe, Row("cpu", {"kind": "cpu"}), HERE, HERE) == []
+    assert len(render_row(recipe, Row("cuda", {"kind": "cuda"}), HERE, HERE)) == 1
+
+
+NEEDS_LIBRARY = """
+recipe: {name: user, version: "1"}
+outputs:
+  - package: {name: user}
+    build: {number: 0, script: [echo]}
+    requirements:
+      host: ["shared >=2"]
+"""
+
+
+@pytest.fixture
+def two_channels(tmp_path: Path) -> tuple[Path, Path]:
+    """A preferred channel with an old version of a package, and another with a new one."""
+    folders = tmp_path / "preferred", tmp_path / "other"
+    for folder, version in zip(folders, ("1.0", "2.0"), strict=True):
+        write_package(folder, PackageMetadata("shared", version, "0", 0, HERE.subdir))
+        index_channel(folder)
+    return folders
+
+
+def test_g3_strict_priority_does_not_hold_for_what_a_recipe_asks_for(
+    tmp_path: Path, two_channels: tuple[Path, Path]
+) -> None:
+    recipe = read_recipe(recipe_file(tmp_path, NEEDS_LIBRARY))
+    (variant,) = render_row(recipe, Row("only", {}), HERE, HERE)
+    result = variant.run_build(output_dir=tmp_path / "out", channels=[folder.as_uri() for folder in two_channels])
+    assert result.name == "user", "mended: the check of channels can go"
+
+
+def test_g3_guard_such_a_package_does_not_enter_the_channel(
+    feedstock: Feedstock, two_channels: tuple[Path, Path]
+) -> None:
+    feedstock.edit("recipe/recipe.yaml", "- tiny-compiler", "- tiny-compiler\n        - shared >=2")
+    channels = [part for folder in two_channels for part in ("--channel", str(folder))]
+    run = feedstock.build(f"{HERE.name}_cpu_py3.11", *channels)
+    assert run.returncode == 1
+    assert f"shared was taken from {two_channels[1].as_uri()}, although {two_channels[0].as_uri()} has it" in run.stdout
+    assert feedstock.packages() == []
+
+
+def test_a_debug_session_does_not_know_siblings(tmp_path: Path) -> None:
+    from rattler_build import DebugSession, RattlerBuildError
+
+    text = TWO_OUTPUTS.replace("run:", "host:")
+    rendered = render_row(read_recipe(recipe_file(tmp_path, text)), Row("cpu", {"kind": "cpu"}), HERE, HERE)
+    with pytest.raises(RattlerBuildError, match="subpackage is not available"):
+        DebugSession.create(rendered[1], output_dir=tmp_path / "out", channels=[])
+
+
+def test_a_package_of_the_same_name_is_not_indexed_again(tmp_path: Path) -> None:
+    """By py-rattler's indexer, unless it is told to read everything again."""
+    for depends in ((), ("zlib",)):
+        write_package(tmp_path, PackageMetadata("a", "1", "0", 0, HERE.subdir, depends=depends))
+        index_channel(tmp_path)
+    (record,) = read_records(tmp_path.as_uri(), [HERE.subdir])
+    assert record.depends == (), "mended: folder.add_packages need not ask for it"
+    index_channel(tmp_path, replaced=True)
+    (record,) = read_records(tmp_path.as_uri(), [HERE.subdir])
+    assert record.depends == ("zlib",)
+
+
+def test_a_recipe_that_cannot_be_rendered_is_a_refusal_and_not_an_end(feedstock: Feedstock) -> None:
+    feedstock.edit("recipe/recipe.yaml", "number: ${{ number }}", "number: ${{ nothing_of_that_name }}")
+    plan, _ = render_outputs(outline(feedstock.folder), feedstock.folder / "recipe" / "recipe.yaml", "engine 1")
+    assert all("cannot be rendered" in (configuration.refusal or "") for configuration in plan)
+    assert json.loads(json.dumps([each.to_json() for each in plan]))
