@@ -57,8 +57,8 @@ class RenderedOutput:
 class RenderedRecipe:
     """All outputs of a recipe on one platform.
 
-    `space` are the variants that went in, less the Pythons that a noarch recipe is not rendered for. `feedstock_name` is
-    what the recipe's `extra/feedstock-name` says, if it does.
+    `space` are the variants that went in, less the Pythons that a noarch recipe is not rendered for. `feedstock_name`
+    is what the recipe's `extra/feedstock-name` says, if it does.
     """
 
     outputs: tuple[RenderedOutput, ...]

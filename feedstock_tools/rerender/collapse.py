@@ -76,7 +76,7 @@ def collapse(
     axes = _used_axes(config, space, spaces, used, only_at_top)
     loops &= frozenset(key for axis in axes for key in axis.keys)
     pins = _used_pins(config, outputs, frozenset(key for axis in axes for key in axis.keys))
-    zip_keys = _used_groups(config, frozenset(key for axis in axes for key in axis.keys))
+    zip_keys = _used_groups(config, frozenset(key for axis in axes for key in axis.keys), rules)
     jobs = []
     for rows in product(*(_split(axis, loops) for axis in axes)):
         values = {key: column for columns in rows for key, column in columns.items()}
@@ -128,10 +128,11 @@ def _used_axes(
     return sorted(axes, key=lambda axis: axis.keys)
 
 
-def _used_groups(config: VariantConfig, keys: frozenset[str]) -> tuple[tuple[str, ...], ...]:
+def _used_groups(config: VariantConfig, keys: frozenset[str], rules: Rules) -> tuple[tuple[str, ...], ...]:
     """What is left of the zip groups; the same group in two orders comes twice, as conda-smithy writes it."""
     groups = (tuple(key for key in group if key in keys) for group in config.zip_keys)
-    return tuple(sorted(group for group in groups if len(group) > 1))
+    left = [group for group in groups if len(group) > 1]
+    return tuple(sorted(left if rules.repeats_zip_groups else set(left)))
 
 
 def _rows(space: VariantSpace, group: tuple[str, ...]) -> Rows:

@@ -111,6 +111,8 @@ class Rules:
     used_values: Literal["as used", "keys in input order", "rows in input order"] = "rows in input order"
     #: A key that splits jobs and is used by no output takes all input values unless it is zipped (3.35.1).
     unused_loops_leave_zips: bool = True
+    #: A zip group that files name in two orders is written twice; before, once (3.37.0, `HashableDict`).
+    repeats_zip_groups: bool = True
     #: A configuration that no output is built for is dropped (3.54.2, `_is_config_skipped`).
     drops_skipped_configurations: bool = True
     #: Which docker image (`finalize_config`): the first, its zip group cut to it (3.8.6); the first (3.6.0); the

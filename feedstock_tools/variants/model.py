@@ -18,7 +18,7 @@ __all__ = ["NO_VALUE", "Axis", "Origin", "Variant", "VariantConfig", "VariantSpa
 #: One choice of a value for every key.
 Variant = Mapping[str, str]
 
-#: Stands in a row of a zip group where a migration set only a part of it; such rows make no variants. No file can hold it.
+#: Stands in a row of a zip group where a migration set a part of it only; such rows make no variants. No file holds it.
 NO_VALUE = "\0"
 
 
