@@ -189,7 +189,7 @@ def _check_names_used(content: dict[str, Any]) -> Iterator[Finding]:
 
 def _check_placeholders(content: dict[str, Any]) -> Iterator[Finding]:
     """Placeholders that nothing fills in. Requirements may name any variant key, so that theirs are not checked."""
-    fixed = ("version", "name")
+    fixed = ("version",)
     texts: list[tuple[Location, Any, tuple[str, ...]]] = []
     for at, source in enumerate(_list(content.get("sources"))):
         for key in ("url", "rev"):
@@ -197,7 +197,8 @@ def _check_placeholders(content: dict[str, Any]) -> Iterator[Finding]:
     for location, output in _outputs(content):
         texts.append(((*location, "name"), output.get("name"), ("accelerator",)))
         for at, command in enumerate(_list(_mapping(output.get("test")).get("commands"))):
-            texts.append(((*location, "test", "commands", at), _mapping(command).get("command", command), fixed))
+            text = _mapping(command).get("command", command)
+            texts.append(((*location, "test", "commands", at), text, (*fixed, "cuda", "cuda_major")))
     for location, text, known in texts:
         try:
             if isinstance(text, str):

@@ -217,7 +217,7 @@ def _string_lines(output: ResolvedOutput, spec: Spec, wording: _Wording) -> tupl
 def _test(output: ResolvedOutput, wording: _Wording) -> list[tuple[str, tuple[Line, ...]]]:
     test = output.test
     requires = list(wording.needs(output.test_needs))
-    commands = [wording.line(f"- {quoted(filled(item.command, '{{', {}))}", item.when) for item in test.commands]
+    commands = [wording.line(f"- {quoted(filled(item.command, '{{', _NAMES))}", item.when) for item in test.commands]
     if test.pip_check:
         requires.append(Line("- pip"))
         commands.append(Line("- pip check"))

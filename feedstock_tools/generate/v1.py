@@ -203,7 +203,7 @@ def _tests(output: ResolvedOutput) -> list[str]:
     if test.imports:
         lines += ["- python:", "    imports:", *(f"      - {quoted(name)}" for name in test.imports)]
         lines.append(f"    pip_check: {str(test.pip_check).lower()}")
-    commands: list[Entry] = [(quoted(filled(c.command, "${{", {})), c.when, None) for c in test.commands]
+    commands: list[Entry] = [(quoted(filled(c.command, "${{", _NAMES)), c.when, None) for c in test.commands]
     needs = list(output.test_needs)
     if test.pip_check and not test.imports:
         commands.append(("pip check", None, None))
