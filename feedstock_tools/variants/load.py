@@ -64,7 +64,16 @@ def parse(
     rules: CondaBuildRules | None = None,
 ) -> VariantConfig:
     """As `load`, for text at hand; `path` is for messages and origins."""
-    content, lines = select_yaml(text, path, platform, environ or {}, rules or CondaBuildRules())
+    chosen = rules or CondaBuildRules()
+    content, lines = select_yaml(text, path, platform, environ or {}, chosen)
+    groups = content.get("zip_keys")
+    if chosen.refuses_empty_groups and isinstance(groups, list) and "" in groups:
+        raise InputError(
+            f"selectors leave a zip group without keys on {platform}",
+            path=path,
+            line=lines.get("zip_keys"),
+            hint="Give the group's dash the selectors of its keys.",
+        )
     config = config_of(content, path, lines)
     _check(config, path, lines)
     return config

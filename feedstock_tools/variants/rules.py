@@ -53,6 +53,8 @@ class CondaBuildRules:
     all_platforms_select: bool = True
     #: Architectures besides x86 select on every system; before, on Linux only, so that `arm64` was none (3.20.0).
     architectures_everywhere: bool = True
+    #: A zip group that selectors leave empty makes a file invalid; before, it was passed over (3.20.0).
+    refuses_empty_groups: bool = True
     #: `pin_run_as_build` begins with `r-base` besides `python` (24.1.0).
     r_base_pinned: bool = True
 
