@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -11,9 +11,19 @@ from urllib.parse import unquote, urlsplit
 
 from feedstock_tools.build.artifacts import Artifacts
 from feedstock_tools.build.contents import digest_of_files
+from feedstock_tools.build.planned import PlannedOutput
 from feedstock_tools.errors import InputError, WorkError
+from feedstock_tools.platforms import Platform
 
-__all__ = ["DEFAULT_CHANNELS", "STAND_IN", "ChannelChoice", "choose_channels", "identity_of_channels"]
+__all__ = [
+    "DEFAULT_CHANNELS",
+    "STAND_IN",
+    "ChannelChoice",
+    "channels_identity",
+    "choose_channels",
+    "identity_of_channels",
+    "identity_on",
+]
 
 #: What a build uses where neither its configuration nor the command line names a channel.
 DEFAULT_CHANNELS = ("conda-forge",)
@@ -107,6 +117,20 @@ def identity_of_channels(channels: Sequence[str]) -> str:
             listed = sorted(folder.glob("*/repodata.json"))
             parts.append(f"{folder} {digest_of_files(listed)}")
     return sha256("\n".join(parts).encode()).hexdigest()
+
+
+def channels_identity(machine: Mapping[str, str], platform: str, choice: ChannelChoice) -> str:
+    """What identifies the channels that builds for a platform use, in an identity of the ledger."""
+    if not choice.is_stand_in:
+        return identity_of_channels(choice.channels)
+    from feedstock_tools.build.stand_in_identity import stand_in_identity
+
+    return f"{STAND_IN} {stand_in_identity(Platform.parse(platform), path=machine.get('PATH'))}"
+
+
+def identity_on(base: str, output: PlannedOutput) -> str:
+    """The identity of an output's build in the ledger: what the plan knows of, and the channels."""
+    return sha256(f"{output.identity}\n{base}".encode()).hexdigest()
 
 
 def _folder(channel: str) -> Path | None:

@@ -10,18 +10,26 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from feedstock_tools.build.building import write_siblings
-from feedstock_tools.build.engine import BuildRequest
+from feedstock_tools.build.channels import channels_identity
+from feedstock_tools.build.engine import BuildRequest, Engine
 from feedstock_tools.build.ground import make_ground
 from feedstock_tools.build.ledger import Ledger
 from feedstock_tools.build.planned import PlannedConfiguration, PlannedOutput, PlannedRow
-from feedstock_tools.build.run import Console, Setting, channels_identity, choose_for, refuse_unbuildable
+from feedstock_tools.build.run import Console, choose_for, refuse_unbuildable
+from feedstock_tools.build.setting import Setting
 from feedstock_tools.errors import InputError, WorkError
 
 __all__ = ["debug_output"]
 
 
 def debug_output(
-    setting: Setting, chosen: Sequence[PlannedConfiguration], wanted: str | None, console: Console, *, interactive: bool
+    setting: Setting,
+    engine: Engine,
+    chosen: Sequence[PlannedConfiguration],
+    wanted: str | None,
+    console: Console,
+    *,
+    interactive: bool,
 ) -> int:
     """Set up one output of one row; in a terminal, open a shell in its work folder and give that shell's exit status.
 
@@ -35,12 +43,12 @@ def debug_output(
         InputError: more than one configuration, row or output is meant, or none.
         WorkError: a sibling is not built yet, or the environments cannot be made.
     """
-    refuse_unbuildable(setting.engine, chosen)
+    refuse_unbuildable(engine, chosen)
     configuration, row, output = _one(chosen, wanted)
     choice = choose_for(setting, configuration, console)
     base = channels_identity(setting.machine, configuration.platform, choice)
     with Ledger(setting.artifacts.ledger) as ledger, setting.artifacts.holding(row.name):
-        ground = make_ground(setting, configuration, choice, base, ledger)
+        ground = make_ground(setting, engine, configuration, choice, base, ledger)
         known = {each.name: ledger.done(ground.identities(each)) for each in row.outputs}
         missing = [name for name in output.siblings if known[name] is None]
         if missing:

@@ -7,11 +7,12 @@ from functools import cache
 from pathlib import Path
 
 from feedstock_tools.build.building import Ground
-from feedstock_tools.build.channels import ChannelChoice
+from feedstock_tools.build.channels import ChannelChoice, identity_on
+from feedstock_tools.build.engine import Engine
 from feedstock_tools.build.environment import build_environment
 from feedstock_tools.build.ledger import Ledger
 from feedstock_tools.build.planned import PlannedConfiguration, PlannedOutput, PlannedRow
-from feedstock_tools.build.run import Setting, identity_on
+from feedstock_tools.build.setting import Setting
 from feedstock_tools.build.stand_in import StandInChannel, ensure_stand_in_channel
 from feedstock_tools.channel.repodata import channel_url, read_records
 from feedstock_tools.platforms import Platform
@@ -20,7 +21,12 @@ __all__ = ["make_ground"]
 
 
 def make_ground(
-    setting: Setting, configuration: PlannedConfiguration, choice: ChannelChoice, base: str, ledger: Ledger
+    setting: Setting,
+    engine: Engine,
+    configuration: PlannedConfiguration,
+    choice: ChannelChoice,
+    base: str,
+    ledger: Ledger,
 ) -> Ground:
     """Make the stand-in channel where it is the choice, and put together what `build_row` needs.
 
@@ -58,7 +64,7 @@ def make_ground(
     return Ground(
         artifacts=setting.artifacts,
         ledger=ledger,
-        engine=setting.engine,
+        engine=engine,
         recipe=setting.recipe,
         configuration=configuration.name,
         target=configuration.platform,

@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from typing import Any
 
-from feedstock_tools.build.channels import DEFAULT_CHANNELS, STAND_IN, ChannelChoice
-from feedstock_tools.build.ledger import Ledger
+from feedstock_tools.build.channels import DEFAULT_CHANNELS, STAND_IN, ChannelChoice, channels_identity, identity_on
 from feedstock_tools.build.planned import PlannedConfiguration, PlannedOutput
-from feedstock_tools.build.run import Setting, channels_identity, identity_on
+from feedstock_tools.build.setting import Setting
 from feedstock_tools.build.terminal import table
 
 __all__ = ["list_text", "listed"]
@@ -27,6 +26,8 @@ def listed(setting: Setting, configurations: Sequence[PlannedConfiguration]) -> 
     """
     if not setting.artifacts.ledger.is_file():
         return [_entry(configuration, lambda output: None) for configuration in configurations]
+    from feedstock_tools.build.ledger import Ledger
+
     with Ledger(setting.artifacts.ledger) as ledger:
         done = ledger.identities_done()
         base = cache(lambda platform, choice: channels_identity(setting.machine, platform, choice))

@@ -4,26 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
-from pathlib import Path
 from typing import Protocol
 
-from feedstock_tools.build.artifacts import Artifacts
-from feedstock_tools.build.channels import STAND_IN, ChannelChoice, choose_channels, identity_of_channels
+from feedstock_tools.build.channels import ChannelChoice, channels_identity, choose_channels, identity_on
 from feedstock_tools.build.engine import Engine, Event
-from feedstock_tools.build.feedstock import Feedstock
 from feedstock_tools.build.ledger import BuildRecord, Ledger
 from feedstock_tools.build.planned import PlannedConfiguration, PlannedOutput, PlannedRow
+from feedstock_tools.build.setting import Setting
 from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import Platform
 
 __all__ = [
     "Console",
     "Outcome",
-    "Setting",
-    "channels_identity",
     "choose_for",
-    "identity_on",
     "refuse_unbuildable",
     "run_builds",
 ]
@@ -43,21 +37,6 @@ class Console(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
-    """What a run works with: where, with which engine, the channels that were given, the machine's environment.
-
-    `recipe` is the `recipe.yaml` that is built; for a feedstock with a `meta.yaml` it is made from the same spec.
-    """
-
-    feedstock: Feedstock
-    artifacts: Artifacts
-    engine: Engine
-    recipe: Path
-    channels: tuple[str, ...]
-    machine: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
 class Outcome:
     """One output of one row after a run: its plan, its record (None: it was not reached), and whether it is new."""
 
@@ -68,7 +47,9 @@ class Outcome:
     new: bool
 
 
-def run_builds(setting: Setting, chosen: Sequence[PlannedConfiguration], console: Console) -> tuple[Outcome, ...]:
+def run_builds(
+    setting: Setting, engine: Engine, chosen: Sequence[PlannedConfiguration], console: Console
+) -> tuple[Outcome, ...]:
     """Build what is not done of the chosen configurations, in their order.
 
     The first output that fails ends the run; what comes after it has no record.
@@ -77,39 +58,45 @@ def run_builds(setting: Setting, chosen: Sequence[PlannedConfiguration], console
         InputError: a configuration cannot be built here, with the reason; nothing has been built then.
         WorkError: a channel cannot be reached, or the artifacts folder cannot be used.
     """
-    refuse_unbuildable(setting.engine, chosen)
+    refuse_unbuildable(engine, chosen)
     by_channels = {each.channels: each for each in chosen}
     choices = {listed: choose_for(setting, each, console) for listed, each in by_channels.items()}
     outcomes: list[Outcome] = []
     with Ledger(setting.artifacts.ledger) as ledger:
+        run = _Run(setting, engine, ledger, console)
         for configuration in chosen:
             choice = choices[configuration.channels]
             for row in configuration.rows:
                 failed = any(each.record and each.record.result != "done" for each in outcomes)
-                found = {} if failed else _run_row(setting, configuration, row, choice, ledger, console)
+                found = {} if failed else _run_row(run, configuration, row, choice)
                 outcomes += _outcomes(configuration, row, found)
     return tuple(outcomes)
 
 
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """What the rows of a run have in common."""
+
+    setting: Setting
+    engine: Engine
+    ledger: Ledger
+    console: Console
+
+
 def _run_row(
-    setting: Setting,
-    configuration: PlannedConfiguration,
-    row: PlannedRow,
-    choice: ChannelChoice,
-    ledger: Ledger,
-    console: Console,
+    run: _Run, configuration: PlannedConfiguration, row: PlannedRow, choice: ChannelChoice
 ) -> dict[str, tuple[BuildRecord, bool]]:
     """The record of each output by name, and whether it is new."""
-    base = channels_identity(setting.machine, configuration.platform, choice)
-    done = {output.name: ledger.done(identity_on(base, output)) for output in row.outputs}
+    base = channels_identity(run.setting.machine, configuration.platform, choice)
+    done = {output.name: run.ledger.done(identity_on(base, output)) for output in row.outputs}
     if all(done.values()):
         return {name: (record, False) for name, record in done.items() if record}
     from feedstock_tools.build.building import build_row
     from feedstock_tools.build.ground import make_ground
 
-    console.begin(configuration, row)
-    ground = make_ground(setting, configuration, choice, base, ledger)
-    before, now = build_row(ground, row, console.event)
+    run.console.begin(configuration, row)
+    ground = make_ground(run.setting, run.engine, configuration, choice, base, run.ledger)
+    before, now = build_row(ground, row, run.console.event)
     return {**{record.output: (record, False) for record in before}, **{each.output: (each, True) for each in now}}
 
 
@@ -119,20 +106,6 @@ def _outcomes(
     for output in row.outputs:
         record, new = found.get(output.name, (None, False))
         yield Outcome(configuration.name, row, output, record, new)
-
-
-def channels_identity(machine: Mapping[str, str], platform: str, choice: ChannelChoice) -> str:
-    """What identifies the channels that builds for a platform use."""
-    if not choice.is_stand_in:
-        return identity_of_channels(choice.channels)
-    from feedstock_tools.build.stand_in_identity import stand_in_identity
-
-    return f"{STAND_IN} {stand_in_identity(Platform.parse(platform), path=machine.get('PATH'))}"
-
-
-def identity_on(base: str, output: PlannedOutput) -> str:
-    """The identity of an output's build in the ledger: what the plan knows of, and the channels."""
-    return sha256(f"{output.identity}\n{base}".encode()).hexdigest()
 
 
 def refuse_unbuildable(engine: Engine, chosen: Sequence[PlannedConfiguration]) -> None:

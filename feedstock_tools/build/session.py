@@ -7,18 +7,20 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from feedstock_tools.build.artifacts import Artifacts
 from feedstock_tools.build.feedstock import find_feedstock
 from feedstock_tools.build.plan import Plan
 from feedstock_tools.build.planned import PlannedConfiguration
-from feedstock_tools.build.process import signals_as_exit
-from feedstock_tools.build.rattler_engine import RattlerBuild
 from feedstock_tools.build.refresh import recipe_to_build, refresh
-from feedstock_tools.build.run import Outcome, Setting, run_builds
 from feedstock_tools.build.selection import select, with_filter
+from feedstock_tools.build.setting import Setting
 from feedstock_tools.build.terminal import Terminal, choose_from_menu
 from feedstock_tools.errors import InputError
+
+if TYPE_CHECKING:
+    from feedstock_tools.build.run import Outcome
 
 __all__ = ["Session"]
 
@@ -54,16 +56,15 @@ class Session:
         if feedstock.note:
             console.say(feedstock.note)
         artifacts = Artifacts((output or feedstock.artifacts).resolve())
-        engine = RattlerBuild()
         plan = Plan(
             feedstock,
             artifacts,
             recipe=lambda: recipe_to_build(feedstock, artifacts),
-            engine=lambda: f"{engine.name} {engine.version}",
+            engine=_engine_identity,
             refresh=lambda: refresh(feedstock, artifacts, console.say),
         )
         recipe = recipe_to_build(feedstock, artifacts)
-        return cls(Setting(feedstock, artifacts, engine, recipe, tuple(channels), machine), plan, console, as_json)
+        return cls(Setting(feedstock, artifacts, recipe, tuple(channels), machine), plan, console, as_json)
 
     def list(self, names: Sequence[str], glob: str | None) -> int:
         """Print the configurations, all or those named, and what is built already."""
@@ -76,11 +77,14 @@ class Session:
 
     def build(self, names: Sequence[str], glob: str | None, *, interactive: bool) -> int:
         """Build what the names mean and print the table; the exit status is 1 where an output failed."""
+        from feedstock_tools.build.process import signals_as_exit
+        from feedstock_tools.build.rattler_engine import RattlerBuild
+        from feedstock_tools.build.run import run_builds
         from feedstock_tools.build.summary import summary_json, summary_text
 
         chosen = self._chosen(names, glob, interactive=interactive)
         with signals_as_exit():
-            outcomes = run_builds(self.setting, chosen, self.console)
+            outcomes = run_builds(self.setting, RattlerBuild(), chosen, self.console)
         if self.as_json:
             print(json.dumps(summary_json(self.setting.artifacts, outcomes), indent=2))  # noqa: T201
         else:
@@ -90,9 +94,10 @@ class Session:
     def debug(self, names: Sequence[str], glob: str | None, output: str | None, *, interactive: bool) -> int:
         """Set up the environments of one output without building it; in a terminal, open a shell there."""
         from feedstock_tools.build.debug import debug_output
+        from feedstock_tools.build.rattler_engine import RattlerBuild
 
         chosen = self._chosen(names, glob, interactive=interactive)
-        return debug_output(self.setting, chosen, output, self.console, interactive=interactive)
+        return debug_output(self.setting, RattlerBuild(), chosen, output, self.console, interactive=interactive)
 
     def _chosen(self, names: Sequence[str], glob: str | None, *, interactive: bool) -> tuple[PlannedConfiguration, ...]:
         """What the names mean; without one the only configuration there is, or what the menu gives.
@@ -112,6 +117,14 @@ class Session:
             return self.plan.complete([choose_from_menu(candidates)])
         listed = "\n".join(f"  {each.short_name:32} {each.name}" for each in candidates)
         raise InputError(f"name the configurations to build, or '*' for all of them:\n{listed}")
+
+
+def _engine_identity() -> str:
+    """Name and version of the engine, as part of what is planned."""
+    from feedstock_tools.build.rattler_engine import RattlerBuild
+
+    engine = RattlerBuild()
+    return f"{engine.name} {engine.version}"
 
 
 def _complete(outcomes: Sequence[Outcome]) -> bool:

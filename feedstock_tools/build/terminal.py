@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
-from feedstock_tools.build.engine import Built, Event, Failed, Started
 from feedstock_tools.build.planned import PlannedConfiguration, PlannedRow
 from feedstock_tools.errors import InputError
+
+if TYPE_CHECKING:
+    from feedstock_tools.build.engine import Event
 
 __all__ = ["Terminal", "choose_from_menu", "size_text", "table"]
 
@@ -35,6 +37,8 @@ class Terminal:
 
     def event(self, event: Event) -> None:
         """See `Console`."""
+        from feedstock_tools.build.engine import Built, Failed, Started
+
         if isinstance(event, Started):
             self.say(f"-- building {event.output}")
         elif isinstance(event, Built):
