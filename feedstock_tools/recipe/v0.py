@@ -8,7 +8,7 @@ these keys' values.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,10 @@ from feedstock_tools.variants.namespace import Namespace, default_variant
 from feedstock_tools.variants.selectors import select_lines
 from feedstock_tools.variants.versions import parse_version
 
-__all__ = ["Recipe", "read_recipe", "render_recipe"]
+__all__ = ["Recipe", "Watch", "read_recipe", "render_recipe"]
+
+#: Is told of each output and of what it was made from.
+Watch = Callable[[Meta, RenderedOutput], None]
 
 #: More renderings than any recipe of conda-forge takes on one platform.
 _MOST_RENDERINGS = 20_000
@@ -52,18 +55,24 @@ def read_recipe(folder: Path, rules: CondaBuildRules | None = None) -> Recipe:
 
 
 def render_recipe(
-    recipe: Recipe, config: VariantConfig, platform: Platform, *, environ: Mapping[str, str] | None = None
+    recipe: Recipe,
+    config: VariantConfig,
+    platform: Platform,
+    *,
+    environ: Mapping[str, str] | None = None,
+    watch: Watch | None = None,
 ) -> RenderedRecipe:
     """The outputs that a recipe makes on a platform, one for every variant in which it differs; skipped ones left out.
 
     Args:
         config: the variants, built-in defaults included (`variants.combine` of `variants.defaults` and files).
         environ: what selectors and templates see as the environment; nothing of this process's.
+        watch: told of every output, with the package that it was made from.
 
     Raises:
         InputError: the recipe or the variants are wrong; with file and line.
     """
-    rendering = _Rendering(recipe, config, platform, environ or {})
+    rendering = _Rendering(recipe, config, platform, environ or {}, watch)
     outputs = tuple(rendering.outputs())
     return RenderedRecipe(outputs, rendering.space, rendering.feedstock_name)
 
@@ -74,6 +83,7 @@ class _Rendering:
     config: VariantConfig
     platform: Platform
     environ: Mapping[str, str]
+    watch: Watch | None = None
     count: int = 0
     _views: dict[tuple[object, ...], View] = field(default_factory=dict)
     _scripts: dict[Path, frozenset[str]] = field(default_factory=dict)
@@ -183,6 +193,8 @@ class _Rendering:
         found: dict[object, RenderedOutput] = {}
         for place in order:
             finished = self._finished(metas[place])
+            if self.watch is not None:
+                self.watch(metas[place], finished)
             values = tuple(sorted((key, finished.variant[key]) for key in finished.used.own if key in finished.variant))
             found[(finished.name, values) if metas[place].kind == "conda" else place] = finished
         return list(found.values())

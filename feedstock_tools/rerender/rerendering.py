@@ -26,7 +26,7 @@ from feedstock_tools.variants import VariantConfig, combine, defaults, load, loa
 from feedstock_tools.variants.conditional import load_conditional
 from feedstock_tools.variants.read import read_text
 
-__all__ = ["Rerender", "rerender"]
+__all__ = ["Rerender", "Source", "kept_labels", "read_source", "render_source", "rerender", "variants_of"]
 
 _PYTHON_MIN = re.compile(r".*\{\{ python_min \}\}")
 _RECIPE_CONFIG = "conda_build_config.yaml"
@@ -91,38 +91,25 @@ def rerender(
     Raises:
         InputError: something in the feedstock or pinning is wrong; with file and line.
     """
-    chosen = rules or Rules.newest()
-    if not feedstock.is_dir():
-        raise InputError("there is no such feedstock", path=feedstock)
-    forge = read_forge(feedstock, chosen)
-    folder = feedstock / forge.recipe_dir
-    recipe = folder / ("recipe.yaml" if forge.is_v1 else "meta.yaml")
-    text = read_text(recipe)
-    global_pinning = find_pinning(pinning) if pinning else None
-    migrations = migrations_of(feedstock, global_pinning, chosen)
-    files = [global_pinning.config] if global_pinning else []
-    own = folder / _RECIPE_CONFIG
-    if own.is_file():
-        files.append(own)
+    source = read_source(feedstock, pinning, rules or Rules.newest())
     found: dict[str, Configuration] = {}
     done: set[object] = set()
-    for rendering in forge.renderings:
+    for rendering in source.forge.renderings:
         if platforms is not None and rendering.platform not in platforms:
             continue
-        kept = _labels(rendering, forge, chosen)
+        kept = kept_labels(rendering, source)
         same = (rendering.platform, rendering.keep_noarch, tuple(sorted(rendering.environ.items())), kept)
         if same not in done:
             done.add(same)
-            found.update(_render(_Source(recipe, text, forge, files, migrations, chosen), rendering, kept))
+            found.update(_render(source, rendering, kept))
     ordered = tuple(found[name] for name in sorted(found))
-    return Rerender(
-        feedstock, ordered, migrations.finished, chosen, tuple(platforms) if platforms is not None else None
-    )
+    rendered = tuple(platforms) if platforms is not None else None
+    return Rerender(feedstock, ordered, source.migrations.finished, source.rules, rendered)
 
 
 @dataclass(frozen=True)
-class _Source:
-    """What all platforms are rendered from."""
+class Source:
+    """What all platforms are rendered from: `files` are the variant files in the order in which they are laid down."""
 
     recipe: Path
     text: str
@@ -131,12 +118,45 @@ class _Source:
     migrations: Migrations
     rules: Rules
 
+    @property
+    def conditional(self) -> Path | None:
+        """The variants.yaml beside a recipe.yaml, if it is there."""
+        path = self.recipe.with_name(_CONDITIONAL_CONFIG)
+        return path if self.forge.is_v1 and path.is_file() else None
 
-def _render(source: _Source, rendering: Rendering, kept: tuple[str, ...]) -> dict[str, Configuration]:
+    @property
+    def applied_again(self) -> Path | None:
+        """The file that older versions laid over the migrated variants once more, if there is one."""
+        own = self.recipe.with_name(_RECIPE_CONFIG)
+        return None if self.rules.recipe_config_only_merged or own not in self.files else own
+
+
+def read_source(feedstock: Path, pinning: Path | None, rules: Rules) -> Source:
+    """Find what a feedstock is rendered from.
+
+    Raises:
+        InputError: the feedstock, its recipe or the pinning is missing, or conda-forge.yml is wrong.
+    """
+    if not feedstock.is_dir():
+        raise InputError("there is no such feedstock", path=feedstock)
+    forge = read_forge(feedstock, rules)
+    folder = feedstock / forge.recipe_dir
+    recipe = folder / ("recipe.yaml" if forge.is_v1 else "meta.yaml")
+    text = read_text(recipe)
+    global_pinning = find_pinning(pinning) if pinning else None
+    migrations = migrations_of(feedstock, global_pinning, rules)
+    files = [global_pinning.config] if global_pinning else []
+    own = folder / _RECIPE_CONFIG
+    if own.is_file():
+        files.append(own)
+    return Source(recipe, text, forge, files, migrations, rules)
+
+
+def _render(source: Source, rendering: Rendering, kept: tuple[str, ...]) -> dict[str, Configuration]:
     """The configurations of one platform, by name."""
     platform, rules = rendering.platform, source.rules
-    config = _variants(source, rendering)
-    rendered = _recipe(source, config, rendering)
+    config = variants_of(source, rendering)
+    rendered = render_source(source, config, rendering)
     outputs = [one for one in rendered.outputs if rendering.keep_noarch or not one.noarch]
     if rules.sorts_outputs:
         outputs.sort(key=lambda one: one.file_stem)
@@ -161,37 +181,43 @@ def _render(source: _Source, rendering: Rendering, kept: tuple[str, ...]) -> dic
     return found
 
 
-def _labels(rendering: Rendering, forge: Forge, rules: Rules) -> tuple[str, ...]:
+def kept_labels(rendering: Rendering, source: Source) -> tuple[str, ...]:
     """The labels of runners are kept in the files where they say where a job runs."""
+    rules = source.rules
     on_github = rules.keeps_labels == "on GitHub Actions" and rendering.provider == "github_actions"
-    own_runners = rules.keeps_labels == "self-hosted" and forge.self_hosted
+    own_runners = rules.keeps_labels == "self-hosted" and source.forge.self_hosted
     return ("github_actions_labels",) if on_github or own_runners else ()
 
 
-def _variants(source: _Source, rendering: Rendering) -> VariantConfig:
+def variants_of(source: Source, rendering: Rendering) -> VariantConfig:
     """The variants of a platform: defaults, pinning and the recipe's own file, with migrations on top."""
     platform, environ, rules = rendering.platform, rendering.environ, source.rules
     behaviour = rules.conda_build
     base = defaults(platform, behaviour)
     loaded = [load(path, platform, environ=environ, rules=behaviour) for path in source.files]
-    conditional = source.recipe.with_name(_CONDITIONAL_CONFIG)
-    typed = []
-    if source.forge.is_v1 and conditional.is_file():
-        typed.append(load_conditional(conditional, platform, environ=environ, rules=behaviour))
+    conditional = source.conditional
+    typed = (
+        [load_conditional(conditional, platform, environ=environ, rules=behaviour)] if conditional is not None else []
+    )
     steps = [load_migration(path, platform, environ=environ, rules=behaviour) for path in source.migrations.applied]
     if not rules.migrations_by_time:
         steps = [replace(step, timestamp=0.0) for step in steps]
     migrated = migrate(combine([base, *loaded, *typed]), steps, rules.migrations)
-    own = source.recipe.parent / _RECIPE_CONFIG
-    again = [one for path, one in zip(source.files, loaded, strict=True) if path == own]
-    return combine([base, migrated, *(() if rules.recipe_config_only_merged else again)])
+    again = [one for path, one in zip(source.files, loaded, strict=True) if path == source.applied_again]
+    return combine([base, migrated, *again])
 
 
-def _recipe(source: _Source, config: VariantConfig, rendering: Rendering) -> RenderedRecipe:
+def render_source(
+    source: Source, config: VariantConfig, rendering: Rendering, watch: v0.Watch | None = None
+) -> RenderedRecipe:
+    """The outputs of the recipe on one platform.
+
+    `watch`: told of every output of a meta.yaml with what it was made from.
+    """
     if source.recipe.name == "recipe.yaml":
         recipe = v1.read_recipe_v1(source.recipe.parent)
         return v1.render_recipe_v1(
             recipe, config, rendering.platform, all_branches=source.rules.counts_untaken_branches
         )
     text = v0.read_recipe(source.recipe.parent, source.rules.conda_build)
-    return v0.render_recipe(text, config, rendering.platform, environ=rendering.environ)
+    return v0.render_recipe(text, config, rendering.platform, environ=rendering.environ, watch=watch)
