@@ -25,7 +25,7 @@ __all__ = ["KnownPackage", "PackageSource", "packages_file", "read_packages"]
 _SUBDIRS = (*KNOWN_SUBDIRS, "noarch")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _RUN_EXPORTS = ("weak", "strong", "noarch", "weak_constrains", "strong_constrains")
-_LISTS = ("depends", "constrains", "track_features", "exact")
+_LISTS = ("depends", "constrains", "track_features", "exact", "exact_constrains")
 _ROLES = ("binutils", "c_compiler", "cxx_compiler", "python", "pip", "setuptools")
 _KEYS = {
     "name",
@@ -144,10 +144,11 @@ class _Table(dict[str, Any]):
 
 @dataclass(frozen=True, slots=True)
 class _Draft:
-    """A package whose exact pins (names, or names with a version) are not yet filled in."""
+    """A package whose exact pins (a name, then where needed version and hash) are not yet filled in."""
 
     package: KnownPackage
     exact: tuple[str, ...]
+    exact_constrains: tuple[str, ...]
     line: int | None
 
 
@@ -269,7 +270,8 @@ def _draft(row: _Table, subdir: str, sources: Mapping[str, PackageSource]) -> _D
         run_exports={kind: found for kind in _RUN_EXPORTS if (found := _filled(exports.get(kind), subdir, words))},
         role=row.get("role"),
     )
-    return _Draft(_with_build(package, row, words, lists["exact"]), lists["exact"], row.line)
+    built = _with_build(package, row, words, lists["exact"])
+    return _Draft(built, lists["exact"], lists["exact_constrains"], row.line)
 
 
 def _with_build(
@@ -278,7 +280,7 @@ def _with_build(
     """Fill in the build string; a hash that the file does not give is made from what the package says."""
     template = row.get("build", "h{hash}_{number}")
     given = row.get("hash")
-    known = given.get(package.subdir) if isinstance(given, Mapping) else given
+    known = given.get(words["platform"]) if isinstance(given, Mapping) else given
     content = [
         package.name,
         package.version,
@@ -346,24 +348,26 @@ def _fill(template: object, words: Mapping[str, str]) -> str:
 
 
 def _pinned(draft: _Draft, drafts: Iterable[_Draft], mistakes: _Mistakes) -> KnownPackage:
-    """The package with a dependency on exactly one build for each of its exact pins."""
+    """The package with a dependency, or a constraint, on exactly one build for each of its exact pins."""
     package = draft.package
-    pins = []
-    for exact in draft.exact:
-        name, _, version = exact.partition(" ")
-        wanted = (name, version or package.version)
-        found = [
-            other.package
-            for other in drafts
-            if (other.package.name, other.package.version) == wanted
-            and other.package.subdir in (package.subdir, "noarch")
-            and other.package.source == package.source
-        ]
-        if not found:
-            mistakes.add(f"{package.name}: there is no {' '.join(wanted)} to pin exactly", draft.line)
-            continue
-        pins.append(f"{name} {found[-1].version} {found[-1].build}")
-    return replace(package, depends=(*package.depends, *pins))
+    siblings = [other.package for other in drafts if other.package.source == package.source]
+    near = [sibling for sibling in siblings if sibling.subdir in (package.subdir, "noarch")]
+
+    def pins(wanted: Iterable[str]) -> Iterator[str]:
+        for exact in wanted:
+            name, version, hash_ = (*exact.split(" "), "", "")[:3]
+            version = version or package.version
+            found = [other for other in near if (other.name, other.version) == (name, version) and hash_ in other.build]
+            if found:
+                yield f"{name} {version} {found[-1].build}"
+            else:
+                mistakes.add(f"{package.name}: there is no {name} {version} to pin exactly", draft.line)
+
+    return replace(
+        package,
+        depends=(*package.depends, *pins(draft.exact)),
+        constrains=(*package.constrains, *pins(draft.exact_constrains)),
+    )
 
 
 def _check_together(packages: Iterable[KnownPackage], mistakes: _Mistakes) -> None:
