@@ -127,7 +127,8 @@ def _package_archive(files: Sequence[PackageFile], timestamp: int) -> tuple[byte
                 if file.prefix is not None and file.prefix.encode() in content:
                     entry |= {"prefix_placeholder": file.prefix, "file_mode": "text"}
             paths.append(entry)
-    return buffer.getvalue(), paths
+        end = archive.offset
+    return _cut(buffer, end), paths
 
 
 def _info_archive(metadata: PackageMetadata, paths: list[dict[str, object]]) -> bytes:
@@ -145,7 +146,13 @@ def _info_archive(metadata: PackageMetadata, paths: list[dict[str, object]]) -> 
         for name, document in sorted(documents.items()):
             text = json.dumps(document, indent=2, sort_keys=True) + "\n"
             _add(archive, name, text.encode(), metadata.timestamp)
-    return buffer.getvalue()
+        end = archive.offset
+    return _cut(buffer, end)
+
+
+def _cut(buffer: io.BytesIO, end: int) -> bytes:
+    """A tar with the two empty blocks that end it, and without the padding to 10 KiB that tarfile adds."""
+    return buffer.getvalue()[:end] + bytes(2 * tarfile.BLOCKSIZE)
 
 
 def _add(
