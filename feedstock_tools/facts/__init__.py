@@ -2,6 +2,17 @@
 
 from feedstock_tools.facts.cuda import CudaFacts, PinningRow, Preset, Source, Toolkit, load_cuda
 from feedstock_tools.facts.gpus import Gpu
-from feedstock_tools.facts.libraries import Library, LibraryRelease
+from feedstock_tools.facts.libraries import GoesWith, Library, LibraryRelease
 
-__all__ = ["CudaFacts", "Gpu", "Library", "LibraryRelease", "PinningRow", "Preset", "Source", "Toolkit", "load_cuda"]
+__all__ = [
+    "CudaFacts",
+    "GoesWith",
+    "Gpu",
+    "Library",
+    "LibraryRelease",
+    "PinningRow",
+    "Preset",
+    "Source",
+    "Toolkit",
+    "load_cuda",
+]

@@ -9,7 +9,21 @@ from typing import Any
 
 from feedstock_tools.platforms import Platform
 
-__all__ = ["Library", "LibraryRelease", "libraries_of"]
+__all__ = ["GoesWith", "Library", "LibraryRelease", "libraries_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class GoesWith:
+    """Which CUDA versions builds of a library run with, by their run requirements.
+
+    All three are version specifications of conda: `built` of the CUDA version that a build was made with, `versions` of
+    the library, `cuda` of what it runs with, where `{built}` stands for the former. `commit` is a recipe that says so.
+    """
+
+    built: str
+    versions: str
+    cuda: str
+    commit: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,17 +44,17 @@ class LibraryRelease:
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """A library with its releases, newest first."""
+    """A library with its releases, newest first. Of `goes_with` the first entry that fits a build counts."""
 
     name: str
     repository: str
+    goes_with: tuple[GoesWith, ...]
     releases: tuple[LibraryRelease, ...]
 
     def versions(self, cuda: str, platform: Platform) -> tuple[str, ...]:
         """The versions that were built with a CUDA version for a platform, newest first.
 
-        What a build runs with beside is for its dependencies to say: most serve the later toolkits of their CUDA major
-        version too.
+        Most builds run with other toolkits of their CUDA major version too: see `goes_with`.
         """
         built = (release.version for release in self.releases if release.built_for(cuda, platform))
         return tuple(dict.fromkeys(built))
@@ -50,10 +64,19 @@ def libraries_of(section: Mapping[str, Any]) -> Mapping[str, Library]:
     """The libraries of the section `libraries` of `variants/cuda.yaml`, by name."""
     return MappingProxyType(
         {
-            name: Library(name, entry["repository"], tuple(_release(release) for release in entry["releases"]))
+            name: Library(
+                name=name,
+                repository=entry["repository"],
+                goes_with=tuple(_goes_with(bound) for bound in entry["goes_with"]),
+                releases=tuple(_release(release) for release in entry["releases"]),
+            )
             for name, entry in section.items()
         }
     )
+
+
+def _goes_with(entry: Mapping[str, str]) -> GoesWith:
+    return GoesWith(entry["built"], entry.get("versions", "*"), entry["cuda"], entry["commit"])
 
 
 def _release(entry: Mapping[str, Any]) -> LibraryRelease:

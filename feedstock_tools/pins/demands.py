@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from feedstock_tools.errors import InputError, Mistake
-from feedstock_tools.facts.gpus import GpuFacts
+from feedstock_tools.facts import Gpu
+from feedstock_tools.facts.gpus import find_gpu
 from feedstock_tools.pins.kinds import admits, kind_named
 from feedstock_tools.pins.model import PinGraph
 
@@ -39,7 +40,7 @@ class Demand:
         return self.text
 
 
-def parse_demand(text: str, gpus: GpuFacts | None = None) -> Demand:
+def parse_demand(text: str, gpus: Sequence[Gpu] = ()) -> Demand:
     """Read one demand.
 
     `cuda=11.2` is 11.2 and what begins with `11.2.`; `==`, `>=`, `<`, `!=` and several of them with commas are as conda
@@ -56,10 +57,10 @@ def parse_demand(text: str, gpus: GpuFacts | None = None) -> Demand:
         raise InputError(f"'{text}' is no demand", hint="Write cuda=11.2, 'gcc<=10', cudnn, or platform=linux-64.")
     name, operator, version = match["name"].lower(), match["operator"], match["version"]
     if name == "gpu":
-        if operator != "=" or gpus is None:
+        if operator != "=":
             raise InputError(f"'{text}' names no GPU", hint="Write 'gpu=RTX 3080'.")
-        gpu = gpus.named(version)
-        return Demand("sm", str(gpu.number), text.strip())
+        architecture = find_gpu(version, gpus).architecture
+        return Demand("sm", architecture.removeprefix("sm_"), text.strip())
     kind = kind_named(name)
     if operator is None:
         return Demand(kind.name, "*", text.strip())
@@ -84,7 +85,7 @@ def _spec(operator: str, version: str, text: str) -> str:
     return spec
 
 
-def parse_demands(texts: Iterable[str], gpus: GpuFacts | None = None) -> tuple[Demand, ...]:
+def parse_demands(texts: Iterable[str], gpus: Sequence[Gpu] = ()) -> tuple[Demand, ...]:
     """Read demands, all mistakes in one error.
 
     Raises:

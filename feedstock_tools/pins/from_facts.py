@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from feedstock_tools.facts.cuda import CudaFacts, Drivers, Toolkit, version_key
-from feedstock_tools.facts.libraries import LibraryFacts
+from feedstock_tools.facts.libraries import Library
 from feedstock_tools.pins.kinds import admits
 from feedstock_tools.pins.model import Bound, PinGraph, Release, Way
 
@@ -24,13 +24,12 @@ Scales = Mapping[str, frozenset[str]]
 
 def graph_of_facts(
     facts: CudaFacts,
-    libraries: LibraryFacts,
     *,
     cuda_versions: Iterable[str] | None = None,
     also: Mapping[str, Iterable[str]] | None = None,
     pythons: Sequence[str] = (),
 ) -> PinGraph:
-    """The graph of `variants/cuda.yaml` and `variants/libraries.yaml`.
+    """The graph of `variants/cuda.yaml`.
 
     Args:
         cuda_versions: the CUDA versions to speak of, also some of which no facts are known; default: all known ones.
@@ -40,16 +39,15 @@ def graph_of_facts(
     scales = _scales(facts, also or {})
     cudas = tuple(facts.toolkits if cuda_versions is None else dict.fromkeys(cuda_versions))
     bounds = [
-        *(bound for cuda in cudas for bound in _of_cuda(cuda, facts, libraries, scales)),
-        *_of_libraries(libraries, cudas),
+        *(bound for cuda in cudas for bound in _of_cuda(cuda, facts, scales)),
+        *(bound for library in facts.libraries.values() for bound in _of_library(library, cudas)),
         *_of_the_machine(facts, scales),
     ]
     releases = {bound.release for bound in bounds} | {Release("cuda", cuda) for cuda in cudas}
     releases |= {Release("platform", name) for name in _PLATFORMS} | {Release("python", name) for name in pythons}
     releases |= {Release(kind, version) for kind, versions in scales.items() for version in versions}
-    origins = dict.fromkeys(("cuda", "gcc", "clang", "visual-studio", "sm", "driver", "__cuda", "glibc"), "cuda.yaml")
-    origins |= dict.fromkeys((*libraries.libraries, "platform"), "libraries.yaml")
-    return PinGraph(frozenset(releases), tuple(bounds), MappingProxyType(origins | {"python": "packages.yaml"}))
+    origins = {release.kind: "cuda.yaml" for release in releases} | {"python": "packages.yaml"}
+    return PinGraph(frozenset(releases), tuple(bounds), MappingProxyType(origins))
 
 
 def reported_cuda(facts: CudaFacts, driver: str, *, windows: bool = False) -> str | None:
@@ -89,15 +87,15 @@ def _scales(facts: CudaFacts, also: Mapping[str, Iterable[str]]) -> Scales:
     }
 
 
-def _of_cuda(cuda: str, facts: CudaFacts, libraries: LibraryFacts, scales: Scales) -> Iterator[Bound]:
+def _of_cuda(cuda: str, facts: CudaFacts, scales: Scales) -> Iterator[Bound]:
     """What a toolkit asks of platform, compilers, architectures, driver and glibc."""
     release = Release("cuda", cuda)
-    yield _platform_bound(release, libraries)
     toolkit = facts.toolkits.get(cuda)
     if toolkit is None:
         for kind in ("gcc", "clang", "visual-studio", "sm", "driver", "__cuda", "glibc"):
             yield _unknown(release, kind)
         return
+    yield _platform_bound(release, toolkit, _cited(facts, toolkit, "platforms"))
     yield _at_most(release, "gcc", toolkit.newest_gcc, scales["gcc"], _cited(facts, toolkit, "newest_gcc"))
     yield _at_most(release, "clang", toolkit.newest_clang, scales["clang"], _cited(facts, toolkit, "newest_clang"))
     yield _visual_studio_bound(release, toolkit, _cited(facts, toolkit, "visual_studio"))
@@ -111,17 +109,12 @@ def _of_cuda(cuda: str, facts: CudaFacts, libraries: LibraryFacts, scales: Scale
     yield _glibc_bound(release, facts, scales["glibc"])
 
 
-def _platform_bound(release: Release, libraries: LibraryFacts) -> Bound:
-    packages = [package for package in libraries.toolkits if package.cuda == release.version]
-    if not packages:
+def _platform_bound(release: Release, toolkit: Toolkit, source: str) -> Bound:
+    if not toolkit.platforms:
         way = Way({"platform": frozenset()}, frozenset({"platform"}))
         return Bound(release, (way,), "conda-forge has no package of it")
-    ways = tuple(
-        Way({"platform": frozenset(package.platforms)}, source=f"{package.source.url}/tree/{package.commit}")
-        for package in packages
-    )
-    words = " and ".join(f"{package.package} for {_listed(package.platforms)}" for package in packages)
-    return Bound(release, ways, f"conda-forge has {words}")
+    way = Way({"platform": frozenset(toolkit.platforms)}, source=source)
+    return Bound(release, (way,), f"conda-forge has it for {_listed(toolkit.platforms)}")
 
 
 def _unknown(release: Release, kind: str) -> Bound:
@@ -171,25 +164,31 @@ def _glibc_bound(release: Release, facts: CudaFacts, scale: frozenset[str]) -> B
     return Bound(release, tuple(ways), said)
 
 
-def _of_libraries(libraries: LibraryFacts, cudas: Sequence[str]) -> Iterator[Bound]:
-    """For each version of a library: one way for each of its builds that goes with one of these CUDA versions."""
-    builds: dict[Release, list[Way]] = {}
-    specs: dict[Release, list[str]] = {}
-    platforms: dict[Release, set[str]] = {}
-    for build in libraries.builds:
-        goes_with = frozenset(cuda for cuda in cudas if admits(build.cuda, cuda))
-        if not goes_with:
-            continue
-        release = Release(build.library, build.version)
-        source = f"{build.source.url}/tree/{build.commit}"
-        way = Way({"cuda": goes_with, "platform": frozenset(build.platforms)}, frozenset({"cuda"}), source)
-        builds.setdefault(release, []).append(way)
-        specs.setdefault(release, []).append(build.cuda)
-        platforms.setdefault(release, set()).update(build.platforms)
-    for release, ways in builds.items():
-        where = _listed(sorted(platforms[release]))
-        said = f"conda-forge built it for CUDA {_listed(dict.fromkeys(specs[release]))}, for {where}"
-        yield Bound(release, tuple(ways), said)
+def _of_library(library: Library, cudas: Sequence[str]) -> Iterator[Bound]:
+    """For each version of a library: one way for each of its builds that runs with one of these CUDA versions."""
+    builds: dict[str, dict[Way, str]] = {}
+    platforms: dict[str, set[str]] = {}
+    for release in library.releases:
+        for built, subdirs in release.cuda.items():
+            spec = _runs_with(library, release.version, built)
+            goes_with = frozenset(cuda for cuda in cudas if admits(spec, cuda))
+            if goes_with:
+                source = f"{library.repository}/tree/{release.commit}"
+                way = Way({"cuda": goes_with, "platform": frozenset(subdirs)}, frozenset({"cuda"}), source)
+                builds.setdefault(release.version, {})[way] = spec
+                platforms.setdefault(release.version, set()).update(subdirs)
+    for version, ways in builds.items():
+        where = _listed(sorted(platforms[version]))
+        said = f"conda-forge has it for CUDA {_listed(dict.fromkeys(ways.values()))}, for {where}"
+        yield Bound(Release(library.name, version), tuple(ways), said)
+
+
+def _runs_with(library: Library, version: str, built: str) -> str:
+    """The CUDA versions, as a specification, that a build of a library runs with; by default its own."""
+    for bound in library.goes_with:
+        if admits(bound.built, built) and admits(bound.versions, version):
+            return bound.cuda.replace("{built}", built)
+    return f"{built}.*"
 
 
 def _of_the_machine(facts: CudaFacts, scales: Scales) -> Iterator[Bound]:

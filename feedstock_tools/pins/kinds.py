@@ -9,7 +9,6 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from feedstock_tools.errors import InputError
-from feedstock_tools.facts.gpus import parse_capability
 from feedstock_tools.platforms import Platform
 
 if TYPE_CHECKING:
@@ -47,10 +46,7 @@ class Kind:
         if self.name == "platform":
             return Platform.parse(text).subdir
         if self.name == "sm":
-            suffix = re.search(r"(?<=\d)[af]$", text)
-            return parse_capability(text.removesuffix(suffix[0] if suffix else "")).replace(".", "") + (
-                suffix[0] if suffix else ""
-            )
+            return _architecture_named(text)
         _version(text)
         return text
 
@@ -70,7 +66,7 @@ KINDS = {
         Kind("python", "Python", asked_only=True),
         Kind("sm", "architecture", ("arch", "architecture", "capability"), asked_only=True, versioned=False),
         Kind("driver", "driver", least=True),
-        Kind("__cuda", "CUDA of the driver", ("driver-cuda",), least=True),
+        Kind("__cuda", "driver's CUDA", ("driver-cuda",), least=True),
         Kind("glibc", "glibc", ("__glibc", "sysroot", "c_stdlib_version"), least=True),
     )
 }
@@ -112,6 +108,13 @@ def admits(spec: str, version: str) -> bool:
         return bool(VersionSpec(spec).matches(_version(version)))
     except InvalidVersionSpecError as error:
         raise InputError(f"'{spec}' is not a version specification: {error}") from error
+
+
+def _architecture_named(text: str) -> str:
+    match = re.match(r"^(?:sm_|compute_)?(\d+)\.?(\d)([af]?)$", text.strip())
+    if match is None:
+        raise InputError(f"'{text}' is no GPU architecture", hint="Write it as 8.6, sm_86 or sm_90a.")
+    return "".join(match.groups())
 
 
 def _architecture(name: str) -> tuple[int, str]:

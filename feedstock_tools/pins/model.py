@@ -41,6 +41,9 @@ class Way:
     needed: frozenset[str] = frozenset()
     source: str = ""
 
+    def __hash__(self) -> int:
+        return hash((frozenset(self.allowed.items()), self.needed, self.source))
+
     def open_to(self, chosen: Chosen) -> bool:
         """Whether what is chosen so far leaves this way open; kinds that `chosen` does not have are undecided."""
         for kind, versions in self.allowed.items():

@@ -9,7 +9,7 @@ from itertools import combinations, product
 import pytest
 
 from feedstock_tools.errors import InputError
-from feedstock_tools.facts.gpus import GpuFacts
+from feedstock_tools.facts import CudaFacts
 from feedstock_tools.pins.demands import Demand, parse_demand, parse_demands
 from feedstock_tools.pins.explain import explain
 from feedstock_tools.pins.kinds import kind_named, newest_first, preferred
@@ -35,9 +35,9 @@ def answer(graph: PinGraph, *demands: str) -> dict[str, str] | None:
     ],
 )
 def test_one_set_newest_first(
-    facts_graph: PinGraph, gpus: GpuFacts, demands: list[str], expected: dict[str, str]
+    facts_graph: PinGraph, facts: CudaFacts, demands: list[str], expected: dict[str, str]
 ) -> None:
-    read = parse_demands(demands, gpus)
+    read = parse_demands(demands, facts.gpus)
     found = first_set(facts_graph, read, asked_kinds(facts_graph, read))
     assert found is not None
     assert found.items() >= expected.items()

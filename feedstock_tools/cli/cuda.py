@@ -1,0 +1,115 @@
+"""`feedstock-tools cuda`: which CUDA, libraries, compilers, drivers and architectures go together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+__all__ = ["command"]
+
+_CHANNEL = click.option(
+    "--channel", "channels", multiple=True, help="Take packages from this channel (name, URL or folder; repeatable)."
+)
+_PLATFORM = click.option("--platform", help="The platform of the packages of a channel; default: linux-64.")
+_WITHOUT_FACTS = click.option("--no-facts", is_flag=True, help="With --channel: ask its metadata alone.")
+
+
+@click.group("cuda")
+def command() -> None:
+    """Ask which CUDA, cuDNN, NCCL, compiler, driver and GPU go together."""
+
+
+@command.command("resolve")
+@click.argument("demands", nargs=-1, required=True, metavar="DEMAND...")
+@_CHANNEL
+@_PLATFORM
+@_WITHOUT_FACTS
+@click.option("--all", "every", is_flag=True, help="Every set that holds, newest first.")
+@click.option(
+    "--limit", type=click.IntRange(min=1), default=1000, show_default=True, help="With --all: at most so many."
+)
+@click.option("--kind", "kinds", multiple=True, help="Only this kind beside those demanded (repeatable): cudnn, gcc, …")
+@click.option("--config", "as_config", is_flag=True, help="As lines of a conda_build_config.yaml.")
+@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+def resolve(
+    demands: tuple[str, ...],
+    channels: tuple[str, ...],
+    platform: str | None,
+    no_facts: bool,
+    every: bool,
+    limit: int,
+    kinds: tuple[str, ...],
+    as_config: bool,
+    as_json: bool,
+) -> int:
+    """Find releases that go together, newest first; else say which demands cannot be had together, and what could.
+
+    DEMAND is cuda=11.2, 'gcc<=10', cudnn (any), python=3.9, platform=win-64, driver=470, 'gpu=RTX 3080', or, with
+    --channel, any package: pytorch=2.1. Exits with 1 where nothing goes together.
+    """
+    from feedstock_tools.pins.asking import Question, ask
+
+    question = Question(demands, channels, platform, not no_facts, kinds, limit if every else 1)
+    answer = ask(question)
+    click.echo(answer.as_json() if as_json else answer.as_config() if as_config else answer.as_text())
+    return 0 if answer.sets else 1
+
+
+@command.command("archs")
+@click.argument("cuda", metavar="cuda=VERSION")
+@click.option("--for", "form", default="nvcc", show_default=True, help="tensorflow, pytorch, cmake or nvcc.")
+@click.option(
+    "--preset", default="common", show_default=True, help="A named choice of architectures; 'all' for every one."
+)
+@click.option("--quiet", is_flag=True, help="Print the list alone, for use in scripts.")
+@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+def archs(cuda: str, form: str, preset: str, quiet: bool, as_json: bool) -> int:
+    """Print the list of GPU architectures in the form a build system wants, and which GPUs it serves.
+
+    The last is PTX of the newest architecture, which drivers compile for GPUs to come.
+    """
+    from feedstock_tools.facts import load_cuda
+    from feedstock_tools.pins import architectures
+
+    chosen = architectures.choose(load_cuda(), cuda, preset)
+    if quiet:
+        click.echo(chosen.written(form))
+    else:
+        click.echo(chosen.as_json(form) if as_json else chosen.as_text(form))
+    return 0
+
+
+@command.command("show")
+@click.argument("versions", nargs=-1, metavar="[VERSION...]")
+@_CHANNEL
+@_PLATFORM
+@_WITHOUT_FACTS
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "markdown", "mermaid", "dot", "html"]),
+    default="text",
+    show_default=True,
+)
+@click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to this file.")
+def show(
+    versions: tuple[str, ...],
+    channels: tuple[str, ...],
+    platform: str | None,
+    no_facts: bool,
+    form: str,
+    output: Path | None,
+) -> int:
+    """Show the table of CUDA versions and the graph of what goes with them; VERSION limits it: 11.2, 12.
+
+    The HTML page holds table and picture in one file and needs no network.
+    """
+    from feedstock_tools.pins import showing
+
+    text = showing.show(versions, channels, platform, facts=not no_facts, form=form)
+    if output is None:
+        click.echo(text)
+    else:
+        showing.write(output, text)
+    return 0

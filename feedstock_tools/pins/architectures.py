@@ -1,0 +1,216 @@
+"""GPU architectures of a build: in the form that each build system wants, and which GPUs they serve and how."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from feedstock_tools.errors import InputError
+from feedstock_tools.facts import CudaFacts, Gpu, Toolkit
+
+__all__ = ["FORMS", "Architecture", "Chosen", "Served", "choose", "parse_architectures", "served"]
+
+#: GPUs of systems on a chip, by capability: their machine code and that of others do not run on each other
+#: (CUDA Programming Guide, Compute Capabilities; nvcc's documentation, "Application Compatibility").
+_TEGRA = frozenset({32, 53, 62, 72, 87, 101, 110})
+
+
+@dataclass(frozen=True, slots=True)
+class Architecture:
+    """Device code in a build: machine code (`sm_86`) or PTX (`compute_86`); suffix `a` or `f` for special features."""
+
+    number: int
+    suffix: str = ""
+    ptx: bool = False
+
+    @classmethod
+    def parse(cls, text: str) -> Architecture:
+        """Read `sm_86`, `compute_90`, `sm_100f`.
+
+        Raises:
+            InputError: it is none.
+        """
+        match = re.fullmatch(r"(sm|compute)_(\d{2,3})([af]?)", text)
+        if match is None:
+            raise InputError(f"'{text}' is no GPU architecture", hint="Write sm_86 or compute_86.")
+        return cls(int(match[2]), match[3], match[1] == "compute")
+
+    def __str__(self) -> str:
+        return f"{'compute' if self.ptx else 'sm'}_{self.number}{self.suffix}"
+
+    @property
+    def dotted(self) -> str:
+        """`8.6`, `9.0a`."""
+        return f"{self.number // 10}.{self.number % 10}{self.suffix}"
+
+    def runs_on(self, capability: int) -> bool:
+        """Whether a GPU of a capability takes it.
+
+        Machine code does on GPUs of the same major capability and the same or a later minor one; PTX on those of the
+        same or any later capability; code with suffix `a` on just that one, with `f` on later ones of the family.
+        """
+        if self.number == capability:
+            return True
+        if self.suffix == "a" or self.number > capability:
+            return False
+        if self.ptx and not self.suffix:
+            return True
+        same_family = self.number // 10 == capability // 10
+        return same_family and self.number not in _TEGRA and capability not in _TEGRA
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """How a GPU runs a build: `native`, `ptx` (compiled by the driver at first start) or `no`, and by which code."""
+
+    how: str
+    by: Architecture | None
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A list of architectures for a toolkit, with where the choice is from."""
+
+    toolkit: Toolkit
+    preset: str
+    architectures: tuple[Architecture, ...]
+    gpus: tuple[Gpu, ...]
+
+    def written(self, form: str) -> str:
+        """The list as a build system takes it.
+
+        Raises:
+            InputError: no such build system is known.
+        """
+        if form not in FORMS:
+            raise InputError(f"nothing is known of '{form}'", hint=f"Known are {', '.join(FORMS)}.")
+        variable, write = FORMS[form]
+        return f"{variable}={write(self.architectures)}" if variable else write(self.architectures)
+
+    def coverage(self) -> tuple[tuple[str, Served, tuple[Gpu, ...]], ...]:
+        """For each capability of the GPUs that are known: how they run the build."""
+        capabilities = dict.fromkeys(gpu.capability for gpu in self.gpus)
+        return tuple(
+            (
+                capability,
+                served(self.architectures, int(capability.replace(".", ""))),
+                tuple(gpu for gpu in self.gpus if gpu.capability == capability),
+            )
+            for capability in capabilities
+        )
+
+    def as_text(self, form: str) -> str:
+        """The list, then a table of coverage."""
+        lines = [self.written(form), "", f"CUDA {self.toolkit.version}, preset '{self.preset}':"]
+        for capability, how, gpus in self.coverage():
+            names = ", ".join(gpu.name for gpu in gpus[:3]) + (", …" if len(gpus) > 3 else "")
+            by = f"({how.by})" if how.by else ""
+            lines.append(f"  {capability:>4}  {_WORDS[how.how]:<18} {by:<13} {gpus[0].generation}: {names}")
+        left = [name for name in self.toolkit.architectures if name.isdigit() and int(name) not in self._numbers()]
+        if left:
+            lines.append(f"Left out of what this nvcc knows: {', '.join(f'sm_{name}' for name in left)}.")
+        return "\n".join(lines)
+
+    def as_json(self, form: str) -> str:
+        """The same for programs."""
+        document: dict[str, Any] = {
+            "cuda": self.toolkit.version,
+            "preset": self.preset,
+            "architectures": [str(architecture) for architecture in self.architectures],
+            "written": self.written(form),
+            "coverage": [
+                {
+                    "capability": capability,
+                    "runs": how.how,
+                    "by": str(how.by) if how.by else None,
+                    "gpus": [gpu.name for gpu in gpus],
+                }
+                for capability, how, gpus in self.coverage()
+            ],
+        }
+        return json.dumps(document, indent=2)
+
+    def _numbers(self) -> frozenset[int]:
+        return frozenset(architecture.number for architecture in self.architectures if not architecture.ptx)
+
+
+def choose(facts: CudaFacts, cuda: str, preset: str) -> Chosen:
+    """The architectures of a preset for a CUDA version, given as `11.2` or `cuda=11.2`; `all`: every one it knows.
+
+    Raises:
+        InputError: the version or preset is not known, or the preset names what this nvcc does not.
+    """
+    name, _, version = cuda.rpartition("=")
+    if name not in ("", "cuda"):
+        raise InputError(f"'{cuda}' is no CUDA version", hint="Write cuda=11.2.")
+    toolkit = facts.toolkit(version.strip())
+    if preset == "all":
+        plain = [known for known in toolkit.architectures if known.isdigit()]
+        names = (*(f"sm_{known}" for known in plain), f"compute_{plain[-1]}")
+    else:
+        names = facts.preset(preset, version.strip())
+    refused = toolkit.refused(names)
+    if refused:
+        raise InputError(f"nvcc of CUDA {toolkit.version} does not know {', '.join(refused)}")
+    return Chosen(toolkit, preset, parse_architectures(names), facts.gpus)
+
+
+def parse_architectures(names: Sequence[str]) -> tuple[Architecture, ...]:
+    """Read a list of `sm_86` and `compute_86`.
+
+    Raises:
+        InputError: one of them is none.
+    """
+    return tuple(Architecture.parse(name) for name in names)
+
+
+def served(architectures: Sequence[Architecture], capability: int) -> Served:
+    """How a GPU of a capability (86) runs a build with these architectures: by the newest code that it takes."""
+    taken = [architecture for architecture in architectures if architecture.runs_on(capability)]
+    native = [architecture for architecture in taken if not architecture.ptx]
+    best = max(native or taken, key=lambda architecture: (architecture.number, architecture.suffix), default=None)
+    return Served("no" if best is None else "ptx" if best.ptx else "native", best)
+
+
+_WORDS = {"native": "native", "ptx": "PTX at first start", "no": "not at all"}
+
+
+def _tensorflow(architectures: Sequence[Architecture]) -> str:
+    """As TensorFlow's configure reads it: `sm_75,compute_80` (third_party/gpus/cuda_configure.bzl)."""
+    return ",".join(str(architecture) for architecture in architectures)
+
+
+def _pytorch(architectures: Sequence[Architecture]) -> str:
+    """As torch/utils/cpp_extension.py and cmake/Modules_CUDA_fix read it: `7.5;8.0+PTX`."""
+    ptx = {architecture.dotted for architecture in architectures if architecture.ptx}
+    names = dict.fromkeys(architecture.dotted for architecture in architectures)
+    return ";".join(f"{name}+PTX" if name in ptx else name for name in names)
+
+
+def _cmake(architectures: Sequence[Architecture]) -> str:
+    """As CMake's CUDA_ARCHITECTURES has it (CMake 3.18 and later): `75-real;86` is both kinds of 86."""
+    kinds: dict[str, set[bool]] = {}
+    for architecture in architectures:
+        kinds.setdefault(f"{architecture.number}{architecture.suffix}", set()).add(architecture.ptx)
+    endings = {frozenset({False}): "-real", frozenset({True}): "-virtual", frozenset({False, True}): ""}
+    return ";".join(f"{name}{endings[frozenset(found)]}" for name, found in kinds.items())
+
+
+def _nvcc(architectures: Sequence[Architecture]) -> str:
+    """nvcc's own options, one for each kind of code."""
+    return " ".join(f"-gencode=arch=compute_{a.number}{a.suffix},code={a}" for a in architectures)
+
+
+#: The variable that a build system reads, and how the list is written there.
+FORMS: MappingProxyType[str, tuple[str, Callable[[Sequence[Architecture]], str]]] = MappingProxyType(
+    {
+        "nvcc": ("", _nvcc),
+        "cmake": ("CMAKE_CUDA_ARCHITECTURES", _cmake),
+        "pytorch": ("TORCH_CUDA_ARCH_LIST", _pytorch),
+        "tensorflow": ("TF_CUDA_COMPUTE_CAPABILITIES", _tensorflow),
+    }
+)

@@ -1,0 +1,43 @@
+"""Channels by the names that conda prints: `pkgs/main`, `conda-forge`; and the channels that `defaults` stands for."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from feedstock_tools.channel.repodata import channel_url
+
+__all__ = ["channel_title", "channel_urls"]
+
+#: What `defaults` stands for on Linux (conda/base/constants.py, DEFAULT_CHANNELS_UNIX).
+_DEFAULTS = ("https://repo.anaconda.com/pkgs/main", "https://repo.anaconda.com/pkgs/r")
+#: Hosts that conda leaves out of a channel's name.
+_HOSTS = frozenset({"conda.anaconda.org", "repo.anaconda.com"})
+
+
+def channel_urls(channel: str) -> tuple[str, ...]:
+    """The URLs of a channel given as a name, URL or folder.
+
+    Raises:
+        InputError: it is none of these.
+    """
+    if channel == "defaults":
+        return _DEFAULTS
+    if channel.startswith("pkgs/"):
+        return (f"https://repo.anaconda.com/{channel}",)
+    return (channel_url(channel),)
+
+
+def channel_title(channel: str) -> str:
+    """The name of a channel, for tables: `pkgs/main`, `conda-forge`; of a folder its last part, or two within a `pkgs`.
+
+    >>> channel_title("https://repo.anaconda.com/pkgs/main/")
+    'pkgs/main'
+    """
+    if "://" not in channel and not channel.startswith(("/", ".", "~")):
+        return channel
+    url = urlsplit(channel_url(channel))
+    parts = [part for part in url.path.split("/") if part]
+    if url.scheme == "file":
+        return "/".join(parts[-2:] if parts[-2:-1] == ["pkgs"] else parts[-1:]) or channel
+    path = "/".join(parts)
+    return path if url.hostname in _HOSTS else f"{url.hostname}/{path}"

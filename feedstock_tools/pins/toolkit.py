@@ -1,0 +1,37 @@
+"""Which CUDA toolkit a build of a package belongs to, by its own version, its build string or what it depends on."""
+
+from __future__ import annotations
+
+import re
+
+from feedstock_tools.channel.metadata import Record
+
+__all__ = ["toolkit_of"]
+
+#: `cuda11.3_0`, `cuda112py39h…_0`, `py3.9_cuda11.7_cudnn8.5.0_0`, `gpu_cuda128…`, but not `cuda_0` or `cudnn8`.
+_IN_BUILD = re.compile(r"(?:^|[^a-z])cuda_?(?:(\d+)\.(\d+)|(\d{2})(\d)(?!\d))")
+_IN_BUILD_OLD = re.compile(r"(?:^|[^a-z])cuda_?([89])(\d)(?!\d)")
+_PACKAGES = frozenset({"cudatoolkit", "cuda-version", "pytorch-cuda", "cuda-cudart", "__cuda"})
+_OWN = frozenset({"cudatoolkit", "cuda-version", "pytorch-cuda", "cuda-toolkit"})
+_VERSION = re.compile(r"(\d+\.\d+|\d+)")
+
+
+def toolkit_of(record: Record) -> str | None:
+    """The toolkit by major and minor version (`11.2`), or by as much as the metadata says (`12`); None for none.
+
+    The build string comes first, as it says what a build was made with, where a dependency says what it may run with.
+    """
+    if record.name in _OWN:
+        return ".".join(record.version.split(".")[:2])
+    match = _IN_BUILD.search(record.build) or _IN_BUILD_OLD.search(record.build)
+    if match:
+        major, minor = (group for group in match.groups() if group is not None)
+        return f"{major}.{minor}"
+    found = {
+        name: text for spec in record.depends for name, _, text in [spec.partition(" ")] if name in _PACKAGES and text
+    }
+    for name in ("cudatoolkit", "cuda-version", "pytorch-cuda", "cuda-cudart", "__cuda"):
+        version = _VERSION.search(found.get(name, ""))
+        if version:
+            return version[1]
+    return None

@@ -1,0 +1,238 @@
+"""How GPUs run builds, and what a driver is asked; the driver here is a stand-in."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from feedstock_tools.channel.archive import write_package
+from feedstock_tools.channel.folder import index_channel
+from feedstock_tools.channel.metadata import PackageMetadata
+from feedstock_tools.cli.gpu import command
+from feedstock_tools.errors import InputError
+from feedstock_tools.facts import CudaFacts
+from feedstock_tools.pins import gpu_report
+from feedstock_tools.pins.driver import Device, Machine, probe
+from feedstock_tools.pins.gpu import Card, card_named, card_of_capability, judge
+
+
+def output(*arguments: str) -> str:
+    result = CliRunner().invoke(command, list(arguments), standalone_mode=False)
+    if result.exception:
+        raise result.exception
+    return result.output
+
+
+def test_a_toolkit_older_than_the_gpu_leaves_it_to_ptx() -> None:
+    text = output("--gpu", "RTX 3080", "--cuda", "11.0")
+    assert "CUDA 11.0: PTX at first start (compute_80)" in text
+    assert "its own ptxas" in text
+
+
+def test_a_toolkit_that_knows_the_gpu() -> None:
+    assert "CUDA 11.1: native (sm_86)" in output("--gpu", "RTX 3080", "--cuda", "11.1")
+
+
+def test_a_toolkit_that_has_dropped_the_gpu() -> None:
+    text = output("--gpu", "V100", "--cuda", "13.0")
+    assert "CUDA 13.0: not at all" in text
+    assert "The last toolkit that does is 12.9" in text
+
+
+@pytest.mark.parametrize(
+    ("capability", "driver", "cuda", "architectures", "how"),
+    [
+        ("8.6", None, "11.2", None, "native"),
+        ("6.1", None, "12.9", None, "native"),
+        ("6.1", None, "13.0", None, "no"),
+        ("3.0", None, "10.2", None, "native"),
+        ("3.0", None, "11.0", None, "no"),
+        ("9.0", None, "11.2", None, "ptx"),
+        ("9.0", "525.60.13", "12.4", None, "native"),  # minor-version compatibility
+        ("12.0", "525.60.13", "12.4", None, "no"),  # PTX of a newer CUDA than the driver's
+        ("12.0", "570.26", "12.4", None, "ptx"),
+        ("8.6", "470.57.02", "12.4", None, "no"),
+        ("8.6", None, "11.0", ["sm_80", "compute_80"], "native"),
+        ("8.6", None, "11.0", ["sm_75", "compute_75"], "ptx"),
+        ("8.6", "450.80.02", "11.2", ["sm_75", "compute_75"], "no"),
+        ("8.6", None, "11.0", ["sm_75"], "no"),
+    ],
+)
+def test_verdicts(
+    facts: CudaFacts, capability: str, driver: str | None, cuda: str, architectures: list[str] | None, how: str
+) -> None:
+    verdict = judge(facts, card_of_capability(facts, capability, driver), cuda, architectures)
+    assert verdict.how == how
+    assert verdict.reasons
+
+
+def test_every_toolkit_is_judged_where_none_is_named(facts: CudaFacts) -> None:
+    lines = output("--gpu", "RTX 4090").splitlines()
+    assert len(lines) == 1 + len(facts.toolkits)
+    assert lines[0] == "GeForce RTX 4090, compute capability 8.9"
+
+
+def test_builds_of_a_package(tmp_path: Path) -> None:
+    for build, depends in (
+        ("cpu_h0_0", ()),
+        ("cuda110h0_0", ("__cuda >=11.0",)),
+        ("cuda124h0_0", ("__cuda >=12.4",)),
+        ("cuda130h0_0", ("__cuda >=13.0",)),
+    ):
+        write_package(tmp_path, PackageMetadata("probe", "1.0", build, 0, "linux-64", depends=depends))
+    index_channel(tmp_path)
+    arguments = [
+        "probe",
+        "--gpu",
+        "V100",
+        "--driver",
+        "550.54.14",
+        "--channel",
+        str(tmp_path),
+        "--platform",
+        "linux-64",
+    ]
+    (found,) = json.loads(output(*arguments, "--json"))["gpus"]
+    assert [(build["what"], build["runs"]) for build in found["builds"]] == [
+        ("probe-1.0-cpu_h0_0", "cpu"),
+        ("probe-1.0-cuda110h0_0", "native"),
+        ("probe-1.0-cuda124h0_0", "native"),
+        ("probe-1.0-cuda130h0_0", "no"),
+    ]
+    assert "__cuda >=13.0" in found["builds"][-1]["reasons"][0]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--gpu", "RTX 9999"],
+        ["--capability", "eight"],
+        ["--gpu", "V100", "--capability", "7.0"],
+        ["--driver", "535"],
+        ["--gpu", "V100", "--cuda", "12.7"],
+        ["--gpu", "V100", "--driver", "5x"],
+        ["--gpu", "V100", "--driver", "100"],
+    ],
+)
+def test_bad_input(arguments: list[str]) -> None:
+    with pytest.raises(InputError):
+        output(*arguments)
+
+
+# --- this machine ----------------------------------------------------------------------------------------------------
+
+
+class FakeCuda:
+    """libcuda.so.1 of a machine with one RTX 3080."""
+
+    def __init__(self, init: int = 0, count: int = 1) -> None:
+        self._init, self._count = init, count
+
+    def cuInit(self, flags: int) -> int:  # noqa: N802 - the names of the driver's functions
+        return self._init
+
+    def cuDriverGetVersion(self, number) -> int:  # noqa: N802
+        number._obj.value = 12020
+        return 0
+
+    def cuDeviceGetCount(self, number) -> int:  # noqa: N802
+        number._obj.value = self._count
+        return 0
+
+    def cuDeviceGet(self, handle, ordinal: int) -> int:  # noqa: N802
+        handle._obj.value = ordinal
+        return 0
+
+    def cuDeviceGetName(self, name, size: int, handle) -> int:  # noqa: N802
+        name.value = b"NVIDIA GeForce RTX 3080"
+        return 0
+
+    def cuDeviceGetAttribute(self, value, attribute: int, handle) -> int:  # noqa: N802
+        value._obj.value = {75: 8, 76: 6}[attribute]
+        return 0
+
+    def cuDeviceTotalMem_v2(self, size, handle) -> int:  # noqa: N802
+        size._obj.value = 10 * 2**30
+        return 0
+
+    def cuGetErrorString(self, status: int, text) -> int:  # noqa: N802
+        text._obj.value = b"out of order"
+        return 0
+
+
+class FakeNvml:
+    def nvmlInit_v2(self) -> int:  # noqa: N802
+        return 0
+
+    def nvmlSystemGetDriverVersion(self, text, size: int) -> int:  # noqa: N802
+        text.value = b"535.129.03"
+        return 0
+
+    def nvmlShutdown(self) -> int:  # noqa: N802
+        return 0
+
+
+def driver(cuda: FakeCuda):
+    def load(name: str):
+        return cuda if "cuda" in name else FakeNvml()
+
+    return load
+
+
+def test_what_the_driver_says() -> None:
+    card = Device("NVIDIA GeForce RTX 3080", "8.6", 10 * 2**30)
+    assert probe(driver(FakeCuda())) == Machine("535.129.03", "12.2", (card,))
+
+
+def test_no_driver() -> None:
+    def load(name: str) -> ctypes.CDLL:
+        raise OSError(name)
+
+    assert probe(load) == Machine(problem="this machine has no NVIDIA driver")
+
+
+@pytest.mark.parametrize(
+    ("cuda", "problem"),
+    [
+        (FakeCuda(init=100), "the driver finds no GPU"),
+        (FakeCuda(count=0), "the driver finds no GPU"),
+        (FakeCuda(init=999), "the driver does not work: cuInit: out of order"),
+    ],
+)
+def test_a_driver_without_a_gpu_or_out_of_order(cuda: FakeCuda, problem: str) -> None:
+    machine = probe(driver(cuda))
+    assert (machine.devices, machine.problem) == ((), problem)
+
+
+def test_a_report_on_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpu_report, "probe", lambda: probe(driver(FakeCuda())))
+    text = output("--cuda", "12.4")
+    assert text.startswith("Driver 535.129.03, which runs CUDA up to 12.2.\nNVIDIA GeForce RTX 3080, compute")
+    assert "CUDA 12.4: native (sm_86)" in text
+
+
+def test_a_report_on_a_machine_without_a_driver_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpu_report, "probe", lambda: Machine(problem="this machine has no NVIDIA driver"))
+    assert output().startswith("This machine has no NVIDIA driver.")
+    assert json.loads(output("--json")) == {
+        "driver": None,
+        "driver_cuda": None,
+        "problem": "this machine has no NVIDIA driver",
+        "gpus": [],
+    }
+
+
+def test_the_driver_is_asked_with_the_standard_library_alone() -> None:
+    source = Path(sys.modules[probe.__module__].__file__ or "")
+    code = f"import runpy; runpy.run_path({str(source)!r})['probe']()"
+    subprocess.run([sys.executable, "-I", "-S", "-c", code], check=True)
+
+
+def test_a_driver_of_a_named_gpu(facts: CudaFacts) -> None:
+    assert card_named(facts, "v100", "470.57.02") == Card("Tesla V100", "7.0", "470.57.02", "11.4")
