@@ -20,6 +20,9 @@ COMMANDS = {
     "variants": "Show or write the named variant files.",
     "rerender": "Write .ci_support from recipe, pinning and migrations, as conda-smithy does.",
     "pinning": "Show, fetch and update conda-forge's pinning.",
+    "cuda": "Ask which CUDA, libraries, compilers, drivers and architectures go together.",
+    "gpu": "Say which CUDA builds run on a GPU: natively, through PTX, or not at all.",
+    "search": "List a package's builds in a channel, with the toolkit that each belongs to.",
     "build": "Build configurations and record what was built.",
 }
 
