@@ -20,7 +20,7 @@ from feedstock_tools.variants.read import parse_plain_yaml, read_text
 from feedstock_tools.variants.rules import CondaBuildRules
 from feedstock_tools.variants.selectors import select_lines
 
-__all__ = ["EXTENDING_KEYS", "config_of", "defaults", "faults", "load", "parse", "select_yaml"]
+__all__ = ["EXTENDING_KEYS", "config_of", "defaults", "faults", "load", "parse", "select_yaml", "trim_empty"]
 
 #: Keys whose entries grow from file to file (conda_build/variants.py, DEFAULT_VARIANTS["extend_keys"]).
 EXTENDING_KEYS = ("pin_run_as_build", "ignore_version", "ignore_build_only_deps", "extend_keys")
@@ -99,7 +99,7 @@ def _parsed(selected: str, path: Path | None) -> tuple[Mapping[str, Any], Mappin
         content = {}
     if not isinstance(content, dict):
         raise InputError("is to be a mapping of keys to values", path=path)
-    _trim_empty(content)
+    trim_empty(content)
     lines = {}
     for number, line in enumerate(selected.split("\n")):
         match = _TOP_LEVEL_KEY.match(line)
@@ -108,10 +108,11 @@ def _parsed(selected: str, path: Path | None) -> tuple[Mapping[str, Any], Mappin
     return MappingProxyType(content), MappingProxyType(lines)
 
 
-def _trim_empty(mapping: dict[str, Any]) -> None:
+def trim_empty(mapping: dict[str, Any]) -> None:
+    """Take out the keys that selectors left without values, in place."""
     for key, value in list(mapping.items()):
         if isinstance(value, dict):
-            _trim_empty(value)
+            trim_empty(value)
         if value in ("", [], {}) or value is None:
             del mapping[key]
     groups = mapping.get("zip_keys")
