@@ -56,7 +56,7 @@ def _entry(configuration: PlannedConfiguration, built_on: Finder) -> Entry:
             "name": output.name,
             "version": output.version,
             "build": output.build,
-            "file": f"{output.subdir}/{output.file_name}",
+            "file": f"{output.subdir}/{output.file_name}" if output.identity else None,
             "python": row.python if output.uses_python else None,
             "built_on": built_on(output),
         }

@@ -17,6 +17,7 @@ from feedstock_tools import __version__
 from feedstock_tools.build.artifacts import Artifacts
 from feedstock_tools.build.contents import digest_of_files, stamp_of_files
 from feedstock_tools.build.feedstock import Feedstock
+from feedstock_tools.build.meta_outputs import with_meta_outputs
 from feedstock_tools.build.planned import PlannedConfiguration, PlannedRow
 from feedstock_tools.data import data_folder
 from feedstock_tools.errors import InputError
@@ -150,9 +151,8 @@ def render_outputs(
     from feedstock_tools.build.promise import local_sources, promise_row, read_recipe, render_row
     from feedstock_tools.build.rows import Row
 
-    if not recipe.is_file():
-        refusal = "its recipe is a meta.yaml without a feedstock.yaml beside it"
-        return tuple(replace(each, refusal=refusal, rendered=True) for each in configurations), set()
+    if not recipe.is_file() and (recipe.parent / "meta.yaml").is_file():
+        return with_meta_outputs(configurations, recipe.parent), set()
     parsed = read_recipe(recipe)
     builder = Platform.here()
     sources: set[Path] = set()

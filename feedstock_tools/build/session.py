@@ -83,6 +83,8 @@ class Session:
         from feedstock_tools.build.summary import summary_json, summary_text
 
         chosen = self._chosen(names, glob, interactive=interactive)
+        if self.setting.recipe.parent != self.setting.feedstock.recipe:
+            self.console.say("Its meta.yaml takes conda-build: building the recipe.yaml that the same spec makes.")
         with signals_as_exit():
             outcomes = run_builds(self.setting, RattlerBuild(), chosen, self.console)
         if self.as_json:
