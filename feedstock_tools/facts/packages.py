@@ -26,7 +26,7 @@ _SUBDIRS = (*KNOWN_SUBDIRS, "noarch")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _RUN_EXPORTS = ("weak", "strong", "noarch", "weak_constrains", "strong_constrains")
 _LISTS = ("depends", "constrains", "track_features", "exact", "exact_constrains")
-_ROLES = ("binutils", "c_compiler", "cxx_compiler", "python", "pip", "setuptools")
+_ROLES = ("binutils", "c_compiler", "cxx_compiler", "python")
 _KEYS = {
     "name",
     "version",
@@ -67,7 +67,7 @@ class PackageSource:
 class KnownPackage:
     """The metadata of one package as its recipe gives it.
 
-    `role` says what the stand-in channel makes of it, if more than metadata: a compiler, Python, pip or setuptools.
+    `role` says what the stand-in channel makes of it, if more than metadata: a compiler, its tools, or Python.
     `hash_known` is False where the seven digits in the build string are not those of the real package.
     """
 
@@ -115,7 +115,10 @@ def read_packages(path: Path | None = None) -> tuple[KnownPackage, ...]:
         for family in _tables(document, "packages", mistakes)
         for draft in _drafts_of_family(family, sources, mistakes)
     ]
-    packages = tuple(_pinned(draft, drafts, mistakes) for draft in drafts)
+    siblings: dict[PackageSource, list[KnownPackage]] = {}
+    for draft in drafts:
+        siblings.setdefault(draft.package.source, []).append(draft.package)
+    packages = tuple(_pinned(draft, siblings[draft.package.source], mistakes) for draft in drafts)
     _check_together(packages, mistakes)
     mistakes.refuse()
     return packages
@@ -347,10 +350,9 @@ def _fill(template: object, words: Mapping[str, str]) -> str:
     return re.sub(r"\{(\w+)\}", lambda match: words[match[1]], template)
 
 
-def _pinned(draft: _Draft, drafts: Iterable[_Draft], mistakes: _Mistakes) -> KnownPackage:
+def _pinned(draft: _Draft, siblings: Iterable[KnownPackage], mistakes: _Mistakes) -> KnownPackage:
     """The package with a dependency, or a constraint, on exactly one build for each of its exact pins."""
     package = draft.package
-    siblings = [other.package for other in drafts if other.package.source == package.source]
     near = [sibling for sibling in siblings if sibling.subdir in (package.subdir, "noarch")]
 
     def pins(wanted: Iterable[str]) -> Iterator[str]:

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from feedstock_tools.build import stand_in
 from feedstock_tools.build.stand_in import StandInChannel, ensure_stand_in_channel, is_stand_in
@@ -15,8 +16,9 @@ from feedstock_tools.channel.archive import read_package
 from feedstock_tools.channel.installing import install
 from feedstock_tools.channel.repodata import channel_identity, read_records
 from feedstock_tools.channel.solving import SolveError, solve, virtual_packages
+from feedstock_tools.data import data_folder
 from feedstock_tools.errors import WorkError
-from feedstock_tools.facts.packages import read_packages
+from feedstock_tools.facts.packages import packages_file, read_packages
 from feedstock_tools.platforms import Platform
 
 HERE = Platform.here()
@@ -193,3 +195,48 @@ def test_cuda_version_asks_for_a_driver_only_where_there_is_one(channel: StandIn
 
 def test_the_toolkit_of_cuda_11_runs_with_any_driver_of_cuda_11(channel: StandInChannel) -> None:
     assert any(name.startswith("cudatoolkit-11.8.0-") for name in solved(channel, "cudatoolkit", cuda="11.2"))
+
+
+def test_every_source_is_used() -> None:
+    named = yaml.safe_load(packages_file().read_text())["sources"]
+    used = {package.source.commit for package in read_packages()}
+    assert [name for name, source in named.items() if source["commit"] not in used] == []
+
+
+#: What conda-forge's own packages do not allow, though its pinning named it.
+NOT_TOGETHER = {
+    # cuda-nvcc-impl-feedstock@6d8a31e, recipe/meta.yaml, line 55: `gcc_impl >=6,<13`; the pinning took gcc 13.
+    "linux_64_cuda12.4": "gcc_impl_linux-64 >=6,<13",
+}
+
+
+@pytest.mark.parametrize("path", sorted(data_folder("variants").glob("linux_64_*.yaml")), ids=lambda path: path.stem)
+def test_the_compilers_of_a_variant_file_can_be_had(root: Path, path: Path) -> None:
+    channel = ensure_stand_in_channel(root, Platform.parse("linux-64"), [], may_install=False)
+    row = {key: values[0] for key, values in yaml.safe_load(path.read_text()).items()}
+    keys = [
+        ("c_compiler", "c_compiler_version"),
+        ("cxx_compiler", "cxx_compiler_version"),
+        ("c_stdlib", "c_stdlib_version"),
+    ]
+    keys += [("cuda_compiler", "cuda_compiler_version")] if "_cuda" in path.stem else []
+    specs = [f"{row[name]}_linux-64 {row[version]}.*" for name, version in keys if name in row]
+
+    if path.stem in NOT_TOGETHER:
+        with pytest.raises(SolveError, match=NOT_TOGETHER[path.stem]):
+            solved(channel, *specs, cuda="13.0")
+    else:
+        assert len(solved(channel, *specs, cuda="13.0")) > len(specs)
+
+
+@pytest.mark.parametrize(
+    "path", sorted(data_folder("variants").glob("linux_64_cuda*.yaml")), ids=lambda path: path.stem
+)
+def test_the_libraries_of_a_variant_file_can_be_had(root: Path, path: Path) -> None:
+    channel = ensure_stand_in_channel(root, Platform.parse("linux-64"), [], may_install=False)
+    row = {key: values[0] for key, values in yaml.safe_load(path.read_text()).items()}
+    version = row["cuda_compiler_version"]
+    toolkit = f"cudatoolkit {version}.*" if version < "12" else f"cuda-version {version}"
+    names = solved(channel, toolkit, "nccl", f"cudnn {row['cudnn']}.*", cuda=version)
+
+    assert any(name.startswith(f"cudnn-{row['cudnn']}.") for name in names)
