@@ -45,7 +45,7 @@ def _check_subdir(text: str) -> str:
 
 def _check_relative(text: str) -> str:
     path = PurePosixPath(text)
-    if path.is_absolute() or ".." in path.parts or "\\" in text or "\0" in text or not path.parts:
+    if not re.fullmatch(r"[A-Za-z0-9_.+@/-]+", text) or path.is_absolute() or ".." in path.parts or not path.parts:
         raise ValueError(f"'{text}' is not the name of a file in the recipe folder")
     return text
 

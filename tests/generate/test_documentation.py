@@ -34,7 +34,7 @@ def test_every_key_is_told_of() -> None:
 
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_an_example_is_read(example: str) -> None:
-    shown = yaml.load(example, Loader=yaml.BaseLoader)
+    shown = yaml.safe_load(example)
     rest = {key: value for key, value in LEAST.items() if key not in shown}
 
     spec_from_text(example + yaml.safe_dump(rest))
