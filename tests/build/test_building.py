@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
@@ -12,7 +16,7 @@ from feedstock_tools.build.contents import sha256_of
 from feedstock_tools.build.ledger import Ledger
 from feedstock_tools.channel.archive import read_package
 
-from .conftest import HERE, Feedstock
+from .conftest import HERE, ROOT, Feedstock
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the embedded engine does not run on Windows")
 GPU = f"{HERE.name}_cuda11.2"
@@ -221,6 +225,33 @@ def test_a_recipe_that_is_none_is_bad_input(feedstock: Feedstock) -> None:
     assert "Traceback" not in run.stderr
 
 
+class _Unwell(BaseHTTPRequestHandler):
+    """A channel that answers every question with an error."""
+
+    def do_HEAD(self) -> None:
+        self.send_error(503)
+
+    def do_GET(self) -> None:
+        self.send_error(503)
+
+    def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002 - the name is the base class's
+        """Say nothing on stderr."""
+
+
+def test_a_channel_that_answers_with_an_error_ends_the_run(feedstock: Feedstock) -> None:
+    server = HTTPServer(("127.0.0.1", 0), _Unwell)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        url = f"http://127.0.0.1:{server.server_port}/unwell"
+        run = feedstock.build(f"{CPU}_py3.11", "--channel", url)
+    finally:
+        server.shutdown()
+        server.server_close()
+    assert run.returncode == 1
+    assert f"cannot reach {url}: it answers with HTTP status 503" in run.stderr
+    assert feedstock.packages() == []
+
+
 def test_a_folder_without_a_feedstock_is_bad_input(feedstock: Feedstock, tmp_path: Path) -> None:
     run = feedstock.build(GPU, "--feedstock", str(tmp_path))
     assert run.returncode == 2
@@ -235,11 +266,6 @@ def test_another_output_folder_is_used(feedstock: Feedstock, tmp_path: Path) -> 
 
 
 def test_two_runs_at_once_share_the_work(feedstock: Feedstock) -> None:
-    import os
-    import subprocess
-
-    from .conftest import ROOT
-
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     runs = [
         subprocess.Popen(
