@@ -105,11 +105,11 @@ def show(
 
     The HTML page holds table and picture in one file and needs no network.
     """
-    from feedstock_tools.pins import showing
+    from feedstock_tools.report import pin_show
 
-    text = showing.show(versions, channels, platform, facts=not no_facts, form=form)
+    text = pin_show.show(versions, channels, platform, facts=not no_facts, form=form)
     if output is None:
         click.echo(text)
     else:
-        showing.write(output, text)
+        pin_show.write(output, text)
     return 0

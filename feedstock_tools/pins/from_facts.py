@@ -75,7 +75,7 @@ def _scales(facts: CudaFacts, also: Mapping[str, Iterable[str]]) -> Scales:
     rows = [row.values for row in facts.rows if row.cuda is not None and row.platform.os == "linux"]
     scales = {
         "sm": {name for toolkit in toolkits for name in toolkit.architectures},
-        "gcc": {row["c_compiler_version"] for row in rows},
+        "gcc": {row["c_compiler_version"] for row in rows} | {str(t.newest_gcc) for t in toolkits if t.newest_gcc},
         "clang": {str(toolkit.newest_clang) for toolkit in toolkits if toolkit.newest_clang},
         "visual-studio": set(_YEARS),
         "driver": {version for pair in drivers for version in (pair.linux, pair.windows) if version},
