@@ -18,6 +18,7 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 from feedstock_tools.channel.metadata import PackageFile, PackageMetadata
+from feedstock_tools.channel.waiting import wait_for
 from feedstock_tools.errors import WorkError
 
 __all__ = ["PACKAGE_SUFFIXES", "read_documents", "read_package", "write_package"]
@@ -81,7 +82,6 @@ def read_documents(path: Path, names: Sequence[str]) -> dict[str, bytes | None]:
     Raises:
         WorkError: the package is missing or damaged.
     """
-    import asyncio
 
     from rattler.package_streaming import PackageArchive
 
@@ -90,7 +90,7 @@ def read_documents(path: Path, names: Sequence[str]) -> dict[str, bytes | None]:
         return await archive.read_files(list(names))
 
     try:
-        found = asyncio.run(read())
+        found = wait_for(read())
     except Exception as error:  # rattler raises several types, among them plain Exception, for a damaged archive
         raise WorkError(f"this is not a readable conda package: {error}", path=path) from error
     return {name: found.get(name) for name in names}

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from feedstock_tools.channel.archive import PACKAGE_SUFFIXES, read_package
+from feedstock_tools.channel.waiting import wait_for
 from feedstock_tools.errors import WorkError
 from feedstock_tools.platforms import KNOWN_SUBDIRS
 
@@ -29,14 +30,13 @@ def index_channel(folder: Path, *, replaced: bool = False) -> None:
     Raises:
         WorkError: the folder cannot be written, or a package in it is damaged (it is named where it can be found).
     """
-    import asyncio
 
     from rattler.index import index_fs
 
     _refuse_damaged(folder)
     try:
         (folder / "noarch").mkdir(parents=True, exist_ok=True)
-        asyncio.run(index_fs(folder, write_zst=False, write_shards=False, force=replaced))
+        wait_for(index_fs(folder, write_zst=False, write_shards=False, force=replaced))
     except Exception as error:  # rattler raises plain Exception here
         raise WorkError(f"cannot index the channel: {error}", path=folder) from error
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from feedstock_tools.channel.metadata import Record
 from feedstock_tools.channel.repodata import first_cause
+from feedstock_tools.channel.waiting import wait_for
 from feedstock_tools.errors import WorkError
 from feedstock_tools.platforms import Platform
 
@@ -36,7 +36,7 @@ def install(records: Sequence[Record], prefix: Path, platform: Platform, *, cach
 
     solved = [_repodata_record(record) for record in records]
     try:
-        asyncio.run(
+        wait_for(
             rattler.install(
                 solved,
                 prefix,

@@ -21,6 +21,7 @@ from feedstock_tools.channel.pinning import (
     version_numbers,
 )
 from feedstock_tools.channel.repodata import channel_url, first_cause, local_folder, read_records
+from feedstock_tools.channel.waiting import wait_for
 from feedstock_tools.errors import InputError, WorkError
 
 __all__ = ["available_pinnings", "fetch_pinning"]
@@ -181,7 +182,7 @@ class _Limited:
 def _unpack(package: Path, folder: Path, record: Record) -> None:
     """Write the files of the pinning, and no other, below `folder`."""
     try:
-        files = asyncio.run(_contents(package))
+        files = wait_for(_contents(package))
     except _RefusedError as error:
         raise WorkError(f"{record.url} is refused: {error}") from error
     except Exception as error:  # rattler raises several types, among them plain Exception, for a damaged archive
@@ -245,7 +246,7 @@ def _waited(work: Coroutine[Any, Any, Answer], seconds: float) -> Answer:
     async def limited() -> Answer:
         return await asyncio.wait_for(work, seconds)
 
-    return asyncio.run(limited())
+    return wait_for(limited())
 
 
 def _cause(error: BaseException, seconds: float) -> str:

@@ -14,6 +14,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from feedstock_tools.channel.metadata import Record
+from feedstock_tools.channel.waiting import wait_for
 from feedstock_tools.errors import InputError, WorkError
 
 __all__ = ["channel_identity", "channel_url", "first_cause", "local_folder", "read_records", "why_unreachable"]
@@ -140,7 +141,6 @@ def _lying_here(url: str, folder: Path, subdir: str) -> list[Record]:
 
 def _fetched(url: str, subdir: str, cache: Path) -> list[Record]:
     """The packages of a subdir of a channel on a server; none where it has no such subdir."""
-    import asyncio
 
     from rattler import Channel, Subdir, fetch_repo_data
     from rattler.exceptions import FetchRepoDataError
@@ -152,7 +152,7 @@ def _fetched(url: str, subdir: str, cache: Path) -> list[Record]:
         return [record.to_json() for part in parts for record in part.load_all_records()]
 
     try:
-        entries = [json.loads(text) for text in asyncio.run(fetch())]
+        entries = [json.loads(text) for text in wait_for(fetch())]
     except FetchRepoDataError as error:
         if subdir != "noarch" and str(error).startswith("repodata not found"):
             return []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING
 from feedstock_tools.channel.metadata import Record
 from feedstock_tools.channel.reasons import short_reason
 from feedstock_tools.channel.repodata import channel_url, first_cause, read_records
+from feedstock_tools.channel.waiting import wait_for
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.platforms import Platform
 
@@ -152,7 +152,7 @@ def _solve(
     limits = [_match_spec(spec) for spec in constraints]
     machine = [_virtual_package(text) for text in virtual]
     try:
-        solved = asyncio.run(
+        solved = wait_for(
             rattler.solve(
                 sources,
                 matches,
