@@ -61,6 +61,7 @@ _OPERATORS: dict[str, Callable[[tuple[int, ...], tuple[int, ...]], bool]] = {
 }
 _TOKEN = re.compile(r"\s*(?:(?P<op>[<>=!]=|[<>])|(?P<paren>[()])|(?P<version>\d+(?:\.\d+)*)|(?P<word>[A-Za-z_][\w-]*))")
 _DEEPEST = 20
+_LONGEST = 500
 
 
 class ConditionError(ValueError):
@@ -136,6 +137,8 @@ def parse(text: str) -> Condition:
     >>> parse("linux and cuda >= 12")
     And(parts=(Word(name='linux'), Compare(subject='cuda', operator='>=', version='12')))
     """
+    if len(text) > _LONGEST:
+        raise ConditionError("the condition is too long", "Split it over several entries.")
     tokens = _tokens(text)
     condition, rest = _disjunction(tokens, 0)
     if rest:

@@ -20,6 +20,8 @@ __all__ = ["CUDA_LIBRARIES", "Finding", "check_files", "cross_check", "output_na
 
 #: The group of requirements that `cuda.libraries` makes.
 CUDA_LIBRARIES = "cuda-libraries"
+#: Far above what a person writes; groups that use groups twice double with each step.
+_LARGEST_GROUP = 2_000
 _SECTIONS = ("build", "host", "run", "run_constrained")
 
 
@@ -148,6 +150,22 @@ def _check_groups(content: dict[str, Any]) -> Iterator[Finding]:
     cycle = _cycle(uses)
     if cycle:
         yield Finding(("groups", cycle[0]), f"groups use each other: {' → '.join(cycle)}", "Take one of the uses out.")
+        return
+    sizes: dict[str, int] = {}
+    for group in groups:
+        if _expanded(group, groups, uses, sizes) > _LARGEST_GROUP:
+            yield Finding(
+                ("groups", group), f"the group '{group}' stands for too many requirements", "Use fewer groups."
+            )
+            return
+
+
+def _expanded(group: str, groups: dict[str, Any], uses: dict[str, list[str]], sizes: dict[str, int]) -> int:
+    """How many requirements a group stands for, the uses of a group without cycles followed."""
+    if group not in sizes:
+        own = len(_list(groups.get(group)))
+        sizes[group] = own + sum(_expanded(used, groups, uses, sizes) for used in uses.get(group, ()))
+    return sizes[group]
 
 
 def _cycle(edges: dict[str, list[str]]) -> list[str]:

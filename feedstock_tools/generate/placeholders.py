@@ -15,7 +15,7 @@ __all__ = ["PlaceholderError", "check_names", "check_text", "fill", "names_in"]
 _PLACEHOLDER = re.compile(r"(?<!\$)\{([A-Za-z_]\w*)\}")
 _JINJA = re.compile(r"\{\{\s*(?P<name>\w+)?|\}\}|\{[%#]|[%#]\}")
 #: conda_build/metadata.py, sel_pat, as far as a text in quotes can still meet it.
-_SELECTOR = re.compile(r"#.*\[[^\[\]]+\][^()]*$", re.MULTILINE)
+_SELECTOR = re.compile(r"\[[^\[\]]+\][^()]*$")
 #: Some of these end a line for YAML and not for an editor.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff]")
 
@@ -58,7 +58,7 @@ def check_text(text: str) -> None:
             f"Write {{{name}}}: the spec is the same for both formats." if name else "Put it into a script of its own."
         )
         raise PlaceholderError(f"'{jinja.group().strip()}' would be read as Jinja", hint)
-    if _SELECTOR.search(text):
+    if any(_SELECTOR.search(line.partition("#")[2]) for line in text.splitlines()):
         raise PlaceholderError("conda-build takes brackets after a '#' for a selector", "Use `when:`, or other words.")
 
 

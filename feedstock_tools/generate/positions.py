@@ -20,6 +20,7 @@ Location = tuple[str | int, ...]
 #: A spec has some hundred lines; these bounds are far above what a person writes.
 _LARGEST_TREE = 20_000
 _DEEPEST = 40
+_LONGEST_TEXT = 10_000
 _PLAIN_TAGS = frozenset(f"tag:yaml.org,2002:{kind}" for kind in ("str", "seq", "map"))
 _NOTHING = frozenset({"", "~", "null"})
 _QUOTING = frozenset("'\"|>")
@@ -113,6 +114,8 @@ class _Reader:
         if id(node) in around:
             raise InputError("an alias stands for a part that holds it", path=self.path, line=place.line)
         self.values[location] = place
+        if node.id == "scalar" and len(node.value) > _LONGEST_TEXT:
+            raise InputError(f"a text is longer than {_LONGEST_TEXT} characters", path=self.path, line=place.line)
         if node.tag not in _PLAIN_TAGS:
             self._mistake(node, f"the tag {node.tag} is not used here", "Write the value without a tag.")
         inside = (*around, id(node))

@@ -138,6 +138,7 @@ def test_groups_that_use_each_other_are_a_mistake(groups: str, cycle: str) -> No
         (b"a: " + b"[" * 5000, "nested too deep"),
         (b"a: &a [x]\nb: &b [" + b"*a," * 200 + b"]\nc: [" + b"*b," * 200 + b"]", "too many values"),
         (b"x" * (1 << 20) + b"y", "is larger than"),
+        (b"a: x" + b"#" * 500_000 + b"[x](", "is longer than"),
     ],
 )
 def test_a_file_that_is_no_spec_ends_in_one_message(content: bytes, message: str, tmp_path: Path) -> None:
@@ -148,6 +149,14 @@ def test_a_file_that_is_no_spec_ends_in_one_message(content: bytes, message: str
 
     assert message in str(caught.value)
     assert len(caught.value.mistakes) == 1
+
+
+def test_groups_that_double_at_each_step_are_a_mistake() -> None:
+    steps = "".join(f"  g{step}: [{{use: g{step - 1}}}, {{use: g{step - 1}}}]\n" for step in range(1, 40))
+
+    found = _mistakes(GOOD.replace("groups:\n", f"groups:\n  g0: [zlib]\n{steps}"))
+
+    assert any("stands for too many requirements" in mistake.message for mistake in found)
 
 
 def test_files_that_the_recipe_folder_lacks_are_mistakes(tmp_path: Path) -> None:
