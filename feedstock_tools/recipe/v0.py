@@ -19,13 +19,14 @@ from feedstock_tools.recipe.model import RenderedOutput, RenderedRecipe, UsedVar
 from feedstock_tools.recipe.order import sort_by_dependencies
 from feedstock_tools.recipe.v0_functions import PackageNames, template_context
 from feedstock_tools.recipe.v0_jinja import render
-from feedstock_tools.recipe.v0_meta import Meta, force_keys, output_dicts, output_meta, parse_rendered
+from feedstock_tools.recipe.v0_meta import Meta, force_keys, output_dicts, output_meta
 from feedstock_tools.recipe.v0_names import build_string, pins_numpy
 from feedstock_tools.recipe.v0_text import RecipeText, View, read_recipe_text, requirements_in
-from feedstock_tools.recipe.v0_used import UsageFinder, trim_requirements, used_in_script
+from feedstock_tools.recipe.v0_used import trim_requirements, usage_finder, used_in_script
+from feedstock_tools.recipe.v0_yaml import parse_rendered
 from feedstock_tools.variants import Axis, CondaBuildRules, Variant, VariantConfig, VariantSpace, explode
 from feedstock_tools.variants.namespace import Namespace, default_variant
-from feedstock_tools.variants.selectors import select_lines
+from feedstock_tools.variants.selectors import has_selectors, select_lines
 from feedstock_tools.variants.versions import parse_version
 
 __all__ = ["Recipe", "Watch", "read_recipe", "render_recipe"]
@@ -85,15 +86,17 @@ class _Rendering:
     environ: Mapping[str, str]
     watch: Watch | None = None
     count: int = 0
-    _views: dict[tuple[object, ...], View] = field(default_factory=dict)
+    _views: dict[tuple[object, ...], tuple[View, Namespace]] = field(default_factory=dict)
     _scripts: dict[Path, frozenset[str]] = field(default_factory=dict)
+    _scripts_used: dict[tuple[str, ...], frozenset[str]] = field(default_factory=dict)
+    _package: PackageNames = field(default_factory=PackageNames)
 
     def __post_init__(self) -> None:
         self.rules = self.recipe.text.rules
         self.space = explode(self.config)
         self.ignore_build_only = self.config.extended.get("ignore_build_only_deps", ())
         self.ignore_version = self.config.extended.get("ignore_version", ())
-        self.finder = UsageFinder(self.space.keys, self.recipe.text.raw, self.rules)
+        self.finder = usage_finder(self.space.keys, self.recipe.text.raw, self.rules)
         tokens = self.recipe.text.tokens
         always = (
             "python",
@@ -220,33 +223,40 @@ class _Rendering:
     # --- one rendering
 
     def _view(self, variant: Variant, noarch: bool) -> View:
+        return self._seen(variant, noarch)[0]
+
+    def _seen(self, variant: Variant, noarch: bool) -> tuple[View, Namespace]:
+        """The recipe as a variant sees it, and the names that it sees it with."""
         key = (noarch, *(variant.get(name) for name in self.relevant))
-        view = self._views.get(key)
-        if view is None:
+        seen = self._views.get(key)
+        if seen is None:
             subdir = "noarch" if noarch else variant.get("target_platform", self.platform.subdir)
-            view = View(self.recipe.text, Namespace(subdir, self.platform.subdir, variant, self.environ, self.rules))
-            self._views[key] = view
-        return view
+            namespace = Namespace(subdir, self.platform.subdir, variant, self.environ, self.rules)
+            seen = self._views[key] = (self.recipe.text.view(namespace), namespace)
+        return seen
 
     def _render(self, variant: Variant, variants: VariantSpace, top_name: str) -> Meta:
-        view = self._view(variant, False)
+        view, namespace = self._seen(variant, False)
         path = self.recipe.text.path
-        package = PackageNames(name=top_name)
-        data = self._parse(view, variant, package)
+        package = self._package if top_name else PackageNames()
+        data = self._parse(view, namespace, variant, package)
         meta = Meta(data, variant, variants, view, str((data.get("package") or {}).get("name", "")))
-        if "PKG_" in view.template and not meta.skip:
-            package = PackageNames(meta.name, meta.version, meta.build_number)
-            meta.data = self._parse(view, variant, package)
+        self._package = PackageNames(meta.name, meta.version, meta.build_number)
+        if self._package != package and "PKG_" in self.recipe.text.raw and not meta.skip:
+            meta.data = self._parse(view, namespace, variant, self._package)
         if not meta.name and not meta.outputs:
             raise InputError("the recipe has no package/name", path=path)
         return meta
 
-    def _parse(self, view: View, variant: Variant, package: PackageNames) -> dict[str, Any]:
+    def _parse(self, view: View, namespace: Namespace, variant: Variant, package: PackageNames) -> dict[str, Any]:
         path = self.recipe.text.path
-        context = template_context(view.namespace, variant, self.platform.subdir, path, self.environ, package)
-        text = render(path, view.template, context)
-        if "[" in text:
-            text, _ = select_lines(text, view.namespace, self.rules, path)
+        context = template_context(namespace, variant, self.platform.subdir, path, self.environ, package)
+        template = self.recipe.text.template
+        if template is not None:
+            context.update(view.holds)
+        text = render(path, template, view.template, context)
+        if has_selectors(text):
+            text, _ = select_lines(text, namespace, self.rules, path)
         return parse_rendered(text, path)
 
     def _used(self, meta: Meta, *, force_top_level: bool = False, force_global: bool = False) -> frozenset[str]:
@@ -277,13 +287,17 @@ class _Rendering:
         return any(value != self.platform.subdir for value in meta.variants.values("target_platform"))
 
     def _used_in_scripts(self, meta: Meta, is_output: bool) -> frozenset[str]:
-        names = ["build.sh", *(["bld.bat"] if self.platform.os == "win" else [])]
+        names: tuple[str, ...] = ("build.sh", "bld.bat") if self.platform.os == "win" else ("build.sh",)
         if is_output:
             script = meta.output.get("script")
-            names = [script] if isinstance(script, str) else []
+            names = (script,) if isinstance(script, str) else ()
+        known = self._scripts_used.get(names)
+        if known is not None:
+            return known
         found: frozenset[str] = frozenset()
         for name in names:
             path = self.recipe.folder / name
             if path.resolve().is_relative_to(self.recipe.folder.resolve()):
                 found |= used_in_script(path, self.space.keys, self._scripts)
+        self._scripts_used[names] = found
         return found

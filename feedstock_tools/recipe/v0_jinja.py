@@ -153,18 +153,27 @@ def _compiled(recipe: Path, text: str) -> jinja2.Template:
     return _environment(recipe).from_string(text)
 
 
-def render(recipe: Path, text: str, context: Mapping[str, Any]) -> str:
-    """Render a template.
+def render(recipe: Path, template: str | None, text: str, context: Mapping[str, Any]) -> str:
+    """Render the text that selectors left of a recipe.
+
+    `template`, if there is one, renders to the same with the selectors as conditions in `context`, and is compiled once
+    for all variants.
 
     Raises:
         InputError: the template is wrong, does what the sandbox forbids, or works too long; with the line.
     """
+    if template is not None:
+        try:
+            _compiled(recipe, template)
+        except (jinja2.TemplateSyntaxError, RecursionError):
+            # A line that a selector takes out may be one half of something; and errors count lines of the text.
+            template = None
     environment = _environment(recipe)
     environment.steps = 0
     try:
         parts = []
         size = 0
-        for part in _compiled(recipe, text).generate(context):
+        for part in _compiled(recipe, text if template is None else template).generate(context):
             size += len(part)
             if size > _LARGEST_TEXT:
                 raise jinja2.TemplateRuntimeError("what it renders to is too large")

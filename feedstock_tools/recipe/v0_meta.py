@@ -6,25 +6,19 @@ get_output_metadata.)
 
 from __future__ import annotations
 
-import copy
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
-from feedstock_tools.errors import InputError
 from feedstock_tools.recipe.specs import as_list, insert_variant_versions, requirement_lists
-from feedstock_tools.recipe.v0_text import View, requirements_section
+from feedstock_tools.recipe.v0_text import OutputKey, View, requirements_section
 from feedstock_tools.variants.model import Variant, VariantSpace
-from feedstock_tools.variants.read import LARGEST_EXPANSION
 
-__all__ = ["Meta", "force_keys", "output_dicts", "output_meta", "parse_rendered"]
+__all__ = ["Meta", "force_keys", "output_dicts", "output_meta"]
 
 _TRUE = {"y", "on", "true", "yes"}
 _FALSE = {"n", "no", "false", "off"}
-_SECTIONS = ("package", "source", "build", "requirements", "test", "app", "outputs", "about", "extra")
 _PIN_SUBPACKAGE = re.compile(r"{{\s*pin_subpackage\(.*\)\s*}}")
 
 
@@ -44,7 +38,7 @@ class Meta:
     kind: str = "conda"
     host_noarch: bool = False
     output: Mapping[str, Any] = field(default_factory=dict)
-    final: bool = False
+    _keys: list[OutputKey] | None = None
 
     def section(self, name: str) -> dict[str, Any]:
         """A section that is a mapping; empty where the recipe has none."""
@@ -96,6 +90,14 @@ class Meta:
         return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
     @property
+    def output_keys(self) -> list[OutputKey]:
+        """Name and type of every rendered output."""
+        if self._keys is None:
+            name = self.name
+            self._keys = [(str(out.get("name", name)), str(out.get("type", "conda"))) for out in self.outputs]
+        return self._keys
+
+    @property
     def requirements(self) -> dict[str, list[str]]:
         return requirement_lists(self.data.get("requirements"))
 
@@ -106,91 +108,11 @@ class Meta:
 
     def block(self, *, selected: bool = True) -> str:
         """This package's block of text in the outputs."""
-        return self.view.block((self.name, self.kind), self.outputs, self.name, selected=selected)
+        return self.view.block((self.name, self.kind), self.output_keys, selected=selected)
 
     def own_text(self) -> str:
         """The text that is this package's own: its block, or the whole recipe for the top level."""
-        return self.view.select(self.block(selected=False)).rstrip() if self.is_output else self.view.full
-
-
-class _Numbers:
-    """Holder of the loader that keeps numbers as texts, made on first use."""
-
-    loader: Any = None
-
-
-def _loader() -> Any:
-    if _Numbers.loader is None:
-        import yaml
-
-        base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-        kept = ("tag:yaml.org,2002:float", "tag:yaml.org,2002:int")
-        resolvers = {
-            first: [(tag, pattern) for tag, pattern in rules if tag not in kept]
-            for first, rules in base.yaml_implicit_resolvers.items()
-        }
-        _Numbers.loader = type("_TextNumbersLoader", (base,), {"yaml_implicit_resolvers": resolvers})
-    return _Numbers.loader
-
-
-@lru_cache(maxsize=512)
-def _parsed(text: str, path: Path) -> dict[str, Any]:
-    import yaml
-
-    try:
-        if text.count("*") > 0 and _aliases_explode(text):
-            raise InputError("its aliases stand for too many values", path=path)
-        content = yaml.load(text, Loader=_loader())  # noqa: S506 - a safe loader that reads numbers as texts
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        problem = f"{error.problem}" + (f" ({error.context})" if error.context else "")
-        near = "" if mark is None else text.splitlines()[mark.line].strip()[:80] if mark.line < text.count("\n") else ""
-        raise InputError(f"rendered, it is not YAML: {problem}", path=path, hint=f"Near: {near}") from error
-    except (yaml.YAMLError, ValueError) as error:
-        raise InputError(f"rendered, it is not YAML: {error}", path=path) from error
-    except RecursionError as error:
-        raise InputError("is nested too deep", path=path) from error
-    if content is None:
-        content = {}
-    if not isinstance(content, dict):
-        raise InputError("is to be a mapping of sections", path=path)
-    for section in _SECTIONS:
-        if section in content and not content[section]:
-            content[section] = {}
-        value = content.get(section, {})
-        if not isinstance(value, dict) and not (section in ("source", "outputs") and isinstance(value, list)):
-            raise InputError(f"the section '{section}' is to be a mapping", path=path)
-    return content
-
-
-def _aliases_explode(text: str) -> bool:
-    """Whether aliases (rare in recipes) make the document larger than any recipe; counted on the nodes."""
-    import yaml
-
-    sizes: dict[int, int] = {}
-
-    def size(node: Any) -> int:
-        if isinstance(node, yaml.ScalarNode):
-            return 1
-        if id(node) not in sizes:
-            sizes[id(node)] = LARGEST_EXPANSION + 1
-            pairs = (
-                node.value if isinstance(node, yaml.SequenceNode) else [part for pair in node.value for part in pair]
-            )
-            sizes[id(node)] = 1 + sum(map(size, pairs))
-        return sizes[id(node)]
-
-    node = yaml.compose(text, Loader=_loader())
-    return node is not None and size(node) > LARGEST_EXPANSION
-
-
-def parse_rendered(text: str, path: Path) -> dict[str, Any]:
-    """The sections of a rendered recipe, numbers as texts; a fresh copy.
-
-    Raises:
-        InputError: it is not YAML, or a section is not a mapping.
-    """
-    return copy.deepcopy(_parsed(text, path))
+        return self.view.select(self.block()).rstrip() if self.is_output else self.view.full
 
 
 def _uses_subpackage(meta: Meta) -> bool:
@@ -216,6 +138,7 @@ def output_dicts(meta: Meta) -> list[dict[str, Any]]:
         outputs = [{"name": meta.name}]
     elif _uses_subpackage(meta) and all(out.get("name", "") != meta.name for out in outputs):
         outputs = [*outputs, {"name": meta.name}]
+    outputs = [dict(out) for out in outputs]
     for out in outputs:
         if out.get("name") == meta.name and "package:" in meta.view.full:
             _share_with_top_level(meta, out)

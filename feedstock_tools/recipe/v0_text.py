@@ -7,17 +7,16 @@ need not be rendered. The parts here are the same (conda_build/metadata.py: outp
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.variants.namespace import Namespace
 from feedstock_tools.variants.read import read_text
 from feedstock_tools.variants.rules import CondaBuildRules
-from feedstock_tools.variants.selectors import select_lines
+from feedstock_tools.variants.selectors import evaluate, select_lines, split_lines
 
 __all__ = [
     "OutputKey",
@@ -46,6 +45,18 @@ _REQUIREMENTS = re.compile(r"requirements:.+?(?=^\w|\Z|^\s+-\s(?=name|type))", _
 OutputKey = tuple[str, str]
 
 
+#: What reaches over lines, so that a line cannot be taken out on its own: comments, raw blocks, whitespace control.
+_NOT_LINEWISE = re.compile(r"\{#|\{%-|-%\}|\{\{-|-\}\}|\{%\s*raw")
+_SET = re.compile(r"[^{%]*\{%\s*set\s[^={%]*=(?:(?!%\}).)*%\}\s*$")
+
+
+def _is_whole(line: str) -> bool:
+    """Whether the templates in a line begin and end in it."""
+    if "{%" in line or "%}" in line:
+        return bool(_SET.match(line))
+    return line.count("{{") == line.count("}}")
+
+
 def _part(pattern: re.Pattern[str], text: str) -> str:
     match = pattern.search(text)
     return (match.group(1) or "") if match else ""
@@ -61,6 +72,12 @@ def read_recipe_text(path: Path, rules: CondaBuildRules) -> RecipeText:
     for number, line in enumerate(raw.splitlines(), 1):
         if len(line) > _LONGEST_LINE:
             raise InputError(f"the line is longer than {_LONGEST_LINE} characters", path=path, line=number)
+    return _shared(raw, path, rules)
+
+
+@lru_cache(maxsize=8)
+def _shared(raw: str, path: Path, rules: CondaBuildRules) -> RecipeText:
+    """What is learned of a text on one platform serves all."""
     return RecipeText(raw, path, rules)
 
 
@@ -72,10 +89,63 @@ class RecipeText:
     path: Path
     rules: CondaBuildRules
 
+    def view(self, namespace: Namespace) -> View:
+        """The recipe as it is seen in `namespace`.
+
+        Raises:
+            InputError: a selector cannot be evaluated; with its line.
+        """
+        known: dict[str, bool] = {}
+        for selector in self.selectors:
+            try:
+                known[selector] = evaluate(selector, namespace)
+            except Exception:
+                select_lines(self.raw, namespace, self.rules, self.path)
+                raise
+        holding = tuple(known.values())
+        view = self._views.get(holding)
+        if view is None:
+            view = self._views[holding] = View(self, holding)
+        return view
+
+    @cached_property
+    def _views(self) -> dict[tuple[bool, ...], View]:
+        return {}
+
+    @cached_property
+    def selectors(self) -> tuple[str, ...]:
+        """The different selectors."""
+        lines = split_lines(self.raw, self.rules.blank_comment_lines)
+        return tuple(dict.fromkeys(line.selector for line in lines if line.selector is not None))
+
+    @cached_property
+    def template(self) -> str | None:
+        """The recipe as one template for all variants: lines with selectors stand in conditions `_k0`, `_k1`, ….
+
+        None where a line cannot be wrapped on its own, such as one half of a `{% if %}`.
+        """
+        if _NOT_LINEWISE.search(self.raw):
+            return None
+        names = {selector: f"_k{number}" for number, selector in enumerate(self.selectors)}
+        parts = []
+        for line in split_lines(self.raw, self.rules.blank_comment_lines):
+            if line.selector is None:
+                parts.append(f"{line.text}\n")
+            elif _is_whole(line.text):
+                parts.append(f"{{% if {names[line.selector]} %}}{line.text}\n{{% endif %}}")
+            else:
+                return None
+        return "".join(parts)
+
     @cached_property
     def outputs(self) -> str:
         """The section `outputs`."""
         return _part(_OUTPUTS_SECTION, self.raw)
+
+    @cached_property
+    def blocks(self) -> tuple[str, ...]:
+        """The blocks of text of the outputs."""
+        return tuple(_OUTPUT.findall(self.outputs.rstrip()))
 
     @cached_property
     def package_and_build(self) -> str:
@@ -89,25 +159,19 @@ class RecipeText:
 
 
 class View:
-    """A recipe's text as one variant sees it: lines whose selectors hold.
+    """A recipe's text as variants see it for which the same selectors hold; they share it (`RecipeText.view`)."""
 
-    Two variants that agree in the keys a recipe mentions have equal views; callers share them.
-    """
-
-    def __init__(self, recipe: RecipeText, namespace: Namespace) -> None:
+    def __init__(self, recipe: RecipeText, holding: tuple[bool, ...]) -> None:
         self.recipe = recipe
-        self.namespace = namespace
+        self._selectors = dict(zip(recipe.selectors, holding, strict=True))
         self._known: dict[str, str] = {}
+        self._joined: dict[tuple[str, bool], str] = {}
 
     def select(self, text: str) -> str:
-        """The lines of a part of the recipe that are left.
-
-        Raises:
-            InputError: a selector cannot be evaluated.
-        """
+        """The lines of a part of the recipe that are left."""
         selected = self._known.get(text)
         if selected is None:
-            selected, _ = select_lines(text, self.namespace, self.recipe.rules, self.recipe.path)
+            selected, _ = select_lines(text, {}, self.recipe.rules, self.recipe.path, self._selectors)
             self._known[text] = selected
         return selected
 
@@ -122,29 +186,40 @@ class View:
         return self.select(self.recipe.raw)
 
     @cached_property
+    def numbered(self) -> tuple[tuple[int, str], ...]:
+        """The lines that are left, each with its number in the file."""
+        text, numbers = select_lines(self.recipe.raw, {}, self.recipe.rules, self.recipe.path, self._selectors)
+        return tuple(zip(numbers, text.splitlines(), strict=False))
+
+    @cached_property
+    def holds(self) -> dict[str, bool]:
+        """Which of the recipe's selectors hold, by the names that its template gives them."""
+        return {f"_k{number}": held for number, held in enumerate(self._selectors.values())}
+
+    @cached_property
     def outputs(self) -> str:
         """The section `outputs`."""
         return self.select(self.recipe.outputs).rstrip()
+
+    @cached_property
+    def blocks(self) -> tuple[str, ...]:
+        """The blocks of text of the outputs."""
+        return tuple(_OUTPUT.findall(self.outputs))
 
     @cached_property
     def top_level_package_and_build(self) -> str:
         """What stands before the requirements of the top level."""
         return self.select(self.recipe.package_and_build).rstrip()
 
-    def block(
-        self, key: OutputKey, outputs: Sequence[Mapping[str, Any]], top_name: str, *, selected: bool = True
-    ) -> str:
-        """The block of text of an output: the one with its place among the rendered outputs.
+    def block(self, key: OutputKey, keys: Sequence[OutputKey], *, selected: bool = True) -> str:
+        """The block of text of an output: the one with its place among the rendered outputs, `keys`.
 
         Where the text has no blocks it is empty; where no output has the name, it is the name, as in conda-build.
         """
-        blocks = _OUTPUT.findall(self.outputs if selected else self.recipe.outputs.rstrip())
-        keys = [(str(out.get("name", top_name)), str(out.get("type", "conda"))) for out in outputs]
-        if not keys:
-            keys = [(key[0], "conda")]
-        if key not in keys:
+        blocks = self.blocks if selected else self.recipe.blocks
+        if keys and key not in keys:
             return key[0]
-        place = keys.index(key)
+        place = keys.index(key) if keys else 0
         if not blocks:
             return ""
         if place >= len(blocks):
@@ -153,25 +228,31 @@ class View:
                 path=self.recipe.path,
                 hint="Write each output as `- name: …`; conda-build finds outputs by their text.",
             )
-        return str(blocks[place])
+        return blocks[place]
 
     def top_level_with(self, block: str, *, selected: bool) -> str:
         """The top level (all but the outputs) and one output's block, as conda-build concatenates them."""
-        text, outputs = (self.full, self.outputs) if selected else (self.recipe.raw.rstrip(), self.recipe.outputs)
-        return text.replace(outputs.strip(), "") + block
+        joined = self._joined.get((block, selected))
+        if joined is None:
+            text, outputs = (self.full, self.outputs) if selected else (self.recipe.raw.rstrip(), self.recipe.outputs)
+            joined = self._joined[block, selected] = text.replace(outputs.strip(), "") + block
+        return joined
 
 
+@lru_cache(maxsize=2048)
 def requirements_in(text: str) -> str:
     """The part of `text` from the first `requirements:` on."""
     match = _REQUIREMENTS.search(text)
     return match.group() if match else ""
 
 
+@lru_cache(maxsize=2048)
 def requirements_section(text: str) -> str:
     """The requirements as conda-build looks for NumPy pins and subpackages in them."""
     return _part(_REQUIREMENTS_OF_TOP if "package:" in text else _REQUIREMENTS_OF_OUTPUT, text)
 
 
+@lru_cache(maxsize=2048)
 def package_and_build_in(text: str) -> str:
     """What stands before the requirements in `text`."""
     return _part(_PACKAGE_AND_BUILD, text)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping
+from functools import lru_cache
 from pathlib import Path
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.variants.read import read_text
 from feedstock_tools.variants.rules import CondaBuildRules
 
-__all__ = ["UsageFinder", "trim_requirements", "used_in_script"]
+__all__ = ["UsageFinder", "trim_requirements", "usage_finder", "used_in_script"]
 
 _NOTHING: frozenset[str] = frozenset()
 _LANGUAGE = re.compile(r"(.*?)_(compiler|stdlib)(_version)?$")
@@ -67,27 +68,30 @@ def _text_patterns(name: str, dashed: str, rules: CondaBuildRules) -> list[str]:
 class UsageFinder:
     """Finds the keys of a set that lines of text use; remembers every line."""
 
-    def __init__(self, keys: Collection[str], text: str, rules: CondaBuildRules) -> None:
-        dashless = "\n".join({*re.findall(r"[\w.\-]+", text.replace("-", "_"))})
-        self._keys = [
-            _Key(key, rules)
-            for key in sorted(keys)
-            if key in dashless or _LANGUAGE.match(key) or (key.startswith("cdt_") and "cdt(" in text)
-        ]
+    def __init__(self, keys: Collection[str], rules: CondaBuildRules) -> None:
+        self._keys = [_Key(key, rules) for key in sorted(keys) if key != _SYSROOT]
         self._with_sysroot: frozenset[str] = frozenset()
         if _SYSROOT in keys:
+            self._keys.append(_Key(_SYSROOT, rules))
             compilers = {"c_compiler", "cxx_compiler"} if rules.compiler_uses_sysroot else set()
             self._with_sysroot = frozenset(compilers | ({"c_stdlib"} if rules.stdlib_uses else set()))
         self._used: dict[str, frozenset[str]] = {}
         self._selectors: dict[str, frozenset[str]] = {}
+        self._texts: dict[tuple[bool, str], frozenset[str]] = {}
 
     def in_text(self, text: str) -> frozenset[str]:
         """Keys used in text whose selectors have been applied."""
-        return self._union(text, self._used, self._in_line)
+        found = self._texts.get((False, text))
+        if found is None:
+            found = self._texts[False, text] = self._union(text, self._used, self._in_line)
+        return found
 
     def in_selectors(self, text: str) -> frozenset[str]:
         """Keys that stand in selectors of text as it was written."""
-        return self._union(text, self._selectors, self._in_selector)
+        found = self._texts.get((True, text))
+        if found is None:
+            found = self._texts[True, text] = self._union(text, self._selectors, self._in_selector)
+        return found
 
     def _union(
         self, text: str, known: dict[str, frozenset[str]], search: Callable[[str], frozenset[str]]
@@ -117,6 +121,30 @@ class UsageFinder:
         if "[" not in line:
             return _NOTHING
         return frozenset(key.key for key in self._keys if key.key in line and key.selector.search(line))
+
+
+@lru_cache(maxsize=16)
+def _words(text: str) -> str:
+    return "\n".join({*re.findall(r"[\w.]+", text.replace("-", "_"))})
+
+
+@lru_cache(maxsize=64)
+def _finder(keys: frozenset[str], rules: CondaBuildRules) -> UsageFinder:
+    return UsageFinder(keys, rules)
+
+
+def usage_finder(keys: Collection[str], text: str, rules: CondaBuildRules) -> UsageFinder:
+    """A finder for those of `keys` that a recipe of this text can use at all; shared by platforms and rerenders."""
+    words = _words(text)
+    calls = "compiler(" in text or "stdlib(" in text
+
+    def can_be_used(key: str) -> bool:
+        if key in words or key == _SYSROOT:
+            return True
+        language = _LANGUAGE.match(key) if calls else None
+        return language.group(1) in words if language else key.startswith("cdt_") and "cdt(" in text
+
+    return _finder(frozenset(filter(can_be_used, keys)), rules)
 
 
 def used_in_script(path: Path, keys: Collection[str], cache: dict[Path, frozenset[str]]) -> frozenset[str]:

@@ -54,12 +54,18 @@ def read_recipe_v1(folder: Path) -> RecipeV1:
 
 
 def render_recipe_v1(
-    recipe: RecipeV1, config: VariantConfig, platform: Platform, *, all_branches: bool = False
+    recipe: RecipeV1,
+    config: VariantConfig,
+    platform: Platform,
+    *,
+    build_platform: Platform | None = None,
+    all_branches: bool = False,
 ) -> RenderedRecipe:
     """The outputs that a recipe makes on a platform, in the order that the engine would build them, less skipped ones.
 
     Args:
         config: the variants, built-in defaults included.
+        build_platform: where it is built; default `platform`, which is what conda-smithy takes when it rerenders.
         all_branches: variables count as used in branches that are not taken, too, as with rattler-build until 0.57.
 
     Raises:
@@ -67,16 +73,15 @@ def render_recipe_v1(
     """
     from rattler_build import PlatformConfig, RenderConfig
 
+    builder = (build_platform or platform).subdir
     render_config = RenderConfig(
-        platform=PlatformConfig(
-            target_platform=platform.subdir, build_platform=platform.subdir, host_platform=platform.subdir
-        )
+        platform=PlatformConfig(target_platform=platform.subdir, build_platform=builder, host_platform=platform.subdir)
     )
     values = {
         **config.values,
         **{key: values for key, values in config.extended.items() if key not in config.values},
         "target_platform": (platform.subdir,),
-        "build_platform": (platform.subdir,),
+        "build_platform": (builder,),
     }
     try:
         rendered = recipe.stage0.render(engine_variants(values, config.zip_keys), render_config)

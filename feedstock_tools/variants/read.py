@@ -14,6 +14,7 @@ __all__ = [
     "LARGEST_FILE",
     "parse_plain_yaml",
     "parse_settings",
+    "parse_yaml",
     "read_plain_yaml",
     "read_text",
 ]
@@ -70,6 +71,11 @@ def parse_settings(text: str, path: Path | None = None) -> Any:
     import yaml
 
     return _loaded(text, path, getattr(yaml, "CSafeLoader", yaml.SafeLoader), only=False)
+
+
+def parse_yaml(text: str, path: Path | None, loader: Any) -> Any:
+    """Parse one YAML document with a loader of PyYAML that makes plain values alone; errors as `parse_plain_yaml`."""
+    return _loaded(text, path, loader, only=True)
 
 
 def _loaded(text: str, path: Path | None, loader: Any, *, only: bool) -> Any:

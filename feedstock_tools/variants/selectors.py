@@ -19,7 +19,7 @@ from typing import Any
 from feedstock_tools.errors import InputError
 from feedstock_tools.variants.rules import CondaBuildRules
 
-__all__ = ["SelectorLine", "evaluate", "select_lines", "split_lines"]
+__all__ = ["SelectorLine", "evaluate", "has_selectors", "select_lines", "split_lines"]
 
 _SELECTOR = re.compile(r"(.+?)\s*(#.*)?\[([^\[\]]+)\](?(2)[^()]*)$")
 #: Bounds that no recipe comes near, so that matching and evaluating cannot take long.
@@ -117,6 +117,16 @@ def _split(text: str, blank_comments: bool) -> Iterator[SelectorLine]:
         yield SelectorLine((match.group(1) + quote).rstrip(), match.group(3), number)
 
 
+def has_selectors(text: str) -> bool:
+    """Whether a line of `text` has what reads as a selector; quick where none has."""
+    if "]" not in text:
+        return False
+    return any(
+        "[" in line and "]" in line and not line.lstrip().startswith("#") and _SELECTOR.match(line[:_LONGEST_LINE])
+        for line in map(str.rstrip, text.splitlines())
+    )
+
+
 @lru_cache(maxsize=4096)
 def _compile(selector: str) -> CodeType:
     if len(selector) > _LONGEST_SELECTOR:
@@ -157,16 +167,22 @@ def evaluate(selector: str, namespace: Mapping[str, Any]) -> bool:
 
 
 def select_lines(
-    text: str, namespace: Mapping[str, Any], rules: CondaBuildRules, path: Path | None = None
+    text: str,
+    namespace: Mapping[str, Any],
+    rules: CondaBuildRules,
+    path: Path | None = None,
+    known: dict[str, bool] | None = None,
 ) -> tuple[str, tuple[int, ...]]:
     """The text that is left under `namespace`, and for each of its lines the number of the line in `text`.
+
+    `known` remembers what selectors came to, for callers that select from several texts in one namespace.
 
     Raises:
         InputError: a selector cannot be evaluated; with its line.
     """
     kept: list[str] = []
     numbers: list[int] = []
-    known: dict[str, bool] = {}
+    known = {} if known is None else known
     for line in _split_with_path(text, rules, path):
         if line.selector is not None:
             holds = known.get(line.selector)
