@@ -63,11 +63,11 @@ class Artifacts:
         return self.root / ".work" / sha256(row.encode()).hexdigest()[:12]
 
     @contextmanager
-    def holding(self, row: str) -> Iterator[None]:
-        """Hold the lock of a row: one process builds it, others wait and then find it built."""
+    def holding(self, configuration: str) -> Iterator[None]:
+        """Hold the lock of a configuration, whose rows share outputs: one process builds, others wait for it."""
         from feedstock_tools.channel.folder import locked
 
-        with locked(self.private(row).with_suffix(".lock.d")):
+        with locked(self.private(configuration).with_suffix(".lock.d")):
             yield
 
     def recall(self, name: str) -> Any:

@@ -78,12 +78,13 @@ def build_row(
     Raises:
         WorkError: the artifacts folder, the ledger or the channel cannot be used.
     """
-    with ground.artifacts.holding(row.name):
+    with ground.artifacts.holding(ground.configuration):
         _settle(ground, row)
         known = {output.name: ground.ledger.done(ground.identities(output)) for output in row.outputs}
         wanted = [output for output in row.outputs if known[output.name] is None]
         done = [record for record in known.values() if record is not None]
         if not wanted:
+            shutil.rmtree(ground.artifacts.private(row.name), ignore_errors=True)
             return done, []
         folder = ground.artifacts.fresh_private(row.name)
         write_siblings(folder / "output", done, ground.artifacts)

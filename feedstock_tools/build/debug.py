@@ -47,7 +47,7 @@ def debug_output(
     configuration, row, output = _one(chosen, wanted)
     choice = choose_for(setting, configuration, console)
     base = channels_identity(setting.machine, configuration.platform, choice)
-    with Ledger(setting.artifacts.ledger) as ledger, setting.artifacts.holding(row.name):
+    with Ledger(setting.artifacts.ledger) as ledger, setting.artifacts.holding(configuration.name):
         ground = make_ground(setting, engine, configuration, choice, base, ledger)
         known = {each.name: ledger.done(ground.identities(each)) for each in row.outputs}
         missing = [name for name in output.siblings if known[name] is None]

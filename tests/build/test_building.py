@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -265,21 +266,45 @@ def test_another_output_folder_is_used(feedstock: Feedstock, tmp_path: Path) -> 
     assert len(list((tmp_path / "out" / HERE.subdir).glob("*.conda"))) == 3
 
 
-def test_two_runs_at_once_share_the_work(feedstock: Feedstock) -> None:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+@pytest.mark.parametrize("names", [(GPU, GPU), (f"{GPU}_py3.11", f"{GPU}_py3.12")])
+def test_two_runs_at_once_share_the_work(feedstock: Feedstock, names: tuple[str, str]) -> None:
     runs = [
         subprocess.Popen(
-            feedstock.command(GPU, "--json"),
+            feedstock.command(name, "--json"),
             cwd=feedstock.folder,
-            env=environment,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
             stdout=subprocess.PIPE,
-            text=True,
             stderr=subprocess.DEVNULL,
+            text=True,
         )
-        for _ in range(2)
+        for name in names
     ]
     outputs = [json.loads(run.communicate()[0])["outputs"] for run in runs]
     assert [run.returncode for run in runs] == [0, 0]
     new = [each["name"] + each["build"] for output in outputs for each in output if each["new"]]
     assert len(new) == len(set(new)) == 7
     assert sorted(repodata(feedstock)) == feedstock.packages()
+
+
+def test_a_run_that_is_killed_again_and_again_comes_to_its_end(feedstock: Feedstock) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    for moment in (0.35, 0.6, 0.85, 1.1):
+        run = subprocess.Popen(
+            feedstock.command(GPU),
+            cwd=feedstock.folder,
+            env=environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            run.wait(moment)
+        run.kill()
+        run.wait()
+        index = feedstock.artifacts / HERE.subdir / "repodata.json"
+        for name, entry in repodata(feedstock).items() if index.is_file() else ():
+            assert sha256_of(index.with_name(name)) == entry["sha256"]
+    assert feedstock.build(GPU).returncode == 0
+    assert sorted(repodata(feedstock)) == feedstock.packages()
+    with Ledger(feedstock.artifacts / "ledger.sqlite") as ledger:
+        done = [record.identity for record in ledger.builds() if record.result == "done"]
+    assert len(done) == len(set(done)) == 7

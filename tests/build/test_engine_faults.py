@@ -129,6 +129,16 @@ def test_g3_guard_such_a_package_does_not_enter_the_channel(
     assert feedstock.packages() == []
 
 
+def test_a_templated_script_is_run_as_a_command(tmp_path: Path) -> None:
+    from rattler_build import RattlerBuildError
+
+    path = recipe_file(tmp_path, NEEDS_LIBRARY.replace("[echo]", "'${{ \"made.sh\" }}'").replace('"shared >=2"', ""))
+    path.with_name("made.sh").write_text("exit 0\n")
+    (variant,) = render_row(read_recipe(path), Row("only", {}), HERE, HERE)
+    with pytest.raises(RattlerBuildError, match="Script failed"):
+        variant.run_build(output_dir=tmp_path / "out", channels=[])
+
+
 def test_a_debug_session_does_not_know_siblings(tmp_path: Path) -> None:
     from rattler_build import DebugSession, RattlerBuildError
 
