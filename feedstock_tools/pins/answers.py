@@ -133,7 +133,10 @@ def _reason(graph: PinGraph, chosen: Mapping[str, str], kind: str) -> str:
     if kind_named(kind).least:
         return ""
     own = graph.bounds_of(Release(kind, chosen[kind]))
-    return "; ".join(bound.said for bound in own if bound.kinds & {"cuda", "platform"} & chosen.keys())
+    telling = {"platform"} if kind == "cuda" else {"cuda", "platform"}
+    return "; ".join(
+        bound.said for bound in own if bound.kinds <= telling and (kind == "cuda" or "cuda" in bound.kinds)
+    )
 
 
 def _quoted(value: str) -> str:

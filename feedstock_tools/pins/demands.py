@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from feedstock_tools.errors import InputError, Mistake
 from feedstock_tools.facts import Gpu
 from feedstock_tools.facts.gpus import find_gpu
-from feedstock_tools.pins.kinds import admits, kind_named
+from feedstock_tools.pins.kinds import KINDS, admits, kind_named
 from feedstock_tools.pins.model import PinGraph
 
 __all__ = ["Demand", "parse_demand", "parse_demands", "versions_named"]
@@ -68,6 +68,10 @@ def parse_demand(text: str, gpus: Sequence[Gpu] = ()) -> Demand:
         if operator not in ("=", "=="):
             raise InputError(f"'{text}': a {kind.title} is demanded with '='", hint=f"Write {name}=….")
         return Demand(kind.name, kind.read(version), text.strip())
+    if kind.name in KINDS and not version[0].isdigit() and version[0] not in "<>=!":
+        raise InputError(
+            f"'{text}': '{version}' is no version of {kind.title}", hint=f"Write {name}=… with its number."
+        )
     return Demand(kind.name, _spec(operator, version, text), text.strip())
 
 

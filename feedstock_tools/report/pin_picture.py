@@ -28,7 +28,7 @@ _COLORS = {
     "nccl": "#b23a48",
     "cutensor": "#2a7f7f",
 }
-_WIDTH, _HEIGHT, _GAP, _COLUMN = 180, 24, 8, 290
+_WIDTH, _HEIGHT, _GAP, _COLUMN = 176, 24, 8, 264
 
 
 @dataclass(frozen=True, slots=True)
