@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from hashlib import md5, sha256
+from hashlib import sha256
 from pathlib import Path
 
 from feedstock_tools.build.stand_in_compilers import Compiler, compiler_files, find_compiler
@@ -205,8 +205,8 @@ def _metadata(package: KnownPackage, *, real: bool) -> PackageMetadata:
 def _entry(metadata: PackageMetadata, written: Path) -> dict[str, object]:
     content = written.read_bytes()
     entry = metadata.index_json()
-    entry |= {"md5": md5(content, usedforsecurity=False).hexdigest(), "sha256": sha256(content).hexdigest()}
-    return entry | {"size": len(content), "run_exports": metadata.run_exports.to_json()}
+    entry |= {"sha256": sha256(content).hexdigest(), "size": len(content)}
+    return entry | {"run_exports": metadata.run_exports.to_json()}
 
 
 def _write_repodata(channel: Path, subdir: str, packages: Mapping[str, object]) -> None:

@@ -27,17 +27,14 @@ def read_dynamic(content: bytes) -> Dynamic | None:
     try:
         segments = _segments(content)
         entries = _entries(content, segments)
-    except (struct.error, StopIteration):
+        strings = _file_offset(next(value for tag, value in entries if tag == _DT_STRTAB), segments)
+        needed = tuple(_text(content, strings + value) for tag, value in entries if tag == _DT_NEEDED)
+        run_path = next((value for tag, value in entries if tag in (_DT_RPATH, _DT_RUNPATH)), None)
+        if run_path is None:
+            return Dynamic(needed, None, 0)
+        return Dynamic(needed, _text(content, strings + run_path), strings + run_path)
+    except (struct.error, StopIteration, OverflowError, ValueError):
         return None
-    strings = next((value for tag, value in entries if tag == _DT_STRTAB), None)
-    if strings is None:
-        return None
-    base = _file_offset(strings, segments)
-    needed = tuple(_text(content, base + value) for tag, value in entries if tag == _DT_NEEDED)
-    run_path = next((value for tag, value in entries if tag in (_DT_RPATH, _DT_RUNPATH)), None)
-    if run_path is None:
-        return Dynamic(needed, None, 0)
-    return Dynamic(needed, _text(content, base + run_path), base + run_path)
 
 
 def with_run_path(content: bytes, run_path: str) -> bytes | None:

@@ -1,7 +1,7 @@
 """A conda package of Python made from an installation of this machine: pyenv's, Debian's, uv's, or one from source.
 
-What goes in is the interpreter and its standard library, without what only its tests and its editor need, and without
-byte code. The package works in any prefix. It is made for Linux; on other systems Python is metadata only.
+What goes in is the interpreter and its standard library, without what only its tests and its editor need, and with the
+byte code that is there. The package works in any prefix. It is made for Linux; elsewhere Python is metadata only.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import struct
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -26,6 +27,7 @@ __all__ = ["Installation", "find_pythons", "python_files"]
 
 _PROBE_SECONDS = 20
 _LIBPYTHON = "libpython"
+_UNCHECKED_HASH = 1
 _LEFT_OUT_FOLDERS = {
     "__pycache__",
     "_bundled",
@@ -130,20 +132,24 @@ def python_files(installation: Installation) -> Iterator[PackageFile]:
 
 def _probe(executable: str) -> Installation | None:
     """Ask an interpreter where it lies; None where it does not answer (a shim without a Python behind it)."""
-    if executable == sys.executable:
-        found: Any = stand_in_probe.describe()
-    else:
-        try:
-            answer = subprocess.run(
-                [executable, "-I", "-S", stand_in_probe.__file__],
-                capture_output=True,
-                text=True,
-                timeout=_PROBE_SECONDS,
-                check=True,
-            )
-            found = json.loads(answer.stdout)
-        except (OSError, subprocess.SubprocessError, ValueError):
-            return None
+    try:
+        return _installation(stand_in_probe.describe() if executable == sys.executable else _asked(executable))
+    except (OSError, subprocess.SubprocessError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _asked(executable: str) -> Any:
+    answer = subprocess.run(
+        [executable, "-I", "-S", stand_in_probe.__file__],
+        capture_output=True,
+        text=True,
+        timeout=_PROBE_SECONDS,
+        check=True,
+    )
+    return json.loads(answer.stdout)
+
+
+def _installation(found: Any) -> Installation | None:
     optional = {key: Path(found[key]) if found[key] else None for key in ("dynload", "include", "libdir")}
     stdlib = Path(found["stdlib"])
     if not found["plain"] or not (stdlib / "os.py").is_file():
@@ -185,12 +191,37 @@ def _standard_library(installation: Installation) -> Iterator[PackageFile]:
     target = f"lib/python{installation.minor}"
     dynload = installation.dynload
     for file in _tree(installation.stdlib, target):
-        yield _adapted(file, target, installation)
+        adapted = _adapted(file, target, installation)
+        yield adapted
+        if adapted is file and (code := _byte_code(file, installation)) is not None:
+            yield code
     if dynload is not None and dynload.is_dir() and not dynload.is_relative_to(installation.stdlib):
         yield from _tree(dynload, f"{target}/lib-dynload")
     if installation.debian:
         yield PackageFile(f"{target}/sitecustomize.py", _DEBIAN_SITE.encode())
     yield PackageFile(f"{target}/site-packages/README.txt", b"Packages of this environment lie here.\n")
+
+
+def _byte_code(file: PackageFile, installation: Installation) -> PackageFile | None:
+    """The byte code that the installation has for a module, in the form that is used without a look at the source.
+
+    A build runs Python several times in fresh prefixes and lets it write none, which would cost a third of a second
+    each time. The usual form holds the time stamp of the source, which is another one in the package (see PEP 552).
+    """
+    if file.source is None or file.source.suffix != ".py":
+        return None
+    name = f"{file.source.stem}.cpython-{installation.minor.replace('.', '')}.pyc"
+    compiled = file.source.parent / "__pycache__" / name
+    if not compiled.is_file():
+        return None
+    content = compiled.read_bytes()
+    status = file.source.stat()
+    expected = [0, int(status.st_mtime) & 0xFFFFFFFF, status.st_size & 0xFFFFFFFF]
+    if list(struct.unpack_from("<III", content.ljust(16, b"\0"), 4)) != expected:
+        return None
+    folder, _, _ = file.path.rpartition("/")
+    unchecked = content[:4] + struct.pack("<IQ", _UNCHECKED_HASH, 0) + content[16:]
+    return PackageFile(f"{folder}/__pycache__/{name}", unchecked)
 
 
 def _adapted(file: PackageFile, target: str, installation: Installation) -> PackageFile:

@@ -109,7 +109,7 @@ def _write_conda(stream: BinaryIO, metadata: PackageMetadata, files: Sequence[Pa
             archive.writestr(zipfile.ZipInfo(name, _ZIP_EPOCH), content)
 
 
-def _package_archive(files: Sequence[PackageFile], timestamp: int) -> tuple[bytes, list[dict[str, object]]]:
+def _package_archive(files: Sequence[PackageFile], timestamp: int) -> tuple[memoryview, list[dict[str, object]]]:
     """The tar of the contents, and what `info/paths.json` says of them."""
     buffer = io.BytesIO()
     paths: list[dict[str, object]] = []
@@ -131,7 +131,7 @@ def _package_archive(files: Sequence[PackageFile], timestamp: int) -> tuple[byte
     return _cut(buffer, end), paths
 
 
-def _info_archive(metadata: PackageMetadata, paths: list[dict[str, object]]) -> bytes:
+def _info_archive(metadata: PackageMetadata, paths: list[dict[str, object]]) -> memoryview:
     documents: dict[str, object] = {
         "info/about.json": metadata.about_json(),
         "info/index.json": metadata.index_json(),
@@ -150,9 +150,9 @@ def _info_archive(metadata: PackageMetadata, paths: list[dict[str, object]]) -> 
     return _cut(buffer, end)
 
 
-def _cut(buffer: io.BytesIO, end: int) -> bytes:
+def _cut(buffer: io.BytesIO, end: int) -> memoryview:
     """A tar with the two empty blocks that end it, and without the padding to 10 KiB that tarfile adds."""
-    return buffer.getvalue()[:end] + bytes(2 * tarfile.BLOCKSIZE)
+    return buffer.getbuffer()[: end + 2 * tarfile.BLOCKSIZE]
 
 
 def _add(
@@ -177,14 +177,14 @@ def _add(
         archive.addfile(entry)
 
 
-def _zstd_stored(content: bytes) -> bytes:
+def _zstd_stored(content: bytes | memoryview) -> bytes:
     """`content` as a Zstandard frame of stored blocks.
 
     >>> _zstd_stored(b"abc").hex(" ")
     '28 b5 2f fd 00 38 19 00 00 61 62 63'
     """
     blocks = [content[start : start + _ZSTD_BLOCK] for start in range(0, len(content), _ZSTD_BLOCK)] or [b""]
-    parts = [_ZSTD_HEADER]
+    parts: list[bytes | memoryview] = [_ZSTD_HEADER]
     for number, block in enumerate(blocks, 1):
         last = number == len(blocks)
         parts += [(len(block) << 3 | last).to_bytes(3, "little"), block]
