@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-__all__ = ["command"]
+__all__ = ["chosen_pinning", "command"]
 
 
 @click.command()
@@ -32,7 +32,7 @@ def command(
 
     result = rerender(
         feedstock,
-        pinning=_pinning(pinning, feedstock),
+        pinning=chosen_pinning(pinning, feedstock),
         rules=Rules.parse(rules) if rules else Rules.newest(),
         platforms=[Platform.parse(name) for name in platforms] or None,
     )
@@ -56,7 +56,7 @@ def command(
     click.echo(f"{len(result.configurations)} configurations, {len(changes.files)} changes", err=True)
 
 
-def _pinning(given: str | None, feedstock: Path) -> Path | None:
+def chosen_pinning(given: str | None, feedstock: Path) -> Path | None:
     """The pinning to use, said on stderr; the network is never asked."""
     from feedstock_tools.channel.pinning import cached_pinnings, find_pinning, pinning_cache
 
