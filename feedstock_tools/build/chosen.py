@@ -1,0 +1,37 @@
+"""The configurations of `.ci_support` that names mean, for commands that do not build."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from feedstock_tools.build.planned import PlannedConfiguration, PlannedRow
+from feedstock_tools.build.rows import cuda_version, python_version, rows_of
+from feedstock_tools.build.selection import select
+from feedstock_tools.rerender.configuration import Configuration
+
+__all__ = ["choose"]
+
+
+def choose(names: Sequence[str], configurations: Sequence[Configuration]) -> tuple[Configuration, ...]:
+    """The configurations that the names mean, each once; all of them where no name is given.
+
+    A name is that of a file without `.yaml`, a glob, or a short name such as `linux_64_cuda11.2`.
+
+    Raises:
+        InputError: a name means none; all such names at once, each with the nearest that there are.
+    """
+    if not names:
+        return tuple(configurations)
+    known = {configuration.name: configuration for configuration in configurations}
+    planned = [
+        PlannedConfiguration(
+            configuration.name,
+            configuration.platform.subdir,
+            tuple(
+                PlannedRow(row.name, row.values, python_version(row.values), cuda_version(row.values), ())
+                for row in rows_of(configuration)
+            ),
+        )
+        for configuration in configurations
+    ]
+    return tuple(known[one.name] for one in select(names, planned))

@@ -1,0 +1,138 @@
+"""The files of the packages that configurations will build, hash included, told without solving anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from feedstock_tools.platforms import Platform
+from feedstock_tools.recipe import v0, v1
+from feedstock_tools.recipe.model import RenderedOutput
+from feedstock_tools.rerender.configuration import Configuration
+from feedstock_tools.rerender.forge import Forge, read_forge
+from feedstock_tools.rerender.rules import Rules
+from feedstock_tools.variants import VariantConfig, combine, defaults, load
+
+__all__ = ["PackageFile", "as_record", "as_table", "output_files"]
+
+_RECIPE_CONFIG = "conda_build_config.yaml"
+#: conda-forge's builds made `.tar.bz2` until autumn 2022, the time of this conda-smithy.
+_FIRST_WITH_CONDA_FILES = (3, 21, 3)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class PackageFile:
+    """A package that a configuration makes: `<subdir>/<name>-<version>-<build_string><ending>` in a channel."""
+
+    configuration: str
+    subdir: str
+    name: str
+    version: str
+    build_string: str
+    build_number: int
+    ending: str
+
+    @property
+    def file_name(self) -> str:
+        """The name of the file in its subdir."""
+        return f"{self.name}-{self.version}-{self.build_string}{self.ending}"
+
+    @property
+    def path(self) -> str:
+        """Subdir and file name, as they are in a channel."""
+        return f"{self.subdir}/{self.file_name}"
+
+
+def output_files(
+    feedstock: Path, configurations: Sequence[Configuration], rules: Rules | None = None
+) -> tuple[PackageFile, ...]:
+    """What each of the configurations builds, sorted; for `meta.yaml` as conda-build names it, else as rattler-build.
+
+    Args:
+        rules: which version of conda-build to follow; default the newest.
+
+    Raises:
+        InputError: recipe, configuration or conda-forge.yml is wrong; with file and line.
+    """
+    chosen = rules or Rules.newest()
+    forge = read_forge(feedstock, chosen)
+    builders = {rendering.platform: rendering.build_platform for rendering in forge.renderings}
+    folder = feedstock / forge.recipe_dir
+    ending = _ending(forge, chosen)
+    found: set[PackageFile] = set()
+    for configuration in configurations:
+        builder = builders.get(configuration.platform, configuration.platform)
+        render = _with_rattler_build if forge.is_v1 else _with_conda_build
+        for output in render(folder, configuration, builder, chosen):
+            subdir = "noarch" if output.noarch else configuration.platform.subdir
+            found.add(
+                PackageFile(
+                    configuration.name,
+                    subdir,
+                    output.name,
+                    output.version,
+                    output.build_string,
+                    output.build_number,
+                    ".conda" if forge.is_v1 else ending,
+                )
+            )
+    return tuple(sorted(found))
+
+
+def _variants(configuration: Configuration) -> VariantConfig:
+    return VariantConfig(configuration.values, configuration.zip_keys, pin_run_as_build=configuration.pin_run_as_build)
+
+
+def _with_rattler_build(
+    folder: Path, configuration: Configuration, builder: Platform, rules: Rules
+) -> Iterator[RenderedOutput]:
+    recipe = v1.read_recipe_v1(folder)
+    given = combine([defaults(builder, rules.conda_build), _variants(configuration)])
+    yield from v1.render_recipe_v1(recipe, given, configuration.platform, build_platform=builder).outputs
+
+
+def _with_conda_build(
+    folder: Path, configuration: Configuration, builder: Platform, rules: Rules
+) -> Iterator[RenderedOutput]:
+    """As `conda build -m` renders: the recipe's own variant file counts too, below the configuration."""
+    behaviour = rules.conda_build
+    layers = [defaults(builder, behaviour)]
+    own = folder / _RECIPE_CONFIG
+    if own.is_file():
+        layers.append(load(own, builder, environ={}, rules=behaviour))
+    given = combine([*layers, _variants(configuration)])
+    recipe = v0.read_recipe(folder, behaviour)
+    yield from v0.render_recipe(recipe, given, builder, environ={}).outputs
+
+
+def _ending(forge: Forge, rules: Rules) -> str:
+    settings = forge.settings.get("conda_build")
+    written = settings.get("pkg_format") if isinstance(settings, dict) else None
+    if written is not None:
+        return ".conda" if str(written) == "2" else ".tar.bz2"
+    numbers = tuple(int(part) for part in rules.smithy.removeprefix("v").split("."))
+    return ".conda" if numbers >= _FIRST_WITH_CONDA_FILES else ".tar.bz2"
+
+
+def as_record(file: PackageFile) -> dict[str, str | int]:
+    """What `--json` prints of a file."""
+    return {
+        "configuration": file.configuration,
+        "subdir": file.subdir,
+        "file": file.file_name,
+        "name": file.name,
+        "version": file.version,
+        "build": file.build_string,
+        "build_number": file.build_number,
+    }
+
+
+def as_table(files: Sequence[PackageFile]) -> str:
+    """The files by configuration, one a line; '' where there are none."""
+    lines: list[str] = []
+    for place, file in enumerate(files):
+        if place == 0 or files[place - 1].configuration != file.configuration:
+            lines.append(file.configuration)
+        lines.append(f"  {file.path}")
+    return "".join(f"{line}\n" for line in lines)

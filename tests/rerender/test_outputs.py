@@ -1,0 +1,137 @@
+"""The files that configurations will build; the names in the tables are what the real conda-build called them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from feedstock_tools.build.chosen import choose
+from feedstock_tools.channel.missing import lacking
+from feedstock_tools.cli.outputs import command
+from feedstock_tools.errors import InputError
+from feedstock_tools.rerender.configuration import read_configurations
+from feedstock_tools.rerender.outputs import output_files
+from feedstock_tools.rerender.rules import Rules
+
+FEEDSTOCK = Path(__file__).with_name("solver-feedstock")
+CUDA, CPU, MAC = "linux_64_cuda_compiler_version12.9", "linux_64_cuda_compiler_versionNone", "osx_arm64_"
+NEWEST = {
+    CUDA: [
+        "linux-64/libsolver-1.4.0-cuda129h354b2ed_3.conda",
+        "linux-64/solver-1.4.0-py311h86db92e_3.conda",
+        "linux-64/solver-1.4.0-py312h3869cc8_3.conda",
+        "linux-64/solver-gpu-1.4.0-h74ed563_3.conda",
+        "noarch/solver-data-1.4.0-hd8ed1ab_3.conda",
+    ],
+    CPU: [
+        "linux-64/libsolver-1.4.0-cpu_h9bd39d6_3.conda",
+        "linux-64/solver-1.4.0-py311h9c5dc3b_3.conda",
+        "linux-64/solver-1.4.0-py312hbb86b86_3.conda",
+        "linux-64/solver-cpu-1.4.0-h718b53a_3.conda",
+        "noarch/solver-data-1.4.0-hd8ed1ab_3.conda",
+    ],
+    MAC: [
+        "noarch/solver-data-1.4.0-hd8ed1ab_3.conda",
+        "osx-arm64/libsolver-1.4.0-cpu_h823b8e9_3.conda",
+        "osx-arm64/solver-1.4.0-py311h6f9d12a_3.conda",
+        "osx-arm64/solver-1.4.0-py312h9881bd5_3.conda",
+        "osx-arm64/solver-cpu-1.4.0-hd610c6a_3.conda",
+    ],
+}
+
+
+def named(*names: str, rules: str = "2026.8.5+26.7.1") -> list[str]:
+    chosen = choose(names, read_configurations(FEEDSTOCK))
+    return [file.path for file in output_files(FEEDSTOCK, chosen, Rules.parse(rules))]
+
+
+@pytest.mark.parametrize("configuration", NEWEST)
+def test_names_are_those_of_conda_build(configuration: str) -> None:
+    assert named(configuration) == NEWEST[configuration]
+
+
+def test_an_older_conda_build_left_virtual_packages_out_of_the_hash() -> None:
+    assert named(CUDA, rules="3.14.1+3.21.4")[0] == "linux-64/libsolver-1.4.0-cuda129h4437301_3.tar.bz2"
+
+
+def test_all_configurations_where_none_is_named() -> None:
+    assert named() == [path for configuration in (CUDA, CPU, MAC) for path in NEWEST[configuration]]
+
+
+@pytest.mark.parametrize(("name", "found"), [("linux_64_cpu", CPU), ("linux_64_cuda12.9", CUDA), ("osx_*", MAC)])
+def test_short_names_and_globs_choose(name: str, found: str) -> None:
+    assert named(name) == NEWEST[found]
+
+
+def test_a_name_that_is_none_is_refused_with_the_nearest() -> None:
+    with pytest.raises(InputError, match=r"linux_64_cuda_compiler_version12\.9"):
+        named("linux_64_cuda_compiler_version12.8")
+
+
+RECIPE_V1 = """
+recipe: {name: solver, version: '1'}
+outputs:
+- package: {name: libsolver}
+  build: {string: "cuda${{ cuda | replace('.', '') }}_h${{ hash }}_0", skip: cuda == 'None'}
+- package: {name: solver}
+  requirements: {host: [python]}
+- package: {name: solver-data}
+  build: {noarch: generic}
+"""
+
+
+def test_a_v1_recipe_is_named_as_rattler_build_does(tmp_path: Path) -> None:
+    (tmp_path / "recipe").mkdir()
+    (tmp_path / "recipe" / "recipe.yaml").write_text(RECIPE_V1)
+    (tmp_path / "conda-forge.yml").write_text("conda_build_tool: rattler-build\n")
+    (tmp_path / ".ci_support").mkdir()
+    (tmp_path / ".ci_support" / "linux_64_.yaml").write_text(
+        "cuda: ['12.9', None]\npython: [3.11.* *_cpython, 3.12.* *_cpython]\ntarget_platform: [linux-64]\n"
+    )
+    files = output_files(tmp_path, read_configurations(tmp_path))
+    assert [file.path.partition("h")[0] for file in files] == [
+        "linux-64/libsolver-1-cuda129_",
+        "linux-64/solver-1-py311",
+        "linux-64/solver-1-py312",
+        "noarc",
+    ]
+
+
+def test_the_command_prints_a_table_and_json() -> None:
+    table = CliRunner().invoke(command, ["linux_64_cpu", "--feedstock", str(FEEDSTOCK)])
+    assert table.output.splitlines() == [CPU, *(f"  {path}" for path in NEWEST[CPU])]
+    printed = CliRunner().invoke(command, ["linux_64_cpu", "--feedstock", str(FEEDSTOCK), "--json"])
+    assert json.loads(printed.output)[0] == {
+        "configuration": CPU,
+        "subdir": "linux-64",
+        "file": "libsolver-1.4.0-cpu_h9bd39d6_3.conda",
+        "name": "libsolver",
+        "version": "1.4.0",
+        "build": "cpu_h9bd39d6_3",
+        "build_number": 3,
+    }
+
+
+def channel(folder: Path, *file_names: str) -> Path:
+    for subdir in ("noarch", "linux-64"):
+        entries = {
+            name: {"name": "x", "version": "1", "build": "0", "build_number": 0, "depends": [], "subdir": subdir}
+            for name in file_names
+        }
+        (folder / subdir).mkdir(parents=True)
+        kinds = {".conda": "packages.conda", ".bz2": "packages"}
+        repodata: dict[str, dict[str, object]] = {"packages": {}, "packages.conda": {}}
+        for name, entry in entries.items():
+            repodata[kinds[Path(name).suffix]][name] = entry
+        (folder / subdir / "repodata.json").write_text(json.dumps(repodata))
+    return folder
+
+
+def test_only_what_a_channel_lacks(tmp_path: Path) -> None:
+    there = channel(tmp_path, "libsolver-1.4.0-cpu_h9bd39d6_3.tar.bz2", "solver-1.4.0-py311h9c5dc3b_3.conda")
+    assert lacking(NEWEST[CPU], [str(there)]) == set(NEWEST[CPU][2:])
+    options = ["linux_64_cpu", "--feedstock", str(FEEDSTOCK), "--missing", str(there)]
+    assert CliRunner().invoke(command, options).output.splitlines() == [CPU, *(f"  {path}" for path in NEWEST[CPU][2:])]
