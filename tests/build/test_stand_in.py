@@ -240,3 +240,18 @@ def test_the_libraries_of_a_variant_file_can_be_had(root: Path, path: Path) -> N
     names = solved(channel, toolkit, "nccl", f"cudnn {row['cudnn']}.*", cuda=version)
 
     assert any(name.startswith(f"cudnn-{row['cudnn']}.") for name in names)
+
+
+def test_two_processes_at_once_make_one_channel(tmp_path: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path\n"
+        "from feedstock_tools.build.stand_in import ensure_stand_in_channel\n"
+        "from feedstock_tools.platforms import Platform\n"
+        "print(ensure_stand_in_channel(Path(sys.argv[1]), Platform.here(), [], may_install=False).folder)"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    folders = {process.communicate(timeout=60)[0].strip() for process in processes}
+
+    assert [process.returncode for process in processes] == [0, 0]
+    assert folders == {str(ensure_stand_in_channel(tmp_path, HERE, [], may_install=False).folder)}
