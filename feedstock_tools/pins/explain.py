@@ -71,11 +71,11 @@ def _sentence(graph: PinGraph, demand: Demand, conflict: Sequence[Demand]) -> st
     matching = [version for version in versions if demand.admits(version)]
     title = kind_named(demand.kind).title
     if not matching:
-        origin = f" in {graph.origins[demand.kind]}" if demand.kind in graph.origins else ""
         if not versions:
-            return f"{demand}: nothing is known of {title}{origin}."
+            return f"{demand}: there is no {title} in {graph.name}."
         there_are = _listed(newest_first(demand.kind, versions)[::-1])
-        return f"{demand}: there is no such {title}{origin}; there are {there_are}."
+        origin = graph.origins.get(demand.kind, graph.name)
+        return f"{demand}: there is no such {title} in {origin}; there are {there_are}."
     if len(conflict) == 1:
         bound = _closed_bound(graph, demand.kind, matching)
         return f"{demand}: {bound.said}{_cited(bound)}." if bound else f"{demand}: what it needs is not to be had."

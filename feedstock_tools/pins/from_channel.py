@@ -78,7 +78,7 @@ def graph_of_channel(
     releases = {*ways, *(Release("platform", subdir) for subdir in subdirs)}
     releases |= {Release(kind, version) for kind, versions in scales.items() for version in versions}
     origins = dict.fromkeys((release.kind for release in ways), origin)
-    return PinGraph(frozenset(releases), bounds, MappingProxyType(origins))
+    return PinGraph(frozenset(releases), bounds, MappingProxyType(origins), origin)
 
 
 class _Index:

@@ -53,7 +53,7 @@ def pin_graph(
     known = graph_of_facts(facts, cuda_versions=cudas)
     named = versions_named(demanded, known)
     known = graph_of_facts(facts, cuda_versions=cudas, also=named)
-    return merged([channel, _without(known, channel)])
+    return merged([channel, _without(known, channel, facts.libraries)])
 
 
 def known_pythons() -> tuple[str, ...]:
@@ -62,16 +62,16 @@ def known_pythons() -> tuple[str, ...]:
     return tuple(dict.fromkeys(".".join(version.split(".")[:2]) for version in versions))
 
 
-def _without(known: PinGraph, channel: PinGraph) -> PinGraph:
-    """What the facts say, less what the channel speaks of itself: its releases, and where its toolkits are."""
-    own = {release.kind for release in channel.releases if release.kind in channel.origins}
-    from_channel = own - {"cuda"}
+def _without(known: PinGraph, channel: PinGraph, libraries: Iterable[str]) -> PinGraph:
+    """What the facts say beside a channel: nothing of what packages are there, as the channel knows that itself."""
+    own = frozenset(channel.origins)
+    of_packages = {*libraries, "python", "glibc"} | (own - {"cuda"})
     bounds = tuple(
         bound
         for bound in known.bounds
-        if bound.release.kind not in from_channel
+        if not (bound.kinds | {bound.release.kind}) & of_packages
         and not ("cuda" in own and bound.release.kind == "cuda" and bound.kinds == {"platform"})
     )
-    releases = frozenset(release for release in known.releases if release.kind not in from_channel)
-    origins: Mapping[str, str] = {kind: text for kind, text in known.origins.items() if kind not in own}
+    releases = frozenset(release for release in known.releases if release.kind not in of_packages)
+    origins: Mapping[str, str] = {kind: text for kind, text in known.origins.items() if kind not in own | of_packages}
     return replace(known, releases=releases, bounds=bounds, origins=origins)

@@ -83,11 +83,12 @@ class Bound:
 
 @dataclass(frozen=True)
 class PinGraph:
-    """Releases and bounds. `origins` says in a few words where the releases of a kind are from."""
+    """Releases and bounds. `origins` says where the releases of a kind are from, `name` where the graph is."""
 
     releases: frozenset[Release]
     bounds: tuple[Bound, ...]
     origins: Mapping[str, str] = field(default_factory=dict)
+    name: str = "the facts"
 
     @cached_property
     def versions(self) -> Mapping[str, tuple[str, ...]]:
@@ -163,7 +164,7 @@ class PinGraph:
 
 
 def merged(graphs: Iterable[PinGraph]) -> PinGraph:
-    """One graph of several; the origin of a kind is the first that names it."""
+    """One graph of several, with the name of the first; the origin of a kind is the first that names it."""
     parts = list(graphs)
     origins: dict[str, str] = {}
     for part in reversed(parts):
@@ -172,4 +173,5 @@ def merged(graphs: Iterable[PinGraph]) -> PinGraph:
         releases=frozenset(release for part in parts for release in part.releases),
         bounds=tuple(dict.fromkeys(bound for part in parts for bound in part.bounds)),
         origins=MappingProxyType(origins),
+        name=parts[0].name,
     )
