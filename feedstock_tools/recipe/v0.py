@@ -89,6 +89,7 @@ class _Rendering:
     _views: dict[tuple[object, ...], tuple[View, Namespace]] = field(default_factory=dict)
     _scripts: dict[Path, frozenset[str]] = field(default_factory=dict)
     _scripts_used: dict[tuple[str, ...], frozenset[str]] = field(default_factory=dict)
+    _rendered: dict[tuple[object, ...], dict[str, Any]] = field(default_factory=dict)
     _package: PackageNames = field(default_factory=PackageNames)
 
     def __post_init__(self) -> None:
@@ -250,6 +251,10 @@ class _Rendering:
 
     def _parse(self, view: View, namespace: Namespace, variant: Variant, package: PackageNames) -> dict[str, Any]:
         path = self.recipe.text.path
+        key = (*(variant.get(name) for name in self.relevant), package)
+        known = self._rendered.get(key)
+        if known is not None:
+            return dict(known)
         context = template_context(namespace, variant, self.platform.subdir, path, self.environ, package)
         template = self.recipe.text.template
         if template is not None:
@@ -257,7 +262,8 @@ class _Rendering:
         text = render(path, template, view.template, context)
         if has_selectors(text):
             text, _ = select_lines(text, namespace, self.rules, path)
-        return parse_rendered(text, path)
+        self._rendered[key] = parse_rendered(text, path)
+        return dict(self._rendered[key])
 
     def _used(self, meta: Meta, *, force_top_level: bool = False, force_global: bool = False) -> frozenset[str]:
         """The variables that a package uses (metadata.py: get_used_vars)."""

@@ -6,6 +6,7 @@ What an output uses is what the engine says it used; what it stands for are the 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,10 +23,11 @@ from feedstock_tools.variants.read import parse_plain_yaml, read_text
 
 if TYPE_CHECKING:
     from rattler_build import RenderConfig, RenderedVariant, Stage0Recipe
-    from rattler_build import VariantConfig as EngineVariants
 
 __all__ = ["RecipeV1", "read_recipe_v1", "render_recipe_v1"]
 
+_WORD = re.compile(r"\w+")
+_ALWAYS = ("target_platform", "build_platform")
 _SECTIONS = {"build": "build", "host": "host", "run": "run", "run_constraints": "run_constrained"}
 
 
@@ -85,7 +87,8 @@ def render_recipe_v1(
     }
     try:
         rendered = recipe.stage0.render(engine_variants(values, config.zip_keys), render_config)
-        kept = [row for row in rendered if not _is_skipped(recipe, row, values, render_config)]
+        skips = _Skips(recipe, values, render_config)
+        kept = [row for row in rendered if row not in skips]
     except Exception as error:  # the engine has no common base for its errors
         raise engine_error(error, recipe.path, recipe.text) from error
     extra = recipe.stage0.to_dict().get("extra") or {}
@@ -95,14 +98,27 @@ def render_recipe_v1(
     return RenderedRecipe(tuple(_Outputs(config, recipe.path, mentioned).of(kept)), explode(config), name)
 
 
-def _is_skipped(
-    recipe: RecipeV1, row: RenderedVariant, values: Mapping[str, tuple[str, ...]], render_config: RenderConfig
-) -> bool:
-    if recipe.probe is None:
-        return False
-    own = {str(key): (value,) for key, value in row.variant.items() if key != "target_platform"}
-    variants: EngineVariants = engine_variants({**values, **own}, ())
-    return not recipe.probe.render(variants, render_config)
+class _Skips:
+    """Tells which rows of a recipe without outputs are skipped; rows that agree in what decides are asked for once."""
+
+    def __init__(self, recipe: RecipeV1, values: Mapping[str, tuple[str, ...]], render_config: RenderConfig) -> None:
+        self.probe = recipe.probe
+        self.render_config = render_config
+        words = frozenset(_WORD.findall(recipe.text))
+        # No other variable can be named: templates do not make names up.
+        self.values = {key: items for key, items in values.items() if key in words or key in _ALWAYS}
+        self._known: dict[tuple[tuple[str, Any], ...], bool] = {}
+
+    def __contains__(self, row: RenderedVariant) -> bool:
+        if self.probe is None:
+            return False
+        own = tuple(
+            (key, value) for key, value in sorted(row.variant.items()) if key in self.values and key not in _ALWAYS
+        )
+        if own not in self._known:
+            variants = engine_variants({**self.values, **{key: (value,) for key, value in own}}, ())
+            self._known[own] = not self.probe.render(variants, self.render_config)
+        return self._known[own]
 
 
 class _Outputs:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -71,9 +72,10 @@ def migrations_of(feedstock: Path, pinning: Pinning | None, rules: Rules) -> Mig
         return Migrations()
     top = rules.migrations_from == "top folder"
     own = _headers(feedstock / "migrations" if top else feedstock / CI_SUPPORT / "migrations")
+    names = {header.path.name for header in own} if rules.migrations_match_by_name else None
     if rules.migrations_from != "pinning" or pinning is None or pinning.migrations is None:
         return Migrations(tuple(header.path for header in own))
-    upstream = {_identity(header, rules): header for header in _headers(pinning.migrations)}
+    upstream = {_identity(header, rules): header for header in _headers(pinning.migrations, names)}
     applied, finished = [], []
     for header in own:
         same = upstream.get(_identity(header, rules))
@@ -91,8 +93,9 @@ def _identity(header: _Header, rules: Rules) -> tuple[str | None, ...]:
     return (header.path.name, header.timestamp) if rules.migrations_match_by_name else (header.timestamp,)
 
 
-def _headers(folder: Path) -> list[_Header]:
-    return [_header(path) for path in sorted(folder.glob("*.yaml"))]
+def _headers(folder: Path, names: Collection[str] | None = None) -> list[_Header]:
+    """The migrations of a folder; only those of the given names, where no others can be meant."""
+    return [_header(path) for path in sorted(folder.glob("*.yaml")) if names is None or path.name in names]
 
 
 def _header(path: Path) -> _Header:

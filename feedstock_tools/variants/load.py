@@ -16,7 +16,8 @@ from feedstock_tools.errors import InputError, Mistake
 from feedstock_tools.platforms import Platform
 from feedstock_tools.variants.model import Origin, VariantConfig
 from feedstock_tools.variants.namespace import Namespace, default_variant
-from feedstock_tools.variants.read import parse_plain_yaml, read_text
+from feedstock_tools.variants.quick_yaml import parse_variant_yaml
+from feedstock_tools.variants.read import read_text
 from feedstock_tools.variants.rules import CondaBuildRules
 from feedstock_tools.variants.selectors import select_lines
 
@@ -94,7 +95,7 @@ def select_yaml(
 
 @lru_cache(maxsize=64)
 def _parsed(selected: str, path: Path | None) -> tuple[Mapping[str, Any], Mapping[str, int]]:
-    content = parse_plain_yaml(selected, path)
+    content = parse_variant_yaml(selected, path)
     if content is None or content == "":
         content = {}
     if not isinstance(content, dict):
