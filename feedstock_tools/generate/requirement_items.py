@@ -11,10 +11,15 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
     PlainValidator,
     WithJsonSchema,
     model_validator,
 )
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
+from pydantic_core.core_schema import no_info_before_validator_function
 
 from feedstock_tools.generate.conditions import Condition, ConditionError, parse
 
@@ -28,6 +33,7 @@ __all__ = [
     "PackageSpec",
     "Requirement",
     "RequirementList",
+    "Shorthand",
     "SubpackageName",
 ]
 
@@ -66,6 +72,31 @@ def _list_of(value: Any) -> Any:
     return value if isinstance(value, list | tuple) else [value]
 
 
+class _OrOne:
+    """Tells the schema that one entry may stand without its list."""
+
+    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        schema = handler(core)
+        return {"anyOf": [schema["items"], schema]}
+
+
+class Shorthand:
+    """A short form of a model, for the reader and for the schema: a text or a list that stands for `{key: …}`."""
+
+    def __init__(self, **keys: str) -> None:
+        self.keys = keys
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return no_info_before_validator_function(self._expanded, handler(source))
+
+    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return {"anyOf": [*({"type": kind} for kind in self.keys), handler(core)]}
+
+    def _expanded(self, value: Any) -> Any:
+        kind = "string" if isinstance(value, str) else "array" if isinstance(value, list) else ""
+        return {self.keys[kind]: value} if kind in self.keys else value
+
+
 ConditionField = Annotated[
     Condition,
     PlainValidator(_condition),
@@ -80,7 +111,7 @@ PackageName = Annotated[str, AfterValidator(_check_package_name)]
 SubpackageName = PackageName
 PackageSpec = Annotated[str, AfterValidator(_check_package_spec)]
 #: A list whose single entry may be written without the list.
-Items = Annotated[tuple[_Item, ...], BeforeValidator(_list_of)]
+Items = Annotated[tuple[_Item, ...], BeforeValidator(_list_of), _OrOne()]
 _Language = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
 _PinExpression = Annotated[str, Field(pattern=r"^x(\.x)*$")]
 
@@ -122,9 +153,5 @@ class Requirement(Model):
         return next(kind for kind in REQUIREMENT_KINDS if getattr(self, kind) is not None)
 
 
-def _requirement(value: Any) -> Any:
-    return {"package": value} if isinstance(value, str) else value
-
-
-RequirementItem = Annotated[Requirement, BeforeValidator(_requirement)]
+RequirementItem = Annotated[Requirement, Shorthand(string="package")]
 RequirementList = Items[RequirementItem]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from feedstock_tools.generate.requirement_items import (
     ConditionField,
@@ -17,6 +17,7 @@ from feedstock_tools.generate.requirement_items import (
     Model,
     PackageName,
     RequirementList,
+    Shorthand,
 )
 from feedstock_tools.generate.spec_words import (
     ArchitectureChoice,
@@ -59,10 +60,6 @@ class Patch(Model):
     why: str | None = Field(default=None, description="A comment to write above it.")
 
 
-def _patch(value: Any) -> Any:
-    return {"file": value} if isinstance(value, str) else value
-
-
 class Source(Model):
     """Where the source comes from: one of `url`, `git` and `path`."""
 
@@ -74,7 +71,9 @@ class Source(Model):
     rev: str | None = Field(default=None, description="Commit or tag of the git repository.")
     path: str | None = Field(default=None, description="A folder of the feedstock, relative to the recipe folder.")
     folder: RecipeFile | None = Field(default=None, description="Where to unpack it in the work folder.")
-    patches: tuple[Annotated[Patch, BeforeValidator(_patch)], ...] = Field(default=(), description="Patches, in order.")
+    patches: tuple[Annotated[Patch, Shorthand(string="file")], ...] = Field(
+        default=(), description="Patches, in order."
+    )
     when: MaybeCondition = Field(default=None, description="For which builds the source is needed.")
 
     @model_validator(mode="after")
@@ -113,13 +112,7 @@ class Script(Model):
         return self
 
 
-def _script(value: Any) -> Any:
-    if isinstance(value, str):
-        return {"win" if value.endswith(".bat") else "unix": value}
-    return {"commands": value} if isinstance(value, list) else value
-
-
-ScriptField = Annotated[Script, BeforeValidator(_script)]
+ScriptField = Annotated[Script, Shorthand(string="unix", array="commands")]
 
 
 class Requirements(Model):
@@ -148,10 +141,6 @@ class RunExports(Model):
     strong: RequirementList = Field(default=(), description="For those that have it in `build` or `host`.")
 
 
-def _run_exports(value: Any) -> Any:
-    return value if isinstance(value, dict) else {"weak": value}
-
-
 class Command(Model):
     """A command of a test."""
 
@@ -164,8 +153,8 @@ class Test(Model):
 
     imports: tuple[str, ...] = Field(default=(), description="Modules that Python can import.")
     pip_check: bool = Field(default=False, description="Run `pip check`.")
-    commands: tuple[Annotated[Command, BeforeValidator(lambda v: {"command": v} if isinstance(v, str) else v)], ...] = (
-        Field(default=(), description="Commands that must exit 0.")
+    commands: tuple[Annotated[Command, Shorthand(string="command")], ...] = Field(
+        default=(), description="Commands that must exit 0."
     )
     files: tuple[RecipeFile, ...] = Field(default=(), description="Files of the recipe folder that the commands need.")
     requires: RequirementList = Field(default=(), description="Packages that the test needs.")
@@ -198,11 +187,11 @@ class Output(Model):
     pins: tuple[PackageName, ...] = Field(
         default=(), description="Outputs that it needs in exactly the build made with it."
     )
-    run_exports: Annotated[RunExports, BeforeValidator(_run_exports)] = Field(
+    run_exports: Annotated[RunExports, Shorthand(string="weak", array="weak")] = Field(
         default=RunExports(), description="What packages built against it depend on; a list is `weak`."
     )
     entry_points: tuple[str, ...] = Field(default=(), description="Commands: `name = module:function`.")
-    skip: tuple[Annotated[Skip, BeforeValidator(lambda v: {"when": v} if isinstance(v, str) else v)], ...] = Field(
+    skip: tuple[Annotated[Skip, Shorthand(string="when")], ...] = Field(
         default=(), description="Builds that do not have this output."
     )
     test: Test = Field(default=Test(), description="What must hold after it was built.")
@@ -283,10 +272,6 @@ class VariantValue(Model):
     when: MaybeCondition = Field(default=None, description="For which platforms.")
 
 
-def _variant_value(value: Any) -> Any:
-    return {"value": value} if isinstance(value, str) else value
-
-
 class Migration(Model):
     """A migration of conda-forge that the feedstock takes part in; its content is the pinning's copy."""
 
@@ -314,13 +299,13 @@ class Spec(Model):
     migrations: Mapping[PackageName, Migration] = Field(
         default={}, description="Migrations of conda-forge that are applied."
     )
-    variants: Mapping[str, Items[Annotated[VariantValue, BeforeValidator(_variant_value)]]] = Field(
+    variants: Mapping[str, Items[Annotated[VariantValue, Shorthand(string="value")]]] = Field(
         default={}, description="Keys of the variant configuration to set, with their values."
     )
     groups: Mapping[PackageName, RequirementList] = Field(default={}, description="Named lists of requirements.")
     outputs: Annotated[tuple[Output, ...], Field(min_length=1)] = Field(description="The packages.")
     prefer: Prefer = Field(default=Prefer(), description="Which build a solver takes where both would do.")
-    skip: tuple[Annotated[Skip, BeforeValidator(lambda v: {"when": v} if isinstance(v, str) else v)], ...] = Field(
+    skip: tuple[Annotated[Skip, Shorthand(string="when")], ...] = Field(
         default=(), description="Builds that are not made."
     )
     needs: Needs = Field(default=Needs(), description="What one build takes.")
