@@ -19,6 +19,8 @@ COMMANDS = {
     "schema": "Print the JSON Schema of the spec, for editors.",
     "variants": "Show or write the named variant files.",
     "rerender": "Write .ci_support from recipe, pinning and migrations, as conda-smithy does.",
+    "outputs": "Name the packages that configurations will build, hashes included.",
+    "why": "Say where the values of a configuration come from, and what uses a key.",
     "pinning": "Show, fetch and update conda-forge's pinning.",
     "cuda": "Ask which CUDA, libraries, compilers, drivers and architectures go together.",
     "gpu": "Say which CUDA builds run on a GPU: natively, through PTX, or not at all.",
