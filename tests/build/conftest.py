@@ -76,14 +76,34 @@ def tiny_channel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture
-def feedstock(tmp_path: Path, tiny_channel: Path) -> Feedstock:
+def _copy(folder: Path) -> Path:
     """A fresh copy of the tiny feedstock; its configurations are for the platform that the tests run on."""
-    folder = tmp_path / "tiny-feedstock"
     shutil.copytree(Path(__file__).parent / "tiny-feedstock", folder)
     if HERE.subdir != "linux-64":
         for path in (folder / ".ci_support").glob("linux_64_*.yaml"):
             text = path.read_text().replace("linux-64", HERE.subdir)
             path.with_name(path.name.replace("linux_64", HERE.name)).write_text(text)
             path.unlink()
-    return Feedstock(folder, tiny_channel)
+    return folder
+
+
+@pytest.fixture
+def feedstock(tmp_path: Path, tiny_channel: Path) -> Feedstock:
+    """The tiny feedstock with nothing built."""
+    return Feedstock(_copy(tmp_path / "tiny-feedstock"), tiny_channel)
+
+
+@pytest.fixture(scope="session")
+def _built_once(tmp_path_factory: pytest.TempPathFactory, tiny_channel: Path) -> Path:
+    made = Feedstock(_copy(tmp_path_factory.mktemp("built") / "tiny-feedstock"), tiny_channel)
+    run = made.build(f"{HERE.name}_cuda11.2_py3.11")
+    assert run.returncode == 0, run.stdout + run.stderr
+    (made.folder / "output.txt").write_text(run.stdout)
+    return made.folder
+
+
+@pytest.fixture
+def gpu_feedstock(tmp_path: Path, tiny_channel: Path, _built_once: Path) -> Feedstock:
+    """The tiny feedstock with `linux_64_cuda11.2_py3.11` built; `output.txt` in it is what that printed."""
+    shutil.copytree(_built_once, tmp_path / "tiny-feedstock", symlinks=True)
+    return Feedstock(tmp_path / "tiny-feedstock", tiny_channel)

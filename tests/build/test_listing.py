@@ -29,14 +29,16 @@ def test_it_tells_platform_accelerator_python_and_packages(feedstock: Feedstock)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the embedded engine does not run on Windows")
-def test_it_tells_what_is_built_already(feedstock: Feedstock) -> None:
-    assert listed(feedstock)[GPU]["built"] is False
-    feedstock.build(f"{GPU}_py3.11")
-    row = next(line for line in feedstock.build("--list").stdout.splitlines() if line.startswith(GPU))
+def test_it_tells_what_is_built_already(gpu_feedstock: Feedstock) -> None:
+    row = next(line for line in gpu_feedstock.build("--list").stdout.splitlines() if line.startswith(GPU))
     assert "4 of 7" in row
-    feedstock.build(GPU)
-    assert listed(feedstock)[GPU]["built"] is True
-    assert listed(feedstock)[f"{HERE.name}_cpu"]["built"] is False
+    gpu_feedstock.build(GPU)
+    assert listed(gpu_feedstock)[GPU]["built"] is True
+    assert listed(gpu_feedstock)[f"{HERE.name}_cpu"]["built"] is False
+
+
+def test_nothing_is_built_at_first(feedstock: Feedstock) -> None:
+    assert listed(feedstock)[GPU]["built"] is False
 
 
 def test_names_and_filters_narrow_it(feedstock: Feedstock) -> None:
