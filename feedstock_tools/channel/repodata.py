@@ -166,6 +166,6 @@ def _fetched(url: str, subdir: str, cache: Path) -> list[Record]:
 
 
 def first_cause(error: BaseException) -> str:
-    """The last line of a chain of causes as rattler writes it, which is where it began."""
+    """The last cause that says something in a chain of causes as rattler writes it, which is where it began."""
     lines = [line.removeprefix("Caused by: ").strip() for line in str(error).splitlines()]
-    return next((line for line in reversed(lines) if line), type(error).__name__)
+    return next((line for line in reversed(lines) if line and line != "Body:"), type(error).__name__)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.platforms import Platform
 
 if TYPE_CHECKING:
-    from rattler import Channel, GenericVirtualPackage, MatchSpec, RepoDataRecord, SparseRepoData
+    from rattler import Channel, Gateway, GenericVirtualPackage, MatchSpec, RepoDataRecord, SparseRepoData, Subdir
 
 __all__ = ["SolveError", "decided_by_time", "solve", "virtual_packages"]
 
@@ -144,29 +144,75 @@ def _solve(
     virtual: Sequence[str],
     constraints: Sequence[str],
 ) -> tuple[Record, ...]:
-    import rattler
-    from rattler import Subdir
     from rattler.exceptions import FetchRepoDataError, GatewayError, SolverError
 
     matches = [_match_spec(spec) for spec in specs]
     limits = [_match_spec(spec) for spec in constraints]
     machine = [_virtual_package(text) for text in virtual]
-    try:
-        solved = wait_for(
-            rattler.solve(
-                sources,
-                matches,
-                platforms=[Subdir(platform.subdir), Subdir("noarch")],
-                virtual_packages=machine,
-                timeout=_LIMIT,
-                constraints=limits,
-            )
+
+    async def work(gateway: Gateway) -> tuple[Record, ...]:
+        import rattler
+
+        subdirs = [rattler.Subdir(platform.subdir), rattler.Subdir("noarch")]
+        solved = await rattler.solve(
+            sources,
+            matches,
+            gateway,
+            platforms=subdirs,
+            virtual_packages=machine,
+            timeout=_LIMIT,
+            constraints=limits,
         )
+        await _refuse_other_channels(solved, sources, subdirs, gateway)
+        return tuple(sorted((_record(found) for found in solved), key=lambda record: record.name))
+
+    try:
+        return _with_plain_repodata(work)
     except SolverError as error:
         raise SolveError(short_reason(str(error)), str(error)) from error
     except (FetchRepoDataError, GatewayError, OSError) as error:
         raise WorkError(f"cannot read the channels: {first_cause(error)}") from error
-    return tuple(sorted((_record(found) for found in solved), key=lambda record: record.name))
+
+
+def _with_plain_repodata(work: Callable[[Gateway], Coroutine[None, None, tuple[Record, ...]]]) -> tuple[Record, ...]:
+    """Do the work, and where reading a channel fails do it again without sharded repodata.
+
+    A plain file server answers "not modified" when it is asked for shards again, which py-rattler 0.28 takes for an error.
+    """
+    from rattler import Gateway, SourceConfig
+    from rattler.exceptions import GatewayError
+
+    try:
+        return wait_for(work(Gateway()))
+    except GatewayError:
+        return wait_for(work(Gateway(default_config=SourceConfig(sharded_enabled=False))))
+
+
+async def _refuse_other_channels(
+    solved: Sequence[RepoDataRecord],
+    sources: Sequence[Channel | SparseRepoData],
+    subdirs: Sequence[Subdir],
+    gateway: Gateway,
+) -> None:
+    """Hold what was asked for to strict priority too: py-rattler 0.28 applies it to what packages depend on only."""
+    from rattler import Channel
+
+    channels = [source for source in sources if isinstance(source, Channel)]
+    for found in solved:
+        before = []
+        for channel in channels:
+            if channel.base_url.rstrip("/") == found.channel.rstrip("/"):
+                break
+            before.append(channel)
+        if not before or len(before) == len(channels):
+            continue
+        name = found.name.normalized
+        in_earlier = await gateway.query(before, subdirs, [name], recursive=False)
+        for channel, records in zip(before, in_earlier, strict=True):
+            if records:
+                reason = f"{name} {found.version} is in {found.channel.rstrip('/')}, but {channel.base_url.rstrip('/')}"
+                message = f"{reason} has {name} too and comes first"
+                raise SolveError(message, message)
 
 
 def _record(found: RepoDataRecord) -> Record:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.server
 import socket
 import threading
@@ -11,6 +12,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from rattler.index import index_fs
 
 from feedstock_tools.channel.archive import write_package
 from feedstock_tools.channel.folder import add_packages, index_channel
@@ -89,6 +91,17 @@ def test_a_channel_is_the_same_while_its_packages_are(channel: Path, tmp_path: P
 
     add_packages(channel, [write_package(tmp_path, PackageMetadata("three", "1", "0", 0, "linux-64"))])
     assert channel_identity(str(channel), SUBDIRS) != before
+
+
+def test_a_plain_file_server_with_shards_can_be_asked_twice(
+    channel: Path, serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RATTLER_CACHE_DIR", str(tmp_path / "cache"))
+    asyncio.run(index_fs(channel, write_zst=True, write_shards=True))
+    url = serve(partial(Quiet, directory=str(channel)))
+
+    for _ in range(3):
+        assert [record.name for record in solve(["one"], [url], LINUX)] == ["one", "two"]
 
 
 def test_a_server_with_errors_is_reported_with_its_answer(serve) -> None:
