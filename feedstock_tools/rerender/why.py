@@ -221,6 +221,9 @@ class _Explainer:
     def uses(self, key: str) -> Iterator[Use]:
         """Everything that puts a key into the files."""
         rules = self.source.rules
+        if key == "target_platform" and rules.keeps_target_platform and not all(one.noarch for one in self.outputs):
+            yield from self._platform_uses()
+            return
         yield from self._written_uses(key)
         used = frozenset().union(*(output.used.own for output in self.outputs))
         if key in rules.used_with_mpi and "mpi" in used:
@@ -233,10 +236,14 @@ class _Explainer:
                     yield Use("template", "conda-smithy keeps it for recipes with {{ python_min }}", place)
         if key in rules.always_kept | self.labels:
             yield from self._kept(key)
-        if key == "target_platform":
-            yield Use("always kept", "every file says its platform, unless all outputs are noarch")
         if key == _SDK and key not in self.traced.config.values:
             yield Use("macOS", f"it is added beside {_STDLIB}")
+
+    def _platform_uses(self) -> Iterator[Use]:
+        """Every file says its platform; what there is to change are the lines that have the platform rendered."""
+        why = "every file says its platform, unless all outputs are noarch"
+        places = self._forge_lines("build_platform", "provider")
+        yield from [Use("platform", why, place) for place in places] or [Use("platform", why)]
 
     def _written_uses(self, key: str) -> Iterator[Use]:
         if self.source.recipe.name == "recipe.yaml":
