@@ -177,7 +177,7 @@ def _solve(
 def _with_plain_repodata(work: Callable[[Gateway], Coroutine[None, None, tuple[Record, ...]]]) -> tuple[Record, ...]:
     """Do the work, and where reading a channel fails do it again without sharded repodata.
 
-    A plain file server answers "not modified" when it is asked for shards again, which py-rattler 0.28 takes for an error.
+    Asked again for shards, a plain file server answers "not modified", which py-rattler 0.28 takes for an error.
     """
     from rattler import Gateway, SourceConfig
     from rattler.exceptions import GatewayError
@@ -207,12 +207,11 @@ async def _refuse_other_channels(
         if not before or len(before) == len(channels):
             continue
         name = found.name.normalized
-        in_earlier = await gateway.query(before, subdirs, [name], recursive=False)
-        for channel, records in zip(before, in_earlier, strict=True):
-            if records:
-                reason = f"{name} {found.version} is in {found.channel.rstrip('/')}, but {channel.base_url.rstrip('/')}"
-                message = f"{reason} has {name} too and comes first"
-                raise SolveError(message, message)
+        earlier = await gateway.query(before, subdirs, [name], recursive=False)
+        for other in (record for records in earlier for record in records):
+            place, first = found.channel.rstrip("/"), other.channel.rstrip("/")
+            message = f"{name} {found.version} is in {place}, but {first} has {name} too and comes first"
+            raise SolveError(message, message)
 
 
 def _record(found: RepoDataRecord) -> Record:
