@@ -113,3 +113,25 @@ def show(
     else:
         pin_show.write(output, text)
     return 0
+
+
+@command.command("audit")
+@_CHANNEL
+@click.option("--platform", "platforms", multiple=True, help="For this platform (repeatable); default: all with CUDA.")
+@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+def audit(channels: tuple[str, ...], platforms: tuple[str, ...], as_json: bool) -> int:
+    """Compare the facts with what a channel has (default: conda-forge), and list each disagreement.
+
+    Exits with 1 where there is any.
+    """
+    from feedstock_tools.facts import load_cuda
+    from feedstock_tools.pins import audit
+    from feedstock_tools.pins.asking import records_of
+    from feedstock_tools.pins.channels import channel_title
+
+    asked = channels or ("conda-forge",)
+    subdirs = platforms or audit.PLATFORMS
+    origin = " and ".join(channel_title(channel) for channel in asked)
+    found = audit.audit(load_cuda(), records_of(asked, *subdirs), origin, subdirs)
+    click.echo(audit.as_json(found) if as_json else audit.as_text(found, origin))
+    return 1 if found else 0

@@ -108,14 +108,14 @@ def ask(question: Question) -> Answer:
     return Answer(graph, facts, tuple(found[: question.most]), None, question.most, len(found) > question.most)
 
 
-def records_of(channels: Sequence[str], platform: str) -> tuple[Record, ...]:
-    """All packages of some channels for a platform, noarch ones too.
+def records_of(channels: Sequence[str], *platforms: str) -> tuple[Record, ...]:
+    """All packages of some channels for some platforms, noarch ones too.
 
     Raises:
-        InputError: a channel or the platform is not one.
+        InputError: a channel or platform is not one.
         WorkError: a channel cannot be read.
     """
-    subdirs = (Platform.parse(platform).subdir, "noarch")
+    subdirs = (*(Platform.parse(platform).subdir for platform in platforms), "noarch")
     return tuple(
         record for channel in channels for url in channel_urls(channel) for record in read_records(url, subdirs)
     )

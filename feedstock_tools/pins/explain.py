@@ -8,7 +8,7 @@ from itertools import combinations
 
 from feedstock_tools.pins.demands import Demand
 from feedstock_tools.pins.kinds import KINDS, kind_named, newest_first
-from feedstock_tools.pins.model import Bound, PinGraph, Release
+from feedstock_tools.pins.model import Bound, PinGraph, Release, Way
 from feedstock_tools.pins.resolve import can_hold
 
 __all__ = ["Conflict", "explain", "smallest_conflict"]
@@ -119,11 +119,13 @@ def _speaking_of(graph: PinGraph, release: Release, others: Mapping[str, Demand]
 
 def _closed_bound(graph: PinGraph, kind: str, versions: Sequence[str]) -> Bound | None:
     """A bound that no release can keep, of the newest version that has one."""
-    for version in versions:
-        for bound in graph.bounds_of(Release(kind, version)):
-            if not can_hold(graph, [Demand(kind, _exact(kind, version), "")]) and bound.kinds:
-                return bound
-    return None
+    bounds = [bound for version in versions for bound in graph.bounds_of(Release(kind, version))]
+    return next((bound for bound in bounds if all(_closed(graph, way) for way in bound.ways)), None)
+
+
+def _closed(graph: PinGraph, way: Way) -> bool:
+    """Whether a way needs a kind of which none of the versions that it lets in is there."""
+    return any(not way.allowed[kind] & frozenset(graph.versions.get(kind, ())) for kind in way.needed)
 
 
 def _restriction(graph: PinGraph, demand: Demand, kind: str) -> str | None:

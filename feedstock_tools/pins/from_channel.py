@@ -104,6 +104,7 @@ class _Index:
         if record.subdir != "noarch":
             allowed["platform"] = frozenset({record.subdir})
         try:
+            admits("*", record.version)
             for spec, is_needed in [*((s, True) for s in record.depends), *((s, False) for s in record.constrains)]:
                 wanted = _read(spec)
                 kind = self._kinds.get(wanted.name) or _VIRTUAL_KINDS.get(wanted.name)

@@ -104,7 +104,9 @@ def report(
             raise InputError("--driver is for a GPU that is named", hint="Add --gpu or --capability.")
         machine = probe()
         cards = [Card(device.name, device.capability, machine.driver, machine.cuda) for device in machine.devices]
-    builds = [one for spec in packages for one in _builds(spec, channels, platform, cuda)] if packages else None
+    builds: list[Found] | None = None
+    if packages and cards:
+        builds = [one for spec in packages for one in _builds(spec, channels, platform, cuda)]
     judged = [(card, tuple(_judged(facts, card, cuda, preset, builds))) for card in cards]
     return Report(machine, tuple(judged))
 

@@ -95,7 +95,7 @@ class _Accepts:
         version, build = self._rest.version, self._rest.build
         number = self._rest.build_number
         return (
-            (version is None or admits(str(version), record.version))
+            (version is None or (_is_version(record.version) and admits(str(version), record.version)))
             and (build is None or fnmatchcase(record.build, str(build)))
             and (number is None or str(record.build_number) == str(number))
         )
@@ -139,6 +139,17 @@ def as_json(found: Iterable[Found]) -> str:
 
 
 def _ordered(found: Sequence[Found]) -> tuple[Found, ...]:
-    versions = newest_first("version", (one.record.version for one in found))
+    """By name, version and build; what is no version to conda comes before all that are."""
+    versions = newest_first("version", (one.record.version for one in found if _is_version(one.record.version)))
     places = {version: -place for place, version in enumerate(versions)}
-    return tuple(sorted(found, key=lambda one: (one.record.name, places[one.record.version], one.record.build)))
+    before = -len(versions)
+    return tuple(
+        sorted(found, key=lambda one: (one.record.name, places.get(one.record.version, before), one.record.build))
+    )
+
+
+def _is_version(text: str) -> bool:
+    try:
+        return admits("*", text)
+    except InputError:
+        return False

@@ -155,6 +155,22 @@ def test_builds_of_a_package_tie_python_and_cuda_together(tmp_path: Path) -> Non
     assert len(conflict.demands) == 3
 
 
+def test_what_conda_could_not_read_does_no_harm(tmp_path: Path) -> None:
+    packages = {
+        "cudnn-8-0.conda": {"name": "cudnn", "version": "8.1", "build": "0", "build_number": 0},
+        "cudnn-bad-0.conda": {"name": "cudnn", "version": "not!a!version", "build": "0", "build_number": 0},
+        "cudnn-9-0.conda": {
+            "name": "cudnn", "version": "9.1", "build": "0", "build_number": 0, "depends": ["cudatoolkit >=>="],
+        },
+        "cudatoolkit-11.2-0.conda": {"name": "cudatoolkit", "version": "11.2.2", "build": "0", "build_number": 0},
+    }  # fmt: skip
+    for subdir, found in (("linux-64", packages), ("noarch", {})):
+        (tmp_path / subdir).mkdir()
+        (tmp_path / subdir / "repodata.json").write_text(json.dumps({"packages.conda": found}), encoding="utf-8")
+    assert [line.split()[1] for line in searched(tmp_path, "cudnn").splitlines()[1:]] == ["not!a!version", "8.1", "9.1"]
+    assert ask(Question(("cuda=11.2",), (str(tmp_path),))).sets[0]["cudnn"] == "8.1"
+
+
 def record(name: str, version: str, build: str, *depends: str) -> Record:
     entry = {"name": name, "version": version, "build": build, "build_number": 0, "depends": depends}
     return Record.from_repodata(f"{name}.conda", entry, channel="file:///c", subdir="linux-64")
