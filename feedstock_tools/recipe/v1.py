@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 __all__ = ["RecipeV1", "read_recipe_v1", "render_recipe_v1"]
 
 _WORD = re.compile(r"\w+")
-_ALWAYS = ("target_platform", "build_platform")
+_PLATFORMS = ("target_platform", "build_platform")
+#: More rows than any recipe of conda-forge looks at.
+_MOST_ROWS = 5_000
 _SECTIONS = {"build": "build", "host": "host", "run": "run", "run_constraints": "run_constrained"}
 
 
@@ -86,39 +88,59 @@ def render_recipe_v1(
         "build_platform": (builder,),
     }
     try:
-        rendered = recipe.stage0.render(engine_variants(values, config.zip_keys), render_config)
-        skips = _Skips(recipe, values, render_config)
-        kept = [row for row in rendered if row not in skips]
+        built = _built_rows(recipe, values, config, render_config)
+        if built is None:
+            return RenderedRecipe((), explode(config), _feedstock_name(recipe))
+        groups = (built.keys, *(group for group in config.zip_keys if group[0] not in built.keys))
+        chosen = {**values, **{key: built.column(key) for key in built.keys}}
+        rows = recipe.stage0.render(
+            engine_variants(chosen, [group for group in groups if len(group) > 1]), render_config
+        )
+    except InputError:
+        raise
     except Exception as error:  # the engine has no common base for its errors
         raise engine_error(error, recipe.path, recipe.text) from error
-    extra = recipe.stage0.to_dict().get("extra") or {}
-    # conda-smithy looks for the package's name where a v1 recipe has none, and names the feedstock "None" after it.
-    name = str(extra.get("feedstock-name") or None)
     mentioned = mentioned_variables(parse_plain_yaml(recipe.text, recipe.path)) if all_branches else {}
-    return RenderedRecipe(tuple(_Outputs(config, recipe.path, mentioned).of(kept)), explode(config), name)
+    outputs = tuple(_Outputs(config, recipe.path, mentioned).of(rows))
+    return RenderedRecipe(outputs, explode(config), _feedstock_name(recipe))
 
 
-class _Skips:
-    """Tells which rows of a recipe without outputs are skipped; rows that agree in what decides are asked for once."""
+def _feedstock_name(recipe: RecipeV1) -> str:
+    """conda-smithy looks for the package's name where a v1 recipe has none, and names the feedstock "None" after it."""
+    extra = recipe.stage0.to_dict().get("extra") or {}
+    return str(extra.get("feedstock-name") or None)
 
-    def __init__(self, recipe: RecipeV1, values: Mapping[str, tuple[str, ...]], render_config: RenderConfig) -> None:
-        self.probe = recipe.probe
-        self.render_config = render_config
-        words = frozenset(_WORD.findall(recipe.text))
-        # No other variable can be named: templates do not make names up.
-        self.values = {key: items for key, items in values.items() if key in words or key in _ALWAYS}
-        self._known: dict[tuple[tuple[str, Any], ...], bool] = {}
 
-    def __contains__(self, row: RenderedVariant) -> bool:
-        if self.probe is None:
-            return False
-        own = tuple(
-            (key, value) for key, value in sorted(row.variant.items()) if key in self.values and key not in _ALWAYS
-        )
-        if own not in self._known:
-            variants = engine_variants({**self.values, **{key: (value,) for key, value in own}}, ())
-            self._known[own] = not self.probe.render(variants, self.render_config)
-        return self._known[own]
+def _built_rows(
+    recipe: RecipeV1, values: Mapping[str, tuple[str, ...]], config: VariantConfig, render_config: RenderConfig
+) -> Axis | None:
+    """The rows of what `skip` looks at that are built, as one axis (empty where it looks at nothing); None: no row is.
+
+    Rendering these alone, and not all and then leaving most out, is what takes little time.
+    """
+    nothing = Axis((), ())
+    if recipe.probe is None:
+        return nothing
+    # A variable that is not named cannot be looked at: templates do not make names up.
+    words = frozenset(_WORD.findall(str(recipe.probe.to_dict())))
+    named = {key: items for key, items in values.items() if key in words or key in _PLATFORMS}
+    looping = [key for key in named if key in config.values and len(set(named[key])) > 1]
+    space = explode(config).project(looping)
+    if len(space) > _MOST_ROWS:
+        raise InputError(f"skip depends on more than {_MOST_ROWS} variants", path=recipe.path)
+    known: dict[tuple[str, ...], bool] = {}
+    built = []
+    for variant in space:
+        seen = tuple(variant[key] for key in looping)
+        if seen not in known:
+            own = {key: (value,) for key, value in zip(looping, seen, strict=True)}
+            known[seen] = bool(recipe.probe.render(engine_variants({**named, **own}, ()), render_config))
+        if known[seen]:
+            built.append(tuple(variant.values()))
+    if not built:
+        return None
+    keys = tuple(key for axis in space.axes for key in axis.keys)
+    return nothing if all(known.values()) else Axis(keys, tuple(built))
 
 
 class _Outputs:
