@@ -48,10 +48,9 @@ class Artifacts:
         """The folder of the output channel."""
         return self.root / STAND_IN_CHANNEL if stand_in else self.root
 
-    @property
-    def package_cache(self) -> Path:
-        """Where engines keep packages of real channels; those of the stand-in channel bear the same names."""
-        return self.root / "pkg_cache"
+    def package_cache(self, *, stand_in: bool) -> Path:
+        """Where engines unpack packages; those of the stand-in channel bear the names of real ones."""
+        return self.root / ".cache" / "stand-in-packages" if stand_in else self.root / "pkg_cache"
 
     @property
     def sources(self) -> Path:

@@ -11,7 +11,7 @@ from pathlib import Path
 from feedstock_tools.data import data_folder
 from feedstock_tools.errors import InputError
 
-__all__ = ["EXAMPLE", "Feedstock", "find_feedstock"]
+__all__ = ["EXAMPLE", "Feedstock", "find_feedstock", "user_cache"]
 
 #: The example that is built where there is no feedstock.
 EXAMPLE = "gpuprobe"
@@ -69,14 +69,27 @@ def find_feedstock(given: Path | None, here: Path, environment: Mapping[str, str
     return Feedstock(copy, f"There is no feedstock in {here}: building a copy of the example in {copy}")
 
 
+def user_cache(environment: Mapping[str, str], otherwise: Path) -> Path:
+    """The folder of this program in the user's cache, made where it is missing; `otherwise` where it cannot be."""
+    from feedstock_tools.channel.pinning import pinning_cache
+
+    folder = pinning_cache(environment).parent
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return otherwise
+    return folder if os.access(folder, os.W_OK) else otherwise
+
+
 def _is_feedstock(folder: Path) -> bool:
     return any((folder / name).is_file() for name in ("feedstock.yaml", "recipe/recipe.yaml", "recipe/meta.yaml"))
 
 
 def _copied(example: Path, environment: Mapping[str, str]) -> Path:
     """A copy of the example in the user's cache; files that the user has changed there stay as they are."""
-    home = environment.get("XDG_CACHE_HOME") or str(Path(environment.get("HOME") or "~").expanduser() / ".cache")
-    target = Path(home) / "feedstock-tools" / "examples" / example.name
+    import tempfile
+
+    target = user_cache(environment, Path(tempfile.gettempdir(), "feedstock-tools")) / "examples" / example.name
     for source in sorted(example.rglob("*")):
         place = target / source.relative_to(example)
         if "build_artifacts" in place.parts or source.is_dir() or place.exists():

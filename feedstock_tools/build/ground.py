@@ -10,6 +10,7 @@ from feedstock_tools.build.building import Ground
 from feedstock_tools.build.channels import ChannelChoice, identity_on
 from feedstock_tools.build.engine import Engine
 from feedstock_tools.build.environment import build_environment
+from feedstock_tools.build.feedstock import user_cache
 from feedstock_tools.build.ledger import Ledger
 from feedstock_tools.build.planned import PlannedConfiguration, PlannedOutput, PlannedRow
 from feedstock_tools.build.setting import Setting
@@ -39,7 +40,7 @@ def make_ground(
     """
     stand_in = _stand_in(setting, configuration) if choice.is_stand_in else None
     channels = (stand_in.url,) if stand_in else tuple(channel_url(channel) for channel in choice.channels)
-    packages = stand_in.cache if stand_in else setting.artifacts.package_cache
+    packages = setting.artifacts.package_cache(stand_in=stand_in is not None)
     subdirs = (configuration.platform, "noarch")
 
     @cache
@@ -84,6 +85,6 @@ def _made(root: Path, platform: Platform, pythons: frozenset[str], path: str | N
 
 
 def _stand_in(setting: Setting, configuration: PlannedConfiguration) -> StandInChannel:
-    root = setting.artifacts.root / ".cache" / "stand-in"
+    root = user_cache(setting.machine, setting.artifacts.root / ".cache") / "stand-in"
     platform = Platform.parse(configuration.platform)
     return _made(root, platform, frozenset(configuration.pythons), setting.machine.get("PATH"))

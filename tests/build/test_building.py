@@ -15,7 +15,7 @@ import pytest
 
 from feedstock_tools.build.contents import sha256_of
 from feedstock_tools.build.ledger import Ledger
-from feedstock_tools.channel.archive import read_package
+from feedstock_tools.channel.archive import read_documents, read_package
 
 from .conftest import HERE, ROOT, Feedstock
 
@@ -83,6 +83,9 @@ def test_a_changed_source_is_built_again_with_all_that_holds_it(gpu_feedstock: F
     index = repodata(gpu_feedstock)
     for name, entry in index.items():
         assert entry["sha256"] == sha256_of(gpu_feedstock.artifacts / HERE.subdir / name)
+    (base,) = gpu_feedstock.artifacts.glob("*/tiny-base-*.conda")
+    answer = "lib/python3.11/site-packages/tiny-answer.txt"
+    assert read_documents(base, [answer])[answer] == b"The answer is 43.\n"
 
 
 def test_a_changed_script_of_one_output_leaves_those_alone_that_do_not_need_it(gpu_feedstock: Feedstock) -> None:

@@ -48,7 +48,7 @@ def artifacts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run = subprocess.run(
         [*command, "--channel", "stand-in"],
         cwd=feedstock,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(folder / "cache")},
         capture_output=True,
         text=True,
         check=False,
@@ -60,7 +60,7 @@ def artifacts(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def channels(artifacts: Path) -> tuple[str, str]:
     """The channel of what was built, and the stand-in channel that it was built on."""
-    (stand_in,) = (artifacts / ".cache" / "stand-in").glob("*/stand-in")
+    (stand_in,) = (artifacts.parent.parent / "cache" / "feedstock-tools" / "stand-in").glob("*/stand-in")
     return (artifacts / "built-on-stand-in").as_uri(), stand_in.as_uri()
 
 
