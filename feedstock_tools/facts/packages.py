@@ -68,7 +68,7 @@ class KnownPackage:
     """The metadata of one package as its recipe gives it.
 
     `role` says what the stand-in channel makes of it, if more than metadata: a compiler, its tools, or Python.
-    `hash_known` is False where the seven digits in the build string are not those of the real package.
+    `hash_known` is False where the seven digits in the build string are of our own making.
     """
 
     name: str
