@@ -165,7 +165,7 @@ class _Rendering:
             if any(key in used for key in axis.keys):
                 axes.append(Axis(axis.keys, tuple(dict.fromkeys(axis.rows))))
         looped = VariantSpace(tuple(axes))
-        self.count += len(looped)
+        self.count += looped.count
         if self.count > _MOST_RENDERINGS:
             raise InputError(
                 f"the recipe loops over more than {_MOST_RENDERINGS} variants",

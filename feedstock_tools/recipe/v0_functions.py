@@ -17,6 +17,7 @@ from typing import Any
 from feedstock_tools.recipe.specs import ensure_valid_spec
 from feedstock_tools.variants.model import Variant
 from feedstock_tools.variants.namespace import DEFAULT_VARIANT, Namespace
+from feedstock_tools.variants.read import parse_settings
 
 __all__ = ["PackageNames", "template_context"]
 
@@ -104,9 +105,7 @@ def load_str_data(string: str, fmt: str, **_: Any) -> Any:
     import json
     import tomllib
 
-    import yaml
-
-    parsers = {"json": json.loads, "yaml": yaml.safe_load, "yml": yaml.safe_load, "toml": tomllib.loads}
+    parsers = {"json": json.loads, "yaml": parse_settings, "yml": parse_settings, "toml": tomllib.loads}
     parser: Callable[[str], Any] | None = parsers.get(str(fmt).lower())  # type: ignore[assignment]
     if parser is None or len(string) > _LARGEST_DATA:
         raise ValueError(f"cannot read data as '{fmt}'")

@@ -6,15 +6,18 @@ What is undefined renders as nothing, whatever is done with it, as in the first 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import lru_cache
+from functools import lru_cache, wraps
 from pathlib import Path
+from string import Formatter
 from typing import Any
 
 import jinja2
 from jinja2 import nodes
 from jinja2.runtime import Context
 from jinja2.sandbox import SandboxedEnvironment
+from jinja2.visitor import NodeTransformer
 
 from feedstock_tools.errors import InputError
 
@@ -22,10 +25,10 @@ __all__ = ["render"]
 
 _MOST_STEPS = 100_000
 _LARGEST_VALUE = 1_000_000
+_LARGEST_TOTAL = 20_000_000
 _LARGEST_TEXT = 8_000_000
 #: String methods whose result can be far longer than what goes in, with the bound they are held to.
-_GROWING = frozenset({"ljust", "rjust", "center", "zfill", "expandtabs", "format", "format_map", "join", "replace"})
-_FORBIDDEN = frozenset({"format", "format_map"})
+_GROWING = frozenset({"ljust", "rjust", "center", "zfill", "expandtabs", "join", "replace"})
 
 
 class _Undefined(jinja2.Undefined):
@@ -54,6 +57,20 @@ class _Undefined(jinja2.Undefined):
         return _Undefined(name=f"{self._undefined_name}.{name}")
 
 
+class _Bounds(NodeTransformer):
+    """Makes loops count their steps, and `~` go through a filter that knows how long a text may get."""
+
+    def visit_For(self, node: nodes.For) -> nodes.For:  # noqa: N802 - as jinja2 names them
+        self.generic_visit(node)
+        node.iter = nodes.Filter(node.iter, "counted", [], [], None, None, lineno=node.lineno)
+        return node
+
+    def visit_Concat(self, node: nodes.Concat) -> nodes.Filter:  # noqa: N802 - as jinja2 names them
+        self.generic_visit(node)
+        parts = nodes.List(node.nodes, lineno=node.lineno)
+        return nodes.Filter(parts, "concatenated", [], [], None, None, lineno=node.lineno)
+
+
 class _Environment(SandboxedEnvironment):
     """A sandbox whose loops are counted and whose values cannot grow without bound."""
 
@@ -61,55 +78,115 @@ class _Environment(SandboxedEnvironment):
 
     def __init__(self, recipe: Path) -> None:
         super().__init__(undefined=_Undefined, loader=_Included(recipe))
-        self.steps = 0
+        self.begin()
         self.globals = {"range": _bounded_range, "dict": dict, "namespace": jinja2.utils.Namespace}
-        self.filters = {name: filter_ for name, filter_ in self.filters.items() if name not in _UNSAFE_FILTERS}
+        known = {**self.filters, "replace": _replace_filter, "join": _join_filter, "format": _format_filter}
+        self.filters = {name: self._charging(known[name]) for name in _FILTERS}
         self.filters["counted"] = self._counted
+        self.filters["concatenated"] = self._concatenated
+
+    def begin(self) -> None:
+        """Start the count of steps and sizes for a new rendering."""
+        self.steps = self.size = 0
+
+    def _step(self, what: str) -> None:
+        self.steps += 1
+        if self.steps > _MOST_STEPS:
+            raise jinja2.TemplateRuntimeError(f"its {what} take more than {_MOST_STEPS} steps")
+
+    def _charge(self, value: Any) -> Any:
+        if isinstance(value, str | list | tuple | dict):
+            self.size += len(value)
+            if self.size > _LARGEST_TOTAL:
+                raise jinja2.TemplateRuntimeError("its values grow beyond bounds")
+        return value
+
+    def _charging(self, filter_: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(filter_)
+        def charged(*args: Any, **kwargs: Any) -> Any:
+            self._step("filters")
+            return self._charge(filter_(*args, **kwargs))
+
+        return charged
 
     def _counted(self, iterable: Iterable[Any]) -> Iterator[Any]:
         for item in iterable:
-            self.steps += 1
-            if self.steps > _MOST_STEPS:
-                raise jinja2.TemplateRuntimeError(f"its loops take more than {_MOST_STEPS} steps")
+            self._step("loops")
             yield item
+
+    def _concatenated(self, parts: list[Any]) -> str:
+        return str(self._charge("".join(map(str, parts))))
 
     def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
         tree = super()._parse(source, name, filename)
-        for loop in tree.find_all(nodes.For):
-            loop.iter = nodes.Filter(loop.iter, "counted", [], [], None, None, lineno=loop.lineno)
-        return tree
+        return _Bounds().visit(tree)  # type: ignore[no-any-return]
 
-    def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
-        return super().is_safe_attribute(obj, attr, value) and not (isinstance(obj, str) and attr in _FORBIDDEN)
+    def unsafe_undefined(self, obj: Any, attribute: str) -> jinja2.Undefined:
+        raise jinja2.exceptions.SecurityError(f"'{attribute}' of a {type(obj).__name__} is out of a recipe's reach")
+
+    def wrap_str_format(self, value: Any) -> Callable[..., str] | None:
+        wrapped = super().wrap_str_format(value)
+        if wrapped is not None:
+            _check_format(str(getattr(value, "__self__", "")))
+        return wrapped
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
         if operator == "**":
             raise jinja2.TemplateRuntimeError("powers are not computed in recipes")
-        if operator == "*" and any(isinstance(side, str | list | tuple) for side in (left, right)):
-            length = max(len(side) for side in (left, right) if isinstance(side, str | list | tuple))
-            count = next((side for side in (left, right) if isinstance(side, int)), 0)
-            _hold(length * max(count, 0))
-        if operator == "*" and isinstance(left, int) and isinstance(right, int):
-            _hold(left.bit_length() + right.bit_length())
-        if operator == "+" and isinstance(left, str | list | tuple) and isinstance(right, str | list | tuple):
-            _hold(len(left) + len(right))
+        if operator == "*":
+            _hold(_product_size(left, right))
         if operator == "%" and isinstance(left, str):
-            raise jinja2.TemplateRuntimeError("texts are not formatted with % in recipes")
-        return super().call_binop(context, operator, left, right)
+            _check_format(left)
+        return self._charge(super().call_binop(context, operator, left, right))
 
     def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N805 - as jinja2 names them
-        __self.steps += 1
-        if __self.steps > _MOST_STEPS:
-            raise jinja2.TemplateRuntimeError(f"it calls more than {_MOST_STEPS} functions")
+        __self._step("calls")
         owner, name = getattr(__obj, "__self__", None), getattr(__obj, "__name__", "")
         if isinstance(owner, str) and name in _GROWING:
             _hold(_grown(owner, name, args))
-        return super().call(__context, __obj, *args, **kwargs)
+        return __self._charge(super().call(__context, __obj, *args, **kwargs))
 
 
-_UNSAFE_FILTERS = frozenset(
-    {"format", "center", "indent", "wordwrap", "pprint", "tojson", "xmlattr", "filesizeformat", "random"}
+#: The filters of Jinja that recipes have a use for.
+_FILTERS = (
+    *("abs", "capitalize", "count", "d", "default", "dictsort", "e", "escape", "first", "float", "format", "int"),
+    *("items", "join", "last", "length", "list", "lower", "map", "max", "min", "reject", "rejectattr", "replace"),
+    *("reverse", "round", "safe", "select", "selectattr", "sort", "string", "sum", "title", "trim", "truncate"),
+    *("unique", "upper", "wordcount"),
 )
+_WIDE = re.compile(r"\d{4,}|[*{]")
+
+
+def _check_format(template: str) -> None:
+    """Refuse format strings that ask for very wide fields, or take a width from elsewhere."""
+    specs = [spec or "" for _, _, spec, _ in Formatter().parse(template)] if "{" in template else []
+    specs += re.findall(r"%([^a-zA-Z%]*)", template)
+    if any(_WIDE.search(spec) for spec in specs):
+        raise jinja2.TemplateRuntimeError("a format asks for a field wider than any recipe needs")
+
+
+def _replace_filter(value: Any, old: Any, new: Any, count: int | None = None) -> str:
+    text = str(value)
+    _hold(_grown(text, "replace", (old, new)))
+    return text.replace(str(old), str(new), -1 if count is None else count)
+
+
+def _join_filter(value: Iterable[Any], d: Any = "", attribute: str | None = None) -> str:
+    items = [str(getattr(item, attribute) if attribute and not attribute.startswith("_") else item) for item in value]
+    _hold(_grown(str(d), "join", (items,)))
+    return str(d).join(items)
+
+
+def _format_filter(value: Any, *args: Any, **kwargs: Any) -> str:
+    _check_format(str(value))
+    return str(value) % (kwargs or args)
+
+
+def _product_size(left: Any, right: Any) -> int:
+    if isinstance(left, int) and isinstance(right, int):
+        return left.bit_length() + right.bit_length()
+    sequence, count = (left, right) if isinstance(right, int) else (right, left)
+    return len(sequence) * max(count, 0) if isinstance(sequence, str | list | tuple) and isinstance(count, int) else 0
 
 
 def _grown(owner: str, name: str, args: tuple[Any, ...]) -> int:
@@ -169,7 +246,7 @@ def render(recipe: Path, template: str | None, text: str, context: Mapping[str, 
             # A line that a selector takes out may be one half of something; and errors count lines of the text.
             template = None
     environment = _environment(recipe)
-    environment.steps = 0
+    environment.begin()
     try:
         parts = []
         size = 0

@@ -126,7 +126,7 @@ def _built_rows(
     named = {key: items for key, items in values.items() if key in words or key in _PLATFORMS}
     looping = [key for key in named if key in config.values and len(set(named[key])) > 1]
     space = explode(config).project(looping)
-    if len(space) > _MOST_ROWS:
+    if space.count > _MOST_ROWS:
         raise InputError(f"skip depends on more than {_MOST_ROWS} variants", path=recipe.path)
     known: dict[tuple[str, ...], bool] = {}
     built = []

@@ -96,7 +96,9 @@ class VariantSpace:
     def __post_init__(self) -> None:
         object.__setattr__(self, "_axis_of", {key: at for at, axis in enumerate(self.axes) for key in axis.keys})
 
-    def __len__(self) -> int:
+    @property
+    def count(self) -> int:
+        """How many variants there are (which can be more than `len` could say)."""
         return prod(len(axis.rows) for axis in self.axes)
 
     def __iter__(self) -> Iterator[Variant]:

@@ -23,7 +23,7 @@ __all__ = ["SelectorLine", "evaluate", "has_selectors", "select_lines", "split_l
 
 _SELECTOR = re.compile(r"(.+?)\s*(#.*)?\[([^\[\]]+)\](?(2)[^()]*)$")
 #: Bounds that no recipe comes near, so that matching and evaluating cannot take long.
-_LONGEST_LINE = 5_000
+_LONGEST_LINE = 10_000
 _LONGEST_SELECTOR = 1_000
 _MOST_GROWING_CALLS = 2
 
@@ -92,7 +92,7 @@ def split_lines(text: str, blank_comments: bool = True) -> tuple[SelectorLine, .
     `blank_comments`: comment lines stay as empty lines (newer conda-build), else they are left out.
 
     Raises:
-        InputError: a line with brackets is longer than any selector needs.
+        InputError: a line is longer than any of a feedstock; matching takes time that grows with its square.
     """
     return tuple(_split(text, blank_comments))
 
@@ -100,6 +100,8 @@ def split_lines(text: str, blank_comments: bool = True) -> tuple[SelectorLine, .
 def _split(text: str, blank_comments: bool) -> Iterator[SelectorLine]:
     for number, raw in enumerate(text.splitlines(), 1):
         line = raw.rstrip()
+        if len(line) > _LONGEST_LINE:
+            raise InputError(f"the line is longer than {_LONGEST_LINE} characters", line=number)
         if line.lstrip().startswith("#"):
             if blank_comments:
                 yield SelectorLine("", None, number)
@@ -107,8 +109,6 @@ def _split(text: str, blank_comments: bool) -> Iterator[SelectorLine]:
         if "]" not in line or "[" not in line:
             yield SelectorLine(line, None, number)
             continue
-        if len(line) > _LONGEST_LINE:
-            raise InputError(f"a line with a selector is longer than {_LONGEST_LINE} characters", line=number)
         match = _SELECTOR.match(line)
         if match is None:
             yield SelectorLine(line, None, number)
