@@ -226,8 +226,10 @@ def _environment(recipe: Path) -> _Environment:
 
 
 @lru_cache(maxsize=256)
-def _compiled(recipe: Path, text: str) -> jinja2.Template:
-    return _environment(recipe).from_string(text)
+def _compiled(recipe: Path, text: str) -> tuple[_Environment, jinja2.Template]:
+    """A template with the environment that counts its steps, which outlives its place in the cache above."""
+    environment = _environment(recipe)
+    return environment, environment.from_string(text)
 
 
 def render(recipe: Path, template: str | None, text: str, context: Mapping[str, Any]) -> str:
@@ -245,12 +247,12 @@ def render(recipe: Path, template: str | None, text: str, context: Mapping[str, 
         except (jinja2.TemplateSyntaxError, RecursionError):
             # A line that a selector takes out may be one half of something; and errors count lines of the text.
             template = None
-    environment = _environment(recipe)
-    environment.begin()
     try:
+        environment, compiled = _compiled(recipe, text if template is None else template)
+        environment.begin()
         parts = []
         size = 0
-        for part in _compiled(recipe, text if template is None else template).generate(context):
+        for part in compiled.generate(context):
             size += len(part)
             if size > _LARGEST_TEXT:
                 raise jinja2.TemplateRuntimeError("what it renders to is too large")
