@@ -92,7 +92,7 @@ class TextUses:
             for kind, place in self._uses(key, meta, output, finder, at_top):
                 found.setdefault((kind, place), {})[output.name] = None
         for (kind, place), names in sorted(found.items(), key=lambda item: (item[0][1], item[0][0])):
-            yield Use(kind, _WHY[kind], place, tuple(names))
+            yield Use(kind, _why(kind, key, place.text), place, tuple(names))
 
     @property
     def _raw(self) -> str:
@@ -162,6 +162,12 @@ def _part_of(whole: str, part: str, numbered: Iterable[Line]) -> tuple[Line, ...
         return ()
     first = whole.count("\n", 0, at)
     return tuple(numbered)[first : first + part.rstrip().count("\n") + 1]
+
+
+def _why(kind: str, key: str, text: str) -> str:
+    if kind in ("condition", "assignment", "template") and not re.search(rf"(?<!\w){re.escape(key)}(?!\w)", text):
+        return "a longer name that holds it stands there, which conda-build does not tell from it"
+    return _WHY[kind]
 
 
 def _kind(text: str) -> str:

@@ -151,7 +151,15 @@ def _edits(answer: Explanation, quote: str) -> dict[Place, Edit]:
         line = re.sub(rf"\b(compiler|stdlib)\((['\"]){language}\2\)", f"{quote}gone{quote}", line)
         return re.sub(rf"(?<![\w$]){key}(?!\w)", value, line)
 
-    of_kind = {"script": _replaced(answer.key, GONE), **dict.fromkeys(LISTED, _deleted)}
+    def without_longer(line: str) -> str:  # conda-build takes a longer name for the key, too
+        return re.sub(rf"(?<!['\"\w])\w*{key}\w*", value, without(line))
+
+    of_kind = {
+        "condition": without_longer,
+        "assignment": without_longer,
+        "script": _replaced(answer.key, GONE),
+        **dict.fromkeys(LISTED, _deleted),
+    }
     return {use.place: of_kind.get(use.kind, without) for use in answer.uses if use.place is not None}
 
 
