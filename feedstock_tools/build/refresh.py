@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
 from feedstock_tools.build.artifacts import Artifacts
-from feedstock_tools.build.feedstock import Feedstock
+from feedstock_tools.build.contents import digest_of_files
+from feedstock_tools.build.feedstock import Feedstock, user_cache
+from feedstock_tools.data import data_folder
 from feedstock_tools.errors import WorkError
 
 __all__ = ["recipe_to_build", "refresh"]
@@ -15,25 +18,44 @@ __all__ = ["recipe_to_build", "refresh"]
 _TWIN = "recipe-v1"
 
 
-def refresh(feedstock: Feedstock, artifacts: Artifacts, say: Callable[[str], None]) -> None:
+def refresh(feedstock: Feedstock, artifacts: Artifacts, machine: Mapping[str, str], say: Callable[[str], None]) -> None:
     """Regenerate and rerender what is stale.
 
     A feedstock without a spec, and one that follows conda-forge's pinning, keeps the configurations it has: its pinning
-    is not at hand here, and `feedstock-tools rerender` is what changes them.
+    is not at hand here, and `feedstock-tools rerender` is what changes them. That nothing is stale is remembered in
+    the user's cache by the contents of everything that decides it.
+
+    Args:
+        machine: the environment of the machine, which says where the cache is.
 
     Raises:
         InputError: the spec, the recipe or the variant files cannot be used.
         WorkError: a file cannot be written.
     """
-    if feedstock.spec.is_file():
-        from feedstock_tools.generate import read_spec, render
+    if not feedstock.spec.is_file():
+        return
+    known = user_cache(machine, artifacts.root / ".cache") / "up-to-date"
+    if (known / _digest(feedstock)).is_file() and recipe_to_build(feedstock, artifacts).is_file():
+        return
+    from feedstock_tools.generate import read_spec, render
 
-        spec = read_spec(feedstock.folder)
-        _regenerate(feedstock, render(spec), say)
-        if spec.pinning == "self-contained":
-            _rerender(feedstock, say)
-        if spec.format == "v0":
-            _make_twin(feedstock, artifacts, render(spec, "v1"))
+    spec = read_spec(feedstock.folder)
+    whole = _regenerate(feedstock, render(spec), say)
+    if spec.pinning == "self-contained":
+        _rerender(feedstock, say)
+    if spec.format == "v0":
+        _make_twin(feedstock, artifacts, render(spec, "v1"))
+    if not whole:
+        return
+    with suppress(OSError):  # what cannot be remembered is looked at again the next time
+        known.mkdir(parents=True, exist_ok=True)
+        (known / _digest(feedstock)).touch()
+
+
+def _digest(feedstock: Feedstock) -> str:
+    """Changes with everything that is generated, that it is generated from, and this program and its data."""
+    own = [Path(__file__).parents[1], data_folder("templates"), data_folder("variants")]
+    return digest_of_files([*feedstock.inputs, feedstock.folder / ".feedstock-tools", *own])
 
 
 def recipe_to_build(feedstock: Feedstock, artifacts: Artifacts) -> Path:
@@ -44,7 +66,8 @@ def recipe_to_build(feedstock: Feedstock, artifacts: Artifacts) -> Path:
     return twin if has_meta and not own.is_file() and feedstock.spec.is_file() else own
 
 
-def _regenerate(feedstock: Feedstock, texts: Mapping[PurePosixPath, str], say: Callable[[str], None]) -> None:
+def _regenerate(feedstock: Feedstock, texts: Mapping[PurePosixPath, str], say: Callable[[str], None]) -> bool:
+    """Write what is stale; false where a file was left alone because a person has edited it."""
     from feedstock_tools.generate import apply, compare
 
     stale = [change for change in compare(feedstock.folder, texts) if change.kind != "same"]
@@ -54,6 +77,7 @@ def _regenerate(feedstock: Feedstock, texts: Mapping[PurePosixPath, str], say: C
     elif stale:
         apply(feedstock.folder, texts)
         say(f"Regenerated from feedstock.yaml: {', '.join(str(change.path) for change in stale)}")
+    return not edited
 
 
 def _rerender(feedstock: Feedstock, say: Callable[[str], None]) -> None:

@@ -61,7 +61,7 @@ class Session:
             artifacts,
             recipe=lambda: recipe_to_build(feedstock, artifacts),
             engine=_engine_identity,
-            refresh=lambda: refresh(feedstock, artifacts, console.say),
+            refresh=lambda: refresh(feedstock, artifacts, machine, console.say),
         )
         recipe = recipe_to_build(feedstock, artifacts)
         return cls(Setting(feedstock, artifacts, recipe, tuple(channels), machine), plan, console, as_json)
