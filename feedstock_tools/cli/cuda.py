@@ -135,3 +135,26 @@ def audit(channels: tuple[str, ...], platforms: tuple[str, ...], as_json: bool) 
     found = audit.audit(load_cuda(), records_of(asked, *subdirs), origin, subdirs)
     click.echo(audit.as_json(found) if as_json else audit.as_text(found, origin))
     return 1 if found else 0
+
+
+@command.command("check")
+@click.argument("feedstock", type=click.Path(path_type=Path, exists=True, file_okay=False), default=Path())
+@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+def check(feedstock: Path, as_json: bool) -> int:
+    """Check the configurations in .ci_support of a FEEDSTOCK (default: here) against the facts.
+
+    Finds host compilers that nvcc refuses, libraries never built for a CUDA version, images of another CUDA or
+    platform, too old a glibc, architectures that nvcc does not know, lists without PTX, and zipped keys out of step.
+    Exits with 1 where there is a mistake.
+    """
+    from feedstock_tools.check import against_facts
+    from feedstock_tools.errors import InputError
+    from feedstock_tools.facts import load_cuda
+    from feedstock_tools.rerender.configuration import read_configurations
+
+    configurations = read_configurations(feedstock)
+    if not configurations:
+        raise InputError("there is no configuration to check", path=feedstock / ".ci_support", hint="Rerender first.")
+    found = against_facts.check(load_cuda(), configurations)
+    click.echo(against_facts.as_json(found) if as_json else against_facts.as_text(found, len(configurations)))
+    return 1 if found else 0

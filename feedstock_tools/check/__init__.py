@@ -1,0 +1,1 @@
+"""Whether configurations make sense before anything is built."""

@@ -1,0 +1,216 @@
+"""The configurations of a feedstock against the pin graph: what would fail, or reach users broken, after hours."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+from feedstock_tools.check.architecture_lists import ARCHITECTURE_KEYS, read_list
+from feedstock_tools.errors import InputError
+from feedstock_tools.facts import CudaFacts, Toolkit
+from feedstock_tools.facts.cuda import version_key
+from feedstock_tools.pins.architectures import Architecture
+from feedstock_tools.pins.demands import Demand
+from feedstock_tools.pins.from_facts import graph_of_facts
+from feedstock_tools.pins.kinds import admits
+from feedstock_tools.pins.model import PinGraph
+from feedstock_tools.pins.resolve import can_hold
+from feedstock_tools.rerender.configuration import Configuration
+
+__all__ = ["Finding", "as_json", "as_text", "check"]
+
+_NOT_CUDA = frozenset({"", "None", "none", "undefined"})
+_IMAGE_CUDA = re.compile(r"cuda:?(\d+\.\d+)")
+_IMAGE_ARCH = re.compile(r"(?<![a-z0-9])(x86_64|aarch64|ppc64le)(?![a-z0-9])")
+_ARCH_SUBDIRS = {"x86_64": "linux-64", "aarch64": "linux-aarch64", "ppc64le": "linux-ppc64le"}
+_COMPILERS = (("c_compiler", "c_compiler_version", "gcc"), ("cxx_compiler", "cxx_compiler_version", "gxx"))
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One mistake: in which configuration, at which key, what is wrong, and where it is said that it is."""
+
+    configuration: str
+    key: str
+    message: str
+    source: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.configuration}: {self.key}: {self.message}" + (f" [{self.source}]" if self.source else "")
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """One row of a configuration: the values that go with one CUDA version."""
+
+    facts: CudaFacts
+    graph: PinGraph
+    toolkit: Toolkit
+    subdir: str
+    values: Mapping[str, tuple[str, ...]]
+
+    def source(self, fact: str) -> str | None:
+        names = self.toolkit.sources.get(fact, ())
+        found = [source.url or source.title for name in names if (source := self.facts.sources.get(name))]
+        return found[0] if found else None
+
+
+#: A key, what is wrong with it, and the source of that.
+_Complaint = tuple[str, str, str | None]
+
+
+def check(facts: CudaFacts, configurations: Sequence[Configuration]) -> tuple[Finding, ...]:
+    """What is wrong with configurations, by the facts alone; those without CUDA have nothing to be wrong in that way.
+
+    Nothing is said where nothing is known: of a CUDA version without facts, or a value that is no version.
+    """
+    graph = graph_of_facts(facts)
+    found: dict[Finding, None] = {}
+    for configuration in configurations:
+        unequal = _zips_out_of_step(configuration)
+        found.update((Finding(configuration.name, *complaint), None) for complaint in unequal)
+        if unequal:
+            continue
+        for row in _rows(facts, graph, configuration):
+            for look in _CHECKS:
+                found.update((Finding(configuration.name, *complaint), None) for complaint in look(row))
+    return tuple(found)
+
+
+def as_text(found: Sequence[Finding], count: int) -> str:
+    """One line each, then how many."""
+    of = f"{count} configuration{'' if count == 1 else 's'}"
+    last = f"{len(found)} mistake{'' if len(found) == 1 else 's'} in {of}." if found else f"No mistake in {of}."
+    return "\n".join([*map(str, found), last])
+
+
+def as_json(found: Sequence[Finding]) -> str:
+    """A list of objects."""
+    return json.dumps([asdict(finding) for finding in found], indent=2)
+
+
+def _zips_out_of_step(configuration: Configuration) -> list[_Complaint]:
+    found: list[_Complaint] = []
+    for group in configuration.zip_keys:
+        lengths = {key: len(configuration.values[key]) for key in group if key in configuration.values}
+        if len(set(lengths.values())) > 1:
+            words = ", ".join(f"{key} has {length}" for key, length in lengths.items())
+            found.append(("zip_keys", f"keys that are zipped need as many values each: {words}", None))
+    return found
+
+
+def _rows(facts: CudaFacts, graph: PinGraph, configuration: Configuration) -> Iterator[_Row]:
+    cudas = configuration.values.get("cuda_compiler_version", ())
+    zipped = next((group for group in configuration.zip_keys if "cuda_compiler_version" in group), ())
+    for number, cuda in enumerate(cudas):
+        toolkit = facts.toolkits.get(".".join(cuda.split(".")[:2]))
+        if cuda in _NOT_CUDA or toolkit is None:
+            continue
+        own = {key: (configuration.values[key][number],) for key in zipped if key in configuration.values}
+        yield _Row(facts, graph, toolkit, configuration.platform.subdir, {**configuration.values, **own})
+
+
+def _host_compiler(row: _Row) -> Iterator[_Complaint]:
+    """gcc only: where the compiler is clang, it may compile CUDA itself, and nvcc's bounds are not its own."""
+    limit = row.toolkit.newest_gcc
+    if limit is None or not row.subdir.startswith("linux-"):
+        return
+    for key, of_version, gcc in _COMPILERS:
+        if row.values.get(key, (gcc,)) != (gcc,):
+            continue
+        for version in row.values.get(of_version, ()):
+            if version[:1].isdigit() and version_key(version.split(".")[0])[0] > limit:
+                message = f"nvcc of CUDA {row.toolkit.version} takes host gcc up to {limit}, not {version}"
+                yield of_version, message, row.source("newest_gcc")
+
+
+def _visual_studio(row: _Row) -> Iterator[_Complaint]:
+    if row.toolkit.visual_studio is None or not row.subdir.startswith("win-"):
+        return
+    first, last = row.toolkit.visual_studio
+    for key in ("c_compiler", "cxx_compiler"):
+        for compiler in row.values.get(key, ()):
+            year = re.fullmatch(r"vs(20\d\d)", compiler)
+            if year and not first <= int(year[1]) <= last:
+                message = f"nvcc of CUDA {row.toolkit.version} takes Visual Studio {first} to {last}, not {year[1]}"
+                yield key, message, row.source("visual_studio")
+
+
+def _libraries(row: _Row) -> Iterator[_Complaint]:
+    if row.subdir not in row.graph.versions["platform"]:
+        return
+    for name, library in row.facts.libraries.items():
+        for version in row.values.get(name, ()):
+            if not re.fullmatch(r"\d+(\.\d+)*", version):
+                continue
+            beside = [Demand("cuda", f"=={row.toolkit.version}", ""), Demand("platform", row.subdir, "")]
+            wanted = Demand(name, f"{version}.*", "")
+            if can_hold(row.graph, beside) and not can_hold(row.graph, [*beside, wanted]):
+                there = [release.version for release in library.releases if admits(wanted.spec, release.version)]
+                what = f"{name} {version} was never built for CUDA {row.toolkit.version} on {row.subdir}"
+                message = what if there else f"there is no {name} {version} on conda-forge"
+                yield name, message, library.repository
+
+
+def _image(row: _Row) -> Iterator[_Complaint]:
+    for image in row.values.get("docker_image", ()):
+        of_cuda = _IMAGE_CUDA.search(image)
+        if of_cuda and of_cuda[1] != row.toolkit.version:
+            yield "docker_image", f"{image} is of CUDA {of_cuda[1]}, and this is for {row.toolkit.version}", None
+        elif not of_cuda and row.toolkit.era == "cudatoolkit" and "linux-anvil" in image:
+            yield "docker_image", f"nvcc of CUDA {row.toolkit.version} comes with an image, and {image} has none", None
+        of_arch = _IMAGE_ARCH.search(image)
+        # An image of linux-64 serves other platforms too, which are cross-compiled on it.
+        if of_arch and _ARCH_SUBDIRS[of_arch[1]] not in (row.subdir, "linux-64"):
+            yield "docker_image", f"{image} is for {_ARCH_SUBDIRS[of_arch[1]]}, and this is for {row.subdir}", None
+
+
+def _glibc(row: _Row) -> Iterator[_Complaint]:
+    if row.values.get("c_stdlib", ("sysroot",)) != ("sysroot",):
+        return
+    for pinned in row.facts.rows:
+        least = pinned.values.get("c_stdlib_version")
+        if pinned.cuda != row.toolkit.version or pinned.platform.subdir != row.subdir or least is None:
+            continue
+        for version in row.values.get("c_stdlib_version", ()):
+            if version[:1].isdigit() and version_key(version) < version_key(least):
+                message = f"CUDA {row.toolkit.version} needs glibc {least} on {row.subdir}, not {version}"
+                yield "c_stdlib_version", message, f"{row.facts.pinning_repository}/tree/{pinned.commit}"
+
+
+def _architectures(row: _Row) -> Iterator[_Complaint]:
+    for key in ARCHITECTURE_KEYS:
+        for text in row.values.get(key, ()):
+            try:
+                listed = read_list(text)
+            except InputError as error:
+                yield key, str(error), None
+                continue
+            yield from ((key, message, row.source("architectures")) for message in _of_list(row.toolkit, listed))
+
+
+def _of_list(toolkit: Toolkit, listed: Sequence[Architecture]) -> Iterator[str]:
+    """What is wrong with a list of architectures for a toolkit."""
+    oldest = min(int(name) for name in toolkit.architectures if name.isdigit())
+    for architecture in listed:
+        if not toolkit.accepts(str(architecture)):
+            verb = "has dropped" if architecture.number < oldest else "does not know"
+            yield f"nvcc of CUDA {toolkit.version} {verb} {architecture}"
+    ptx = [architecture.number for architecture in listed if architecture.ptx]
+    machine = [architecture.number for architecture in listed if not architecture.ptx]
+    if listed and not ptx:
+        yield "there is no PTX, so that no newer GPU can run it: add the newest as compute_…"
+    elif machine and max(ptx) < max(machine):
+        yield f"the newest PTX is compute_{max(ptx)}, older than the machine code for sm_{max(machine)}"
+
+
+_CHECKS: tuple[Callable[[_Row], Iterator[_Complaint]], ...] = (
+    _host_compiler,
+    _visual_studio,
+    _libraries,
+    _image,
+    _glibc,
+    _architectures,
+)
