@@ -16,6 +16,7 @@ __all__ = ["CPU", "CUDA", "SECTIONS", "Need", "ResolvedOutput", "flatten", "reso
 CUDA = Word("cuda")
 CPU = Word("cpu")
 SECTIONS = ("build", "host", "run", "run_constrained")
+_WHY_PYTHON = "With it a solver goes by the version of Python, and without it by time stamps."
 _GUARDS = {"minor": "__cuda >={cuda}", "major": "__cuda >={cuda_major}", "any": "__cuda"}
 
 
@@ -122,7 +123,7 @@ def _resolve(spec: Spec, output: Output, name: str, *, python: bool, first: bool
         why=output.why if first else None,
         script=named_script(output.script, output.name),
         files=output.files,
-        needs=_needs_of_output(spec, output),
+        needs=_needs_of_output(spec, output, python=python),
         weak_exports=flatten(output.run_exports.weak, spec),
         strong_exports=flatten(output.run_exports.strong, spec),
         entry_points=output.entry_points,
@@ -137,13 +138,15 @@ def _sections(requirements: Requirements, spec: Spec) -> dict[str, tuple[Need, .
     return {section: flatten(getattr(requirements, section), spec) for section in SECTIONS}
 
 
-def _needs_of_output(spec: Spec, output: Output) -> dict[str, tuple[Need, ...]]:
+def _needs_of_output(spec: Spec, output: Output, *, python: bool) -> dict[str, tuple[Need, ...]]:
     needs = _sections(output.requirements, spec)
     pins = tuple(Need("pin", name) for name in output.pins)
-    if output.kind == "python":
+    by_features = output.kind == "metapackage" and spec.prefer.by == "track_features"
+    if output.kind == "python" or (python and not by_features):
         for section in ("host", "run"):
             if not any(need.package == "python" for need in needs[section]):
-                needs[section] = (Need("package", "python"), *needs[section])
+                why = _WHY_PYTHON if output.kind == "metapackage" and section == "run" else None
+                needs[section] = (Need("package", "python", why=why), *needs[section])
     for section in ("run",) if output.kind == "metapackage" else ("host", "run"):
         needs[section] += tuple(pin for pin in pins if pin not in needs[section])
     if output.kind != "metapackage":

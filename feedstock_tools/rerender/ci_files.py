@@ -98,6 +98,8 @@ def follow_configurations(feedstock: Path, configurations: Sequence[Configuratio
         InputError: a file cannot be read, or conda-forge.yml is no mapping or wants what does not exist.
     """
     texts = read_ci_files(feedstock)
+    if not texts:  # a feedstock that conda-smithy has not set up for any CI service
+        return CiUpdate({}, (), ())
     return update_ci_files(texts, configurations, read_conda_forge_yml(feedstock), smithy)
 
 
