@@ -61,6 +61,12 @@ class Feedstock:
         path.write_text(text.replace(old, new))
 
 
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing of a test goes to the cache of the user who runs it."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user-cache"))
+
+
 @pytest.fixture(scope="session")
 def tiny_channel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A channel with two Pythons that are names only, and a compiler that is nothing at all."""
