@@ -26,7 +26,7 @@ class Feedstock:
     """A copy of the tiny feedstock, with `build` and `--list` for it."""
 
     folder: Path
-    channel: Path
+    channel: Path | str
 
     def command(self, *arguments: str) -> list[str]:
         """`feedstock-tools build` with the tiny channel."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import os
 import subprocess
 import sys
 import threading
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from functools import partial
+from http.server import BaseHTTPRequestHandler, HTTPServer, SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -245,6 +247,27 @@ def test_a_channel_that_answers_with_an_error_ends_the_run(feedstock: Feedstock)
     assert run.returncode == 1
     assert f"cannot reach {url}: it answers with HTTP status 503" in run.stderr
     assert feedstock.packages() == []
+
+
+class _Quiet(SimpleHTTPRequestHandler):
+    """A file server that says nothing on stderr."""
+
+    def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002 - the name is the base class's
+        """Say nothing."""
+
+
+def test_a_channel_on_a_server_is_built_on(feedstock: Feedstock) -> None:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(Path(feedstock.channel).parent)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    url = f"http://127.0.0.1:{server.server_port}/{Path(feedstock.channel).name}"
+    try:
+        served = dataclasses.replace(feedstock, channel=url)
+        assert set(built(served, f"{CPU}_py3.11")) == {"libtiny", "tiny-base", "tiny"}
+        assert built(served, f"{CPU}_py3.11") == {}
+        assert set(built(served, f"{CPU}_py3.12")) == {"tiny-base", "tiny"}
+    finally:
+        server.shutdown()
+        server.server_close()
 
 
 def test_a_folder_without_a_feedstock_is_bad_input(feedstock: Feedstock, tmp_path: Path) -> None:
