@@ -24,6 +24,8 @@ from .conftest import HERE, ROOT
 
 pytestmark = pytest.mark.skipif(HERE.subdir != "linux-64", reason="the GPU configurations asked for are linux-64's")
 PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"
+NEWER = "3.14" if PYTHON != "3.14" else "3.13"  # on the stand-in channel metadata alone, which is enough to be chosen
+NEWEST = max(PYTHON, NEWER, key=lambda version: int(version.partition(".")[2]))
 CUDA = ("11.2", "11.8", "12.9")
 #: CUDA version of the driver (None: no GPU), and the build of gpuprobe that it should get.
 EXPECTED = [
@@ -44,7 +46,8 @@ def artifacts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     feedstock = folder / "gpuprobe"
     shutil.copytree(ROOT / "examples" / "gpuprobe", feedstock, ignore=shutil.ignore_patterns("build_artifacts"))
     names = [f"linux_64_cuda{version}_py{PYTHON}" for version in reversed(CUDA)]
-    command = [sys.executable, "-m", "feedstock_tools", "build", *names, f"linux_64_cpu_py{PYTHON}"]
+    names += [f"linux_64_{accelerator}_py{python}" for python in (NEWER, PYTHON) for accelerator in ("cuda12.9", "cpu")]
+    command = [sys.executable, "-m", "feedstock_tools", "build", *names]
     run = subprocess.run(
         [*command, "--channel", "stand-in"],
         cwd=feedstock,
@@ -87,7 +90,7 @@ def test_the_cpu_build_can_be_asked_for_on_any_machine(channels: tuple[str, str]
 def test_the_gpu_build_is_pinned_to_exactly_one(channels: tuple[str, str]) -> None:
     environment = answer(["gpuprobe-gpu"], channels, "11.2")
     gpuprobe = environment["gpuprobe"]
-    assert environment["gpuprobe-gpu"].depends == (f"gpuprobe =={gpuprobe.version} {gpuprobe.build}",)
+    assert f"gpuprobe =={gpuprobe.version} {gpuprobe.build}" in environment["gpuprobe-gpu"].depends
     assert gpuprobe.build.startswith("cuda112")
 
 
@@ -109,11 +112,18 @@ def test_the_order_of_building_decides_nothing(channels: tuple[str, str], tmp_pa
         shuffled.write_text(json.dumps({**content, "packages.conda": packages}))
         for cuda, build in EXPECTED:
             assert answer(["gpuprobe"], (tmp_path.as_uri(), channels[1]), cuda)["gpuprobe"].build.startswith(build)
+        for cuda in (None, "12.9"):
+            virtual = virtual_packages(HERE, cuda=cuda)
+            records = solve(["gpuprobe"], (tmp_path.as_uri(), channels[1]), HERE, virtual=virtual)
+            (gpuprobe,) = (record for record in records if record.name == "gpuprobe")
+            assert f"py{NEWEST.replace('.', '')}h" in gpuprobe.build
 
 
 @pytest.mark.parametrize("cuda", [None, "11.2", "12.9"])
-def test_no_choice_among_our_packages_is_left_to_time(channels: tuple[str, str], cuda: str | None) -> None:
-    specs = ["gpuprobe", f"python {PYTHON}.*"]
+@pytest.mark.parametrize("specs", [["gpuprobe"], ["gpuprobe", f"python {PYTHON}.*"]])
+def test_no_choice_among_our_packages_is_left_to_time(
+    channels: tuple[str, str], specs: list[str], cuda: str | None
+) -> None:
     pairs = decided_by_time(specs, channels, HERE, virtual=virtual_packages(HERE, cuda=cuda))
     assert [one.distribution for one, _ in pairs if "gpuprobe" in one.name] == []
 
@@ -131,7 +141,7 @@ def test_the_installed_command_and_binding_run(channels: tuple[str, str], artifa
 
 def test_every_package_is_marked_as_built_on_the_stand_in_channel(artifacts: Path) -> None:
     packages = sorted((artifacts / "built-on-stand-in").glob("*/*.conda"))
-    assert len(packages) == 4 * (len(CUDA) + 1)
+    assert len(packages) == 4 * (len(CUDA) + 1) + 2 * 3  # the two of the other Python share their library
     assert all("stand-in" in read_package(package).extra for package in packages)
 
 
