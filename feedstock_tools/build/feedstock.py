@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from feedstock_tools import __version__
 from feedstock_tools.data import data_folder
 from feedstock_tools.errors import InputError
 
@@ -86,10 +87,15 @@ def _is_feedstock(folder: Path) -> bool:
 
 
 def _copied(example: Path, environment: Mapping[str, str]) -> Path:
-    """A copy of the example in the user's cache; files that the user has changed there stay as they are."""
+    """A copy of this version's example in the user's cache; files that the user has changed there stay as they are."""
     import tempfile
 
-    target = user_cache(environment, Path(tempfile.gettempdir(), "feedstock-tools")) / "examples" / example.name
+    target = (
+        user_cache(environment, Path(tempfile.gettempdir(), "feedstock-tools"))
+        / "examples"
+        / __version__
+        / example.name
+    )
     for source in sorted(example.rglob("*")):
         place = target / source.relative_to(example)
         if "build_artifacts" in place.parts or source.is_dir() or place.exists():
