@@ -90,12 +90,8 @@ def _copied(example: Path, environment: Mapping[str, str]) -> Path:
     """A copy of this version's example in the user's cache; files that the user has changed there stay as they are."""
     import tempfile
 
-    target = (
-        user_cache(environment, Path(tempfile.gettempdir(), "feedstock-tools"))
-        / "examples"
-        / __version__
-        / example.name
-    )
+    cache = user_cache(environment, Path(tempfile.gettempdir(), "feedstock-tools"))
+    target = cache / "examples" / __version__ / example.name
     for source in sorted(example.rglob("*")):
         place = target / source.relative_to(example)
         if "build_artifacts" in place.parts or source.is_dir() or place.exists():

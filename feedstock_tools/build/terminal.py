@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from io import TextIOWrapper
 from typing import TYPE_CHECKING, TextIO
 
 from feedstock_tools.build.planned import PlannedConfiguration, PlannedRow
@@ -22,6 +23,8 @@ class Terminal:
     """A `Console` that writes to a stream."""
 
     def __init__(self, stream: TextIO) -> None:
+        if isinstance(stream, TextIOWrapper):  # a log may hold what the terminal has no character for
+            stream.reconfigure(errors="replace")
         self._stream = stream
 
     def say(self, text: str) -> None:

@@ -183,6 +183,15 @@ SHOW_ENVIRONMENT = """script:
         - echo "<$CPU_COUNT ${{ env.get("FEEDSTOCK_NAME") }} ${{ env.get("SECRET_TOKEN", default="unset") }}>\""""
 
 
+def test_a_terminal_without_the_characters_of_a_log_is_no_obstacle(feedstock: Feedstock) -> None:
+    feedstock.edit("recipe/build-library.sh", "mkdir", "echo 'compilé ✔'\nmkdir")
+    run = feedstock.build(f"{CPU}_py3.11", environment={"PYTHONIOENCODING": "ascii"})
+    assert run.returncode == 0, run.stderr
+    assert "compil? ?" in run.stdout
+    (log,) = (feedstock.artifacts / "logs").iterdir()
+    assert "compilé ✔" in log.read_text(encoding="utf-8")
+
+
 def test_a_gpu_build_is_solved_for_a_driver_of_its_cuda_version(gpu_feedstock: Feedstock) -> None:
     assert "__cuda=11.2=0" in (gpu_feedstock.folder / "output.txt").read_text()
     assert "__cuda" not in gpu_feedstock.build(f"{CPU}_py3.11", environment={"CONDA_OVERRIDE_CUDA": "12.0"}).stdout
