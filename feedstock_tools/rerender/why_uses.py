@@ -50,6 +50,9 @@ _WHY = {
 _SHELL = r"^[^$\n]*\$\{{?\s*({key})\s*[\s|}}]"
 _BATCH = r"(?<=%)({key})(?=%)"
 
+#: conda-build counts it as used where a compiler or the C library is.
+_SYSROOT = "CONDA_BUILD_SYSROOT"
+
 Line = tuple[int, str]
 
 
@@ -85,7 +88,8 @@ class TextUses:
         """
         wanted = {id(output) for output in outputs}
         found: dict[tuple[str, Place], dict[str, None]] = {}
-        finder = usage_finder({key, "CONDA_BUILD_SYSROOT"} if "SYSROOT" in key else {key}, self._raw, self.rules)
+        brought_by = {"c_compiler", "cxx_compiler", "c_stdlib"} if key == _SYSROOT else set()
+        finder = usage_finder({key} | brought_by, self._raw, self.rules)
         for meta, output in self.seen:
             if id(output) not in wanted or not (key in output.used.own or at_top):
                 continue
@@ -110,10 +114,12 @@ class TextUses:
             for number, text in part.raw:
                 if key in finder.in_selectors(text):
                     yield "selector", self._place(number)
+            forced = frozenset(_forced(key, part.selected))
             for number, text in part.selected:
-                if key in finder.in_text(text):
+                if number in forced:
+                    yield "force_use_keys", self._place(number)
+                elif key in finder.in_text(text):
                     yield _kind(text), self._place(number)
-            yield from ((kind, self._place(number)) for kind, number in _forced(key, part.selected))
         yield from self._in_scripts(key, meta)
 
     def _place(self, number: int) -> Place:
@@ -174,7 +180,7 @@ def _kind(text: str) -> str:
     return next((kind for kind, pattern in _KINDS if re.search(pattern, text)), "template")
 
 
-def _forced(key: str, lines: Iterable[Line]) -> Iterator[tuple[str, int]]:
+def _forced(key: str, lines: Iterable[Line]) -> Iterator[int]:
     """The items of `force_use_keys` that are the key: below it, more indented or as list items, or behind it."""
     indent = None
     for number, text in lines:
@@ -182,14 +188,14 @@ def _forced(key: str, lines: Iterable[Line]) -> Iterator[tuple[str, int]]:
         if opening:
             indent = len(opening.group(1))
             if re.search(rf"(?<!\w){re.escape(key)}(?!\w)", opening.group(2)):
-                yield "force_use_keys", number
+                yield number
             continue
         if indent is not None and text.strip():
             item = re.match(r"(\s*)-\s*[\"']?([\w.\-]+)[\"']?\s*$", text)
             if item is None or len(item.group(1)) < indent:
                 indent = None
             elif item.group(2) == key:
-                yield "force_use_keys", number
+                yield number
 
 
 def script_lines(path: Path, key: str) -> Iterator[Place]:

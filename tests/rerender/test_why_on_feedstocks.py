@@ -112,7 +112,8 @@ def _value_changes(
 ) -> tuple[bool, str]:
     others = [one for step in answer.settings[-1:] for one in step.values if one != origin.value]
     if answer.key == "target_platform":  # the lines have the platform rendered, and do not hold its subdir
-        return not _after(copy, configuration, dict.fromkeys(origin.places, _deleted)), "deleted"
+        attempts = (_deleted, lambda line: re.sub(rf"({configuration.platform.name}\s*:\s*)\w+", r"\1null", line))
+        return any(not _after(copy, configuration, dict.fromkeys(origin.places, one)) for one in attempts), "deleted"
     for new in (f"{origin.value}.1", f"{origin.value}1", *others):
         found = _after(copy, configuration, dict.fromkeys(origin.places, _replaced(origin.value, new)))
         if found is not None:
@@ -142,7 +143,7 @@ def test_what_why_names_for_a_value_decides_it(copies: list[tuple[Path, tuple[Co
 
 def _edits(answer: Explanation, quote: str) -> dict[Place, Edit]:
     """Take the key out of each line: its value stands for it, list items go, quoted names and scripts' get another."""
-    value = f"{quote}{answer.values[0].value}{quote}"
+    value = f"({quote}{answer.values[0].value}{quote})"
     key = re.escape(answer.key)
     language = answer.key.partition("_compiler")[0].partition("_stdlib")[0]
 
@@ -170,6 +171,8 @@ def _key_goes(copy: Path, configuration: Configuration, answer: Explanation) -> 
     if kinds & LISTED:
         attempts.append(dict.fromkeys(places, _edits(answer, "'")[places[0]]))
         attempts.append(dict.fromkeys(places, lambda line: re.sub(r"\$\{\{.*?\}\}", "gone", line)))
+    if answer.key == "target_platform":
+        return "platform goes" if _value_changes(copy, configuration, answer, answer.values[0])[0] else "stays"
     how = "refused"
     for attempt in attempts:
         found = _after(copy, configuration, attempt)
