@@ -35,7 +35,7 @@ def test_the_shipped_files_are_what_the_command_writes() -> None:
 def test_a_file_spans_one_variant_with_the_values_of_its_row(row: PinningRow) -> None:
     config = load(SHIPPED / f"{row.name}.yaml", row.platform)
     space = explode(config)
-    assert len(space) == 1
+    assert space.count == 1
     (variant,) = space
     assert dict(row.values).items() <= dict(variant).items()
     assert variant["target_platform"] == row.platform.subdir
