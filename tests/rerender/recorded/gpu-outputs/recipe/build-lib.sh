@@ -1,0 +1,2 @@
+echo ${openssl}
+"$zlib" $mpich
