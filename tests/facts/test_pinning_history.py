@@ -80,9 +80,9 @@ def test_the_search_for_the_last_row_finds_the_newest(history: ModuleType) -> No
 
 
 def test_versions_that_only_an_ordering_names_are_named_there() -> None:
-    command = ["git", "--git-dir", str(CLONE), "show"]
-    for row in FACTS.rows:
-        if row.origin == "ordering":
-            migration = [*command, f"{row.commit}:recipe/migrations/cuda130.yaml"]
-            text = subprocess.run(migration, check=True, capture_output=True, text=True).stdout
-            assert f"- {row.cuda}\n" in text
+    migration = "734f68b40732d28153239fa3dc7f244a69596882:recipe/migrations/cuda130.yaml"
+    command = ["git", "--git-dir", str(CLONE), "show", migration]
+    text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    named = [row for row in FACTS.rows if row.origin == "ordering"]
+    assert named
+    assert all(f"- {row.cuda}\n" in text for row in named)
