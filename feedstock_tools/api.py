@@ -1,0 +1,39 @@
+"""The library in one place: what bots and other programs need to read, rerender and explain feedstocks.
+
+Functions over values: nothing is written before `Changes.apply`, nothing of this process's environment is looked at,
+and nothing is kept between calls but caches of texts that were parsed. docs/library.md tells of each with examples.
+"""
+
+from feedstock_tools.channel.missing import lacking
+from feedstock_tools.errors import FeedstockError, InputError, Mistake, WorkError
+from feedstock_tools.platforms import Platform
+from feedstock_tools.rerender.configuration import Configuration, read_configurations
+from feedstock_tools.rerender.outputs import PackageFile, output_files
+from feedstock_tools.rerender.rerendering import Rerender, rerender
+from feedstock_tools.rerender.rules import Rules
+from feedstock_tools.rerender.why import explain
+from feedstock_tools.rerender.why_model import Explanation, Place, Setting, Use, ValueOrigin
+from feedstock_tools.rerender.write import Changes
+
+__all__ = [
+    "Changes",
+    "Configuration",
+    "Explanation",
+    "FeedstockError",
+    "InputError",
+    "Mistake",
+    "PackageFile",
+    "Place",
+    "Platform",
+    "Rerender",
+    "Rules",
+    "Setting",
+    "Use",
+    "ValueOrigin",
+    "WorkError",
+    "explain",
+    "lacking",
+    "output_files",
+    "read_configurations",
+    "rerender",
+]
