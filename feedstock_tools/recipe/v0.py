@@ -129,7 +129,7 @@ class _Rendering:
         initial = self._render(first, self.space, "")
         if initial.noarch:
             self.space = self._one_python(self.space)
-        self.loop_variables = frozenset(key for key in self.space.keys if len(self.space.values(key)) > 1)
+        self.loop_variables = frozenset(self.space.looping())
         name = initial.section("extra").get("feedstock-name")
         self.feedstock_name = str(name) if name else None
         initial.variant = self.space.first()

@@ -135,6 +135,11 @@ def _finder(keys: frozenset[str], rules: CondaBuildRules) -> UsageFinder:
 
 def usage_finder(keys: Collection[str], text: str, rules: CondaBuildRules) -> UsageFinder:
     """A finder for those of `keys` that a recipe of this text can use at all; shared by platforms and rerenders."""
+    return _finder(_usable(frozenset(keys), text), rules)
+
+
+@lru_cache(maxsize=64)
+def _usable(keys: frozenset[str], text: str) -> frozenset[str]:
     words = _words(text)
     calls = "compiler(" in text or "stdlib(" in text
 
@@ -144,7 +149,7 @@ def usage_finder(keys: Collection[str], text: str, rules: CondaBuildRules) -> Us
         language = _LANGUAGE.match(key) if calls else None
         return language.group(1) in words if language else key.startswith("cdt_") and "cdt(" in text
 
-    return _finder(frozenset(filter(can_be_used, keys)), rules)
+    return frozenset(filter(can_be_used, keys))
 
 
 def used_in_script(path: Path, keys: Collection[str], cache: dict[Path, frozenset[str]]) -> frozenset[str]:

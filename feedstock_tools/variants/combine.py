@@ -37,7 +37,10 @@ def combine(configs: Sequence[VariantConfig]) -> VariantConfig:
         for key, items in config.values.items():
             if key in extend_keys:
                 extended[key] = tuple(dict.fromkeys((*extended.get(key, ()), *items)))
-            elif _place(key, config, group_of.get(key, (key,)), values):
+            elif key not in group_of:
+                values[key] = items
+                origins[key] = (*origins.get(key, ()), *config.origins.get(key, ()))
+            elif _place(key, config, group_of[key], values):
                 origins[key] = (*origins.get(key, ()), *config.origins.get(key, ()))
         for key in config.origins.keys() - config.values.keys():
             origins[key] = (*origins.get(key, ()), *config.origins[key])

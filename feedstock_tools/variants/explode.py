@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from feedstock_tools.errors import InputError, Mistake
 from feedstock_tools.variants.load import faults
 from feedstock_tools.variants.model import NO_VALUE, Axis, VariantConfig, VariantSpace
@@ -20,12 +22,17 @@ def explode(config: VariantConfig) -> VariantSpace:
         raise InputError.of([_mistake(config, key, message) for key, message in wrong])
     zipped = {key for group in config.zip_keys for key in group}
     groups = {frozenset(group): group for group in reversed(config.zip_keys)}.values()
-    axes = [Axis(group, tuple(zip(*(config.values[key] for key in group), strict=True))) for group in groups]
+    axes = [Axis(group, _whole_rows(zip(*(config.values[key] for key in group), strict=True))) for group in groups]
     axes.extend(
-        Axis((key,), tuple((value,) for value in values)) for key, values in config.values.items() if key not in zipped
+        Axis((key,), tuple((value,) for value in values))
+        for key, values in config.values.items()
+        if values and key not in zipped
     )
-    whole = (Axis(axis.keys, tuple(row for row in axis.rows if NO_VALUE not in row)) for axis in axes)
-    return VariantSpace(tuple(axis for axis in whole if axis.rows))
+    return VariantSpace(tuple(axis for axis in axes if axis.rows))
+
+
+def _whole_rows(rows: Iterable[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
+    return tuple(row for row in rows if NO_VALUE not in row)
 
 
 def _mistake(config: VariantConfig, key: str, message: str) -> Mistake:

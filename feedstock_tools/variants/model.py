@@ -129,6 +129,12 @@ class VariantSpace:
         """The different values of `key`, in the order of the rows."""
         return tuple(dict.fromkeys(self.axis(key).column(key)))
 
+    def looping(self) -> Iterator[str]:
+        """The keys that have more than one value."""
+        for axis in self.axes:
+            if len(axis.rows) > 1:
+                yield from (key for key in axis.keys if len(set(axis.column(key))) > 1)
+
     def first(self) -> Variant:
         """The variant of the first rows.
 
