@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from feedstock_tools.variants.model import Variant
@@ -16,6 +17,7 @@ _X_X = re.compile(r"([0-9a-zA-Z.\-_]+)\s+x\.x")
 _NAME_END = re.compile(r"[\s=<>!~\[;]")
 
 
+@lru_cache(maxsize=8192)
 def ensure_valid_spec(spec: str) -> str:
     """`gcc_linux-64 12` is to mean 12 and what refines it: `gcc_linux-64 12.*` (conda_build/utils.py).
 
@@ -30,6 +32,7 @@ def ensure_valid_spec(spec: str) -> str:
     return spec if "*" in spec else _NEEDS_STAR.sub(r"\1 \2.*", spec)
 
 
+@lru_cache(maxsize=8192)
 def spec_name(spec: str) -> str:
     """The package that a requirement names.
 
