@@ -19,6 +19,7 @@ from feedstock_tools.build.engine import BuildRequest, Built, Engine, Event, Fai
 from feedstock_tools.build.ledger import BuildRecord, Ledger, PackageRecord, now
 from feedstock_tools.build.planned import PlannedOutput, PlannedRow
 from feedstock_tools.build.process import signals_held_back
+from feedstock_tools.build.staging import repeated_staging
 from feedstock_tools.channel.folder import add_packages, index_channel, locked
 from feedstock_tools.errors import FeedstockError, WorkError
 
@@ -91,6 +92,9 @@ def build_row(
         log_path = _log_path(ground.artifacts.logs, row.name)
         with log_path.open("w", encoding="utf-8") as log:
             build = RowBuild(ground, row, log_path, log)
+            for warning in repeated_staging(ground.engine, wanted):
+                _write(log, warning)
+                watch(warning)
             _run(build, _request(build, wanted, folder), watch)
         if not build.records or build.records[-1].result != "failed":
             shutil.rmtree(folder, ignore_errors=True)

@@ -115,6 +115,8 @@ class Engine(Protocol):
 
     #: What `--engine` calls it.
     name: str
+    #: Whether the outputs of a row that inherit from one staging output have it built once, and not once for each.
+    shares_staging: bool
 
     @property
     def version(self) -> str:

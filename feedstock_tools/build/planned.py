@@ -18,7 +18,7 @@ class PlannedOutput:
 
     `identity` is a hash of all that goes into it but the channel. `siblings` are the outputs of the same row that it
     needs, by name. `pins` are the outputs of the row that it is to depend on exactly, as `version build`.
-    `uses_python` says that its tests run the row's Python.
+    `uses_python` says that its tests run the row's Python. `staging` are the staging outputs whose files it inherits.
     """
 
     name: str
@@ -31,6 +31,7 @@ class PlannedOutput:
     pins: Mapping[str, str] = field(default_factory=dict)
     track_features: tuple[str, ...] = ()
     uses_python: bool = False
+    staging: tuple[str, ...] = ()
 
     @property
     def stem(self) -> str:
@@ -99,5 +100,5 @@ class PlannedConfiguration:
 
 
 def _output(content: Mapping[str, Any]) -> PlannedOutput:
-    lists = {key: tuple(content[key]) for key in ("siblings", "track_features")}
+    lists = {key: tuple(content[key]) for key in ("siblings", "track_features", "staging")}
     return PlannedOutput(**{**content, **lists})

@@ -156,6 +156,7 @@ def _promise(
         pins=pins,
         track_features=_track_features(name, down),
         uses_python=_uses_python(content, needed, earlier),
+        staging=tuple(staging["name"] for staging in content.get("staging_caches") or ()),
     )
 
 
@@ -202,8 +203,11 @@ def local_sources(rendered: Iterable[RenderedVariant], recipe_folder: Path) -> s
 
 
 def _sources(content: Mapping[str, Any], folder: Path) -> list[Path]:
-    sources = content.get("source") or []
-    listed = sources if isinstance(sources, list) else [sources]
+    """The local sources of an output, and those of the staging outputs that it inherits from."""
+    listed: list[Any] = []
+    for part in (content, *(content.get("staging_caches") or ())):
+        sources = part.get("source") or []
+        listed += sources if isinstance(sources, list) else [sources]
     return [(folder / source["path"]).resolve() for source in listed if isinstance(source, dict) and "path" in source]
 
 

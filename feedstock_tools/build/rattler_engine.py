@@ -35,6 +35,7 @@ class RattlerBuild:
     """Builds rows with the py-rattler-build that this package pins."""
 
     name = "rattler-build"
+    shares_staging = False
 
     @property
     def version(self) -> str:

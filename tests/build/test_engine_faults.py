@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from feedstock_tools.build.plan import outline, render_outputs
-from feedstock_tools.build.promise import read_recipe, render_row
+from feedstock_tools.build.promise import promise_row, read_recipe, render_row
 from feedstock_tools.build.rows import Row
 from feedstock_tools.channel.archive import read_package, write_package
 from feedstock_tools.channel.folder import index_channel
@@ -165,3 +165,83 @@ def test_a_recipe_that_cannot_be_rendered_is_a_refusal_and_not_an_end(feedstock:
     plan, _ = render_outputs(outline(feedstock.folder), feedstock.folder / "recipe" / "recipe.yaml", "engine 1")
     assert all("cannot be rendered" in (configuration.refusal or "") for configuration in plan)
     assert json.loads(json.dumps([each.to_json() for each in plan]))
+
+
+STAGED = """
+recipe: {name: staged, version: "1"}
+build: {number: 0}
+outputs:
+  - staging: {name: staged-build}
+    source: {path: ../src}
+    build:
+      script:
+        - echo run >> RUNS
+        - mkdir -p $PREFIX/lib $PREFIX/share
+        - cp part.txt $PREFIX/lib/
+        - cp part.txt $PREFIX/share/
+  - package: {name: libstaged}
+    inherit: staged-build
+    build: {files: [lib/**]}
+  - package: {name: staged}
+    inherit: staged-build
+    build: {files: [share/**]}
+"""
+
+
+def staged_recipe(feedstock: Path, text: str = STAGED) -> tuple[Path, Path]:
+    """A recipe with a staging output, and the file to which its script adds a line each time that it runs."""
+    recipe, source, runs = feedstock / "recipe" / "recipe.yaml", feedstock / "src" / "part.txt", feedstock / "runs.txt"
+    for path, content in ((recipe, text.replace("RUNS", str(runs))), (source, "a part\n")):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(content)
+    return recipe, runs
+
+
+def test_a_staging_output_is_built_for_each_heir(tmp_path: Path) -> None:
+    path, runs = staged_recipe(tmp_path)
+    for variant in render_row(read_recipe(path), Row("only", {}), HERE, HERE):
+        variant.run_build(output_dir=tmp_path / "out", channels=[], no_build_id=True)
+    assert len(runs.read_text().split()) == 2, "mended: RattlerBuild.shares_staging is to be True"
+
+
+def test_the_command_line_of_the_engine_shares_it_but_takes_no_channels(tmp_path: Path) -> None:
+    from rattler_build import RattlerBuildError
+    from rattler_build.cli_api import build_recipes
+
+    path, runs = staged_recipe(tmp_path)
+    out = tmp_path / "out"
+    with pytest.warns(DeprecationWarning):
+        build_recipes([path], output_dir=out, channel=[], test="skip")
+    assert len(runs.read_text().split()) == 1
+    assert sorted(each.name.split("-1-")[0] for each in out.glob("*/*.conda")) == ["libstaged", "staged"]
+    sources = {"channel_sources": ["conda-forge"]}
+    with pytest.warns(DeprecationWarning), pytest.raises(RattlerBuildError, match="cannot both be set"):
+        build_recipes([path], output_dir=out, channel=[out.as_uri()], variant_overrides=sources)
+
+
+def test_a_staging_output_that_runs_again_is_said_before_the_build(feedstock: Feedstock) -> None:
+    _, runs = staged_recipe(feedstock.folder)
+    run = feedstock.build(f"{HERE.name}_cpu_py3.11")
+    assert run.returncode == 0, run.stdout + run.stderr
+    warning = "the script of the staging output staged-build will run 2 times, once for each of libstaged, staged"
+    assert warning in run.stdout
+    assert run.stdout.index(warning) < run.stdout.index("-- building libstaged")
+    assert len(runs.read_text().split()) == 2
+    (log,) = (feedstock.artifacts / "logs").iterdir()
+    assert warning in log.read_text()
+
+
+def test_one_heir_alone_needs_no_warning(feedstock: Feedstock) -> None:
+    staged_recipe(feedstock.folder, STAGED.replace("    inherit: staged-build\n", "", 1))
+    run = feedstock.build(f"{HERE.name}_cpu_py3.11")
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert "staging output" not in run.stdout
+
+
+def test_a_source_of_a_staging_output_is_part_of_what_its_heirs_are(tmp_path: Path) -> None:
+    path, _ = staged_recipe(tmp_path)
+    rendered = render_row(read_recipe(path), Row("only", {}), HERE, HERE)
+    before = [output.identity for output in promise_row(rendered, path.parent, "engine 1")]
+    (tmp_path / "src" / "part.txt").write_text("another part\n")
+    after = [output.identity for output in promise_row(rendered, path.parent, "engine 1")]
+    assert not set(before) & set(after)
