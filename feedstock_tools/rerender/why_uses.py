@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from feedstock_tools.recipe.model import RenderedOutput
@@ -63,6 +64,11 @@ class _Lines:
     raw: tuple[Line, ...]
     selected: tuple[Line, ...]
 
+    @cached_property
+    def forces(self) -> bool:
+        """Whether keys are forced to be used here."""
+        return any("force_use_keys" in text for _, text in self.selected)
+
 
 @dataclass
 class TextUses:
@@ -76,6 +82,8 @@ class TextUses:
     windows: bool
     seen: list[tuple[Meta, RenderedOutput]] = field(default_factory=list)
     _selected: dict[int, tuple[View, tuple[Line, ...]]] = field(default_factory=dict)
+    _parts: dict[tuple[int, str, str], _Lines] = field(default_factory=dict)
+    _scripts: dict[tuple[Path, str], tuple[Place, ...]] = field(default_factory=dict)
 
     def __call__(self, meta: Meta, output: RenderedOutput) -> None:
         self.seen.append((meta, output))
@@ -114,7 +122,7 @@ class TextUses:
             for number, text in part.raw:
                 if key in finder.in_selectors(text):
                     yield "selector", self._place(number)
-            forced = frozenset(_forced(key, part.selected))
+            forced = frozenset(_forced(key, part.selected)) if part.forces else frozenset()
             for number, text in part.selected:
                 if number in forced:
                     yield "force_use_keys", self._place(number)
@@ -123,25 +131,35 @@ class TextUses:
         yield from self._in_scripts(key, meta)
 
     def _place(self, number: int) -> Place:
-        return Place(self.path, number, self._raw.splitlines()[number - 1].strip())
+        return Place(self.path, number, self._texts[number - 1].strip())
+
+    @cached_property
+    def _texts(self) -> list[str]:
+        return self._raw.splitlines()
 
     def _block(self, meta: Meta) -> _Lines:
         """The lines of an output's own block."""
         raw, view = meta.view.recipe.raw, meta.view
-        return _Lines(
-            _part_of(raw, meta.block(selected=False), enumerate(raw.splitlines(), 1)),
-            _part_of(view.template, meta.block(), self._numbered(view)),
-        )
+        known = (id(view), meta.block(selected=False), meta.block())
+        if known not in self._parts:
+            self._parts[known] = _Lines(
+                _part_of(raw, known[1], enumerate(self._texts, 1)),
+                _part_of(view.template, known[2], self._numbered(view)),
+            )
+        return self._parts[known]
 
     def _top(self, meta: Meta) -> _Lines:
         """The lines outside of the outputs."""
         view = meta.view
-        raw = tuple(enumerate(view.recipe.raw.splitlines(), 1))
-        inner = {number for number, _ in _part_of(view.recipe.raw, view.recipe.outputs, raw)}
-        return _Lines(
-            tuple(line for line in raw if line[0] not in inner),
-            tuple(line for line in self._numbered(view) if line[0] not in inner),
-        )
+        known = (id(view), "", "top level")
+        if known not in self._parts:
+            raw = tuple(enumerate(self._texts, 1))
+            inner = {number for number, _ in _part_of(view.recipe.raw, view.recipe.outputs, raw)}
+            self._parts[known] = _Lines(
+                tuple(line for line in raw if line[0] not in inner),
+                tuple(line for line in self._numbered(view) if line[0] not in inner),
+            )
+        return self._parts[known]
 
     def _numbered(self, view: View) -> tuple[Line, ...]:
         known = self._selected.get(id(view))
@@ -158,7 +176,9 @@ class TextUses:
         for name in names:
             script_path = folder / name
             if script_path.resolve().is_relative_to(folder.resolve()):
-                yield from (("script", place) for place in script_lines(script_path, key))
+                if (script_path, key) not in self._scripts:
+                    self._scripts[script_path, key] = tuple(script_lines(script_path, key))
+                yield from (("script", place) for place in self._scripts[script_path, key])
 
 
 def _part_of(whole: str, part: str, numbered: Iterable[Line]) -> tuple[Line, ...]:
