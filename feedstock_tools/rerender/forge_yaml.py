@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from feedstock_tools.errors import InputError
-from feedstock_tools.variants.read import parse_plain_yaml
+from feedstock_tools.variants import read
 
 __all__ = ["parse_settings"]
 
@@ -18,40 +18,21 @@ _DEPTH = 2
 
 
 def parse_settings(text: str, path: Path) -> tuple[Mapping[str, Any], Places]:
-    """The settings of the first document, typed as YAML 1.1 says, and the line and column of each.
+    """The settings of the first document (conda-smithy leaves the rest alone), and the line and column of each.
 
     Raises:
         InputError: not YAML, not a mapping, tags of other things than plain data, or aliases that grow without bound.
     """
     import yaml
 
-    first = _first_document(text)
-    parse_plain_yaml(first, path)
-    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    try:
-        settings = yaml.load(first, Loader=loader)  # noqa: S506 - a safe loader
-        node = yaml.compose(first, Loader=loader)
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise InputError(f"is not YAML: {error}", path=path) from error
+    settings = read.parse_settings(text, path)
     if settings is None:
         return {}, {}
     if not isinstance(settings, dict):
         raise InputError("is to be a mapping of settings", path=path)
+    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    node = next(yaml.compose_all(text, Loader=loader), None)
     return {str(key): value for key, value in settings.items()}, dict(_places(node))
-
-
-def _first_document(text: str) -> str:
-    """conda-smithy reads the first document and leaves the rest alone."""
-    lines: list[str] = []
-    begun = False
-    for line in text.splitlines():
-        if line.startswith(("---", "...")):
-            if begun:
-                break
-        elif line.strip() and not line.lstrip().startswith("#"):
-            begun = True
-        lines.append(line)
-    return "\n".join(lines) + "\n"
 
 
 def _places(node: Any, keys: Keys = ()) -> Iterator[tuple[Keys, tuple[int | None, int | None]]]:
