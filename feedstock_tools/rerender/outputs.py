@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from feedstock_tools.platforms import Platform
@@ -101,9 +101,25 @@ def _with_conda_build(
     own = folder / _RECIPE_CONFIG
     if own.is_file():
         layers.append(load(own, builder, environ={}, rules=behaviour))
-    given = combine([*layers, _variants(configuration)])
+    given = _without_torn_groups(combine([*layers, _variants(configuration)]), configuration)
     recipe = v0.read_recipe(folder, behaviour)
     yield from v0.render_recipe(recipe, given, builder, environ={}).outputs
+
+
+def _without_torn_groups(config: VariantConfig, configuration: Configuration) -> VariantConfig:
+    """Cut the recipe's own zip groups that share keys with the configuration's, where these have one value each.
+
+    conda-build takes as many rows of such a group as its shortest key has values (variants.py, explode_variants).
+    """
+    own = set(configuration.zip_keys)
+    taken = {key for group in own for key in group}
+    torn = [
+        group
+        for group in config.zip_keys
+        if group not in own and any(key in taken and len(config.values.get(key, ())) == 1 for key in group)
+    ]
+    cut = {key: config.values[key][:1] for group in torn for key in group if key in config.values}
+    return replace(config.with_values(cut), zip_keys=tuple(group for group in config.zip_keys if group not in torn))
 
 
 def _ending(forge: Forge, rules: Rules) -> str:

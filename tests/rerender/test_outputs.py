@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -135,3 +136,19 @@ def test_only_what_a_channel_lacks(tmp_path: Path) -> None:
     assert lacking(NEWEST[CPU], [str(there)]) == set(NEWEST[CPU][2:])
     options = ["linux_64_cpu", "--feedstock", str(FEEDSTOCK), "--missing", str(there)]
     assert CliRunner().invoke(command, options).output.splitlines() == [CPU, *(f"  {path}" for path in NEWEST[CPU][2:])]
+
+
+def test_a_zip_group_that_the_configuration_tears_apart_has_the_rows_of_its_shortest_key(tmp_path: Path) -> None:
+    feedstock = tmp_path / "feedstock"
+    shutil.copytree(FEEDSTOCK, feedstock)
+    recipe = feedstock / "recipe"
+    (recipe / "conda_build_config.yaml").write_text(
+        "cuda_compiler_version:\n- 12.9\n- None\ncudnn:\n- 9\n- undefined\n"
+        "zip_keys:\n- - cuda_compiler_version\n  - cudnn\n"
+    )
+    text = (recipe / "meta.yaml").read_text()
+    (recipe / "meta.yaml").write_text(text.replace("        - zlib\n", "        - zlib\n        - cudnn\n"))
+    with (feedstock / ".ci_support" / f"{CUDA}.yaml").open("a") as file:
+        file.write("docker_image:\n- image\nzip_keys:\n- - cuda_compiler_version\n  - docker_image\n")
+    (chosen,) = choose([CUDA], read_configurations(feedstock))
+    assert output_files(feedstock, [chosen])[0].file_name == "libsolver-1.4.0-cuda129ha579a8d_3.conda"
