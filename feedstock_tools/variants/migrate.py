@@ -65,6 +65,9 @@ def load_migration(
     operation = settings.get("operation")
     if operation not in (None, "key_add", "key_remove"):
         raise InputError(f"'{operation}' is no operation", path=path, hint="Known are key_add and key_remove.")
+    primary_keys = _listed(settings.get("primary_key", []))
+    if operation is not None and len(primary_keys) != 1:
+        raise InputError(f"{operation} needs one primary_key", path=path, line=lines.get("__migrator"))
     ordering = settings.get("ordering", {})
     if not isinstance(ordering, dict) or not all(isinstance(order, list) for order in ordering.values()):
         raise InputError("ordering is to be a mapping of keys to lists of values", path=path)
@@ -72,7 +75,7 @@ def load_migration(
         config=config_of(rest, path, lines),
         timestamp=timestamp,
         operation=operation,
-        primary_keys=_listed(settings.get("primary_key", [])),
+        primary_keys=primary_keys,
         ordering={key: tuple(order) for key, order in ordering.items()},
         additional_zip_keys=_listed(settings.get("additional_zip_keys", [])),
         path=path,
@@ -174,9 +177,9 @@ def _add_rows(config: VariantConfig, migration: Migration) -> VariantConfig:
             raise migration.fail(f"'{member}' cannot join the zip group of '{key}': it has not exactly one value")
         values[member] = values[member] * len(values[key])
     # A recipe's own file can leave a group with lists of different lengths, which the added rows then even out.
-    rows = list(zip(*(values[member] for member in group), strict=False))
+    former = rows = list(zip(*(values[member] for member in group), strict=False))
     for at in range(len(new[key])):
-        lacking = [member for member in group if member not in new]
+        lacking = [member for member in group if at >= len(new.get(member, ()))]
         if lacking:
             raise migration.fail(
                 f"sets '{key}', which is zipped with {', '.join(lacking)}, but not these",
@@ -187,9 +190,12 @@ def _add_rows(config: VariantConfig, migration: Migration) -> VariantConfig:
             rows = sorted({*rows, row})
             place = group.index(key)
             order = migration.order_of(key)
-            rows.sort(key=lambda one: _rank(one[place], order, migration, key))
-    for column, member in enumerate(group):
-        values[member] = tuple(row[column] for row in rows)
+            try:
+                rows.sort(key=lambda one: _rank(one[place], order, migration, key))
+            except TypeError as error:
+                raise migration.fail(f"the values of '{key}' cannot be put in order") from error
+    if rows is not former:
+        values.update({member: tuple(row[column] for row in rows) for column, member in enumerate(group)})
     _merge_ordered(values, config, migration, {key, *joined})
     return replace(config, values=values, zip_keys=zip_keys)
 

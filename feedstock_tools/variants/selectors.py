@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -131,7 +132,14 @@ def has_selectors(text: str) -> bool:
 def _compile(selector: str) -> CodeType:
     if len(selector) > _LONGEST_SELECTOR:
         raise ValueError(f"longer than {_LONGEST_SELECTOR} characters")
-    tree = ast.parse(selector.strip(), mode="eval")
+    with warnings.catch_warnings():
+        # What Python finds odd in a selector, such as `1or 2`, is the author's affair.
+        warnings.simplefilter("ignore", SyntaxWarning)
+        return _checked(selector.strip())
+
+
+def _checked(selector: str) -> CodeType:
+    tree = ast.parse(selector, mode="eval")
     growing = 0
     for node in ast.walk(tree):
         if not isinstance(node, _NODES):

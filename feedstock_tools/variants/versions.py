@@ -44,6 +44,8 @@ class Version:
         return isinstance(other, Version) and self._against(other) == 0
 
     def __lt__(self, other: Version) -> bool:
+        if not isinstance(other, Version):
+            return NotImplemented
         return self._against(other) < 0
 
     __hash__ = None  # type: ignore[assignment]  # equal versions can be written in many ways
