@@ -236,7 +236,7 @@ class _Explainer:
                     yield Use("template", "conda-smithy keeps it for recipes with {{ python_min }}", place)
         if key in rules.always_kept | self.labels:
             yield from self._kept(key)
-        if key == _SDK and key not in self.traced.config.values:
+        if key in (_TARGET, _SDK) and key not in self.traced.config.values:
             yield Use("macOS", f"it is added beside {_STDLIB}")
 
     def _platform_uses(self) -> Iterator[Use]:

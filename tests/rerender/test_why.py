@@ -282,6 +282,14 @@ def test_on_macos_the_higher_version_names_the_key_it_is_from(feedstock: Path) -
     assert [one.kind for one in added.uses] == ["macOS"]
 
 
+def test_on_macos_a_deployment_target_is_added_beside_the_c_library(feedstock: Path) -> None:
+    pinning = feedstock.parent / "pinning" / "conda_build_config.yaml"
+    pinning.write_text(PINNING.replace("MACOSX_DEPLOYMENT_TARGET:\n  - 12.0                # [osx]\n", ""))
+    answer = ask(feedstock, "MACOSX_DEPLOYMENT_TARGET", "osx_64")
+    assert [one.kind for one in answer.uses] == ["macOS"]
+    assert value_lines(answer) == {"11.0": [f"conda_build_config.yaml:{line_of(PINNING, 'c_stdlib_version:') + 2}"]}
+
+
 def test_zip_keys_and_pins_name_the_keys_that_keep_them(feedstock: Path) -> None:
     (feedstock / "recipe" / "meta.yaml").write_text(RECIPE.replace("fmt {{ fmt }}", "x {{ cuda_compiler_version }}"))
     zips, pins = ask(feedstock, "zip_keys"), ask(feedstock, "pin_run_as_build")

@@ -197,3 +197,13 @@ def test_without_the_lines_that_why_names_a_key_goes(copies: list[tuple[Path, tu
     print(f"{drawn} keys: {counted}")  # noqa: T201 - the figures, with -s
     assert not wrong, "\n".join(map(str, wrong))
     assert drawn == FEEDSTOCKS * DRAWS
+
+
+def test_no_key_is_without_a_reason_and_no_value_without_an_origin(
+    copies: list[tuple[Path, tuple[Configuration, ...]]],
+) -> None:
+    for copy, made in copies:
+        for configuration in {one.platform: one for one in made}.values():
+            for answer in explain(copy / "feedstock", configuration.name, pinning=copy / "pinning"):
+                assert answer.uses, answer
+                assert all(value.places or value.rule for value in answer.values), answer
