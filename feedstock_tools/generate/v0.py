@@ -19,12 +19,13 @@ from feedstock_tools.generate.resolved import (
     top_level_needs,
 )
 from feedstock_tools.generate.spec import Patch, Script, Source, Spec
-from feedstock_tools.generate.wording import PREFERRED_CPU, filled, numbered, skips
+from feedstock_tools.generate.wording import CUDA_DIGITS, PREFERRED_CPU, about, filled, numbered, skips
 
 __all__ = ["v0_view"]
 
 _NAMES = {"cuda": "cuda_compiler_version", "cuda_major": 'cuda_compiler_version.split(".")[0]'}
-_CUDA_DIGITS = 'cuda_compiler_version | replace(".", "")'
+#: The keys of `about` by conda-build's own words.
+_ABOUT_NAMES = {"homepage": "home", "repository": "dev_url", "documentation": "doc_url"}
 #: What conda-build runs where a recipe names no script.
 _DEFAULT_SCRIPTS = ("build.sh", "bld.bat")
 
@@ -59,7 +60,7 @@ def v0_view(spec: Spec, cuda_versions: Sequence[str]) -> dict[str, Any]:
         "build_lines": _build_lines(spec, wording),
         "requirements": _requirements(top_level_needs(spec), wording),
         "outputs": [_output(output, spec, wording) for output in resolve_outputs(spec)],
-        "about_lines": _about(spec),
+        "about_lines": about(spec.about, _ABOUT_NAMES),
     }
 
 
@@ -81,7 +82,7 @@ def _number_lines(spec: Spec, wording: _Wording) -> tuple[Line, ...]:
     """The Jinja that makes the build number, where it depends on the accelerator."""
     if not numbered(spec):
         return ()
-    raised = f"{{% set build = build + 100 * ({_CUDA_DIGITS} | int) %}}"
+    raised = f"{{% set build = build + 100 * ({CUDA_DIGITS} | int) %}}"
     lines = [Line(f"{{% set build = {spec.build.number} %}}"), wording.line(raised, CUDA)]
     if spec.prefer.accelerator == "cpu":
         lines.append(wording.line(f"{{% set build = build + {PREFERRED_CPU} %}}", CPU))
@@ -206,7 +207,7 @@ def _string_lines(output: ResolvedOutput, spec: Spec, wording: _Wording) -> tupl
         return ()
     python = "py{{ CONDA_PY }}" if output.python else ""
     tail = f"{python}h{{{{ PKG_HASH }}}}_{{{{ PKG_BUILDNUM }}}}"
-    texts = {CUDA: f"string: cuda{{{{ {_CUDA_DIGITS} }}}}{tail}", CPU: f"string: cpu_{tail}"}
+    texts = {CUDA: f"string: cuda{{{{ {CUDA_DIGITS} }}}}{tail}", CPU: f"string: cpu_{tail}"}
     skipped = {condition for condition, _ in output.skip}
     left = {condition: text for condition, text in texts.items() if condition not in skipped}
     if len(left) == 1:  # the output exists for one accelerator alone
@@ -228,23 +229,3 @@ def _test(output: ResolvedOutput, wording: _Wording) -> list[tuple[str, tuple[Li
         "commands": tuple(commands),
     }
     return [(key, lines) for key, lines in blocks.items() if lines]
-
-
-def _about(spec: Spec) -> tuple[Line, ...]:
-    about = spec.about
-    lines = [Line(f"home: {quoted(about.homepage)}"), Line(f"license: {quoted(about.license)}")]
-    if len(about.license_file) == 1:
-        lines.append(Line(f"license_file: {quoted(about.license_file[0])}"))
-    elif about.license_file:
-        lines += [Line("license_file:"), *(Line(f"  - {quoted(name)}") for name in about.license_file)]
-    lines.append(Line(f"summary: {quoted(about.summary)}"))
-    if about.description:
-        lines += [
-            Line("description: |"),
-            *(Line(f"  {line}".rstrip()) for line in about.description.strip().splitlines()),
-        ]
-    if about.repository:
-        lines.append(Line(f"dev_url: {quoted(about.repository)}"))
-    if about.documentation:
-        lines.append(Line(f"doc_url: {quoted(about.documentation)}"))
-    return tuple(lines)

@@ -8,7 +8,7 @@ from typing import Any
 
 from feedstock_tools.generate.build_scripts import named_script
 from feedstock_tools.generate.conditions import Condition, to_v1
-from feedstock_tools.generate.lines import Line, comment, quoted
+from feedstock_tools.generate.lines import comment, quoted
 from feedstock_tools.generate.resolved import (
     Need,
     ResolvedOutput,
@@ -16,12 +16,11 @@ from feedstock_tools.generate.resolved import (
     top_level_needs,
 )
 from feedstock_tools.generate.spec import Script, Source, Spec
-from feedstock_tools.generate.wording import PREFERRED_CPU, filled, numbered, skips
+from feedstock_tools.generate.wording import CUDA_DIGITS, PREFERRED_CPU, about, filled, numbered, skips
 
 __all__ = ["v1_view"]
 
 _NAMES = {"cuda": "cuda_compiler_version", "cuda_major": '(cuda_compiler_version | split("."))[0]'}
-_CUDA_DIGITS = 'cuda_compiler_version | replace(".", "")'
 _SECTIONS = {"build": "build", "host": "host", "run": "run", "run_constrained": "run_constraints"}
 
 #: A conditional entry of a list: its text, its condition, its comment.
@@ -39,21 +38,19 @@ def v1_view(spec: Spec) -> dict[str, Any]:
         "skip": _conditions(skips(spec)),
         "stage": _stage(spec) if staged else None,
         "outputs": [_output(output, spec) for output in resolve_outputs(spec)],
-        "about_lines": _about(spec),
+        "about_lines": about(spec.about, {}),
     }
 
 
 def _context(spec: Spec) -> list[str]:
     lines = [f'version: "{spec.version}"']
     if numbered(spec):
-        raised = f"build + 100 * ({_CUDA_DIGITS} | int)"
+        raised = f"build + 100 * ({CUDA_DIGITS} | int)"
         cpu = f"build + {PREFERRED_CPU}" if spec.prefer.accelerator == "cpu" else "build"
         lines.append(f"build: {spec.build.number}")
         lines.append(f'number: ${{{{ {raised} if cuda_compiler_version != "None" else {cpu} }}}}')
     if spec.cuda is not None:
-        lines.append(
-            f'accelerator: ${{{{ "cuda" ~ ({_CUDA_DIGITS}) if cuda_compiler_version != "None" else "cpu_" }}}}'
-        )
+        lines.append(f'accelerator: ${{{{ "cuda" ~ ({CUDA_DIGITS}) if cuda_compiler_version != "None" else "cpu_" }}}}')
     return lines
 
 
@@ -215,23 +212,3 @@ def _tests(output: ResolvedOutput) -> list[str]:
         if test.files:
             lines += ["  files:", "    recipe:", *(f"      - {quoted(name)}" for name in test.files)]
     return lines
-
-
-def _about(spec: Spec) -> tuple[Line, ...]:
-    about = spec.about
-    lines = [Line(f"homepage: {quoted(about.homepage)}"), Line(f"license: {quoted(about.license)}")]
-    if len(about.license_file) == 1:
-        lines.append(Line(f"license_file: {quoted(about.license_file[0])}"))
-    elif about.license_file:
-        lines += [Line("license_file:"), *(Line(f"  - {quoted(name)}") for name in about.license_file)]
-    lines.append(Line(f"summary: {quoted(about.summary)}"))
-    if about.description:
-        lines += [
-            Line("description: |"),
-            *(Line(f"  {line}".rstrip()) for line in about.description.strip().splitlines()),
-        ]
-    if about.repository:
-        lines.append(Line(f"repository: {quoted(about.repository)}"))
-    if about.documentation:
-        lines.append(Line(f"documentation: {quoted(about.documentation)}"))
-    return tuple(lines)

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from feedstock_tools.generate.conditions import And, Compare, Condition, Not, Or, Word
+from feedstock_tools.generate.lines import Line, quoted
 from feedstock_tools.generate.placeholders import fill
 from feedstock_tools.generate.resolved import CUDA
-from feedstock_tools.generate.spec import Spec
+from feedstock_tools.generate.spec import About, Spec
 from feedstock_tools.platforms import Platform
 
-__all__ = ["PREFERRED_CPU", "Skips", "filled", "number_why", "numbered", "skips"]
+__all__ = ["CUDA_DIGITS", "PREFERRED_CPU", "Skips", "about", "filled", "number_why", "numbered", "skips"]
 
+#: The CUDA version as build strings have it, in either format: 112.
+CUDA_DIGITS = 'cuda_compiler_version | replace(".", "")'
 #: What a CPU build's number is raised by where CPU is preferred: more than a hundred times any CUDA version.
 PREFERRED_CPU = 100_000
 _NUMBER_WHY = (
@@ -67,3 +70,23 @@ def _unwanted_platforms(spec: Spec) -> list[Condition]:
             os_is_wanted = any(other.os == platform.os for other in wanted)
             unwanted.append(Word(platform.subdir if os_is_wanted else platform.os))
     return unwanted
+
+
+def about(told: About, names: Mapping[str, str]) -> tuple[Line, ...]:
+    """What people read of the packages, in the order of a recipe; `names` are the format's own words for its keys."""
+    lines = [
+        Line(f"{names.get('homepage', 'homepage')}: {quoted(told.homepage)}"),
+        Line(f"license: {quoted(told.license)}"),
+    ]
+    if len(told.license_file) == 1:
+        lines.append(Line(f"license_file: {quoted(told.license_file[0])}"))
+    elif told.license_file:
+        lines += [Line("license_file:"), *(Line(f"  - {quoted(name)}") for name in told.license_file)]
+    lines.append(Line(f"summary: {quoted(told.summary)}"))
+    if told.description:
+        paragraphs = told.description.strip().splitlines()
+        lines += [Line("description: |"), *(Line(f"  {line}".rstrip()) for line in paragraphs)]
+    for key in ("repository", "documentation"):
+        if value := getattr(told, key):
+            lines.append(Line(f"{names.get(key, key)}: {quoted(value)}"))
+    return tuple(lines)

@@ -37,4 +37,6 @@ def test_an_example_is_read(example: str) -> None:
     shown = yaml.safe_load(example)
     rest = {key: value for key, value in LEAST.items() if key not in shown}
 
-    spec_from_text(example + yaml.safe_dump(rest))
+    spec = spec_from_text(example + yaml.safe_dump(rest))
+
+    assert spec.model_fields_set == shown.keys() | rest.keys()
