@@ -16,6 +16,7 @@ from typing import Any
 from feedstock_tools.recipe.model import RenderedOutput
 from feedstock_tools.rerender.why_model import Place, Use
 from feedstock_tools.variants.namespace import Namespace
+from feedstock_tools.variants.read import parse_plain_yaml
 from feedstock_tools.variants.rules import CondaBuildRules
 from feedstock_tools.variants.selectors import evaluate
 
@@ -99,6 +100,7 @@ class YamlUses:
     def _mentions(self) -> tuple[_Mention, ...]:
         import yaml
 
+        parse_plain_yaml(self.text, self.path)  # for its bounds on depth and aliases
         loader: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
         found = dict.fromkeys(_Walk(self.text.splitlines()).node(yaml.compose(self.text, Loader=loader), (), None, ()))
         return tuple(sorted(found, key=lambda mention: (mention.line, mention.kind)))
