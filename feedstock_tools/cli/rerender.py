@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -18,8 +19,15 @@ __all__ = ["chosen_pinning", "command"]
 @click.option("--platform", "platforms", multiple=True, help="Rerender this platform alone (repeatable).")
 @click.option("--check", is_flag=True, help="Write nothing; exit 1 and name the files that would change.")
 @click.option("--diff", "show_diff", is_flag=True, help="Print what changes.")
+@click.option("--verify", is_flag=True, help="Write nothing; run the conda-smithy on PATH in a copy and compare.")
 def command(
-    feedstock: Path, pinning: str | None, rules: str | None, platforms: tuple[str, ...], check: bool, show_diff: bool
+    feedstock: Path,
+    pinning: str | None,
+    rules: str | None,
+    platforms: tuple[str, ...],
+    check: bool,
+    show_diff: bool,
+    verify: bool,
 ) -> None:
     """Write .ci_support of FEEDSTOCK as conda-smithy does, and let the job lists of its CI files follow.
 
@@ -30,12 +38,16 @@ def command(
     from feedstock_tools.rerender.rerendering import rerender
     from feedstock_tools.rerender.rules import Rules
 
+    pinning_path = chosen_pinning(pinning, feedstock)
     result = rerender(
         feedstock,
-        pinning=chosen_pinning(pinning, feedstock),
+        pinning=pinning_path,
         rules=Rules.parse(rules) if rules else Rules.newest(),
         platforms=[Platform.parse(name) for name in platforms] or None,
     )
+    if verify:
+        _verify(feedstock, pinning_path, result.files, platforms)
+        return
     changes = result.changes()
     if show_diff:
         for line in changes.diff():
@@ -54,6 +66,23 @@ def command(
     else:
         changes.apply()
     click.echo(f"{len(result.configurations)} configurations, {len(changes.files)} changes", err=True)
+
+
+def _verify(feedstock: Path, pinning: Path | None, ours: Mapping[str, bytes], platforms: tuple[str, ...]) -> None:
+    """Print what conda-smithy's files have otherwise; exit 1 where that is anything."""
+    from feedstock_tools.platforms import Platform
+    from feedstock_tools.rerender.verify import differences, files_of_conda_smithy
+
+    theirs = files_of_conda_smithy(feedstock, pinning)
+    if platforms:
+        wanted = tuple(f"{Platform.parse(name).name}_" for name in platforms)
+        theirs = {name: content for name, content in theirs.items() if name.startswith(wanted)}
+    lines = list(differences(ours, theirs))
+    click.echo("".join(lines), nl=False)
+    same = sum(ours.get(name) == content for name, content in theirs.items())
+    click.echo(f"{same} of {len(theirs)} files of conda-smithy's are the same, of {len(ours)} of ours", err=True)
+    if lines:
+        raise SystemExit(1)
 
 
 def chosen_pinning(given: str | None, feedstock: Path) -> Path | None:

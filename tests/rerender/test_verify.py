@@ -1,0 +1,86 @@
+"""`rerender --verify` with a program on PATH that stands in for conda-smithy: how it is called, what is compared."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FEEDSTOCK = Path(__file__).parent / "solver-feedstock"
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="the stand-in program is a script for POSIX")
+
+#: Takes conda-smithy's options, and writes the files that FILES names into the copy that it is given.
+STAND_IN = f"""#!{sys.executable}
+import argparse, pathlib, shutil
+parser = argparse.ArgumentParser()
+parser.add_argument("command", choices=["rerender"])
+parser.add_argument("--no-check-uptodate", action="store_true", required=True)
+parser.add_argument("--feedstock_directory", type=pathlib.Path, required=True)
+parser.add_argument("--exclusive-config-file", type=pathlib.Path, required=True)
+options = parser.parse_args()
+assert options.exclusive_config_file.is_file()
+folder = options.feedstock_directory / ".ci_support"
+shutil.rmtree(folder, ignore_errors=True)
+shutil.copytree(pathlib.Path(__file__).parent / "files", folder)
+"""
+
+
+@pytest.fixture
+def feedstock(tmp_path: Path) -> Path:
+    """A feedstock with a pinning beside it, rerendered."""
+    shutil.copytree(FEEDSTOCK, tmp_path / "solver-feedstock")
+    return tmp_path / "solver-feedstock"
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    """The folder of the stand-in, which writes what lies in `files` beside it."""
+    folder = tmp_path / "bin"
+    (folder / "files").mkdir(parents=True)
+    (folder / "conda-smithy").write_text(STAND_IN)
+    (folder / "conda-smithy").chmod(0o755)
+    return folder
+
+
+def rerender(feedstock: Path, *options: str, path: Path | None = None) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PATH": str(path) if path else "/nonexistent"}
+    command = [sys.executable, "-m", "feedstock_tools", "rerender", str(feedstock), *options]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_equal_files_are_counted_and_nothing_is_written(feedstock: Path, program: Path) -> None:
+    rerender(feedstock)
+    shutil.rmtree(program / "files")
+    shutil.move(feedstock / ".ci_support", program / "files")
+    number = len(list((program / "files").glob("*.yaml")))
+    run = rerender(feedstock, "--verify", path=program)
+    assert (run.returncode, run.stdout) == (0, ""), run.stderr
+    assert f"{number} of {number} files of conda-smithy's are the same, of {number} of ours" in run.stderr
+    assert not (feedstock / ".ci_support").exists()
+
+
+def test_a_difference_is_shown_and_exits_with_1(feedstock: Path, program: Path) -> None:
+    (program / "files" / "linux_64_.yaml").write_text("c_compiler:\n- other\n")
+    run = rerender(feedstock, "--verify", path=program)
+    assert run.returncode == 1
+    assert "--- conda-smithy/linux_64_.yaml" in run.stdout
+    assert "-- other" in run.stdout
+
+
+def test_a_conda_smithy_that_fails_leaves_its_log(feedstock: Path, program: Path) -> None:
+    (program / "conda-smithy").write_text("#!/bin/sh\necho no pinning today\nexit 3\n")
+    run = rerender(feedstock, "--verify", path=program)
+    assert run.returncode == 1
+    assert "conda-smithy exited with 3" in run.stderr
+    log = Path(next(word for word in run.stderr.split() if word.endswith(".log:")).rstrip(":"))
+    assert log.read_text() == "no pinning today\n"
+    log.unlink()
+
+
+def test_without_conda_smithy_it_says_where_it_comes_from(feedstock: Path) -> None:
+    run = rerender(feedstock, "--verify")
+    assert run.returncode == 2
+    assert "conda-smithy is not on PATH" in run.stderr
