@@ -148,11 +148,6 @@ class RecipeText:
         return tuple(_OUTPUT.findall(self.outputs.rstrip()))
 
     @cached_property
-    def package_and_build(self) -> str:
-        """What stands before the requirements."""
-        return _part(_PACKAGE_AND_BUILD, self.raw)
-
-    @cached_property
     def tokens(self) -> frozenset[str]:
         """The words of the recipe, with `-` read as `_`."""
         return frozenset(re.findall(r"\w+", self.raw.replace("-", "_")))
@@ -205,11 +200,6 @@ class View:
     def blocks(self) -> tuple[str, ...]:
         """The blocks of text of the outputs."""
         return tuple(_OUTPUT.findall(self.outputs))
-
-    @cached_property
-    def top_level_package_and_build(self) -> str:
-        """What stands before the requirements of the top level."""
-        return self.select(self.recipe.package_and_build).rstrip()
 
     def block(self, key: OutputKey, keys: Sequence[OutputKey], *, selected: bool = True) -> str:
         """The block of text of an output: the one with its place among the rendered outputs, `keys`.

@@ -101,6 +101,9 @@ def read_forge(feedstock: Path, rules: Rules | None = None) -> Forge:
     recipe_dir = str(settings.get("recipe_dir") or "recipe")
     is_v1 = chosen.knows_recipe_yaml and settings.get("conda_build_tool") == "rattler-build"
     recipe = feedstock / recipe_dir / ("recipe.yaml" if is_v1 else "meta.yaml")
+    if not is_v1 and not recipe.exists() and recipe.with_name("recipe.yaml").is_file():
+        hint = "Say `conda_build_tool: rattler-build` in conda-forge.yml, as conda-smithy wants it for a recipe.yaml."
+        raise InputError("there is no such file, but a recipe.yaml", path=recipe, hint=hint)
     return Forge(
         recipe_dir=recipe_dir,
         is_v1=is_v1,

@@ -174,3 +174,11 @@ def test_all_settings_of_a_wrong_form_are_named_with_their_lines(tmp_path: Path)
 def test_what_is_no_plain_yaml_mapping_is_refused(tmp_path: Path, settings: str) -> None:
     with pytest.raises(InputError):
         forge(tmp_path, settings)
+
+
+def test_a_recipe_yaml_without_its_build_tool_is_told_what_to_set(tmp_path: Path) -> None:
+    (tmp_path / "recipe").mkdir()
+    (tmp_path / "recipe" / "recipe.yaml").write_text("package:\n  name: demo\n  version: 1.0.0\n")
+    with pytest.raises(InputError) as caught:
+        read_forge(tmp_path, Rules.newest())
+    assert "conda_build_tool: rattler-build" in str(caught.value)
