@@ -15,11 +15,11 @@ from feedstock_tools.build.artifact import check_artifact, solved_channels, wron
 from feedstock_tools.build.artifacts import Artifacts
 from feedstock_tools.build.channels import STAND_IN
 from feedstock_tools.build.contents import sha256_of
-from feedstock_tools.build.engine import BuildRequest, Built, Engine, Event, Failed, Log, Started
+from feedstock_tools.build.engines.contract import BuildRequest, Built, Engine, Event, Failed, Log, Started
+from feedstock_tools.build.engines.process import signals_held_back
+from feedstock_tools.build.engines.staging import repeated_staging
 from feedstock_tools.build.ledger import BuildRecord, Ledger, PackageRecord, now
 from feedstock_tools.build.planned import PlannedOutput, PlannedRow
-from feedstock_tools.build.process import signals_held_back
-from feedstock_tools.build.staging import repeated_staging
 from feedstock_tools.channel.folder import add_packages, index_channel, locked
 from feedstock_tools.errors import FeedstockError, WorkError
 

@@ -123,7 +123,7 @@ def channels_identity(machine: Mapping[str, str], platform: str, choice: Channel
     """What identifies the channels that builds for a platform use, in an identity of the ledger."""
     if not choice.is_stand_in:
         return identity_of_channels(choice.channels)
-    from feedstock_tools.build.stand_in_identity import stand_in_identity
+    from feedstock_tools.build.stand_in.identity import stand_in_identity
 
     return f"{STAND_IN} {stand_in_identity(Platform.parse(platform), path=machine.get('PATH'))}"
 

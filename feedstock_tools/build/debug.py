@@ -11,7 +11,7 @@ from pathlib import Path
 
 from feedstock_tools.build.building import write_siblings
 from feedstock_tools.build.channels import channels_identity
-from feedstock_tools.build.engine import BuildRequest, Engine
+from feedstock_tools.build.engines.contract import BuildRequest, Engine
 from feedstock_tools.build.ground import make_ground
 from feedstock_tools.build.ledger import Ledger
 from feedstock_tools.build.planned import PlannedConfiguration, PlannedOutput, PlannedRow

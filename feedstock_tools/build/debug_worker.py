@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from feedstock_tools.build.engine import BuildRequest
+from feedstock_tools.build.engines.contract import BuildRequest
 
 if TYPE_CHECKING:
     from rattler_build import RenderedVariant, Stage0Recipe, Stage1Recipe

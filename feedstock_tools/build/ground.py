@@ -8,13 +8,13 @@ from pathlib import Path
 
 from feedstock_tools.build.building import Ground
 from feedstock_tools.build.channels import ChannelChoice, identity_on
-from feedstock_tools.build.engine import Engine
+from feedstock_tools.build.engines.contract import Engine
 from feedstock_tools.build.environment import build_environment
 from feedstock_tools.build.feedstock import user_cache
 from feedstock_tools.build.ledger import Ledger
 from feedstock_tools.build.planned import PlannedConfiguration, PlannedOutput, PlannedRow
 from feedstock_tools.build.setting import Setting
-from feedstock_tools.build.stand_in import StandInChannel, ensure_stand_in_channel
+from feedstock_tools.build.stand_in.channel import StandInChannel, ensure_stand_in_channel
 from feedstock_tools.channel.repodata import channel_url, read_records
 from feedstock_tools.platforms import Platform
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from feedstock_tools.build.channels import ChannelChoice, channels_identity, choose_channels, identity_on
-from feedstock_tools.build.engine import Engine, Event
+from feedstock_tools.build.engines.contract import Engine, Event
 from feedstock_tools.build.ledger import BuildRecord, Ledger
 from feedstock_tools.build.planned import PlannedConfiguration, PlannedOutput, PlannedRow
 from feedstock_tools.build.setting import Setting

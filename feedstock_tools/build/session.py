@@ -77,8 +77,8 @@ class Session:
 
     def build(self, names: Sequence[str], glob: str | None, *, interactive: bool) -> int:
         """Build what the names mean and print the table; the exit status is 1 where an output failed."""
-        from feedstock_tools.build.process import signals_as_exit
-        from feedstock_tools.build.rattler_engine import RattlerBuild
+        from feedstock_tools.build.engines.process import signals_as_exit
+        from feedstock_tools.build.engines.rattler import RattlerBuild
         from feedstock_tools.build.run import run_builds
         from feedstock_tools.build.summary import summary_json, summary_text
 
@@ -96,7 +96,7 @@ class Session:
     def debug(self, names: Sequence[str], glob: str | None, output: str | None, *, interactive: bool) -> int:
         """Set up the environments of one output without building it; in a terminal, open a shell there."""
         from feedstock_tools.build.debug import debug_output
-        from feedstock_tools.build.rattler_engine import RattlerBuild
+        from feedstock_tools.build.engines.rattler import RattlerBuild
 
         chosen = self._chosen(names, glob, interactive=interactive)
         return debug_output(self.setting, RattlerBuild(), chosen, output, self.console, interactive=interactive)
@@ -123,7 +123,7 @@ class Session:
 
 def _engine_identity() -> str:
     """Name and version of the engine, as part of what is planned."""
-    from feedstock_tools.build.rattler_engine import RattlerBuild
+    from feedstock_tools.build.engines.rattler import RattlerBuild
 
     engine = RattlerBuild()
     return f"{engine.name} {engine.version}"

@@ -11,7 +11,7 @@ from feedstock_tools.build.planned import PlannedConfiguration, PlannedRow
 from feedstock_tools.errors import InputError
 
 if TYPE_CHECKING:
-    from feedstock_tools.build.engine import Event
+    from feedstock_tools.build.engines.contract import Event
 
 __all__ = ["Terminal", "choose_from_menu", "size_text", "table"]
 
@@ -40,7 +40,7 @@ class Terminal:
 
     def event(self, event: Event) -> None:
         """See `Console`."""
-        from feedstock_tools.build.engine import Built, Failed, Started
+        from feedstock_tools.build.engines.contract import Built, Failed, Started
 
         if isinstance(event, Started):
             self.say(f"-- building {event.output}")

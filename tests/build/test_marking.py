@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from ruamel.yaml import YAML
 
-from feedstock_tools.build.rattler_worker import _with_extra
+from feedstock_tools.build.engines.rattler_worker import _with_extra
 
 
 @pytest.mark.parametrize(

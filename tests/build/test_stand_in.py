@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from feedstock_tools.build import stand_in
-from feedstock_tools.build.stand_in import StandInChannel, ensure_stand_in_channel, is_stand_in
+from feedstock_tools.build.stand_in.channel import StandInChannel, ensure_stand_in_channel, is_stand_in
 from feedstock_tools.channel.archive import read_package
 from feedstock_tools.channel.installing import install
 from feedstock_tools.channel.repodata import channel_identity, read_records
@@ -234,7 +234,7 @@ def test_the_libraries_of_a_variant_file_can_be_had(root: Path, path: Path) -> N
 def test_two_processes_at_once_make_one_channel(tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path\n"
-        "from feedstock_tools.build.stand_in import ensure_stand_in_channel\n"
+        "from feedstock_tools.build.stand_in.channel import ensure_stand_in_channel\n"
         "from feedstock_tools.platforms import Platform\n"
         "print(ensure_stand_in_channel(Path(sys.argv[1]), Platform.here(), [], may_install=False).folder)"
     )

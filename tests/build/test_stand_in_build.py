@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from feedstock_tools.build.stand_in import StandInChannel, ensure_stand_in_channel
+from feedstock_tools.build.stand_in.channel import StandInChannel, ensure_stand_in_channel
 from feedstock_tools.channel.archive import read_package
 from feedstock_tools.channel.metadata import PackageMetadata
 from feedstock_tools.platforms import Platform

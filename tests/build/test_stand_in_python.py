@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from feedstock_tools.build.stand_in_elf import read_dynamic, with_run_path
-from feedstock_tools.build.stand_in_python import Installation, find_pythons, python_files
+from feedstock_tools.build.stand_in.elf import read_dynamic, with_run_path
+from feedstock_tools.build.stand_in.python import Installation, find_pythons, python_files
 from feedstock_tools.channel.metadata import PackageFile
 from feedstock_tools.errors import WorkError
 

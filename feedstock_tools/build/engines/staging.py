@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from feedstock_tools.build.engine import Engine, Log
+from feedstock_tools.build.engines.contract import Engine, Log
 from feedstock_tools.build.planned import PlannedOutput
 
 __all__ = ["repeated_staging"]

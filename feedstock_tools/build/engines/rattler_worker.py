@@ -1,4 +1,4 @@
-"""The process of one build by the embedded engine, started by `rattler_engine`.
+"""The process of one build by the embedded engine, started by `rattler`.
 
 py-rattler-build holds the interpreter's lock for the whole of a build and cannot be interrupted, so a supervisor is
 forked off before it is imported: it watches standard input, which only the parent of this process holds open.
@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from feedstock_tools.build.engine import BuildRequest
-from feedstock_tools.build.process import supervise
+from feedstock_tools.build.engines.contract import BuildRequest
+from feedstock_tools.build.engines.process import supervise
 
 if TYPE_CHECKING:
     from rattler_build import RenderedVariant, Stage0Recipe

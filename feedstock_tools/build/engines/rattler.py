@@ -12,8 +12,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from feedstock_tools.build.engine import BuildRequest, Built, Event, Failed, Log, Started
-from feedstock_tools.build.process import end_group
+from feedstock_tools.build.engines.contract import BuildRequest, Built, Event, Failed, Log, Started
+from feedstock_tools.build.engines.process import end_group
 
 if TYPE_CHECKING:
     import subprocess
@@ -24,10 +24,10 @@ __all__ = ["RattlerBuild"]
 _GRACE = 5.0
 _CHUNK = 1 << 16
 #: The worker is to be the code that runs here, from wherever this was imported, in whatever folder it starts.
-_PACKAGES = Path(__file__).resolve().parents[2]
+_PACKAGES = Path(__file__).resolve().parents[3]
 _START = (
     "import sys; from pathlib import Path; sys.path.insert(0, sys.argv[1]);"
-    "from feedstock_tools.build.rattler_worker import main; sys.exit(main(Path(sys.argv[2]), int(sys.argv[3])))"
+    "from feedstock_tools.build.engines.rattler_worker import main; sys.exit(main(Path(sys.argv[2]), int(sys.argv[3])))"
 )
 
 

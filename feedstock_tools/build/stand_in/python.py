@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from feedstock_tools.build import stand_in_probe
-from feedstock_tools.build.stand_in_elf import read_dynamic, with_run_path
+from feedstock_tools.build.stand_in import probe as stand_in_probe
+from feedstock_tools.build.stand_in.elf import read_dynamic, with_run_path
 from feedstock_tools.channel.metadata import PackageFile
 from feedstock_tools.errors import WorkError
 

@@ -15,9 +15,9 @@ from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 
-from feedstock_tools.build.stand_in_compilers import Compiler, compiler_files, find_compiler
-from feedstock_tools.build.stand_in_identity import STAND_IN_FORMAT, digest, stand_in_identity
-from feedstock_tools.build.stand_in_python import Installation, find_pythons, python_files
+from feedstock_tools.build.stand_in.compilers import Compiler, compiler_files, find_compiler
+from feedstock_tools.build.stand_in.identity import STAND_IN_FORMAT, digest, stand_in_identity
+from feedstock_tools.build.stand_in.python import Installation, find_pythons, python_files
 from feedstock_tools.channel.archive import write_package
 from feedstock_tools.channel.folder import locked
 from feedstock_tools.channel.metadata import PackageFile, PackageMetadata, RunExports
