@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from feedstock_tools.build import stand_in
 from feedstock_tools.build.stand_in.channel import StandInChannel, ensure_stand_in_channel, is_stand_in
 from feedstock_tools.channel.archive import read_package
 from feedstock_tools.channel.installing import install
@@ -50,7 +49,7 @@ def environment(channel: StandInChannel, prefix: Path, *specs: str) -> Path:
 
 
 def test_it_is_made_once(root: Path, channel: StandInChannel, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stand_in, "write_package", None)
+    monkeypatch.setattr("feedstock_tools.build.stand_in.channel.write_package", None)
     assert ensure_stand_in_channel(root, HERE, [RUNNING], may_install=False) == channel
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from feedstock_tools.build.stand_in import probe as stand_in_probe
+from feedstock_tools.build.stand_in import probe
 from feedstock_tools.build.stand_in.elf import read_dynamic, with_run_path
 from feedstock_tools.channel.metadata import PackageFile
 from feedstock_tools.errors import WorkError
@@ -133,14 +133,14 @@ def python_files(installation: Installation) -> Iterator[PackageFile]:
 def _probe(executable: str) -> Installation | None:
     """Ask an interpreter where it lies; None where it does not answer (a shim without a Python behind it)."""
     try:
-        return _installation(stand_in_probe.describe() if executable == sys.executable else _asked(executable))
+        return _installation(probe.describe() if executable == sys.executable else _asked(executable))
     except (OSError, subprocess.SubprocessError, ValueError, KeyError, TypeError):
         return None
 
 
 def _asked(executable: str) -> Any:
     answer = subprocess.run(
-        [executable, "-I", "-S", stand_in_probe.__file__],
+        [executable, "-I", "-S", probe.__file__],
         capture_output=True,
         text=True,
         timeout=_PROBE_SECONDS,
