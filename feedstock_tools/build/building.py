@@ -31,6 +31,7 @@ class Ground:
     """What the builds of a configuration have in common.
 
     Attributes:
+        feedstock: its folder.
         recipe: the `recipe.yaml` to build.
         configuration: its name.
         target: the subdir built for; `builder` that of this machine.
@@ -44,6 +45,7 @@ class Ground:
     artifacts: Artifacts
     ledger: Ledger
     engine: Engine
+    feedstock: Path
     recipe: Path
     configuration: str
     target: str
@@ -125,6 +127,8 @@ def _request(build: RowBuild, wanted: list[PlannedOutput], folder: Path) -> Buil
         untested=tuple(output.name for output in wanted if ground.untested(row, output)),
         extra={STAND_IN: "built on the stand-in channel of feedstock-tools"} if ground.stand_in else {},
         environment=ground.environment(row, folder),
+        configuration=ground.configuration,
+        feedstock=ground.feedstock,
     )
 
 

@@ -66,6 +66,7 @@ def make_ground(
         artifacts=setting.artifacts,
         ledger=ledger,
         engine=engine,
+        feedstock=setting.feedstock.folder,
         recipe=setting.recipe,
         configuration=configuration.name,
         target=configuration.platform,

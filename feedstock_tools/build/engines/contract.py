@@ -31,6 +31,8 @@ class BuildRequest:
         untested: outputs whose tests are left out, by name.
         extra: what is added to the `extra` section of each package's metadata.
         environment: the whole environment of the build's process.
+        configuration: the name of the row's file in `.ci_support`; `feedstock` the folder that has it.
+        cores: how many the build may keep busy, and `memory` the bytes that it may use; None for no limit.
     """
 
     name: str
@@ -44,6 +46,10 @@ class BuildRequest:
     untested: tuple[str, ...] = ()
     extra: Mapping[str, str] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
+    configuration: str = ""
+    feedstock: Path = Path()
+    cores: int | None = None
+    memory: int | None = None
 
     @property
     def output(self) -> Path:
@@ -63,12 +69,16 @@ class BuildRequest:
             "wanted": list(self.wanted),
             "untested": list(self.untested),
             "extra": dict(self.extra),
+            "configuration": self.configuration,
+            "feedstock": str(self.feedstock),
+            "cores": self.cores,
+            "memory": self.memory,
         }
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> BuildRequest:
         """The inverse of `to_json`."""
-        paths = {key: Path(content[key]) for key in ("recipe", "folder")}
+        paths = {key: Path(content[key]) for key in ("recipe", "folder", "feedstock")}
         lists = {key: tuple(content[key]) for key in ("channels", "wanted", "untested")}
         return cls(**{**content, **paths, **lists})
 
