@@ -26,10 +26,12 @@ __all__ = ["main"]
 
 
 class _Events:
-    """Writes events to the pipe, and is the progress callback of the engine."""
+    """Writes events to standard output, and is the progress callback of the engine."""
 
-    def __init__(self, descriptor: int) -> None:
-        self._pipe = os.fdopen(descriptor, "w", encoding="utf-8")
+    def __init__(self) -> None:
+        # Scripts and libraries that write to standard output are not to break into the events.
+        self._pipe = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
+        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
         self.stage = ""
 
     def send(self, *event: object) -> None:
@@ -58,18 +60,16 @@ class _Events:
         self.send("log", f"Downloaded {event.url}", "download", "info")
 
 
-def main(request_file: Path, events: int) -> int:
-    """Supervise a build; the exit status is the build's.
+def main(request_file: str) -> int:
+    """Supervise a build; the exit status is the build's. Events go to standard output, one JSON list a line.
 
     Args:
         request_file: JSON, as `BuildRequest.to_json` gives it.
-        events: the file descriptor that events are written to, one JSON list a line.
     """
-    request = BuildRequest.from_json(json.loads(request_file.read_text()))
-    os.set_inheritable(events, False)
+    request = BuildRequest.from_json(json.loads(Path(request_file).read_text()))
 
     def work() -> int:
-        return build(request, _Events(events))
+        return build(request, _Events())
 
     return supervise(work, sys.stdin.fileno())
 

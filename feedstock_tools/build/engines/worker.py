@@ -1,0 +1,102 @@
+"""Starting a process of our own that builds, reading what it says, and ending it with all that it has started."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from feedstock_tools.build.engines.process import end_group
+
+if TYPE_CHECKING:
+    import subprocess
+
+__all__ = ["PACKAGES", "START", "how_it_ended", "lines_of", "started", "worker_command"]
+
+#: How long the supervisor of a build may take to end it before its whole session is killed, in seconds.
+_GRACE = 5.0
+_CHUNK = 1 << 16
+#: The worker is to be the code that runs here, from wherever this was imported, in whatever folder it starts.
+PACKAGES = Path(__file__).resolve().parents[3]
+#: The folders of packages, with colons between them; the module whose `main` is called; its arguments.
+START = (
+    "import sys; from importlib import import_module; sys.path[:0] = sys.argv[1].split(':');"
+    "sys.exit(import_module(sys.argv[2]).main(*sys.argv[3:]))"
+)
+
+
+def worker_command(module: str, *arguments: str) -> list[str]:
+    """The command that calls `main` of a module of this package with some texts."""
+    return [sys.executable, "-P", "-c", START, str(PACKAGES), module, *arguments]
+
+
+@contextmanager
+def started(
+    command: Sequence[str], *, folder: Path, environment: Mapping[str, str]
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a worker that leads a session and supervises its own descendants; on leaving, it and they are ended.
+
+    Its standard input is a pipe that closes when this process ends, however it does.
+    """
+    import subprocess
+
+    process = subprocess.Popen(
+        command,
+        cwd=folder,
+        env=dict(environment),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    try:
+        yield process
+    finally:
+        _end(process)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End the build and all it started; the supervisor knows its descendants, so it goes first."""
+    from subprocess import TimeoutExpired
+
+    if process.poll() is None:
+        process.send_signal(signal.SIGTERM)
+        with suppress(TimeoutExpired):
+            process.wait(_GRACE)
+    end_group(process.pid)
+    for stream in (process.stdin, process.stdout, process.stderr):
+        if stream is not None:
+            stream.close()
+    process.wait()
+
+
+def lines_of(process: subprocess.Popen[bytes]) -> Iterator[tuple[bool, bytes]]:
+    """The lines of a worker as they come, each with whether it was said on standard output (else on standard error)."""
+    assert process.stdout is not None  # noqa: S101  (asked for in Popen)
+    assert process.stderr is not None  # noqa: S101
+    output = process.stdout.fileno()
+    with selectors.DefaultSelector() as selector:
+        buffers = {output: b"", process.stderr.fileno(): b""}
+        for descriptor in buffers:
+            selector.register(descriptor, selectors.EVENT_READ)
+        while selector.get_map():
+            for key, _ in selector.select():
+                chunk = os.read(key.fd, _CHUNK)
+                if not chunk:
+                    selector.unregister(key.fd)
+                *lines, rest = (buffers[key.fd] + chunk).split(b"\n")
+                if not chunk and rest:
+                    lines, rest = [*lines, rest], b""
+                buffers[key.fd] = rest
+                for line in lines:
+                    yield key.fd == output, line
+
+
+def how_it_ended(status: int) -> str:
+    """`signal 9` or `status 1`, of an exit status as Popen gives it or as a shell does."""
+    return f"signal {-status}" if status < 0 else f"signal {status - 128}" if status > 128 else f"status {status}"
