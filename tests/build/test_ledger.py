@@ -9,9 +9,21 @@ from pathlib import Path
 
 import pytest
 
-from feedstock_tools.build import ledger as module
 from feedstock_tools.build.contents import sha256_of
-from feedstock_tools.build.ledger import SCHEMA_VERSION, BuildRecord, Ledger, PackageRecord, now
+from feedstock_tools.build.ledger import (
+    SCHEMA_VERSION,
+    BuildRecord,
+    EnvironmentRecord,
+    Ledger,
+    PackageRecord,
+    SolvedPackage,
+    TestRecord,
+    database,
+    now,
+    process_lives,
+    this_machine,
+    this_process,
+)
 from feedstock_tools.errors import WorkError
 
 BEGUN = BuildRecord(
@@ -101,9 +113,9 @@ def test_what_a_killed_run_left_is_settled(tmp_path: Path) -> None:
 def test_a_ledger_from_a_newer_version_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "ledger.sqlite"
     Ledger(path).close()
-    database = sqlite3.connect(path)
-    database.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
-    database.close()
+    connection = sqlite3.connect(path)
+    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+    connection.close()
     with pytest.raises(WorkError, match="newer feedstock-tools"):
         Ledger(path)
 
@@ -118,7 +130,7 @@ def test_a_damaged_ledger_is_said_to_be(tmp_path: Path, content: bytes) -> None:
 
 
 def test_a_locked_ledger_is_said_to_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_WAIT_SECONDS", 0.05)
+    monkeypatch.setattr(database, "_WAIT_SECONDS", 0.05)
     path = tmp_path / "ledger.sqlite"
     Ledger(path).close()
     holder = sqlite3.connect(path, isolation_level=None)
@@ -134,3 +146,106 @@ def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(WorkError, match="ledger cannot be used"):
         Ledger(tmp_path / "file" / "ledger.sqlite")
+
+
+#: A ledger as the first form had it, with one build and its package.
+FORM_1 = """
+CREATE TABLE builds (
+    id INTEGER PRIMARY KEY, identity TEXT NOT NULL, configuration TEXT NOT NULL, row TEXT NOT NULL,
+    output TEXT NOT NULL, result TEXT NOT NULL CHECK (result IN ('running', 'done', 'failed', 'interrupted')),
+    reason TEXT NOT NULL DEFAULT '', started TEXT NOT NULL, ended TEXT, seconds REAL, log TEXT NOT NULL,
+    engine TEXT NOT NULL, channels TEXT NOT NULL, marks TEXT NOT NULL
+);
+CREATE INDEX builds_by_identity ON builds (identity, result);
+CREATE TABLE packages (
+    build INTEGER NOT NULL REFERENCES builds (id), channel TEXT NOT NULL, file TEXT NOT NULL,
+    size INTEGER NOT NULL, sha256 TEXT NOT NULL, mtime_ns INTEGER NOT NULL, PRIMARY KEY (build, file)
+);
+INSERT INTO builds VALUES (7, 'i1', 'linux_64_', 'linux_64__py3.12', 'tiny', 'done', '', 'then', 'later', 1.5,
+    'logs/tiny.log', 'rattler-build 0.73.0', '["conda-forge"]', '{"channel": "stand-in"}');
+PRAGMA user_version = 1;
+"""
+
+
+def test_a_ledger_of_the_first_form_is_brought_up_to_date_with_all_it_held(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.sqlite"
+    held = package(tmp_path)
+    connection = sqlite3.connect(path)
+    connection.executescript(FORM_1)
+    connection.execute(
+        "INSERT INTO packages VALUES (7, ?, ?, ?, ?, ?)",
+        (held.channel, held.file, held.size, held.sha256, held.mtime_ns),
+    )
+    connection.commit()
+    connection.close()
+    with Ledger(path) as ledger:
+        found = ledger.done("i1")
+        assert found is not None
+        assert (found.id, found.packages, found.attempt, found.peak_memory, found.inputs) == (7, (held,), 1, None, {})
+        ledger.begin(replace(BEGUN, attempt=2))
+    with Ledger(path) as ledger:
+        assert [record.attempt for record in ledger.builds()] == [1, 2]
+
+
+def test_a_change_of_form_that_is_cut_short_changes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.sqlite"
+    connection = sqlite3.connect(path)
+    connection.executescript(FORM_1 + "CREATE TABLE tests (id INTEGER);")
+    connection.close()
+    with pytest.raises(WorkError, match="ledger cannot be used"):
+        Ledger(path)
+    connection = sqlite3.connect(path)
+    assert connection.execute("PRAGMA user_version").fetchone() == (1,)
+    assert len(connection.execute("PRAGMA table_info(builds)").fetchall()) == 14
+    connection.close()
+
+
+def test_what_a_build_was_made_of_and_with_is_kept(tmp_path: Path) -> None:
+    solved = EnvironmentRecord("host", (SolvedPackage("zlib", "1.3", "h0_0", "linux-64", "conda-forge", "ab" * 32),))
+    with Ledger(tmp_path / "ledger.sqlite") as ledger:
+        begun = ledger.begin(
+            replace(
+                BEGUN,
+                machine=this_machine(),
+                process=this_process(),
+                cores=4,
+                memory_limit=1 << 30,
+                commit_id="abc+",
+                inputs={"recipe": "r1"},
+                values={"python": "3.12"},
+                command="build linux_64",
+            )
+        )
+        done = replace(begun, result="done", ended=now(), peak_memory=1 << 20, packages=(package(tmp_path),))
+        ledger.finish(done, [solved])
+        assert ledger.builds() == (done,)
+        assert done.id is not None
+        assert ledger.environments(done.id) == (solved,)
+
+
+def test_tests_of_a_package_are_kept_with_their_benchmark(tmp_path: Path) -> None:
+    test = TestRecord(
+        sha256="ab",
+        channel=".",
+        file="linux-64/tiny-1-0.conda",
+        started=now(),
+        result="passed",
+        log="logs/test.log",
+        machine="desk",
+        gpu="H100",
+        driver="580.1",
+        benchmark={"copy": {"value": 1.5, "unit": "s"}},
+    )
+    with Ledger(tmp_path / "ledger.sqlite") as ledger:
+        kept = ledger.record_test(test)
+        assert ledger.tests("ab") == ledger.tests() == (kept,)
+        assert replace(kept, id=None) == test
+        assert ledger.tests("cd") == ()
+
+
+def test_a_run_that_died_is_told_from_one_that_lives() -> None:
+    assert process_lives(this_process(), this_machine())
+    if Path("/proc/self/stat").exists():  # its number may have been given to another process since
+        assert process_lives(f"{os.getpid()}:1", this_machine()) is False
+    assert process_lives("999999999:1", this_machine()) is False
+    assert process_lives(this_process(), "another machine") is None
