@@ -1,0 +1,96 @@
+"""The forms that ledgers have had, and how one of an earlier form is brought up to date: in place, all or nothing."""
+
+from __future__ import annotations
+
+import sqlite3
+
+__all__ = ["SCHEMA_VERSION", "bring_up_to_date"]
+
+#: Form → the statements that make it of the form before. A ledger that says more was written by a newer program.
+_STEPS = {
+    1: """
+CREATE TABLE builds (
+    id INTEGER PRIMARY KEY,
+    identity TEXT NOT NULL,
+    configuration TEXT NOT NULL,
+    row TEXT NOT NULL,
+    output TEXT NOT NULL,
+    result TEXT NOT NULL CHECK (result IN ('running', 'done', 'failed', 'interrupted')),
+    reason TEXT NOT NULL DEFAULT '',
+    started TEXT NOT NULL,
+    ended TEXT,
+    seconds REAL,
+    log TEXT NOT NULL,
+    engine TEXT NOT NULL,
+    channels TEXT NOT NULL,
+    marks TEXT NOT NULL
+);
+CREATE INDEX builds_by_identity ON builds (identity, result);
+CREATE TABLE packages (
+    build INTEGER NOT NULL REFERENCES builds (id),
+    channel TEXT NOT NULL,
+    file TEXT NOT NULL,
+    size INTEGER NOT NULL,
+    sha256 TEXT NOT NULL,
+    mtime_ns INTEGER NOT NULL,
+    PRIMARY KEY (build, file)
+)""",
+    2: """
+ALTER TABLE builds ADD COLUMN attempt INTEGER NOT NULL DEFAULT 1;
+ALTER TABLE builds ADD COLUMN machine TEXT NOT NULL DEFAULT '';
+ALTER TABLE builds ADD COLUMN process TEXT NOT NULL DEFAULT '';
+ALTER TABLE builds ADD COLUMN cores INTEGER;
+ALTER TABLE builds ADD COLUMN memory_limit INTEGER;
+ALTER TABLE builds ADD COLUMN peak_memory INTEGER;
+ALTER TABLE builds ADD COLUMN commit_id TEXT NOT NULL DEFAULT '';
+ALTER TABLE builds ADD COLUMN inputs TEXT NOT NULL DEFAULT '{}';
+ALTER TABLE builds ADD COLUMN "values" TEXT NOT NULL DEFAULT '{}';
+ALTER TABLE builds ADD COLUMN command TEXT NOT NULL DEFAULT '';
+CREATE TABLE environments (
+    build INTEGER NOT NULL REFERENCES builds (id),
+    environment TEXT NOT NULL CHECK (environment IN ('build', 'host', 'run', 'test')),
+    packages TEXT NOT NULL,
+    PRIMARY KEY (build, environment)
+);
+CREATE TABLE tests (
+    id INTEGER PRIMARY KEY,
+    sha256 TEXT NOT NULL,
+    channel TEXT NOT NULL,
+    file TEXT NOT NULL,
+    started TEXT NOT NULL,
+    ended TEXT,
+    seconds REAL,
+    result TEXT NOT NULL CHECK (result IN ('passed', 'failed')),
+    reason TEXT NOT NULL DEFAULT '',
+    log TEXT NOT NULL,
+    machine TEXT NOT NULL,
+    gpu TEXT NOT NULL DEFAULT '',
+    driver TEXT NOT NULL DEFAULT '',
+    benchmark TEXT NOT NULL DEFAULT '{}'
+);
+CREATE INDEX tests_by_package ON tests (sha256)""",
+}
+#: Of the ledgers that this program writes.
+SCHEMA_VERSION = max(_STEPS)
+
+
+def bring_up_to_date(database: sqlite3.Connection) -> int:
+    """Make the tables, or change those of an earlier form, in one transaction; give the form that is there now.
+
+    A newer form than is known here is left as it is.
+    """
+    form: int = database.execute("PRAGMA user_version").fetchone()[0]
+    if form >= SCHEMA_VERSION:
+        return form
+    database.execute("BEGIN IMMEDIATE")
+    try:
+        form = database.execute("PRAGMA user_version").fetchone()[0]  # another process may have been faster
+        for step in range(form + 1, SCHEMA_VERSION + 1):
+            for statement in _STEPS[step].split(";"):
+                database.execute(statement)
+            database.execute(f"PRAGMA user_version = {step}")
+        database.execute("COMMIT")
+    except BaseException:
+        database.execute("ROLLBACK")
+        raise
+    return max(form, SCHEMA_VERSION)

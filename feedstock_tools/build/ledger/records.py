@@ -1,0 +1,141 @@
+"""What the ledger says, as values: builds, their packages, the environments they were made in, tests of packages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, ClassVar
+
+__all__ = ["BuildRecord", "EnvironmentRecord", "PackageRecord", "SolvedPackage", "TestRecord", "now"]
+
+
+@dataclass(frozen=True, slots=True)
+class PackageRecord:
+    """A package as it was when it entered the channel. `channel` and `file` are paths below the ledger's folder."""
+
+    channel: str
+    file: str
+    size: int
+    sha256: str
+    mtime_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class SolvedPackage:
+    """A package of an environment. `sha256` is empty where the engine does not tell it."""
+
+    name: str
+    version: str
+    build: str
+    subdir: str
+    channel: str
+    sha256: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentRecord:
+    """An environment as it was solved: `build`, `host`, `run` or `test`, and what was in it."""
+
+    environment: str
+    packages: tuple[SolvedPackage, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BuildRecord:
+    """One build of one output.
+
+    Attributes:
+        identity: the hash of all that went in, channel and engine included.
+        result: `running`, `done`, `failed` or `interrupted`; `reason` says more of the last two.
+        started: and `ended`: UTC, as ISO 8601; `seconds` is the time that the engine took.
+        log: the log file's path below the ledger's folder.
+        marks: what is to be known of it: `channel` is `stand-in` for a build on the stand-in channel, `tests` is
+            `left out` where they were not run, and why under `tests-reason`.
+        attempt: 1, or more where a run tried again what can pass a second time.
+        machine: the name of the machine; `process` that of the run on it, as `pid:starttime`.
+        cores: how many it was given; None where an earlier form of the ledger did not say.
+        memory_limit: in bytes; None without one. `peak_memory` likewise, None where it is not known.
+        commit_id: the feedstock's git commit, with `+` where the tree differs from it; empty without git.
+        inputs: part of the identity → its digest: `recipe`, `variant`, `files`, `sources`, `siblings`, `engine`,
+            `channels`. Two builds differ in what their digests differ in.
+        values: the row's variant.
+        command: what was typed.
+        id: the ledger's number of it; None before it is recorded.
+    """
+
+    identity: str
+    configuration: str
+    row: str
+    output: str
+    result: str
+    started: str
+    log: str
+    engine: str
+    channels: tuple[str, ...]
+    marks: Mapping[str, str] = field(default_factory=dict)
+    reason: str = ""
+    ended: str | None = None
+    seconds: float | None = None
+    attempt: int = 1
+    machine: str = ""
+    process: str = ""
+    cores: int | None = None
+    memory_limit: int | None = None
+    peak_memory: int | None = None
+    commit_id: str = ""
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    values: Mapping[str, str] = field(default_factory=dict)
+    command: str = ""
+    packages: tuple[PackageRecord, ...] = ()
+    id: int | None = None
+
+    #: The fields that are a column of their own, in order; those that it holds as JSON.
+    COLUMNS: ClassVar[tuple[str, ...]] = (
+        *("identity", "configuration", "row", "output", "result", "started", "log", "engine", "channels", "marks"),
+        *("reason", "ended", "seconds", "attempt", "machine", "process", "cores", "memory_limit", "peak_memory"),
+        *("commit_id", "inputs", "values", "command"),
+    )
+    JSON: ClassVar[frozenset[str]] = frozenset({"channels", "marks", "inputs", "values"})
+
+
+@dataclass(frozen=True, slots=True)
+class TestRecord:
+    """A built package's own tests, run again, and what its benchmark measured.
+
+    Attributes:
+        sha256: of the package, whose `channel` and `file` are as in `PackageRecord`.
+        started: and `ended`: UTC, as ISO 8601; `seconds` is what the tests took.
+        result: `passed` or `failed`; `reason` says more of a failure.
+        log: the log file's path below the ledger's folder.
+        machine: its name; `gpu` and `driver` are empty on a machine without a GPU.
+        benchmark: name → `{"value": 1.5, "unit": "s"}`.
+    """
+
+    sha256: str
+    channel: str
+    file: str
+    started: str
+    result: str
+    log: str
+    machine: str
+    reason: str = ""
+    ended: str | None = None
+    seconds: float | None = None
+    gpu: str = ""
+    driver: str = ""
+    benchmark: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    id: int | None = None
+
+    COLUMNS: ClassVar[tuple[str, ...]] = (
+        *("sha256", "channel", "file", "started", "result", "log", "machine", "reason", "ended", "seconds"),
+        *("gpu", "driver", "benchmark"),
+    )
+    JSON: ClassVar[frozenset[str]] = frozenset({"benchmark"})
+    #: pytest would take a class of this name for a class of tests.
+    __test__: ClassVar[bool] = False
+
+
+def now() -> str:
+    """The time in the ledger's form."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
