@@ -62,6 +62,7 @@ def render_recipe(
     *,
     environ: Mapping[str, str] | None = None,
     watch: Watch | None = None,
+    keep_pins: bool = False,
 ) -> RenderedRecipe:
     """The outputs that a recipe makes on a platform, one for every variant in which it differs; skipped ones left out.
 
@@ -69,11 +70,13 @@ def render_recipe(
         config: the variants, built-in defaults included (`variants.combine` of `variants.defaults` and files).
         environ: what selectors and templates see as the environment; nothing of this process's.
         watch: told of every output, with the package that it was made from.
+        keep_pins: `pin_compatible` and `pin_subpackage` stand in the requirements as `recipe.pins` reads them, and not
+            as bare names.
 
     Raises:
         InputError: the recipe or the variants are wrong; with file and line.
     """
-    rendering = _Rendering(recipe, config, platform, environ or {}, watch)
+    rendering = _Rendering(recipe, config, platform, environ or {}, watch, keep_pins)
     outputs = tuple(rendering.outputs())
     return RenderedRecipe(outputs, rendering.space, rendering.feedstock_name)
 
@@ -85,6 +88,7 @@ class _Rendering:
     platform: Platform
     environ: Mapping[str, str]
     watch: Watch | None = None
+    keep_pins: bool = False
     count: int = 0
     _views: dict[tuple[object, ...], tuple[View, Namespace]] = field(default_factory=dict)
     _scripts: dict[Path, frozenset[str]] = field(default_factory=dict)
@@ -255,7 +259,9 @@ class _Rendering:
         known = self._rendered.get(key)
         if known is not None:
             return dict(known)
-        context = template_context(namespace, variant, self.platform.subdir, path, self.environ, package)
+        context = template_context(
+            namespace, variant, self.platform.subdir, path, self.environ, package, keep_pins=self.keep_pins
+        )
         template = self.recipe.text.template
         if template is not None:
             context.update(view.holds)

@@ -47,6 +47,7 @@ class Functions:
     variant: Variant
     subdir: str
     recipe: Path
+    keep_pins: bool = False
 
     def _target(self, language: str, component: str) -> str:
         system = self.subdir.partition("-")[0]
@@ -72,13 +73,23 @@ class Functions:
         name, blank, rest = str(package).partition(" ")
         return f"{name}{suffix}{blank}{rest}"
 
-    def pin_compatible(self, package: str, *_: Any, **__: Any) -> str:
+    def pin_compatible(self, package: str, *args: Any, **bounds: Any) -> str:
         """Without solved environments conda-build gives the bare name, with the blank that would part it from a pin."""
-        return f"{package} "
+        names = ("lower_bound", "upper_bound", "min_pin", "max_pin", "exact")
+        return self._pin("compatible", package, names, args, bounds) if self.keep_pins else f"{package} "
 
-    def pin_subpackage(self, package: str, *_: Any, **__: Any) -> str:
+    def pin_subpackage(self, package: str, *args: Any, **bounds: Any) -> str:
         """Before outputs are known conda-build gives the bare name."""
-        return str(package)
+        names = ("min_pin", "max_pin", "exact")
+        return self._pin("subpackage", package, names, args, bounds) if self.keep_pins else str(package)
+
+    def _pin(
+        self, kind: str, package: str, names: tuple[str, ...], args: tuple[Any, ...], bounds: Mapping[str, Any]
+    ) -> str:
+        """A pin as a requirement that `recipe.pins` reads; nothing in it means something to YAML or to selectors."""
+        given = {**dict(zip(names, args, strict=False)), **bounds}
+        parts = [f"{name}={given[name]}" for name in names if name in given]
+        return ";".join((f"{package} @{kind}", *parts))
 
     def load_file_data(self, filename: str, fmt: str | None = None, from_recipe_dir: bool = False, **_: Any) -> Any:
         """Data of a file beside the recipe; of the source tree nothing is known when a recipe is rendered."""
@@ -156,10 +167,17 @@ def _constants() -> Mapping[str, Any]:
 
 
 def template_context(
-    namespace: Namespace, variant: Variant, subdir: str, recipe: Path, environ: Mapping[str, str], package: PackageNames
+    namespace: Namespace,
+    variant: Variant,
+    subdir: str,
+    recipe: Path,
+    environ: Mapping[str, str],
+    package: PackageNames,
+    *,
+    keep_pins: bool = False,
 ) -> dict[str, Any]:
     """Every name that a template can use; variant values as texts, over what selectors know."""
-    functions = Functions(variant, subdir, recipe)
+    functions = Functions(variant, subdir, recipe, keep_pins)
     python = variant.get("python", DEFAULT_VARIANT["python"]).split(" ")[0].split(".")
     own = {
         "PKG_NAME": package.name,

@@ -113,7 +113,7 @@ def build_string(
     """The build string of a package; with its hash if `final`, as for packages that are built."""
     manual = meta.value("build", "string")
     text = package_and_build_in(meta.own_text())
-    if manual and not (re.search(r"\s*string:", text) and _USES_HASH.search(text)):
+    if manual and not ("string:" in text and _USES_HASH.search(text)):
         return str(manual)
     made = _default_string(meta)
     if not final:

@@ -143,6 +143,11 @@ class RecipeText:
         return _part(_OUTPUTS_SECTION, self.raw)
 
     @cached_property
+    def top_level(self) -> str:
+        """All but the outputs."""
+        return self.raw.rstrip().replace(self.outputs.strip(), "")
+
+    @cached_property
     def blocks(self) -> tuple[str, ...]:
         """The blocks of text of the outputs."""
         return tuple(_OUTPUT.findall(self.outputs.rstrip()))
@@ -160,7 +165,6 @@ class View:
         self.recipe = recipe
         self._selectors = dict(zip(recipe.selectors, holding, strict=True))
         self._known: dict[str, str] = {}
-        self._joined: dict[tuple[str, bool], str] = {}
 
     def select(self, text: str) -> str:
         """The lines of a part of the recipe that are left."""
@@ -197,6 +201,11 @@ class View:
         return self.select(self.recipe.outputs).rstrip()
 
     @cached_property
+    def top_level(self) -> str:
+        """All but the outputs."""
+        return self.full.replace(self.outputs.strip(), "")
+
+    @cached_property
     def blocks(self) -> tuple[str, ...]:
         """The blocks of text of the outputs."""
         return tuple(_OUTPUT.findall(self.outputs))
@@ -222,11 +231,7 @@ class View:
 
     def top_level_with(self, block: str, *, selected: bool) -> str:
         """The top level (all but the outputs) and one output's block, as conda-build concatenates them."""
-        joined = self._joined.get((block, selected))
-        if joined is None:
-            text, outputs = (self.full, self.outputs) if selected else (self.recipe.raw.rstrip(), self.recipe.outputs)
-            joined = self._joined[block, selected] = text.replace(outputs.strip(), "") + block
-        return joined
+        return (self.top_level if selected else self.recipe.top_level) + block
 
 
 @lru_cache(maxsize=2048)

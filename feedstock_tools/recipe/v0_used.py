@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 from feedstock_tools.errors import InputError
@@ -24,23 +24,35 @@ _SYSROOT = "CONDA_BUILD_SYSROOT"
 
 
 class _Key:
-    """The patterns of one variant key."""
+    """The patterns of one variant key, compiled when a line may match them: most keys of a pinning meet none."""
 
     def __init__(self, key: str, rules: CondaBuildRules) -> None:
         self.key = key
-        name = re.escape(key)
-        language = _LANGUAGE.match(key)
+        self._rules = rules
+        self._language = language = _LANGUAGE.match(key)
         self.call = ""
-        patterns = []
         if language and (language.group(2) == "compiler" or rules.stdlib_uses):
             self.call = f"{language.group(2)}("
-            patterns.append(rf"\{{\s*{language.group(2)}\([\'\"]{re.escape(language.group(1))}[\"\'][^\{{]*?\}}")
         elif key.startswith("cdt_") and rules.cdt_uses:
             self.call = "cdt("
+
+    @cached_property
+    def used(self) -> re.Pattern[str]:
+        """A use in a line whose selector has been applied."""
+        key = self.key
+        patterns = []
+        if self._language and self.call:
+            language = re.escape(self._language.group(1))
+            patterns.append(rf"\{{\s*{self._language.group(2)}\([\'\"]{language}[\"\'][^\{{]*?\}}")
+        elif self.call:
             patterns.append(r"\{{\s*cdt\(")
-        patterns.extend(_text_patterns(name, "[-_]".join(map(re.escape, key.split("_"))), rules))
-        self.used = re.compile("|".join(patterns))
-        self.selector = re.compile(rf"^[^#\[]*?\#?\s\[[^\]]*?(?<![_\w\d]){name}[=\s<>!\]]")
+        patterns.extend(_text_patterns(re.escape(key), "[-_]".join(map(re.escape, key.split("_"))), self._rules))
+        return re.compile("|".join(patterns))
+
+    @cached_property
+    def selector(self) -> re.Pattern[str]:
+        """A use in a line's selector."""
+        return re.compile(rf"^[^#\[]*?\#?\s\[[^\]]*?(?<![_\w\d]){re.escape(self.key)}[=\s<>!\]]")
 
 
 def _text_patterns(name: str, dashed: str, rules: CondaBuildRules) -> list[str]:

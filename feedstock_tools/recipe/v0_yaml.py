@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from feedstock_tools.errors import InputError
+from feedstock_tools.variants.quick_yaml import may_have_anchors
 from feedstock_tools.variants.read import parse_yaml
 
 __all__ = ["parse_rendered"]
@@ -19,7 +20,6 @@ __all__ = ["parse_rendered"]
 _SECTIONS = ("package", "source", "build", "requirements", "test", "app", "outputs", "about", "extra")
 _SECTION_START = re.compile(r"^(?=[^\s#\-])", re.MULTILINE)
 _OUTPUTS_START = re.compile(r"outputs:[ \t]*\n(?:[ \t]*\n)*(?=([ ]*)- )")
-_ANCHOR = re.compile(r"(?:^|[\s\[,{:])[&*][\w]", re.MULTILINE)
 #: YAML's types that conda-build leaves as texts (metadata.py: StringifyNumbersLoader).
 _TEXT_TAGS = ("tag:yaml.org,2002:float", "tag:yaml.org,2002:int")
 
@@ -63,7 +63,7 @@ def _section(text: str, path: Path) -> dict[str, Any]:
 def _sections(text: str, path: Path) -> dict[str, Any]:
     content: dict[str, Any] = {}
     try:
-        if _ANCHOR.search(text):
+        if may_have_anchors(text):
             raise InputError("has anchors, which reach over sections", path=path)
         for part in _SECTION_START.split(text):
             if part.strip():

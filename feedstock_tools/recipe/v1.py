@@ -7,7 +7,7 @@ What an output uses is what the engine says it used; what it stands for are the 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +24,10 @@ from feedstock_tools.variants.read import parse_plain_yaml, read_text
 if TYPE_CHECKING:
     from rattler_build import RenderConfig, RenderedVariant, Stage0Recipe
 
-__all__ = ["RecipeV1", "read_recipe_v1", "render_recipe_v1"]
+__all__ = ["RecipeV1", "WatchV1", "read_recipe_v1", "render_recipe_v1"]
+
+#: Is told of each output and of the engine's rendering that it was made from.
+WatchV1 = Callable[["RenderedVariant", RenderedOutput], None]
 
 _WORD = re.compile(r"\w+")
 _PLATFORMS = ("target_platform", "build_platform")
@@ -64,12 +67,14 @@ def render_recipe_v1(
     *,
     build_platform: Platform | None = None,
     all_branches: bool = False,
+    watch: WatchV1 | None = None,
 ) -> RenderedRecipe:
     """The outputs that a recipe makes on a platform, in the order that the engine would build them, less skipped ones.
 
     Args:
         config: the variants, built-in defaults included.
         build_platform: where it is built; default `platform`, which is what conda-smithy takes when it rerenders.
+        watch: told of every output, with the engine's rendering that it was made from.
         all_branches: variables count as used in branches that are not taken, too, as with rattler-build until 0.57.
 
     Raises:
@@ -101,7 +106,7 @@ def render_recipe_v1(
     except Exception as error:  # the engine has no common base for its errors
         raise engine_error(error, recipe.path, recipe.text) from error
     mentioned = mentioned_variables(parse_plain_yaml(recipe.text, recipe.path)) if all_branches else {}
-    outputs = tuple(_Outputs(config, recipe.path, mentioned).of(rows))
+    outputs = tuple(_Outputs(config, recipe.path, mentioned, watch).of(rows))
     return RenderedRecipe(outputs, explode(config), _feedstock_name(recipe))
 
 
@@ -146,8 +151,15 @@ def _built_rows(
 class _Outputs:
     """Turns the engine's rows into outputs; what rows have in common is made once."""
 
-    def __init__(self, config: VariantConfig, path: Path, mentioned: Mapping[str | None, frozenset[str]]) -> None:
+    def __init__(
+        self,
+        config: VariantConfig,
+        path: Path,
+        mentioned: Mapping[str | None, frozenset[str]],
+        watch: WatchV1 | None,
+    ) -> None:
         self.path = path
+        self.watch = watch
         self.mentioned = mentioned
         zipped = frozenset(key for group in config.zip_keys for key in group)
         self.zipped = [axis for axis in explode(config).axes if axis.keys[0] in zipped]
@@ -170,7 +182,10 @@ class _Outputs:
             unseen = self._unseen(row, siblings).difference(used)
             space = self._space(used, unseen, row.recipe.package.name)
             for chosen in self._choices(space, unseen & self.looping):
-                yield self._output(row, frozenset(used) | unseen, space.where(chosen) if chosen else space)
+                output = self._output(row, frozenset(used) | unseen, space.where(chosen) if chosen else space)
+                if self.watch is not None:
+                    self.watch(row, output)
+                yield output
 
     def _used(self, row: RenderedVariant, siblings: set[str]) -> dict[str, str]:
         """What the engine says it used, less siblings, and less the platform of what is for all platforms."""

@@ -13,19 +13,33 @@ from typing import Any
 from feedstock_tools.errors import InputError
 from feedstock_tools.variants.read import parse_plain_yaml
 
-__all__ = ["parse_variant_yaml"]
+__all__ = ["may_have_anchors", "parse_variant_yaml"]
 
 _KEY_START = re.compile(r"^(?=[^\s#\-])", re.MULTILINE)
 #: A scalar that means just what it says: nothing that YAML takes for a mark, comment or key in it.
-_PLAIN = r"[A-Za-z0-9_./](?:[^\n#:'\"&*!|>%@`\[\]{},]|:(?=\S))*?"
-_SIMPLE = re.compile(rf"([A-Za-z_]\w*):(?:[ ]+({_PLAIN}))?[ ]*\n((?:[ ]*\n|[ ]*-[ ]+{_PLAIN}[ ]*\n)*)\Z")
-_ITEM = re.compile(rf"^([ ]*)-[ ]+({_PLAIN})[ ]*$", re.MULTILINE)
-_ANCHOR = re.compile(r"(?:^|[\s\[,{:])[&*]\w", re.MULTILINE)
+_PLAIN = r"[A-Za-z0-9_./](?:[ !\"$-9;-~]|:(?=[!-~]))*?"
+#: The same, or in quotes, with nothing in them that is written otherwise than it is meant.
+_SCALAR = rf"{_PLAIN}|'[ -&(-~]*'|\"[ !#-\[\]-~]*\""
+_SIMPLE = re.compile(rf"([A-Za-z_]\w*):(?:[ ]+({_SCALAR}))?[ ]*\n((?:[ ]*\n|[ ]*-[ ]+(?:{_SCALAR})[ ]*\n)*)\Z")
+_ITEM = re.compile(rf"^([ ]*)-[ ]+({_SCALAR})[ ]*$", re.MULTILINE)
+_MARK = re.compile(r"[&*](?=[^\s,\[\]{}])")
+
+
+def may_have_anchors(text: str) -> bool:
+    """Whether YAML's anchors or aliases, which reach from one part of a file into another, may be in `text`.
+
+    They stand where a node begins: `3.9.* *netlib` is a text.
+    """
+    for mark in _MARK.finditer(text):
+        before = text[text.rfind("\n", 0, mark.start()) + 1 : mark.start()].split()
+        if not before or before[-1][-1] in "-?:,[{" or before[-1][0] == "!":
+            return True
+    return False
 
 
 def parse_variant_yaml(text: str, path: Path | None) -> Any:
     """As `parse_plain_yaml`, quicker for texts of many simple keys; parts of the result are shared between calls."""
-    if _ANCHOR.search(text):
+    if may_have_anchors(text):
         return parse_plain_yaml(text, path)
     content: dict[str, Any] = {}
     for part in _KEY_START.split(text):
@@ -45,9 +59,13 @@ def _part(text: str) -> dict[str, Any] | None:
         key, value, items = simple.groups()
         found = _ITEM.findall(items)
         if not (value and found) and len({indent for indent, _ in found}) < 2:
-            return {key: value if value else [item for _, item in found] if found else ""}
+            return {key: _text(value) if value else [_text(item) for _, item in found] if found else ""}
     try:
         content = parse_plain_yaml(text)
     except InputError:
         return None
     return {} if content in (None, "") else content if isinstance(content, dict) else None
+
+
+def _text(scalar: str) -> str:
+    return scalar[1:-1] if scalar[0] in "'\"" else scalar
