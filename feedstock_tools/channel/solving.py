@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,9 +19,17 @@ from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.platforms import Platform
 
 if TYPE_CHECKING:
-    from rattler import Channel, Gateway, GenericVirtualPackage, MatchSpec, RepoDataRecord, SparseRepoData, Subdir
+    from rattler import Channel, Gateway, GenericVirtualPackage, MatchSpec, MultiSource, RepoDataRecord, SparseRepoData, Subdir
 
-__all__ = ["SolveError", "decided_by_time", "solve", "virtual_packages"]
+__all__ = [
+    "Question",
+    "SolveError",
+    "decided_by_time",
+    "plain_errors",
+    "solve",
+    "solved_records",
+    "virtual_packages",
+]
 
 _LIMIT = timedelta(minutes=5)
 
@@ -144,30 +154,70 @@ def _solve(
     virtual: Sequence[str],
     constraints: Sequence[str],
 ) -> tuple[Record, ...]:
-    from rattler.exceptions import FetchRepoDataError, GatewayError, SolverError
-
-    matches = [_match_spec(spec) for spec in specs]
-    limits = [_match_spec(spec) for spec in constraints]
-    machine = [_virtual_package(text) for text in virtual]
+    question = Question(tuple(specs), platform, tuple(virtual), tuple(constraints))
+    question.check()
 
     async def work(gateway: Gateway) -> tuple[Record, ...]:
-        import rattler
-
-        subdirs = [rattler.Subdir(platform.subdir), rattler.Subdir("noarch")]
-        solved = await rattler.solve(
-            sources,
-            matches,
-            gateway,
-            platforms=subdirs,
-            virtual_packages=machine,
-            timeout=_LIMIT,
-            constraints=limits,
-        )
-        await _refuse_other_channels(solved, sources, subdirs, gateway)
+        solved = await solved_records(question, sources, gateway)
         return tuple(sorted((_record(found) for found in solved), key=lambda record: record.name))
 
-    try:
+    with plain_errors():
         return _with_plain_repodata(work)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What an environment is to hold and what it is for: the arguments of `solve` as one value."""
+
+    specs: tuple[str, ...]
+    platform: Platform
+    virtual: tuple[str, ...] = ()
+    constraints: tuple[str, ...] = ()
+
+    def check(self) -> None:
+        """Refuse what cannot be asked.
+
+        Raises:
+            InputError: a spec, a constraint or a virtual package is not one.
+        """
+        for spec in (*self.specs, *self.constraints):
+            _match_spec(spec)
+        for text in self.virtual:
+            _virtual_package(text)
+
+
+async def solved_records(
+    question: Question, sources: Sequence[Channel | SparseRepoData | MultiSource], gateway: Gateway
+) -> list[RepoDataRecord]:
+    """The records of rattler that answer a question; for programs that solve many at once, with `plain_errors`."""
+    import rattler
+
+    subdirs = [rattler.Subdir(question.platform.subdir), rattler.Subdir("noarch")]
+    solved = await rattler.solve(
+        sources,
+        [_match_spec(spec) for spec in question.specs],
+        gateway,
+        platforms=subdirs,
+        virtual_packages=[_virtual_package(text) for text in question.virtual],
+        timeout=_LIMIT,
+        constraints=[_match_spec(spec) for spec in question.constraints],
+    )
+    await _refuse_other_channels(solved, sources, subdirs, gateway)
+    return solved
+
+
+@contextmanager
+def plain_errors() -> Iterator[None]:
+    """Turn the errors of rattler's solver into ours.
+
+    Raises:
+        SolveError: nothing satisfies the specs.
+        WorkError: a channel cannot be read.
+    """
+    from rattler.exceptions import FetchRepoDataError, GatewayError, SolverError
+
+    try:
+        yield
     except SolverError as error:
         raise SolveError(short_reason(str(error)), str(error)) from error
     except (FetchRepoDataError, GatewayError, OSError) as error:
@@ -190,7 +240,7 @@ def _with_plain_repodata(work: Callable[[Gateway], Coroutine[None, None, tuple[R
 
 async def _refuse_other_channels(
     solved: Sequence[RepoDataRecord],
-    sources: Sequence[Channel | SparseRepoData],
+    sources: Sequence[Channel | SparseRepoData | MultiSource],
     subdirs: Sequence[Subdir],
     gateway: Gateway,
 ) -> None:

@@ -14,7 +14,14 @@ from feedstock_tools.rerender.forge import Forge, read_forge
 from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.variants import VariantConfig, combine, defaults, load
 
-__all__ = ["PackageFile", "as_record", "as_table", "output_files"]
+__all__ = [
+    "PackageFile",
+    "as_record",
+    "as_table",
+    "output_files",
+    "render_with_conda_build",
+    "render_with_rattler_build",
+]
 
 _RECIPE_CONFIG = "conda_build_config.yaml"
 #: conda-forge's builds made `.tar.bz2` until autumn 2022, the time of this conda-smithy.
@@ -63,7 +70,7 @@ def output_files(
     found: set[PackageFile] = set()
     for configuration in configurations:
         builder = builders.get(configuration.platform, configuration.platform)
-        render = _with_rattler_build if forge.is_v1 else _with_conda_build
+        render = render_with_rattler_build if forge.is_v1 else render_with_conda_build
         for output in render(folder, configuration, builder, chosen):
             subdir = "noarch" if output.noarch else configuration.platform.subdir
             found.add(
@@ -84,18 +91,34 @@ def _variants(configuration: Configuration) -> VariantConfig:
     return VariantConfig(configuration.values, configuration.zip_keys, pin_run_as_build=configuration.pin_run_as_build)
 
 
-def _with_rattler_build(
-    folder: Path, configuration: Configuration, builder: Platform, rules: Rules
+def render_with_rattler_build(
+    folder: Path, configuration: Configuration, builder: Platform, rules: Rules, *, watch: v1.WatchV1 | None = None
 ) -> Iterator[RenderedOutput]:
+    """The outputs that the recipe in a folder has in a configuration.
+
+    Raises:
+        InputError: the recipe cannot be read or rendered.
+    """
     recipe = v1.read_recipe_v1(folder)
     given = combine([defaults(builder, rules.conda_build), _variants(configuration)])
-    yield from v1.render_recipe_v1(recipe, given, configuration.platform, build_platform=builder).outputs
+    platform = configuration.platform
+    yield from v1.render_recipe_v1(recipe, given, platform, build_platform=builder, watch=watch).outputs
 
 
-def _with_conda_build(
-    folder: Path, configuration: Configuration, builder: Platform, rules: Rules
+def render_with_conda_build(
+    folder: Path,
+    configuration: Configuration,
+    builder: Platform,
+    rules: Rules,
+    *,
+    watch: v0.Watch | None = None,
+    keep_pins: bool = False,
 ) -> Iterator[RenderedOutput]:
-    """As `conda build -m` renders: the recipe's own variant file counts too, below the configuration."""
+    """As `conda build -m` renders: the recipe's own variant file counts too, below the configuration.
+
+    Raises:
+        InputError: the recipe cannot be read or rendered.
+    """
     behaviour = rules.conda_build
     layers = [defaults(builder, behaviour)]
     own = folder / _RECIPE_CONFIG
@@ -103,7 +126,7 @@ def _with_conda_build(
         layers.append(load(own, builder, environ={}, rules=behaviour))
     given = _without_torn_groups(combine([*layers, _variants(configuration)]), configuration)
     recipe = v0.read_recipe(folder, behaviour)
-    yield from v0.render_recipe(recipe, given, builder, environ={}).outputs
+    yield from v0.render_recipe(recipe, given, builder, environ={}, watch=watch, keep_pins=keep_pins).outputs
 
 
 def _without_torn_groups(config: VariantConfig, configuration: Configuration) -> VariantConfig:

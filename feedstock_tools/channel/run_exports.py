@@ -1,0 +1,72 @@
+"""What a package of a channel exports: from the channel's run_exports.json, else from the package itself."""
+
+from __future__ import annotations
+
+import bz2
+import json
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from feedstock_tools.channel.archive import read_package
+from feedstock_tools.channel.metadata import RunExports
+from feedstock_tools.channel.waiting import wait_for
+from feedstock_tools.errors import WorkError
+
+__all__ = ["run_exports_of"]
+
+_SECONDS = 60
+_ONE_AT_A_TIME = threading.Lock()
+
+
+def run_exports_of(url: str) -> RunExports:
+    """The run exports of the package at a URL.
+
+    Raises:
+        WorkError: neither the subdir's run_exports.json nor the package can be read.
+    """
+    subdir, _, file_name = url.rpartition("/")
+    with _ONE_AT_A_TIME:  # the first to ask reads it for the others
+        listed = _listed(subdir)
+    if file_name in listed:
+        return RunExports.from_json(listed[file_name].get("run_exports") or {})
+    if url.startswith("file:"):
+        return read_package(Path(unquote(urlsplit(url).path))).run_exports
+    return _from_remote_package(url)
+
+
+@lru_cache(maxsize=16)
+def _listed(subdir: str) -> Mapping[str, Any]:
+    """The entries of a subdir's run_exports.json by file name; none where it has no such file."""
+    for name in ("run_exports.json.bz2", "run_exports.json"):
+        try:
+            with urllib.request.urlopen(f"{subdir}/{name}", timeout=_SECONDS) as answer:  # noqa: S310 - a channel's URL
+                content = answer.read()
+            document = json.loads(bz2.decompress(content) if name.endswith(".bz2") else content)
+            return {**(document.get("packages") or {}), **(document.get("packages.conda") or {})}
+        except (urllib.error.URLError, FileNotFoundError):
+            continue
+        except (OSError, ValueError, TypeError, AttributeError) as error:
+            raise WorkError(f"cannot read {subdir}/{name}: {error}") from error
+    return {}
+
+
+def _from_remote_package(url: str) -> RunExports:
+    """Fetch no more of a package than its metadata."""
+    from rattler.networking import Client
+    from rattler.package_streaming import PackageArchive
+
+    async def read() -> bytes | None:
+        archive = await PackageArchive.from_url(Client.default_client(), url)
+        return await archive.read_file("info/run_exports.json")
+
+    try:
+        content = wait_for(read())
+        return RunExports.from_json(json.loads(content)) if content else RunExports()
+    except Exception as error:  # rattler has no common base for what goes wrong here
+        raise WorkError(f"cannot read the run exports of {url}: {error}") from error
