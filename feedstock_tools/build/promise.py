@@ -121,7 +121,7 @@ def promise_row(
     own = {variant.recipe.package.name for variant in pending}
     for variant in pending:
         sources = digest(_sources(variant.recipe.to_dict(), recipe_folder))
-        output = _promise(variant, own, outputs, (engine, files, sources))
+        output = _promise(variant, own, outputs, {"engine": engine, "files": files, "sources": sources})
         outputs[output.name] = output
     return tuple(outputs.values())
 
@@ -130,17 +130,17 @@ def _promise(
     variant: RenderedVariant,
     own: set[str],
     earlier: Mapping[str, PlannedOutput],
-    common: tuple[str, ...],
+    common: Mapping[str, str],
 ) -> PlannedOutput:
     recipe = variant.recipe
     content = recipe.to_dict()
     name, version, build = recipe.package.name, recipe.package.version, str(recipe.build.string)
     needed = tuple(sorted(_names_in(content.get("requirements") or {}) & own - {name}))
-    parts = {
-        "recipe": content,
-        "variant": dict(variant.variant),
-        "common": common,
-        "siblings": {sibling: earlier[sibling].identity for sibling in needed if sibling in earlier},
+    inputs = {
+        "recipe": _digest_of(content),
+        "variant": _digest_of(dict(variant.variant)),
+        "siblings": _digest_of({sibling: earlier[sibling].identity for sibling in needed if sibling in earlier}),
+        **common,
     }
     pinned = _exact_pins((content.get("requirements") or {}).get("run") or [])
     pins = {pin: f"{earlier[pin].version} {earlier[pin].build}" for pin in sorted(pinned - {name}) if pin in earlier}
@@ -151,13 +151,18 @@ def _promise(
         build=build,
         build_number=recipe.build.number,
         subdir="noarch" if recipe.build.noarch else _target(variant),
-        identity=sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest(),
+        identity=_digest_of(inputs),
+        inputs=inputs,
         siblings=needed,
         pins=pins,
         track_features=_track_features(name, down),
         uses_python=_uses_python(content, needed, earlier),
         staging=tuple(staging["name"] for staging in content.get("staging_caches") or ()),
     )
+
+
+def _digest_of(content: Any) -> str:
+    return sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def _target(variant: RenderedVariant) -> str:

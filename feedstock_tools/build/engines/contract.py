@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from feedstock_tools.build.engines.guard import Guard
+
 __all__ = ["BuildRequest", "Built", "Engine", "Event", "Failed", "Log", "Started"]
 
 
@@ -33,6 +35,7 @@ class BuildRequest:
         environment: the whole environment of the build's process.
         configuration: the name of the row's file in `.ci_support`; `feedstock` the folder that has it.
         cores: how many the build may keep busy, and `memory` the bytes that it may use; None for no limit.
+        guard: holds the engine's process to these, and ends it with its run; the engine attaches it.
     """
 
     name: str
@@ -50,6 +53,7 @@ class BuildRequest:
     feedstock: Path = Path()
     cores: int | None = None
     memory: int | None = None
+    guard: Guard = field(default_factory=Guard)
 
     @property
     def output(self) -> Path:
@@ -57,7 +61,7 @@ class BuildRequest:
         return self.folder / "output"
 
     def to_json(self) -> dict[str, Any]:
-        """All but the environment, for a file that another process reads."""
+        """All but the environment and the guard, for a file that another process reads."""
         return {
             "name": self.name,
             "recipe": str(self.recipe),

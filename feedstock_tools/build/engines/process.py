@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
-__all__ = ["end_group", "signals_as_exit", "signals_held_back", "supervise"]
+__all__ = ["descendants", "end_group", "signals_as_exit", "signals_held_back", "supervise"]
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
@@ -124,7 +124,7 @@ def _end_descendants() -> None:
     """Kill what is left, again and again until nothing is: a process that is being killed may still fork."""
     deadline = time.monotonic() + _PATIENCE
     while time.monotonic() < deadline:
-        for pid in _descendants(os.getpid()):
+        for pid in descendants(os.getpid()):
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
         try:
@@ -135,7 +135,7 @@ def _end_descendants() -> None:
             time.sleep(_PAUSE / 4)
 
 
-def _descendants(root: int) -> list[int]:
+def descendants(root: int) -> list[int]:
     """All processes below `root`; on systems without /proc, those of its group."""
     proc = Path("/proc")
     if not (proc / "self" / "stat").exists():

@@ -49,7 +49,7 @@ class RattlerBuild:
     def build(self, request: BuildRequest) -> Iterator[Iterator[Event]]:
         """See `Engine`."""
         command = worker_command(WORKER, str(write_request(request)))
-        with started(command, folder=request.folder, environment=request.environment) as process:
+        with started(command, folder=request.folder, environment=request.environment, guard=request.guard) as process:
             yield events_of(process, request)
 
 
@@ -67,7 +67,7 @@ def events_of(process: subprocess.Popen[bytes], request: BuildRequest) -> Iterat
     current = request.wanted[0]
     failed = False
     said: list[str] = []
-    for is_event, line in lines_of(process):
+    for is_event, line in lines_of(process, request.guard):
         event = _event(line) if is_event else Log(line.decode(errors="replace"), "process")
         if isinstance(event, Started):
             current = event.output

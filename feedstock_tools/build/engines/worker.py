@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from feedstock_tools.build.engines.guard import LOOK_EVERY, Guard, Stopped
 from feedstock_tools.build.engines.process import end_group
 
 if TYPE_CHECKING:
@@ -37,11 +38,14 @@ def worker_command(module: str, *arguments: str) -> list[str]:
 
 @contextmanager
 def started(
-    command: Sequence[str], *, folder: Path, environment: Mapping[str, str]
+    command: Sequence[str], *, folder: Path, environment: Mapping[str, str], guard: Guard
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Run a worker that leads a session and supervises its own descendants; on leaving, it and they are ended.
 
     Its standard input is a pipe that closes when this process ends, however it does.
+
+    Args:
+        guard: what the worker is held to.
     """
     import subprocess
 
@@ -55,9 +59,11 @@ def started(
         start_new_session=True,
     )
     try:
+        guard.attach(process.pid)
         yield process
     finally:
         _end(process)
+        guard.detach()
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
@@ -75,8 +81,13 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def lines_of(process: subprocess.Popen[bytes]) -> Iterator[tuple[bool, bytes]]:
-    """The lines of a worker as they come, each with whether it was said on standard output (else on standard error)."""
+def lines_of(process: subprocess.Popen[bytes], guard: Guard) -> Iterator[tuple[bool, bytes]]:
+    """The lines of a worker as they come, each with whether it was said on standard output (else on standard error).
+
+    Raises:
+        WorkError: the worker takes more time or memory than its guard allows.
+        Stopped: the run is over.
+    """
     assert process.stdout is not None  # noqa: S101  (asked for in Popen)
     assert process.stderr is not None  # noqa: S101
     output = process.stdout.fileno()
@@ -84,17 +95,24 @@ def lines_of(process: subprocess.Popen[bytes]) -> Iterator[tuple[bool, bytes]]:
         buffers = {output: b"", process.stderr.fileno(): b""}
         for descriptor in buffers:
             selector.register(descriptor, selectors.EVENT_READ)
-        while selector.get_map():
-            for key, _ in selector.select():
+        if guard.stop is not None:
+            selector.register(guard.stop, selectors.EVENT_READ)
+        open_ends = set(buffers)
+        while open_ends:
+            for key, _ in selector.select(LOOK_EVERY):
+                if key.fd == guard.stop:
+                    raise Stopped
                 chunk = os.read(key.fd, _CHUNK)
                 if not chunk:
                     selector.unregister(key.fd)
+                    open_ends.discard(key.fd)
                 *lines, rest = (buffers[key.fd] + chunk).split(b"\n")
                 if not chunk and rest:
                     lines, rest = [*lines, rest], b""
                 buffers[key.fd] = rest
                 for line in lines:
                     yield key.fd == output, line
+            guard.look()
 
 
 def how_it_ended(status: int) -> str:

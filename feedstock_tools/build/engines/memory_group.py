@@ -1,0 +1,96 @@
+"""A control group of the kernel for the memory of one build: Linux, version 2 where it is delegated, else version 1."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import count
+from os import getpid
+from pathlib import Path
+
+__all__ = ["MemoryGroup"]
+
+_ROOT = Path("/sys/fs/cgroup")
+_numbers = count()
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryGroup:
+    """A group that was made for a build: the processes in it, together, get no more memory than its limit."""
+
+    folder: Path
+    version: int
+
+    @classmethod
+    def make(cls, limit: int) -> MemoryGroup | None:
+        """One with a limit in bytes; None where this user may not make one on this machine."""
+        if sys.platform != "linux":
+            return None
+        for parent, version in _parents():
+            folder = parent / f"feedstock-tools-{getpid()}-{next(_numbers)}"
+            with suppress(OSError):
+                folder.mkdir()
+                try:
+                    _limit(folder, version, limit)
+                    return cls(folder, version)
+                except OSError:
+                    folder.rmdir()
+        return None
+
+    def take(self, pid: int) -> bool:
+        """Put a process into the group, and with it all that it starts from now on; false where it cannot be."""
+        try:
+            (self.folder / "cgroup.procs").write_text(str(pid))
+        except OSError:
+            return False
+        return True
+
+    @property
+    def ran_out(self) -> bool:
+        """Whether the kernel killed a process for taking more than there was."""
+        name = "memory.events" if self.version == 2 else "memory.oom_control"
+        try:
+            counts = dict(line.split(" ", 1) for line in (self.folder / name).read_text().splitlines())
+        except (OSError, ValueError):
+            return False
+        return int(counts.get("oom_kill", "0")) > 0
+
+    def remove(self) -> None:
+        """Remove it once all its processes are gone; a group that has some stays until the machine starts anew."""
+        with suppress(OSError):
+            self.folder.rmdir()
+
+
+def _parents() -> list[tuple[Path, int]]:
+    """Groups that a new one can be made below, the likeliest first: the own one, then those above it."""
+    try:
+        lines = Path("/proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        return []
+    found: list[tuple[Path, int]] = []
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if controllers == "" and (_ROOT / "cgroup.controllers").exists():
+            own = _ROOT / path.lstrip("/")
+            # A group that holds processes gives its children no memory controller, so one beside the own will do.
+            found += [(place, 2) for place in (own, own.parent) if _gives_memory(place)]
+        elif "memory" in controllers.split(","):
+            own = _ROOT / "memory" / path.lstrip("/")
+            found += [(place, 1) for place in (own, _ROOT / "memory")]
+    return found
+
+
+def _gives_memory(folder: Path) -> bool:
+    try:
+        return "memory" in (folder / "cgroup.subtree_control").read_text().split()
+    except OSError:
+        return False
+
+
+def _limit(folder: Path, version: int, limit: int) -> None:
+    (folder / ("memory.max" if version == 2 else "memory.limit_in_bytes")).write_text(str(limit))
+    # Without swap too: a build that swaps takes the machine down as surely as one that takes all memory.
+    swap = ("memory.swap.max", 0) if version == 2 else ("memory.memsw.limit_in_bytes", limit)
+    with suppress(OSError):
+        (folder / swap[0]).write_text(str(swap[1]))
