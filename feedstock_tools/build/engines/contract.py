@@ -127,10 +127,15 @@ Event = Started | Log | Built | Failed
 class Engine(Protocol):
     """Something that builds rows."""
 
-    #: What `--engine` calls it.
-    name: str
-    #: Whether the outputs of a row that inherit from one staging output have it built once, and not once for each.
-    shares_staging: bool
+    @property
+    def name(self) -> str:
+        """What `--engine` calls it."""
+        ...
+
+    @property
+    def shares_staging(self) -> bool:
+        """Whether outputs of a row that inherit from one staging output have it built once, and not once for each."""
+        ...
 
     @property
     def version(self) -> str:

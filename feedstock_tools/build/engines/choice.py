@@ -1,0 +1,124 @@
+"""Which engine builds a configuration: by what its recipe needs and this machine has, or the one that was asked for."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from feedstock_tools.build.engines.contract import Engine
+from feedstock_tools.platforms import Platform
+
+__all__ = ["ENGINES", "Choice", "Engines"]
+
+#: What `--engine` takes.
+ENGINES = ("rattler-build", "conda-build", "container")
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The engine for a platform and why it is that; or no engine, and why none can build for it."""
+
+    engine: Engine | None
+    reason: str
+
+    @property
+    def identity(self) -> str:
+        """Name and version, as part of a build's identity; empty without an engine."""
+        return f"{self.engine.name} {self.engine.version}" if self.engine else ""
+
+
+@dataclass(frozen=True)
+class Engines:
+    """The engines that this machine has for a feedstock.
+
+    Attributes:
+        folder: the feedstock's.
+        recipe: the `recipe.yaml` that would be built; where that is no file, the recipe is a `meta.yaml`.
+        machine: the environment of the machine.
+        given: the one that was asked for with `--engine`; None to choose.
+    """
+
+    folder: Path
+    recipe: Path
+    machine: Mapping[str, str]
+    given: str | None = None
+
+    def choose(self, platform: str) -> Choice:
+        """The engine for a platform. Programs are looked for and asked whether they can; nothing is started."""
+        return self._choose(platform, asking=True)
+
+    def planned(self, platform: str) -> Choice:
+        """The engine that would be chosen if every program that is there answered: what identifies a build."""
+        return self._choose(platform, asking=False)
+
+    @property
+    def stamp(self) -> str:
+        """Changes when the choice may: the engine asked for, and the programs that there are."""
+        path = self.machine.get("PATH")
+        programs = [shutil.which(name, path=path) for name in ("conda-build", "docker", "podman")]
+        found = [f"{each} {Path(each).stat().st_mtime_ns}" for each in programs if each]
+        return " ".join([self.given or "", self.machine.get("DOCKER_EXECUTABLE", ""), *found])
+
+    def _choose(self, platform: str, *, asking: bool) -> Choice:
+        builder = Platform.here().subdir
+        refused: list[str] = []
+        for name, engine, why in self._candidates(platform, builder, asking=asking):
+            reason = why if engine is None else engine.why_not(platform, builder) if asking else None
+            if engine is not None and reason is None:
+                return Choice(engine, "asked for with --engine" if self.given else why)
+            refused.append(f"{name}: {reason}")
+        if len(refused) == 1:
+            return Choice(None, refused[0].partition(": ")[2])
+        return Choice(None, "no engine can build it:\n" + "\n".join(f"  {each}" for each in refused))
+
+    def _candidates(self, platform: str, builder: str, *, asking: bool) -> Iterator[tuple[str, Engine | None, str]]:
+        """Name, engine and the reason for it, the preferred one first; without an engine, why it cannot be."""
+        for name in (self.given,) if self.given else self._order():
+            if name == "rattler-build":
+                yield name, *self._embedded()
+            elif name == "conda-build":
+                yield name, *self._conda_build()
+            else:
+                yield name, *self._container(platform, builder, asking=asking)
+
+    def _order(self) -> tuple[str, ...]:
+        if self.recipe.is_file():
+            return ("rattler-build", "container") if self._has_scripts else ("rattler-build",)
+        return ("conda-build", "container")
+
+    @cached_property
+    def _has_scripts(self) -> bool:
+        return (self.folder / ".scripts").is_dir()
+
+    def _embedded(self) -> tuple[Engine | None, str]:
+        from feedstock_tools.build.engines.rattler import RattlerBuild
+
+        if self.recipe.is_file():
+            return RattlerBuild(), "the embedded engine builds a recipe.yaml"
+        return None, (
+            "the recipe is a meta.yaml, and there is no feedstock.yaml beside it that a recipe.yaml for the embedded"
+            " engine could be made from"
+        )
+
+    def _conda_build(self) -> tuple[Engine | None, str]:
+        from feedstock_tools.build.engines.conda_build import CondaBuild
+
+        if not (self.folder / "recipe" / "meta.yaml").is_file():
+            return None, "the recipe is a recipe.yaml, which conda-build does not read"
+        return CondaBuild(self.machine), "the recipe is a meta.yaml, and there is a conda-build on PATH"
+
+    def _container(self, platform: str, builder: str, *, asking: bool) -> tuple[Engine | None, str]:
+        from feedstock_tools.build.engines.feedstock_script import FeedstockScript, script_for
+        from feedstock_tools.build.engines.runtime import find_runtime
+
+        runtime = find_runtime(self.machine, answering=asking)
+        script = script_for(platform, builder)
+        if self._has_scripts or not self.recipe.is_file():
+            what = "the recipe is a meta.yaml" if not self.recipe.is_file() else "the embedded engine cannot build it"
+            return FeedstockScript(self.folder, self.machine, runtime), f"{what}, and the feedstock has {script}"
+        from feedstock_tools.build.engines.container import Container
+
+        return Container(runtime, self.machine), "the image of the configuration, with steps of our own"
