@@ -124,8 +124,10 @@ def channels_identity(machine: Mapping[str, str], platform: str, choice: Channel
     if not choice.is_stand_in:
         return identity_of_channels(choice.channels)
     from feedstock_tools.build.stand_in.identity import stand_in_identity
+    from feedstock_tools.build.stand_in.toolkits import toolkits_folder
 
-    return f"{STAND_IN} {stand_in_identity(Platform.parse(platform), path=machine.get('PATH'))}"
+    toolkits = toolkits_folder(machine)
+    return f"{STAND_IN} {stand_in_identity(Platform.parse(platform), path=machine.get('PATH'), toolkits=toolkits)}"
 
 
 def identity_on(base: str, output: PlannedOutput) -> str:

@@ -106,12 +106,13 @@ def show(
     The HTML page holds table and picture in one file and needs no network.
     """
     from feedstock_tools.report import pin_show
+    from feedstock_tools.report.text_file import write_text
 
     text = pin_show.show(versions, channels, platform, facts=not no_facts, form=form)
     if output is None:
         click.echo(text)
     else:
-        pin_show.write(output, text)
+        write_text(output, text)
     return 0
 
 
@@ -158,3 +159,51 @@ def check(feedstock: Path, as_json: bool) -> int:
     found = against_facts.check(load_cuda(), configurations)
     click.echo(against_facts.as_json(found) if as_json else against_facts.as_text(found, len(configurations)))
     return 1 if found else 0
+
+
+@command.command("binary")
+@click.argument("path", type=click.Path(path_type=Path, exists=True))
+@click.option(
+    "--require", "required", metavar="LIST", help="Exit with 1 unless these are in it: sm_80,sm_90,compute_90"
+)
+@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+def binary(path: Path, required: str | None, as_json: bool) -> int:
+    """List the GPU architectures that a package, a library, a program or a folder was compiled for.
+
+    PATH is a .conda or .tar.bz2 package, any file, or a folder. Machine code is listed as sm_90, PTX as compute_90.
+    """
+    from feedstock_tools.build.gpu_code import packages
+    from feedstock_tools.pins.architectures import parse_architectures
+
+    promised = parse_architectures(required.replace(";", ",").split(",")) if required else ()
+    found = packages.gpu_code(path)
+    click.echo(packages.as_json(found) if as_json else packages.as_text(found))
+    missing = packages.lacking(promised, found)
+    if missing:
+        click.echo(f"Missing: {' '.join(map(str, missing))}", err=True)
+    return 1 if missing else 0
+
+
+@command.command("fetch")
+@click.argument("versions", nargs=-1, metavar="[VERSION]...")
+@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+def fetch(versions: tuple[str, ...], as_json: bool) -> int:
+    """Fetch CUDA compilers from NVIDIA's wheels with pip, so that builds on the stand-in channel can use them.
+
+    VERSION is 11.8, 12.9, 13.0 …; without one, those that are there are listed. A toolkit takes 40 to 200 MB to fetch.
+    CUDA 13 comes with nvcc; of 11.8 and 12.x there are NVRTC and ptxas, which compile device code alone.
+    """
+    import json
+    import os
+
+    from feedstock_tools.build.stand_in.toolkits import fetch_toolkit, found_toolkits, toolkits_folder
+
+    folder = toolkits_folder(os.environ)
+    toolkits = [fetch_toolkit(version, folder) for version in versions] if versions else found_toolkits(folder)
+    if as_json:
+        entries = [{"version": each.version, "made_of": each.made_of, "folder": str(each.folder)} for each in toolkits]
+        click.echo(json.dumps(entries, indent=2))
+    else:
+        lines = [f"CUDA {each.version}: {', '.join(each.made_of)} in {each.folder}" for each in toolkits]
+        click.echo("\n".join(lines) or "There is none yet. Fetch one with `feedstock-tools cuda fetch 12.9`.")
+    return 0

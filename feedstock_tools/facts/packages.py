@@ -26,7 +26,7 @@ _SUBDIRS = (*KNOWN_SUBDIRS, "noarch")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _RUN_EXPORTS = ("weak", "strong", "noarch", "weak_constrains", "strong_constrains")
 _LISTS = ("depends", "constrains", "track_features", "exact", "exact_constrains")
-_ROLES = ("binutils", "c_compiler", "cxx_compiler", "python")
+_ROLES = ("binutils", "c_compiler", "cxx_compiler", "python", "nvcc", "nvcc_activation")
 _KEYS = {
     "name",
     "version",

@@ -10,7 +10,7 @@ from feedstock_tools.generate.lines import quoted
 from feedstock_tools.generate.spec import Spec
 from feedstock_tools.platforms import Platform
 
-__all__ = ["conda_forge_settings", "migration_stubs"]
+__all__ = ["block_lines", "conda_forge_settings", "migration_stubs"]
 
 #: Platforms that conda-smithy makes jobs for without being told.
 _ON_BY_DEFAULT = ("linux-64", "osx-64", "win-64")
@@ -29,7 +29,7 @@ def conda_forge_settings(spec: Spec, recipe_format: str) -> list[str]:
         settings["provider"] = dict.fromkeys(asked_for, "default")
     if recipe_format == "v1":
         settings["conda_build_tool"] = "rattler-build"
-    return _lines(_merged(settings, spec.conda_forge))
+    return block_lines(_merged(settings, spec.conda_forge))
 
 
 def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
@@ -40,13 +40,13 @@ def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any
     return merged
 
 
-def _lines(value: Any, indent: int = 0) -> list[str]:
+def block_lines(value: Any, indent: int = 0) -> list[str]:
     """Block YAML of texts, lists and mappings; the texts are as they were written, so `true` stays a boolean."""
     blank = " " * indent
     lines: list[str] = []
     for key, content in value.items():
         if isinstance(content, dict) and content:
-            lines += [f"{blank}{quoted(str(key))}:", *_lines(content, indent + 2)]
+            lines += [f"{blank}{quoted(str(key))}:", *block_lines(content, indent + 2)]
         elif isinstance(content, list) and content:
             lines += [f"{blank}{quoted(str(key))}:", *_items(content, indent + 2)]
         else:
@@ -58,7 +58,7 @@ def _items(items: list[Any], indent: int) -> list[str]:
     lines: list[str] = []
     for item in items:
         if isinstance(item, dict) and item:
-            first, *rest = _lines(item, indent + 2)
+            first, *rest = block_lines(item, indent + 2)
             lines += [f"{' ' * indent}- {first.strip()}", *rest]
         else:
             lines.append(f"{' ' * indent}- {_scalar(item)}")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from feedstock_tools.data import data_folder
 from feedstock_tools.generate.architectures import architecture_script
+from feedstock_tools.generate.benchmarks import benchmark_lines
 from feedstock_tools.generate.build_scripts import build_scripts
 from feedstock_tools.generate.cuda_facts import known_cuda_versions
 from feedstock_tools.generate.forge import conda_forge_settings, migration_stubs
@@ -44,7 +45,13 @@ def render(spec: Spec, recipe_format: str | None = None) -> Mapping[PurePosixPat
     recipe = RECIPE_FILES[chosen]
     texts = {
         recipe: _laid_out(
-            f"{recipe.name}.j2", view | {"number_why": number_why(spec), "features_why": features_why(spec)}
+            f"{recipe.name}.j2",
+            view
+            | {
+                "number_why": number_why(spec),
+                "features_why": features_why(spec),
+                "benchmark_lines": benchmark_lines(spec),
+            },
         )
     }
     blocks = variant_blocks(spec)

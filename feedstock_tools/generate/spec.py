@@ -26,6 +26,7 @@ from feedstock_tools.generate.spec_words import (
     PythonVersions,
     RecipeFile,
     Sha256,
+    Size,
     Subdir,
 )
 
@@ -160,6 +161,13 @@ class Test(Model):
     requires: RequirementList = Field(default=(), description="Packages that the test needs.")
 
 
+class Benchmark(Model):
+    """What measures a package: programs that print a line of JSON, with `name`, `value` and `unit`, for each figure."""
+
+    commands: tuple[str, ...] = Field(min_length=1, description="Commands, run one after the other.")
+    requires: tuple[str, ...] = Field(default=(), description="Packages that they need besides the package itself.")
+
+
 class Skip(Model):
     """Builds that are not made."""
 
@@ -195,6 +203,13 @@ class Output(Model):
         default=(), description="Builds that do not have this output."
     )
     test: Test = Field(default=Test(), description="What must hold after it was built.")
+    benchmark: Annotated[Benchmark, Shorthand(array="commands")] | None = Field(
+        default=None, description="What `test --benchmark` runs."
+    )
+    kernels: bool | None = Field(
+        default=None,
+        description="Whether GPU builds hold code for `cuda: architectures`; when absent, checked where there is any.",
+    )
 
 
 class ArchitectureScript(Model):
@@ -246,11 +261,18 @@ class Prefer(Model):
 
 
 class Needs(Model):
-    """What one build takes, for planning."""
+    """What one build (one row of a configuration) takes, for planning and for its limits."""
 
     cores: int | None = Field(default=None, ge=1, description="Processor cores that it can use.")
-    memory: str | None = Field(default=None, pattern=r"^\d+(\.\d+)? ?[KMGT]i?B$", description="Such as 64 GiB.")
-    disk: str | None = Field(default=None, pattern=r"^\d+(\.\d+)? ?[KMGT]i?B$", description="Such as 50 GB.")
+    memory: Size | None = Field(default=None, description="The most that it takes: 64 GiB.")
+    memory_per_job: Size | None = Field(
+        default=None, description="What one job of its compiler takes, such as 2 GiB: bounds the number of jobs."
+    )
+    disk: Size | None = Field(default=None, description="What its folder grows to: 50 GB.")
+    time: str | None = Field(
+        default=None, pattern=r"^\d+(\.\d+)? ?(s|min|h)$", description="How long it takes, as far as is known: 3 h."
+    )
+    gpu: bool = Field(default=False, description="Its tests need a GPU.")
 
 
 class About(Model):

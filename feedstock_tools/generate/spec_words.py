@@ -21,6 +21,7 @@ __all__ = [
     "PythonVersions",
     "RecipeFile",
     "Sha256",
+    "Size",
     "Subdir",
     "WordError",
 ]
@@ -81,6 +82,8 @@ RecipeFile = Annotated[str, AfterValidator(_check_relative)]
 CudaVersion = Annotated[str, AfterValidator(_check_cuda_version)]
 PythonVersion = Annotated[str, AfterValidator(_check_python_version)]
 Architecture = Annotated[str, AfterValidator(_check_architecture)]
+#: An amount of memory or disk, such as `64 GiB`.
+Size = Annotated[str, Field(pattern=r"^\d+(\.\d+)? ?[KMGT]i?B$")]
 Sha256 = Annotated[str, AfterValidator(_check_sha256)]
 ArchitecturesByVersion = Mapping[CudaVersion, Annotated[tuple[Architecture, ...], Field(min_length=1)]]
 

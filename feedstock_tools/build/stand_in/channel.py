@@ -18,6 +18,7 @@ from pathlib import Path
 from feedstock_tools.build.stand_in.compilers import Compiler, compiler_files, find_compiler
 from feedstock_tools.build.stand_in.identity import STAND_IN_FORMAT, digest, stand_in_identity
 from feedstock_tools.build.stand_in.python import Installation, find_pythons, python_files
+from feedstock_tools.build.stand_in.toolkits import CudaToolkit, cuda_compiler_files, found_toolkits
 from feedstock_tools.channel.archive import write_package
 from feedstock_tools.channel.folder import locked
 from feedstock_tools.channel.metadata import PackageFile, PackageMetadata, RunExports
@@ -30,6 +31,7 @@ __all__ = ["STAND_IN", "StandInChannel", "ensure_stand_in_channel", "is_stand_in
 #: The name of the channel, and of the key in info/about.json that marks its packages.
 STAND_IN = "stand-in"
 _COMPILER_ROLES = ("binutils", "c_compiler", "cxx_compiler")
+_CUDA_ROLES = ("nvcc", "nvcc_activation")
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,13 @@ def is_stand_in(metadata: PackageMetadata) -> bool:
 
 
 def ensure_stand_in_channel(
-    root: Path, platform: Platform, pythons: Iterable[str], *, path: str | None = None, may_install: bool = True
+    root: Path,
+    platform: Platform,
+    pythons: Iterable[str],
+    *,
+    path: str | None = None,
+    may_install: bool = True,
+    toolkits: Path | None = None,
 ) -> StandInChannel:
     """A stand-in channel for builds on this machine; one that was made before is used again while nothing has changed.
 
@@ -87,6 +95,8 @@ def ensure_stand_in_channel(
             others that are on PATH as `python3.12`.
         path: looked through for compilers and Pythons instead of PATH.
         may_install: whether ziglang may be installed from PyPI where there is no compiler.
+        toolkits: the folder of CUDA compilers that were fetched (`fetch_toolkit`); those of them that are there are
+            behind the packages of nvcc.
 
     Raises:
         WorkError: there is no compiler, or the folder cannot be written.
@@ -95,7 +105,7 @@ def ensure_stand_in_channel(
     native = platform == Platform.here()
     wanted = sorted({".".join(version.split(".")[:2]) for version in pythons})
     installations = find_pythons(wanted, path=path) if native else ()
-    base = stand_in_identity(platform, path=path)
+    base = stand_in_identity(platform, path=path, toolkits=toolkits if native else None)
     key = digest(base, *(installation.identity for installation in installations))[:16]
     folder = root / key / STAND_IN
     record = folder / "stand-in.json"
@@ -103,7 +113,8 @@ def ensure_stand_in_channel(
         with locked(root):
             if not record.is_file():
                 compiler = find_compiler(cache=root / "cache", path=path, may_install=may_install) if native else None
-                _make_whole(folder, platform, installations, compiler, root / "pythons")
+                cuda = {toolkit.version: toolkit for toolkit in found_toolkits(toolkits)} if native else {}
+                _make_whole(folder, platform, _Behind(installations, compiler, cuda), root / "pythons")
     return _from_record(folder, root, platform, base)
 
 
@@ -120,15 +131,22 @@ def _from_record(folder: Path, root: Path, platform: Platform, identity: str) ->
         ) from error
 
 
-def _make_whole(
-    folder: Path, platform: Platform, installations: Sequence[Installation], compiler: Compiler | None, kept: Path
-) -> None:
+@dataclass(frozen=True, slots=True)
+class _Behind:
+    """What is behind the packages that have contents."""
+
+    pythons: Sequence[Installation]
+    compiler: Compiler | None
+    cuda: Mapping[str, CudaToolkit]
+
+
+def _make_whole(folder: Path, platform: Platform, behind: _Behind, kept: Path) -> None:
     """Make the channel in a folder beside its own, and rename it when it is complete."""
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="making-", dir=folder.parent) as temporary:
             channel = Path(temporary, STAND_IN)
-            _make(channel, platform, installations, compiler, kept)
+            _make(channel, platform, behind, kept)
             if folder.exists():  # half of one, left by a version of this tool that was stopped
                 shutil.rmtree(folder)
             channel.rename(folder)
@@ -136,10 +154,8 @@ def _make_whole(
         raise WorkError(f"cannot make the stand-in channel: {error.strerror or error}", path=folder) from error
 
 
-def _make(
-    channel: Path, platform: Platform, installations: Sequence[Installation], compiler: Compiler | None, kept: Path
-) -> None:
-    real = {installation.minor: installation for installation in installations}
+def _make(channel: Path, platform: Platform, behind: _Behind, kept: Path) -> None:
+    real = {installation.minor: installation for installation in behind.pythons}
     entries: dict[str, dict[str, object]] = {"noarch": {}, platform.subdir: {}}
     for package in read_packages():
         if package.subdir not in entries:
@@ -149,22 +165,25 @@ def _make(
             metadata = replace(_metadata(package, real=True), version=real[minor].version)
             written = _real_python(channel, metadata, real[minor], kept)
         else:
-            files = tuple(_files(package, platform, compiler))
+            files = tuple(_files(package, platform, behind))
             metadata = _metadata(package, real=bool(files))
             written = write_package(channel, metadata, files)
         entries[package.subdir][written.name] = _entry(metadata, written)
     for subdir, packages in entries.items():
         _write_repodata(channel, subdir, packages)
     record = {
-        "compiler": " ".join(compiler.c) if compiler else None,
+        "compiler": " ".join(behind.compiler.c) if behind.compiler else None,
         "pythons": {minor: installation.version for minor, installation in real.items()},
     }
     (channel / "stand-in.json").write_text(json.dumps(record, indent=2), encoding="utf-8")
 
 
-def _files(package: KnownPackage, platform: Platform, compiler: Compiler | None) -> Iterable[PackageFile]:
+def _files(package: KnownPackage, platform: Platform, behind: _Behind) -> Iterable[PackageFile]:
     if package.role in _COMPILER_ROLES:
-        yield from compiler_files(package.role, package.name, platform, compiler)
+        yield from compiler_files(package.role, package.name, platform, behind.compiler)
+    if package.role in _CUDA_ROLES and behind.compiler is not None:
+        version = ".".join(package.version.split(".")[:2])
+        yield from cuda_compiler_files(package.role, package.name, version, behind.cuda.get(version))
 
 
 def _real_python(channel: Path, metadata: PackageMetadata, installation: Installation, kept: Path) -> Path:

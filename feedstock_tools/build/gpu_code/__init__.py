@@ -1,0 +1,1 @@
+"""GPU code in built files: which architectures are there, and whether they are those that were promised."""

@@ -1,0 +1,193 @@
+"""CUDA compilers of NVIDIA's wheels, fetched on request, behind `compiler('cuda')` of the stand-in channel.
+
+For CUDA 13 the wheels hold nvcc. For 11.8 and 12.x they hold NVRTC and ptxas; an `nvcc` made of the two compiles device
+code (`nvcc_from_nvrtc`). pip fetches them, from wherever this machine's pip is set to fetch from.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from feedstock_tools.channel.folder import locked
+from feedstock_tools.channel.metadata import PackageFile
+from feedstock_tools.errors import InputError, WorkError
+
+__all__ = ["CudaToolkit", "cuda_compiler_files", "fetch_toolkit", "found_toolkits", "toolkits_folder"]
+
+_RECORD = "toolkit.json"
+_SECONDS = 1800
+#: NVIDIA's projects, by the major version of CUDA.
+_PROJECTS = {
+    11: ("nvidia-cuda-nvrtc-cu11", "nvidia-cuda-nvcc-cu11"),
+    12: ("nvidia-cuda-nvrtc-cu12", "nvidia-cuda-nvcc-cu12"),
+    13: ("nvidia-cuda-nvcc", "nvidia-nvvm", "nvidia-cuda-crt", "nvidia-cuda-runtime"),
+}
+#: Programs of a toolkit that a package offers, where it has them.
+_PROGRAMS = ("nvcc", "ptxas", "fatbinary", "cudafe++", "nvlink", "bin2c")
+#: Which host compiler nvcc takes: that of the build, as conda-forge's activation has it. Scripts are run in the order
+#: of their names, and this has to come after the compiler's: hence the tilde.
+_ACTIVATE = """\
+# Made by feedstock-tools for its stand-in channel.
+export NVCC_PREPEND_FLAGS="${NVCC_PREPEND_FLAGS:-}${CXX:+ -ccbin=${CXX}}"
+"""
+_MISSING = """\
+#!/bin/sh
+echo "stand-in channel: there is no nvcc of CUDA {version}; 'feedstock-tools cuda fetch {version}' fetches one" >&2
+exit 1
+"""
+_DEACTIVATE = "# Made by feedstock-tools for its stand-in channel.\nunset NVCC_PREPEND_FLAGS\n"
+
+
+@dataclass(frozen=True, slots=True)
+class CudaToolkit:
+    """A CUDA compiler on this machine: its version (`12.9`), what it is made of, and the folder with its `bin`."""
+
+    version: str
+    made_of: tuple[str, ...]
+    folder: Path
+
+    @property
+    def whole(self) -> bool:
+        """Whether it has the real nvcc; the others compile device code alone."""
+        return (self.folder / "bin" / "nvcc").is_file()
+
+    @property
+    def identity(self) -> str:
+        """What it is, for the identity of builds that it takes part in."""
+        return f"CUDA {self.version}: {', '.join(self.made_of)}"
+
+
+def toolkits_folder(environment: Mapping[str, str]) -> Path:
+    """Where toolkits are kept: in the folder of this program in the user's cache."""
+    from feedstock_tools.channel.pinning import pinning_cache
+
+    return pinning_cache(environment).parent / "cuda-toolkits"
+
+
+def found_toolkits(folder: Path | None) -> tuple[CudaToolkit, ...]:
+    """The toolkits in a folder, by version; a folder that is missing has none."""
+    if folder is None or not folder.is_dir():
+        return ()
+    records = ((path.parent, json.loads(path.read_bytes())) for path in folder.glob(f"*/{_RECORD}"))
+    found = [CudaToolkit(record["version"], tuple(record["made_of"]), place) for place, record in records]
+    return tuple(sorted(found, key=lambda toolkit: tuple(map(int, toolkit.version.split(".")))))
+
+
+def fetch_toolkit(version: str, folder: Path) -> CudaToolkit:
+    """Fetch the wheels of a CUDA version with pip and put a toolkit together; one that is there is given as it is.
+
+    Args:
+        version: `11.8`, `12.4`, `13.0`.
+        folder: where toolkits are kept.
+
+    Raises:
+        InputError: there are no wheels with a compiler of that version.
+        WorkError: pip cannot fetch them, or the folder cannot be written.
+    """
+    requirements = _requirements(version)
+    with locked(folder):
+        for toolkit in found_toolkits(folder):
+            if toolkit.version == version:
+                return toolkit
+        try:
+            with tempfile.TemporaryDirectory(prefix=".making-", dir=folder) as temporary:
+                wheels = _download(requirements, Path(temporary, "wheels"))
+                made = _put_together(version, wheels, Path(temporary, "toolkit"))
+                shutil.rmtree(folder / version, ignore_errors=True)
+                made.rename(folder / version)
+        except OSError as error:
+            raise WorkError(f"cannot keep the toolkit: {error.strerror or error}", path=folder) from error
+    return next(toolkit for toolkit in found_toolkits(folder) if toolkit.version == version)
+
+
+def _requirements(version: str) -> tuple[str, ...]:
+    match = re.fullmatch(r"(\d+)\.(\d+)", version)
+    projects = _PROJECTS.get(int(match[1])) if match else None
+    if projects is None:
+        hint = "NVIDIA publishes wheels of CUDA 11.7, 11.8, 12.x and 13.x: write 12.9."
+        raise InputError(f"there are no wheels with a compiler of CUDA '{version}'", hint=hint)
+    return tuple(f"{project}=={version}.*" for project in projects)
+
+
+def _download(requirements: tuple[str, ...], folder: Path) -> list[Path]:
+    folder.mkdir(parents=True)
+    options = ("--quiet", "--disable-pip-version-check", "--no-deps", "--only-binary=:all:", "--dest", str(folder))
+    command = [sys.executable, "-m", "pip", "download", *options, *requirements]
+    try:
+        subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=True)
+    except (OSError, subprocess.SubprocessError) as error:
+        said = (getattr(error, "stderr", None) or str(error)).strip().splitlines()
+        raise WorkError(
+            f"pip cannot fetch {', '.join(requirements)}: {said[-1] if said else error}",
+            hint="They exist for Linux and Windows. Is the index that pip uses reachable?",
+        ) from error
+    return sorted(folder.glob("*.whl"))
+
+
+def _put_together(version: str, wheels: list[Path], folder: Path) -> Path:
+    """Unpack wheels into one tree: theirs have `nvidia/<part>/` on top, and all parts have bin, include and lib."""
+    for wheel in wheels:
+        with zipfile.ZipFile(wheel) as archive:
+            for member in archive.infolist():
+                place = _place(member, folder)
+                if place is None:
+                    continue
+                place.parent.mkdir(parents=True, exist_ok=True)
+                with archive.open(member) as source, place.open("wb") as target:
+                    shutil.copyfileobj(source, target)
+                if "bin" in place.relative_to(folder).parts:
+                    place.chmod(0o755)
+    if not (folder / "bin" / "ptxas").is_file():
+        raise WorkError(f"the wheels of CUDA {version} hold no ptxas", hint="NVIDIA has changed what is in them.")
+    if not (folder / "lib64").exists():
+        (folder / "lib64").symlink_to("lib")  # where nvcc.profile looks
+    record = {"version": version, "made_of": ["-".join(wheel.name.split("-")[:2]) for wheel in wheels]}
+    (folder / _RECORD).write_text(json.dumps(record, indent=2), encoding="utf-8")
+    return folder
+
+
+def _place(member: zipfile.ZipInfo, folder: Path) -> Path | None:
+    """Where a member goes; None for one that a compiler does not need, and for one that would leave the folder."""
+    parts = Path(member.filename).parts
+    if len(parts) < 4 or parts[0] != "nvidia" or member.is_dir() or ".." in parts or ".alt." in parts[-1]:
+        return None
+    return folder.joinpath(*parts[2:])
+
+
+def cuda_compiler_files(role: str, package: str, version: str, toolkit: CudaToolkit | None) -> Iterator[PackageFile]:
+    """The files of a stand-in package with one of the roles `nvcc` (programs) and `nvcc_activation`.
+
+    Args:
+        package: its name, which the activation script carries.
+        version: of CUDA; `toolkit` is what was fetched of it. Where nothing was, its nvcc says how to.
+    """
+    if role == "nvcc":
+        for name, words in _programs(toolkit).items():
+            yield PackageFile(f"bin/{name}", f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n'.encode(), executable=True)
+        if toolkit is None:
+            yield PackageFile("bin/nvcc", _MISSING.format(version=version).encode(), executable=True)
+    if role == "nvcc_activation" or package.startswith("nvcc_"):
+        yield PackageFile(f"etc/conda/activate.d/~{package}_activate.sh", _ACTIVATE.encode())
+        yield PackageFile(f"etc/conda/deactivate.d/~{package}_deactivate.sh", _DEACTIVATE.encode())
+
+
+def _programs(toolkit: CudaToolkit | None) -> dict[str, tuple[str, ...]]:
+    """Name → command of each program that a toolkit has."""
+    if toolkit is None:
+        return {}
+    found: dict[str, tuple[str, ...]] = {name: (str(toolkit.folder / "bin" / name),) for name in _PROGRAMS}
+    found = {name: words for name, words in found.items() if Path(words[0]).is_file()}
+    if toolkit.whole:
+        return found
+    driver = Path(__file__).with_name("nvcc_from_nvrtc.py")
+    return {**found, "nvcc": (sys.executable, "-I", str(driver), str(toolkit.folder), toolkit.version)}
