@@ -17,7 +17,15 @@ from feedstock_tools.channel.metadata import Record
 from feedstock_tools.channel.waiting import wait_for
 from feedstock_tools.errors import InputError, WorkError
 
-__all__ = ["channel_identity", "channel_url", "first_cause", "local_folder", "read_records", "why_unreachable"]
+__all__ = [
+    "builds_of",
+    "channel_identity",
+    "channel_url",
+    "first_cause",
+    "local_folder",
+    "read_records",
+    "why_unreachable",
+]
 
 
 def channel_url(channel: str) -> str:
@@ -97,6 +105,35 @@ def read_records(channel: str, subdirs: Sequence[str], *, cache: Path | None = N
         with _cache_folder(cache) as kept:
             return tuple(record for subdir in subdirs for record in _fetched(url, subdir, kept))
     return tuple(record for subdir in subdirs for record in _lying_here(url, folder, subdir))
+
+
+def builds_of(name: str, channel: str, subdirs: Sequence[str]) -> tuple[Record, ...]:
+    """The builds of one package, for which a channel on a server is not read as a whole; none where it has none.
+
+    Raises:
+        WorkError: the channel cannot be reached, answers with an error, or its repodata is damaged.
+    """
+    from rattler import Channel, Gateway, SourceConfig, Subdir
+    from rattler.exceptions import GatewayError
+
+    url = channel_url(channel)
+    if local_folder(url) is not None:
+        return tuple(record for record in read_records(url, subdirs) if record.name == name)
+
+    async def query() -> list[tuple[str, str, str]]:
+        # A plain file server breaks the second query of shards (`_with_plain_repodata` in solving.py says how).
+        gateway = Gateway(default_config=SourceConfig(sharded_enabled=False))
+        places = [Subdir(subdir) for subdir in subdirs]
+        answers = await gateway.query([Channel(url)], places, [name], recursive=False)
+        return [(found.file_name, found.to_json(), found.subdir) for answer in answers for found in answer]
+
+    try:
+        found = wait_for(query())
+    except (GatewayError, OSError) as error:
+        raise WorkError(f"cannot read the repodata of {url}: {first_cause(error)}") from error
+    return tuple(
+        Record.from_repodata(file, json.loads(text), channel=url, subdir=subdir) for file, text, subdir in found
+    )
 
 
 def channel_identity(channel: str, subdirs: Sequence[str]) -> str:

@@ -24,7 +24,9 @@ COMMANDS = {
     "pinning": "Show, fetch and update conda-forge's pinning.",
     "cuda": "Ask which CUDA, libraries, compilers, drivers and architectures go together.",
     "gpu": "Say which CUDA builds run on a GPU: natively, through PTX, or not at all.",
+    "env": "Write an environment.yml that gets the GPU or CPU build of a framework.",
     "search": "List a package's builds in a channel, with the toolkit that each belongs to.",
+    "rehearse": "Solve every environment of configurations, and tell which builds users would get.",
     "build": "Build configurations and record what was built.",
 }
 

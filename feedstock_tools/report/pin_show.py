@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from html import escape
-from pathlib import Path
 from string import Template
 
 from feedstock_tools.data import data_folder
-from feedstock_tools.errors import InputError, WorkError
+from feedstock_tools.errors import InputError
 from feedstock_tools.facts import load_cuda
 from feedstock_tools.pins.asking import records_of
 from feedstock_tools.pins.channels import channel_title
@@ -19,7 +17,7 @@ from feedstock_tools.pins.model import PinGraph
 from feedstock_tools.report.pin_picture import as_dot, as_mermaid, as_svg, as_tree
 from feedstock_tools.report.pin_table import html_table, markdown_table, table_rows, text_table
 
-__all__ = ["FORMS", "page", "show", "write"]
+__all__ = ["FORMS", "page", "show"]
 
 FORMS = ("text", "markdown", "mermaid", "dot", "html")
 
@@ -61,22 +59,6 @@ def page(graph: PinGraph, cudas: Sequence[str], origin: str) -> str:
     return template.substitute(
         origin=escape(origin), table=html_table(headings, rows), picture=as_svg(graph, cudas) if cudas else ""
     )
-
-
-def write(path: Path, text: str) -> None:
-    """Write a text to a file, which is replaced whole.
-
-    Raises:
-        WorkError: it cannot be written.
-    """
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        part.write_text(f"{text}\n", encoding="utf-8")
-        part.replace(path)
-    except OSError as error:
-        raise WorkError(f"cannot write: {error.strerror or error}", path=path) from error
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _shown(graph: PinGraph, versions: Sequence[str]) -> tuple[str, ...]:

@@ -1,0 +1,121 @@
+"""How frameworks such as TensorFlow are had with and without a GPU, for each platform.
+
+The facts are data: `variants/frameworks.yaml`, held by `variants/frameworks.schema.json`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from feedstock_tools.data import data_folder
+from feedstock_tools.facts.schema import read_document
+
+__all__ = ["Framework", "Frameworks", "NoWay", "Setup", "load_frameworks"]
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """One way to have a framework, for an accelerator (`gpu`, `cpu`), some platforms and CUDA versions (None: all).
+
+    `package` is the conda package whose build is meant, `builds` the pattern of such builds and `exact` that of builds
+    made with just the CUDA version asked for; `conda` are further packages, `pip` what pip installs (the framework
+    first) for the versions of `python`. `{cuda}`, `{major}`, `{digits}` and, in variables, `{prefix}` are filled in.
+    """
+
+    accelerator: str
+    platforms: tuple[str, ...]
+    cuda: str | None
+    package: str | None
+    builds: str | None
+    exact: str | None
+    conda: tuple[str, ...]
+    python: str | None
+    pip: tuple[str, ...]
+    variables: Mapping[str, str]
+    sources: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NoWay:
+    """Why a framework cannot be had for an accelerator on some platforms."""
+
+    accelerator: str
+    platforms: tuple[str, ...]
+    reason: str
+    sources: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Framework:
+    """A framework: the line that checks whether it sees the GPU, and the ways to have it, the best first."""
+
+    name: str
+    also: tuple[str, ...]
+    check: str
+    ways: tuple[Setup, ...]
+    none: tuple[NoWay, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Frameworks:
+    """All of `variants/frameworks.yaml`; `sources` are addresses by short name."""
+
+    frameworks: Mapping[str, Framework]
+    without_cuda: Mapping[str, str]
+    sources: Mapping[str, str]
+
+    def find(self, name: str) -> Framework | None:
+        """The framework of a name that people ask for it by, such as `torch`; None for other packages."""
+        if name in self.frameworks:
+            return self.frameworks[name]
+        return next((framework for framework in self.frameworks.values() if name in framework.also), None)
+
+
+@lru_cache(maxsize=4)
+def load_frameworks(path: Path | None = None) -> Frameworks:
+    """The facts of `path`, by default of the `variants/frameworks.yaml` that ships with this package (read once).
+
+    Raises:
+        InputError: the file breaks its schema; all mistakes, each with line and column.
+    """
+    folder = data_folder("variants")
+    document = read_document(path or folder / "frameworks.yaml", folder / "frameworks.schema.json")
+    return Frameworks(
+        MappingProxyType({name: _framework(name, entry) for name, entry in document["frameworks"].items()}),
+        MappingProxyType(document["without_cuda"]),
+        MappingProxyType({name: entry["url"] for name, entry in document["sources"].items()}),
+    )
+
+
+def _framework(name: str, entry: Mapping[str, Any]) -> Framework:
+    return Framework(
+        name=name,
+        also=tuple(entry.get("also", ())),
+        check=entry["check"],
+        ways=tuple(_setup(way) for way in entry["ways"]),
+        none=tuple(
+            NoWay(none["accelerator"], tuple(none["platforms"]), none["reason"], tuple(none["sources"]))
+            for none in entry.get("none", ())
+        ),
+    )
+
+
+def _setup(entry: Mapping[str, Any]) -> Setup:
+    return Setup(
+        accelerator=entry["accelerator"],
+        platforms=tuple(entry["platforms"]),
+        cuda=entry.get("cuda"),
+        package=entry.get("package"),
+        builds=entry.get("builds"),
+        exact=entry.get("exact"),
+        conda=tuple(entry.get("conda", ())),
+        python=entry.get("python"),
+        pip=tuple(entry.get("pip", ())),
+        variables=MappingProxyType(dict(entry.get("variables", {}))),
+        sources=tuple(entry["sources"]),
+    )
