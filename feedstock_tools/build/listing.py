@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from typing import Any
 
-from feedstock_tools.build.channels import DEFAULT_CHANNELS, STAND_IN, ChannelChoice, channels_identity, identity_on
+from feedstock_tools.build.channels import STAND_IN, channels_identity, identity_on
 from feedstock_tools.build.planned import PlannedConfiguration, PlannedOutput
 from feedstock_tools.build.setting import Setting
 from feedstock_tools.build.terminal import table
@@ -33,21 +33,13 @@ def listed(setting: Setting, configurations: Sequence[PlannedConfiguration]) -> 
         base = cache(lambda platform, choice: channels_identity(setting.machine, platform, choice))
 
         def find(configuration: PlannedConfiguration, output: PlannedOutput) -> str | None:
-            for choice in _choices(setting, configuration):
+            for choice in setting.possible_channels(configuration):
                 identity = identity_on(base(configuration.platform, choice), output)
                 if identity in done and ledger.done(identity):
                     return ", ".join(choice.channels)
             return None
 
         return [_entry(configuration, partial(find, configuration)) for configuration in configurations]
-
-
-def _choices(setting: Setting, configuration: PlannedConfiguration) -> tuple[ChannelChoice, ...]:
-    """The channels that a build of the configuration may have used."""
-    given = setting.channels or configuration.channels or DEFAULT_CHANNELS
-    real = () if STAND_IN in given else (ChannelChoice(given),)
-    stand_in = () if setting.channels and real else (ChannelChoice((STAND_IN,), "listed"),)
-    return (*real, *stand_in)
 
 
 def _entry(configuration: PlannedConfiguration, built_on: Finder) -> Entry:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from feedstock_tools.build.artifacts import Artifacts
+from feedstock_tools.build.channels import DEFAULT_CHANNELS, STAND_IN, ChannelChoice
 from feedstock_tools.build.feedstock import Feedstock
+from feedstock_tools.build.planned import PlannedConfiguration
 
 __all__ = ["Setting"]
 
@@ -17,6 +19,7 @@ class Setting:
     """What a run works with: where, the channels that were given, the environment of the machine.
 
     `recipe` is the `recipe.yaml` that is built; for a feedstock with a `meta.yaml` it is made from the same spec.
+    `needs` is what the spec says that a build takes, and `command` what was typed, without secrets.
     """
 
     feedstock: Feedstock
@@ -24,3 +27,15 @@ class Setting:
     recipe: Path
     channels: tuple[str, ...]
     machine: Mapping[str, str]
+    needs: Mapping[str, object] = field(default_factory=dict)
+    command: str = ""
+
+    def possible_channels(self, configuration: PlannedConfiguration) -> tuple[ChannelChoice, ...]:
+        """The channels that a build of the configuration may have used, without asking any of them.
+
+        Without channels given, those of the configuration and the stand-in channel both count.
+        """
+        given = self.channels or configuration.channels or DEFAULT_CHANNELS
+        real = () if STAND_IN in given else (ChannelChoice(given),)
+        stand_in = () if self.channels and real else (ChannelChoice((STAND_IN,), "listed"),)
+        return (*real, *stand_in)
