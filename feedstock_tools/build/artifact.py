@@ -10,20 +10,22 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from feedstock_tools.build.ledger import EnvironmentRecord, SolvedPackage
 from feedstock_tools.build.planned import PlannedOutput
+from feedstock_tools.build.provenance import redacted
 from feedstock_tools.channel.archive import read_documents, read_package
 from feedstock_tools.channel.metadata import PackageMetadata
 from feedstock_tools.errors import WorkError
 
-__all__ = ["broken_promises", "check_artifact", "solved_channels", "wrong_channels"]
+__all__ = ["broken_promises", "check_artifact", "solved_channels", "solved_environments", "wrong_channels"]
 
 _RENDERED = "info/recipe/rendered_recipe.yaml"
 
 
 def check_artifact(
     package: Path, promise: PlannedOutput, siblings: Mapping[str, PlannedOutput], solved: Callable[[Any], list[str]]
-) -> None:
-    """Compare a package with its promise.
+) -> tuple[EnvironmentRecord, ...]:
+    """Compare a package with its promise; the environments that it was built in, as far as the engine tells of them.
 
     Args:
         package: the file that the engine made.
@@ -37,12 +39,38 @@ def check_artifact(
 
     rendered = read_documents(package, (_RENDERED,))[_RENDERED]
     wrong = list(broken_promises(read_package(package), promise, siblings))
+    environments: tuple[EnvironmentRecord, ...] = ()
     if rendered is not None:
         loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-        wrong += solved(yaml.load(rendered, Loader=loader))  # noqa: S506 - a safe loader, from C where there is one
+        content = yaml.load(rendered, Loader=loader)  # noqa: S506 - a safe loader, from C where there is one
+        wrong += solved(content)
+        environments = tuple(solved_environments(content))
     if wrong:
         lines = "\n".join(f"  - {line}" for line in wrong)
         raise WorkError(f"{package.name} is not what the recipe promised:\n{lines}")
+    return environments
+
+
+def solved_environments(rendered: Any) -> Iterator[EnvironmentRecord]:
+    """The build and host environments in a rendered recipe, as they were solved."""
+    for environment in ("build", "host"):
+        records = _resolved(rendered, environment)
+        if records:
+            yield EnvironmentRecord(environment, tuple(_solved_package(record) for record in records))
+
+
+def _solved_package(record: Mapping[str, Any]) -> SolvedPackage:
+    texts = {key: str(record.get(key) or "") for key in ("name", "version", "build", "subdir", "sha256")}
+    return SolvedPackage(**texts, channel=redacted(_channel_of(record)))
+
+
+def _channel_of(record: Mapping[str, Any]) -> str:
+    return str(record.get("channel") or record.get("url") or "").rstrip("/")
+
+
+def _resolved(rendered: Any, environment: str) -> list[Any]:
+    dependencies = rendered.get("finalized_dependencies") or {}
+    return (dependencies.get(environment) or {}).get("resolved") or []
 
 
 def broken_promises(
@@ -80,10 +108,9 @@ def _pin_of(spec: str) -> tuple[str, str] | None:
 
 def solved_channels(rendered: Any) -> Iterator[tuple[str, str]]:
     """Name and channel of each package in the build and host environments of a rendered recipe."""
-    dependencies = rendered.get("finalized_dependencies") or {}
     for environment in ("build", "host"):
-        for record in (dependencies.get(environment) or {}).get("resolved") or []:
-            yield record["name"], str(record.get("channel") or record.get("url") or "").rstrip("/")
+        for record in _resolved(rendered, environment):
+            yield record["name"], _channel_of(record)
 
 
 def wrong_channels(

@@ -13,8 +13,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -61,13 +59,10 @@ class Artifacts:
         """The private folder of a row's build; its name is short, since build prefixes have a limit on their length."""
         return self.root / ".work" / sha256(row.encode()).hexdigest()[:12]
 
-    @contextmanager
-    def holding(self, configuration: str) -> Iterator[None]:
-        """Hold the lock of a configuration, whose rows share outputs: one process builds, others wait for it."""
-        from feedstock_tools.channel.folder import locked
-
-        with locked(self.private(configuration).with_suffix(".lock.d")):
-            yield
+    @property
+    def locks(self) -> Path:
+        """Where the locks of rows and outputs lie."""
+        return self.root / ".work" / "locks"
 
     def recall(self, name: str) -> Any:
         """What `remember` kept under a name; None where there is nothing usable."""

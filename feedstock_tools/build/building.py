@@ -2,28 +2,36 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from feedstock_tools.build.artifact import check_artifact, solved_channels, wrong_channels
 from feedstock_tools.build.artifacts import Artifacts
 from feedstock_tools.build.channels import STAND_IN
 from feedstock_tools.build.contents import sha256_of
 from feedstock_tools.build.engines.contract import BuildRequest, Built, Engine, Event, Failed, Log, Started
+from feedstock_tools.build.engines.guard import Guard, OutOfMemoryError, OutOfTimeError
 from feedstock_tools.build.engines.process import signals_held_back
 from feedstock_tools.build.engines.staging import repeated_staging
-from feedstock_tools.build.ledger import BuildRecord, Ledger, PackageRecord, now
+from feedstock_tools.build.gpu_code.promises import check_gpu_code
+from feedstock_tools.build.ledger import BuildRecord, Ledger, PackageRecord, now, this_machine, this_process
+from feedstock_tools.build.locks import Locks
 from feedstock_tools.build.planned import PlannedOutput, PlannedRow
+from feedstock_tools.build.provenance import redacted
+from feedstock_tools.build.resources import Share
+from feedstock_tools.build.row_log import RowLog
 from feedstock_tools.channel.folder import add_packages, index_channel, locked
 from feedstock_tools.errors import FeedstockError, WorkError
 
-__all__ = ["Ground", "RowBuild", "build_row", "write_siblings"]
+__all__ = ["Attempt", "BuiltRow", "Ground", "build_row", "lock_names", "write_siblings"]
+
+
+#: What the guard of a build ends it with → what failed then.
+_BY_GUARD = {OutOfMemoryError: "memory", OutOfTimeError: "time"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +46,9 @@ class Ground:
         channels: URLs to solve in; `stand_in` says that they are the stand-in channel.
         identities: the ledger's identity of each output, from the plan's.
         untested: why the tests of an output are left out; None where they are run.
-        environment: the environment of a row's build, from its private folder.
+        inputs: part of that identity → its digest.
+        environment: the environment of a row's build, from its private folder and the number of jobs.
+        commit: the feedstock's; `command` is what was typed.
         has: whether a channel has a package of some name.
     """
 
@@ -53,59 +63,115 @@ class Ground:
     channels: tuple[str, ...]
     stand_in: bool
     identities: Callable[[PlannedOutput], str]
+    inputs: Callable[[PlannedOutput], Mapping[str, str]]
     untested: Callable[[PlannedRow, PlannedOutput], str | None]
-    environment: Callable[[PlannedRow, Path], Mapping[str, str]]
+    environment: Callable[[PlannedRow, Path, int], Mapping[str, str]]
     has: Callable[[str, str], bool]
+    commit: str = ""
+    command: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One attempt to build a row: its number from 1, what it is given, and the descriptor that ends it."""
+
+    number: int
+    share: Share
+    seconds: float | None = None
+    stop: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltRow:
+    """How an attempt ended: the records of outputs done before, those made now, in order; and its failure, if any."""
+
+    before: tuple[BuildRecord, ...]
+    now: tuple[BuildRecord, ...]
+    failed: Failed | None = None
+    last_lines: tuple[str, ...] = ()
 
 
 @dataclass
-class RowBuild:
+class _RowBuild:
     """A build of a row while it runs: the records it has begun and finished, in order."""
 
     ground: Ground
     row: PlannedRow
-    log_path: Path
-    log: TextIO
+    attempt: Attempt
+    guard: Guard
+    log: RowLog
+    locks: Locks
     records: list[BuildRecord] = field(default_factory=list)
     running: BuildRecord | None = None
+    failed: Failed | None = None
     specs: list[str] = field(default_factory=list)
 
 
-def build_row(
-    ground: Ground, row: PlannedRow, watch: Callable[[Event], None]
-) -> tuple[list[BuildRecord], list[BuildRecord]]:
-    """Build the outputs of a row that are not done; the records of those done before, and of those built now.
+def lock_names(row: PlannedRow, outputs: Mapping[str, BuildRecord | None], *, stand_in: bool) -> tuple[str, ...]:
+    """What is to be locked to build a row: the row, and each of its outputs that is not done, by its place."""
+    missing = [output for output in row.outputs if outputs[output.name] is None]
+    return (f"row {row.name}", *(_lock_name(output, stand_in=stand_in) for output in missing))
 
-    The last of these is a failed one where the build failed; outputs after it were not begun.
+
+def _lock_name(output: PlannedOutput, *, stand_in: bool) -> str:
+    return f"output {STAND_IN if stand_in else ''} {output.subdir}/{output.stem}"
+
+
+def build_row(ground: Ground, row: PlannedRow, attempt: Attempt, watch: Callable[[Event], None]) -> BuiltRow | None:
+    """Build the outputs of a row that are not done. None, and nothing is done, while another builds one of them.
 
     Raises:
         WorkError: the artifacts folder, the ledger or the channel cannot be used.
+        Stopped: the run is over.
     """
-    with ground.artifacts.holding(ground.configuration):
+    names = lock_names(row, _known(ground, row), stand_in=ground.stand_in)
+    locks = Locks.take(ground.artifacts.locks, names)
+    if locks is None:
+        return None
+    with locks:
         _settle(ground, row)
-        known = {output.name: ground.ledger.done(ground.identities(output)) for output in row.outputs}
-        wanted = [output for output in row.outputs if known[output.name] is None]
-        done = [record for record in known.values() if record is not None]
-        if not wanted:
-            shutil.rmtree(ground.artifacts.private(row.name), ignore_errors=True)
-            return done, []
-        folder = ground.artifacts.fresh_private(row.name)
-        write_siblings(folder / "output", done, ground.artifacts)
-        log_path = _log_path(ground.artifacts.logs, row.name)
-        with log_path.open("w", encoding="utf-8") as log:
-            build = RowBuild(ground, row, log_path, log)
-            for warning in repeated_staging(ground.engine, wanted):
-                _write(log, warning)
-                watch(warning)
-            _run(build, _request(build, wanted, folder), watch)
-        if not build.records or build.records[-1].result != "failed":
-            shutil.rmtree(folder, ignore_errors=True)
-        return done, build.records
+        known = _known(ground, row)
+        if not set(lock_names(row, known, stand_in=ground.stand_in)) <= set(names):
+            return None  # a package went away meanwhile
+        return _build_missing(ground, row, attempt, locks, known, watch)
+
+
+def _known(ground: Ground, row: PlannedRow) -> dict[str, BuildRecord | None]:
+    """The record of each output of a row that is done."""
+    return {output.name: ground.ledger.done(ground.identities(output)) for output in row.outputs}
+
+
+def _build_missing(
+    ground: Ground,
+    row: PlannedRow,
+    attempt: Attempt,
+    locks: Locks,
+    known: Mapping[str, BuildRecord | None],
+    watch: Callable[[Event], None],
+) -> BuiltRow:
+    wanted = [output for output in row.outputs if known[output.name] is None]
+    done = [record for record in known.values() if record is not None]
+    if not wanted:
+        shutil.rmtree(ground.artifacts.private(row.name), ignore_errors=True)
+        return BuiltRow(tuple(done), ())
+    folder = ground.artifacts.fresh_private(row.name)
+    write_siblings(folder / "output", done, ground.artifacts)
+    share = attempt.share
+    guard = Guard(frozenset(share.cores[: share.jobs]), share.memory, attempt.seconds, attempt.stop)
+    with RowLog(ground.artifacts.logs, row.name) as log:
+        build = _RowBuild(ground, row, attempt, guard, log, locks)
+        for warning in repeated_staging(ground.engine, wanted):
+            log.write(warning)
+            watch(warning)
+        _run(build, _request(build, wanted, folder), watch)
+    if build.failed is None:
+        shutil.rmtree(folder, ignore_errors=True)
+    return BuiltRow(tuple(done), tuple(build.records), build.failed, tuple(log.last))
 
 
 def _settle(ground: Ground, row: PlannedRow) -> None:
     """Put in order what a killed run has left: its records, parts of packages, an index that it may not have made."""
-    if ground.ledger.settle(row.name):
+    if ground.ledger.settle(row.name, [ground.identities(output) for output in row.outputs]):
         channel = ground.artifacts.channel(stand_in=ground.stand_in)
         with locked(channel):
             for part in channel.glob("*/.*.part"):
@@ -113,7 +179,7 @@ def _settle(ground: Ground, row: PlannedRow) -> None:
             index_channel(channel, replaced=True)
 
 
-def _request(build: RowBuild, wanted: list[PlannedOutput], folder: Path) -> BuildRequest:
+def _request(build: _RowBuild, wanted: list[PlannedOutput], folder: Path) -> BuildRequest:
     ground, row = build.ground, build.row
     return BuildRequest(
         name=row.name,
@@ -126,22 +192,26 @@ def _request(build: RowBuild, wanted: list[PlannedOutput], folder: Path) -> Buil
         wanted=tuple(output.name for output in wanted),
         untested=tuple(output.name for output in wanted if ground.untested(row, output)),
         extra={STAND_IN: "built on the stand-in channel of feedstock-tools"} if ground.stand_in else {},
-        environment=ground.environment(row, folder),
+        environment=ground.environment(row, folder, build.attempt.share.jobs),
         configuration=ground.configuration,
         feedstock=ground.feedstock,
+        cores=build.attempt.share.jobs,
+        memory=build.attempt.share.memory,
+        guard=build.guard,
     )
 
 
-def _run(build: RowBuild, request: BuildRequest, watch: Callable[[Event], None]) -> None:
+def _run(build: _RowBuild, request: BuildRequest, watch: Callable[[Event], None]) -> None:
     """Run the engine and take its events; a build that is cut short is recorded as interrupted."""
     try:
         with build.ground.engine.build(request) as events:
             for event in events:
-                _write(build.log, event)
+                build.log.write(event)
                 _take(build, event, request, watch)
     except FeedstockError as error:
-        _end(build, "failed", str(error))
-        watch(Failed(build.records[-1].output if build.records else build.row.name, str(error)))
+        during = next((name for kind, name in _BY_GUARD.items() if isinstance(error, kind)), "feedstock-tools")
+        name = build.running.output if build.running else _next(build)
+        _fail(build, Failed(name, str(error), during), watch)
     except BaseException:
         with signals_held_back(), suppress(WorkError):
             _end(build, "interrupted", "the run was stopped")
@@ -149,25 +219,32 @@ def _run(build: RowBuild, request: BuildRequest, watch: Callable[[Event], None])
         raise
 
 
-def _take(build: RowBuild, event: Event, request: BuildRequest, watch: Callable[[Event], None]) -> None:
+def _take(build: _RowBuild, event: Event, request: BuildRequest, watch: Callable[[Event], None]) -> None:
     if isinstance(event, Started):
         watch(event)
         build.specs.clear()
+        build.guard.peak = 0
         build.running = build.ground.ledger.begin(_record(build, event.output))
     elif isinstance(event, Built):
         _deliver(build, event, request)
         watch(event)
     elif isinstance(event, Failed):
-        event = replace(event, reason=_explained(build, event))
-        _write(build.log, Log(event.reason, "feedstock-tools", "error"))
-        _end(build, "failed", event.reason)
-        watch(event)
+        _fail(build, replace(event, reason=_explained(build, event)), watch)
     else:
         build.specs.append(event.text)
         watch(event)
 
 
-def _record(build: RowBuild, name: str) -> BuildRecord:
+def _fail(build: _RowBuild, failed: Failed, watch: Callable[[Event], None]) -> None:
+    """Tell of a failure in the log, in the ledger and to who watches, as far as there is room for it."""
+    with suppress(WorkError):
+        build.log.write(Log(failed.reason, "feedstock-tools", "error"))
+    build.failed = failed
+    _end(build, "failed", failed.reason)
+    watch(failed)
+
+
+def _record(build: _RowBuild, name: str) -> BuildRecord:
     ground = build.ground
     output = _outputs(build)[name]
     left_out = ground.untested(build.row, output)
@@ -181,14 +258,23 @@ def _record(build: RowBuild, name: str) -> BuildRecord:
         output=name,
         result="running",
         started=now(),
-        log=str(build.log_path.relative_to(ground.artifacts.root)),
+        log=str(build.log.path.relative_to(ground.artifacts.root)),
         engine=f"{ground.engine.name} {ground.engine.version}",
-        channels=ground.channels,
+        channels=tuple(redacted(channel) for channel in ground.channels),
         marks=marks,
+        attempt=build.attempt.number,
+        machine=this_machine(),
+        process=this_process(),
+        cores=build.attempt.share.jobs,
+        memory_limit=build.attempt.share.memory,
+        commit_id=ground.commit,
+        inputs=ground.inputs(output),
+        values=build.row.values,
+        command=ground.command,
     )
 
 
-def _deliver(build: RowBuild, event: Built, request: BuildRequest) -> None:
+def _deliver(build: _RowBuild, event: Built, request: BuildRequest) -> None:
     """Check a package, let it enter the output channel, and record it as done."""
     ground = build.ground
     siblings = _outputs(build)
@@ -200,7 +286,8 @@ def _deliver(build: RowBuild, event: Built, request: BuildRequest) -> None:
         solved = list(solved_channels(rendered))
         return list(wrong_channels(solved, private, request.channels, frozenset(siblings), ground.has))
 
-    check_artifact(event.package, promise, siblings, wrong)
+    environments = check_artifact(event.package, promise, siblings, wrong)
+    check_gpu_code(event.package, ground.feedstock, promise.name, build.row.cuda)
     channel = ground.artifacts.channel(stand_in=ground.stand_in)
     package = PackageRecord(
         channel=channel.relative_to(ground.artifacts.root).as_posix(),
@@ -209,33 +296,42 @@ def _deliver(build: RowBuild, event: Built, request: BuildRequest) -> None:
         sha256=sha256_of(event.package),
         mtime_ns=event.package.stat().st_mtime_ns,
     )
-    promised = replace(build.running, seconds=event.seconds, packages=(package,))
+    peak = build.guard.peak or None
+    promised = replace(build.running, seconds=event.seconds, peak_memory=peak, packages=(package,))
     with signals_held_back():
-        ground.ledger.promise(promised)
+        ground.ledger.promise(promised, environments)
         (entered,) = add_packages(channel, [event.package])
         done = replace(package, mtime_ns=entered.stat().st_mtime_ns)
         record = replace(promised, result="done", ended=now(), packages=(done,))
         ground.ledger.finish(record)
         build.records.append(record)
         build.running = None
+    build.locks.release(_lock_name(promise, stand_in=ground.stand_in))
 
 
-def _end(build: RowBuild, result: str, reason: str) -> None:
+def _end(build: _RowBuild, result: str, reason: str) -> None:
     """Record the end of the output that is running, if one is; a failure before the first is recorded too."""
     running = build.running
     if running is None and result == "failed":
-        done = {record.output for record in build.records}
-        name = next(output.name for output in build.row.outputs if output.name not in done)
-        running = build.ground.ledger.begin(_record(build, name))
+        running = build.ground.ledger.begin(_record(build, _next(build)))
     if running is not None:
-        record = replace(running, result=result, reason=reason, ended=now(), packages=())
+        peak = build.guard.peak or None
+        record = replace(running, result=result, reason=reason, ended=now(), peak_memory=peak, packages=())
         build.ground.ledger.finish(record)
         build.records.append(record)
     build.running = None
 
 
-def _outputs(build: RowBuild) -> dict[str, PlannedOutput]:
+def _outputs(build: _RowBuild) -> dict[str, PlannedOutput]:
     return {output.name: output for output in build.row.outputs}
+
+
+def _next(build: _RowBuild) -> str:
+    """The name of the output that would have been begun next."""
+    done = {record.output for record in build.records}
+    known = {name for name, record in _known(build.ground, build.row).items() if record is not None}
+    names = [output.name for output in build.row.outputs]
+    return next((name for name in names if name not in done | known), names[-1])
 
 
 def write_siblings(output: Path, done: list[BuildRecord], artifacts: Artifacts) -> None:
@@ -252,36 +348,12 @@ def write_siblings(output: Path, done: list[BuildRecord], artifacts: Artifacts) 
         raise WorkError(f"cannot make a folder for the build: {error.strerror or error}", path=output) from error
 
 
-def _log_path(logs: Path, row: str) -> Path:
-    """A log file of its own for each build: the row's name and the time."""
-    try:
-        logs.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise WorkError(f"cannot write logs here: {error.strerror or error}", path=logs) from error
-    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
-    # A file name has at most 255 bytes, and conda-smithy's names of configurations come near that.
-    path = logs / f"{row[:200]}-{stamp}.log"
-    return path if not path.exists() else logs / f"{row[:200]}-{stamp}-{os.getpid()}.log"
-
-
-def _write(log: TextIO, event: Event) -> None:
-    """One event of the log file: the time of day (UTC), what the engine was doing, and the text."""
-    if isinstance(event, Log):
-        stage, text = event.stage, event.text
-    elif isinstance(event, Started):
-        stage, text = "feedstock-tools", f"building {event.output}"
-    elif isinstance(event, Built):
-        stage, text = "feedstock-tools", f"built {event.package.name} in {event.seconds:.2f} s"
-    else:
-        stage, text = "feedstock-tools", f"{event.output} failed: {event.reason}"
-    time = datetime.now(UTC).strftime("%H:%M:%S.%f")[:-3]
-    for line in text.splitlines() or [""]:
-        log.write(f"{time} {f'[{stage}] ' if stage else ''}{line}\n")
-    log.flush()
-
-
-def _explained(build: RowBuild, event: Failed) -> str:
-    """A reason with more to it where the engine's own says too little: a solve that failed."""
+def _explained(build: _RowBuild, event: Failed) -> str:
+    """A reason with more to it where the engine's own says too little: memory that ran out, a solve that failed."""
+    if build.guard.ran_out_of_memory:
+        return (
+            f"{event.reason}\nIts processes wanted more memory than its limit of {build.attempt.share.memory >> 20} MiB"
+        )
     if event.during != "solve":
         return event.reason
     from feedstock_tools.build.explain import explain_solve

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -11,11 +12,13 @@ from pathlib import Path
 
 from feedstock_tools.build.building import write_siblings
 from feedstock_tools.build.channels import channels_identity
+from feedstock_tools.build.console import Console
 from feedstock_tools.build.engines.contract import BuildRequest, Engine
 from feedstock_tools.build.ground import make_ground
 from feedstock_tools.build.ledger import Ledger
+from feedstock_tools.build.locks import Locks
 from feedstock_tools.build.planned import PlannedConfiguration, PlannedOutput, PlannedRow
-from feedstock_tools.build.run import Console, choose_for, refuse_unbuildable
+from feedstock_tools.build.run import choose_for, refuse_unbuildable
 from feedstock_tools.build.setting import Setting
 from feedstock_tools.errors import InputError, WorkError
 
@@ -47,7 +50,8 @@ def debug_output(
     configuration, row, output = _one(chosen, wanted)
     choice = choose_for(setting, configuration, console)
     base = channels_identity(setting.machine, configuration.platform, choice)
-    with Ledger(setting.artifacts.ledger) as ledger, setting.artifacts.holding(configuration.name):
+    locks = Locks.wait_for(setting.artifacts.locks, [f"row {row.name}"])
+    with Ledger(setting.artifacts.ledger) as ledger, locks:
         ground = make_ground(setting, engine, configuration, choice, base, ledger)
         known = {each.name: ledger.done(ground.identities(each)) for each in row.outputs}
         missing = [name for name in output.siblings if known[name] is None]
@@ -66,7 +70,7 @@ def debug_output(
             folder=folder,
             wanted=(output.name,),
             environment={
-                **ground.environment(row, folder),
+                **ground.environment(row, folder, os.cpu_count() or 1),
                 "BUILD_WITH_CONDA_DEBUG": "1",
                 "BUILD_OUTPUT_ID": output.name,
             },

@@ -7,7 +7,6 @@ of its own (its strict isolation), in which of these only the search path, certi
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -68,7 +67,14 @@ PASSED_ON = frozenset(_FROM_CONDA_SMITHY + _OF_THE_MACHINE)
 
 
 def build_environment(
-    machine: Mapping[str, str], *, feedstock: Path, configuration: str, cuda: str | None, folder: Path, cache: Path
+    machine: Mapping[str, str],
+    *,
+    feedstock: Path,
+    configuration: str,
+    cuda: str | None,
+    folder: Path,
+    cache: Path,
+    jobs: int,
 ) -> dict[str, str]:
     """The environment for one row.
 
@@ -78,10 +84,11 @@ def build_environment(
             for a machine without a GPU, whatever this machine has.
         folder: the private folder of the build, which temporary files go to.
         cache: where the engine keeps packages that it has fetched.
+        jobs: how many jobs its tools may run at once; a `CPU_COUNT` of the machine's environment goes before it.
     """
     kept = {name: value for name, value in machine.items() if name in PASSED_ON}
     defaults = {
-        "CPU_COUNT": str(os.cpu_count() or 1),
+        "CPU_COUNT": str(jobs),
         "FEEDSTOCK_NAME": feedstock.name,
         "MINIFORGE_HOME": str(feedstock / "miniforge3"),
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 
 from feedstock_tools.build.building import Ground
@@ -15,6 +16,7 @@ from feedstock_tools.build.ledger import Ledger
 from feedstock_tools.build.planned import PlannedConfiguration, PlannedOutput, PlannedRow
 from feedstock_tools.build.setting import Setting
 from feedstock_tools.build.stand_in.channel import StandInChannel, ensure_stand_in_channel
+from feedstock_tools.build.stand_in.toolkits import toolkits_folder
 from feedstock_tools.channel.repodata import channel_url, read_records
 from feedstock_tools.platforms import Platform
 
@@ -28,11 +30,13 @@ def make_ground(
     choice: ChannelChoice,
     base: str,
     ledger: Ledger,
+    commit: str = "",
 ) -> Ground:
     """Make the stand-in channel where it is the choice, and put together what `build_row` needs.
 
     Args:
         base: what identifies the channels.
+        commit: the feedstock's.
 
     Raises:
         WorkError: the stand-in channel cannot be made.
@@ -47,7 +51,7 @@ def make_ground(
     def names(channel: str) -> frozenset[str]:
         return frozenset(record.name for record in read_records(channel, subdirs))
 
-    def environment(row: PlannedRow, folder: Path) -> Mapping[str, str]:
+    def environment(row: PlannedRow, folder: Path, jobs: int) -> Mapping[str, str]:
         return build_environment(
             setting.machine,
             feedstock=setting.feedstock.folder,
@@ -55,6 +59,7 @@ def make_ground(
             cuda=row.cuda,
             folder=folder,
             cache=packages,
+            jobs=jobs,
         )
 
     def untested(row: PlannedRow, output: PlannedOutput) -> str | None:
@@ -74,18 +79,22 @@ def make_ground(
         channels=channels,
         stand_in=stand_in is not None,
         identities=lambda output: identity_on(base, output),
+        inputs=lambda output: {**output.inputs, "channels": sha256(base.encode()).hexdigest()},
         untested=untested,
         environment=environment,
         has=lambda channel, name: name in names(channel),
+        commit=commit,
+        command=setting.command,
     )
 
 
 @cache
-def _made(root: Path, platform: Platform, pythons: frozenset[str], path: str | None) -> StandInChannel:
-    return ensure_stand_in_channel(root, platform, pythons, path=path)
+def _made(root: Path, platform: Platform, pythons: frozenset[str], path: str | None, toolkits: Path) -> StandInChannel:
+    return ensure_stand_in_channel(root, platform, pythons, path=path, toolkits=toolkits)
 
 
 def _stand_in(setting: Setting, configuration: PlannedConfiguration) -> StandInChannel:
-    root = user_cache(setting.machine, setting.artifacts.root / ".cache") / "stand-in"
+    machine = setting.machine
+    root = user_cache(machine, setting.artifacts.root / ".cache") / "stand-in"
     platform = Platform.parse(configuration.platform)
-    return _made(root, platform, frozenset(configuration.pythons), setting.machine.get("PATH"))
+    return _made(root, platform, frozenset(configuration.pythons), machine.get("PATH"), toolkits_folder(machine))

@@ -7,11 +7,12 @@ and kept in a cache for as long as nothing has changed that it came from.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from feedstock_tools import __version__
 from feedstock_tools.build.artifacts import Artifacts
@@ -59,6 +60,7 @@ class Plan:
         self._engine = engine
         self._sources: set[Path] = set()
         self._configurations: dict[str, PlannedConfiguration] = {}
+        self._needs: dict[str, Any] | None = None
         if not self._recall():
             refresh()
             self._configurations = {each.name: each for each in outline(feedstock.folder)}
@@ -68,6 +70,19 @@ class Plan:
     def configurations(self) -> tuple[PlannedConfiguration, ...]:
         """All configurations, in the order of their names; their outputs are not to be looked at."""
         return tuple(self._configurations.values())
+
+    @property
+    def needs(self) -> Mapping[str, Any]:
+        """What the spec says that a build takes, by key; nothing without a spec.
+
+        Raises:
+            InputError: the spec cannot be used.
+            WorkError: the cache cannot be written.
+        """
+        if self._needs is None:
+            self._needs = _needs_of(self._feedstock)
+            self._remember()
+        return self._needs
 
     def complete(self, chosen: Sequence[PlannedConfiguration]) -> tuple[PlannedConfiguration, ...]:
         """The chosen configurations, each with the rows it has, with their outputs.
@@ -96,6 +111,7 @@ class Plan:
         except (KeyError, TypeError):  # none yet, or one of another version
             return False
         self._configurations = {each.name: each for each in found}
+        self._needs = cached.get("needs")
         return True
 
     def _remember(self) -> None:
@@ -103,6 +119,7 @@ class Plan:
             "key": self._key(),
             "sources": sorted(str(path) for path in self._sources),
             "configurations": [each.to_json() for each in self._configurations.values()],
+            "needs": self._needs,
         }
         self._artifacts.remember(_CACHE, content)
 
@@ -113,6 +130,14 @@ class Plan:
         own = [_PACKAGE, data_folder("templates"), data_folder("variants"), *sorted(engine.glob("*.so"))]
         stamp = stamp_of_files([*self._feedstock.inputs, *sorted(self._sources), *own])
         return f"{__version__} {sys.version_info[:2]} {Platform.here().subdir} {stamp}"
+
+
+def _needs_of(feedstock: Feedstock) -> dict[str, Any]:
+    if not feedstock.spec.is_file():
+        return {}
+    from feedstock_tools.generate import read_spec
+
+    return read_spec(feedstock.folder).needs.model_dump(exclude_none=True)
 
 
 def outline(feedstock: Path) -> tuple[PlannedConfiguration, ...]:

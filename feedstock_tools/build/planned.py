@@ -16,9 +16,10 @@ __all__ = ["PlannedConfiguration", "PlannedOutput", "PlannedRow"]
 class PlannedOutput:
     """One package that a row makes, as its rendered recipe promises it.
 
-    `identity` is a hash of all that goes into it but the channel; `inputs` says of each part its digest. `siblings` are the outputs of the same row that it
-    needs, by name. `pins` are the outputs of the row that it is to depend on exactly, as `version build`.
-    `uses_python` says that its tests run the row's Python. `staging` are the staging outputs whose files it inherits.
+    `identity` is a hash of all that goes into it but the channel; `inputs` says of each part its digest. `siblings` are
+    the outputs of the same row that it needs, by name. `pins` are the outputs of the row that it is to depend on
+    exactly, as `version build`. `uses_python` says that its tests run the row's Python. `staging` are the staging
+    outputs whose files it inherits.
     """
 
     name: str

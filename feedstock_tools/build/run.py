@@ -2,38 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
-from feedstock_tools.build.channels import ChannelChoice, channels_identity, choose_channels, identity_on
-from feedstock_tools.build.engines.contract import Engine, Event
+from feedstock_tools.build.channels import ChannelChoice, choose_channels
+from feedstock_tools.build.console import Console
+from feedstock_tools.build.engines.contract import Engine
 from feedstock_tools.build.ledger import BuildRecord, Ledger
 from feedstock_tools.build.planned import PlannedConfiguration, PlannedOutput, PlannedRow
+from feedstock_tools.build.planning import plan_works
+from feedstock_tools.build.resources import Capacity
+from feedstock_tools.build.scheduling import Limits, Scheduler
 from feedstock_tools.build.setting import Setting
-from feedstock_tools.errors import InputError
+from feedstock_tools.build.work import Work, in_order
+from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.platforms import Platform
 
-__all__ = [
-    "Console",
-    "Outcome",
-    "choose_for",
-    "refuse_unbuildable",
-    "run_builds",
-]
+__all__ = ["EngineFor", "Outcome", "choices_for", "choose_for", "refuse_unbuildable", "run_builds"]
 
-
-class Console(Protocol):
-    """Someone who is told what happens."""
-
-    def say(self, text: str) -> None:
-        """Something the user should know, on lines of its own."""
-
-    def begin(self, configuration: PlannedConfiguration, row: PlannedRow) -> None:
-        """A row is about to be built."""
-
-    def event(self, event: Event) -> None:
-        """Something an engine reports."""
+#: Gives the engine that builds a configuration.
+EngineFor = Callable[[PlannedConfiguration], Engine]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,64 +37,98 @@ class Outcome:
 
 
 def run_builds(
-    setting: Setting, engine: Engine, chosen: Sequence[PlannedConfiguration], console: Console
+    setting: Setting,
+    engine: EngineFor,
+    chosen: Sequence[PlannedConfiguration],
+    console: Console,
+    capacity: Capacity,
+    limits: Limits,
 ) -> tuple[Outcome, ...]:
-    """Build what is not done of the chosen configurations, in their order.
+    """Build what is not done of the chosen configurations, several rows at once where the limits allow it.
 
-    The first output that fails ends the run; what comes after it has no record.
+    An output that fails ends its row, and with it the rows that share the output; the others are built all the same,
+    unless the limits say to end with the first failure. What was not reached has no record.
 
     Raises:
         InputError: a configuration cannot be built here, with the reason; nothing has been built then.
-        WorkError: a channel cannot be reached, or the artifacts folder cannot be used.
+        WorkError: a channel cannot be reached, or the artifacts folder or the ledger cannot be used.
     """
-    refuse_unbuildable(engine, chosen)
-    by_channels = {each.channels: each for each in chosen}
-    choices = {listed: choose_for(setting, each, console) for listed, each in by_channels.items()}
-    outcomes: list[Outcome] = []
+    for configuration in chosen:
+        refuse_unbuildable(engine(configuration), [configuration])
+    choices = choices_for(setting, chosen, console)
     with Ledger(setting.artifacts.ledger) as ledger:
-        run = _Run(setting, engine, ledger, console)
-        for configuration in chosen:
-            choice = choices[configuration.channels]
-            for row in configuration.rows:
-                failed = any(each.record and each.record.result != "done" for each in outcomes)
-                found = {} if failed else _run_row(run, configuration, row, choice)
-                outcomes += _outcomes(configuration, row, found)
-    return tuple(outcomes)
+        works = plan_works(setting, ledger, chosen, choices, capacity, limits.jobs)
+        todo = in_order([work for work in works if work.missing])
+        found = _build(setting, engine, ledger, todo, choices, console, capacity, limits) if todo else {}
+    return tuple(outcome for work in works for outcome in _outcomes(work, found.get(work.name, {})))
 
 
-@dataclass(frozen=True, slots=True)
-class _Run:
-    """What the rows of a run have in common."""
-
-    setting: Setting
-    engine: Engine
-    ledger: Ledger
-    console: Console
-
-
-def _run_row(
-    run: _Run, configuration: PlannedConfiguration, row: PlannedRow, choice: ChannelChoice
-) -> dict[str, tuple[BuildRecord, bool]]:
-    """The record of each output by name, and whether it is new."""
-    base = channels_identity(run.setting.machine, configuration.platform, choice)
-    done = {output.name: run.ledger.done(identity_on(base, output)) for output in row.outputs}
-    if all(done.values()):
-        return {name: (record, False) for name, record in done.items() if record}
-    from feedstock_tools.build.building import build_row
+def _build(
+    setting: Setting,
+    engine: EngineFor,
+    ledger: Ledger,
+    todo: Sequence[Work],
+    choices: Mapping[tuple[str, ...], ChannelChoice],
+    console: Console,
+    capacity: Capacity,
+    limits: Limits,
+) -> dict[str, dict[str, tuple[BuildRecord, bool]]]:
+    """For each row that was reached the record of each output by name, and whether it is new."""
     from feedstock_tools.build.ground import make_ground
+    from feedstock_tools.build.provenance import commit_of
 
-    run.console.begin(configuration, row)
-    ground = make_ground(run.setting, run.engine, configuration, choice, base, run.ledger)
-    before, now = build_row(ground, row, run.console.event)
-    return {**{record.output: (record, False) for record in before}, **{each.output: (each, True) for each in now}}
+    _refuse_full_disk(setting, todo)
+    commit = commit_of(setting.feedstock.folder)
+    grounds = {
+        work.configuration.name: make_ground(
+            setting,
+            engine(work.configuration),
+            work.configuration,
+            choices[work.configuration.channels],
+            work.base,
+            ledger,
+            commit,
+        )
+        for work in {work.configuration.name: work for work in todo}.values()
+    }
+    scheduler = Scheduler(todo, lambda work: grounds[work.configuration.name], capacity, limits, console)
+    return {
+        name: {
+            **{record.output: (record, False) for record in built.before},
+            **{record.output: (record, True) for record in built.now},
+        }
+        for name, built in scheduler.run().items()
+    }
 
 
-def _outcomes(
-    configuration: PlannedConfiguration, row: PlannedRow, found: Mapping[str, tuple[BuildRecord, bool]]
-) -> Iterator[Outcome]:
-    for output in row.outputs:
-        record, new = found.get(output.name, (None, False))
-        yield Outcome(configuration.name, row, output, record, new)
+def _refuse_full_disk(setting: Setting, todo: Sequence[Work]) -> None:
+    setting.artifacts.root.mkdir(parents=True, exist_ok=True)
+    free = shutil.disk_usage(setting.artifacts.root).free
+    for work in todo:
+        if work.needs.disk is not None and work.needs.disk > free:
+            raise WorkError(
+                f"{work.name} needs {work.needs.disk >> 20} MiB of disk, and {free >> 20} MiB are free",
+                path=setting.artifacts.root,
+                hint="Make room, or give a folder on another disk with --output-dir.",
+            )
+
+
+def _outcomes(work: Work, found: Mapping[str, tuple[BuildRecord, bool]]) -> Iterator[Outcome]:
+    for output in work.row.outputs:
+        record, new = found.get(output.name, (work.done.get(output.name), False))
+        yield Outcome(work.configuration.name, work.row, output, record, new)
+
+
+def choices_for(
+    setting: Setting, chosen: Sequence[PlannedConfiguration], console: Console
+) -> dict[tuple[str, ...], ChannelChoice]:
+    """The channels that the `channels` of some configurations come to; what is out of the ordinary is said once.
+
+    Raises:
+        WorkError: a channel cannot be reached.
+    """
+    by_channels = {each.channels: each for each in chosen}
+    return {listed: choose_for(setting, each, console) for listed, each in by_channels.items()}
 
 
 def refuse_unbuildable(engine: Engine, chosen: Sequence[PlannedConfiguration]) -> None:

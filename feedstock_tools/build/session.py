@@ -4,23 +4,30 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from feedstock_tools.build.artifacts import Artifacts
 from feedstock_tools.build.feedstock import find_feedstock
+from feedstock_tools.build.folding import UNFOLDED, Fold, fold_of
 from feedstock_tools.build.plan import Plan
 from feedstock_tools.build.planned import PlannedConfiguration
+from feedstock_tools.build.provenance import typed
 from feedstock_tools.build.refresh import recipe_to_build, refresh
 from feedstock_tools.build.selection import select, with_filter
 from feedstock_tools.build.setting import Setting
 from feedstock_tools.build.terminal import Terminal, choose_from_menu
 from feedstock_tools.errors import InputError
+from feedstock_tools.platforms import Platform
 
 if TYPE_CHECKING:
+    from feedstock_tools.build.console import Console
+    from feedstock_tools.build.resources import Capacity
     from feedstock_tools.build.run import Outcome
+    from feedstock_tools.build.scheduling import Limits
 
 __all__ = ["Session"]
 
@@ -32,6 +39,7 @@ class Session:
     setting: Setting
     plan: Plan
     console: Terminal
+    fold: Fold
     as_json: bool
 
     @classmethod
@@ -51,7 +59,8 @@ class Session:
             InputError: there is no feedstock, or its files cannot be used.
             WorkError: the artifacts folder cannot be written.
         """
-        console = Terminal(sys.stderr if as_json else sys.stdout)
+        fold = fold_of(machine)
+        console = Terminal(sys.stderr if as_json else sys.stdout, fold)
         feedstock = find_feedstock(folder, here, machine)
         if feedstock.note:
             console.say(feedstock.note)
@@ -64,7 +73,8 @@ class Session:
             refresh=lambda: refresh(feedstock, artifacts, machine, console.say),
         )
         recipe = recipe_to_build(feedstock, artifacts)
-        return cls(Setting(feedstock, artifacts, recipe, tuple(channels), machine), plan, console, as_json)
+        setting = Setting(feedstock, artifacts, recipe, tuple(channels), machine, command=typed(sys.argv))
+        return cls(setting, plan, console, fold, as_json)
 
     def list(self, names: Sequence[str], glob: str | None) -> int:
         """Print the configurations, all or those named, and what is built already."""
@@ -75,7 +85,9 @@ class Session:
         print(json.dumps(entries, indent=2) if self.as_json else list_text(entries))  # noqa: T201
         return 0
 
-    def build(self, names: Sequence[str], glob: str | None, *, interactive: bool) -> int:
+    def build(
+        self, names: Sequence[str], glob: str | None, capacity: Capacity, limits: Limits, *, interactive: bool
+    ) -> int:
         """Build what the names mean and print the table; the exit status is 1 where an output failed."""
         from feedstock_tools.build.engines.process import signals_as_exit
         from feedstock_tools.build.engines.rattler import RattlerBuild
@@ -85,13 +97,48 @@ class Session:
         chosen = self._chosen(names, glob, interactive=interactive)
         if self.setting.recipe.parent != self.setting.feedstock.recipe:
             self.console.say("Its meta.yaml takes conda-build: building the recipe.yaml that the same spec makes.")
-        with signals_as_exit():
-            outcomes = run_builds(self.setting, RattlerBuild(), chosen, self.console)
+        setting = replace(self.setting, needs=self.plan.needs)
+        rows = sum(len(configuration.rows) for configuration in chosen)
+        with signals_as_exit(), self._showing(min(limits.jobs, rows), rows) as console:
+            outcomes = run_builds(setting, lambda configuration: RattlerBuild(), chosen, console, capacity, limits)
         if self.as_json:
-            print(json.dumps(summary_json(self.setting.artifacts, outcomes), indent=2))  # noqa: T201
+            print(json.dumps(summary_json(setting.artifacts, outcomes), indent=2))  # noqa: T201
         else:
-            self.console.say(summary_text(self.setting.artifacts, outcomes))
+            self.console.say(summary_text(setting.artifacts, outcomes))
         return 0 if _complete(outcomes) else 1
+
+    @contextmanager
+    def _showing(self, jobs: int, rows: int) -> Iterator[Console]:
+        """The console of a run: the log itself of one row at a time, otherwise a table or lines."""
+        if jobs == 1:
+            yield self.console
+            return
+        from feedstock_tools.build.many import Lines, LiveTable
+
+        stream = self.console.stream
+        if stream.isatty() and self.fold == UNFOLDED:
+            with LiveTable(stream) as table:
+                yield table
+        else:
+            yield Lines(stream, rows, self.fold)
+
+    def buildable(self, glob: str | None) -> tuple[str, ...]:
+        """The names of the configurations that the engine can build on this machine; of the others it is said why not.
+
+        Raises:
+            InputError: there is none.
+        """
+        from feedstock_tools.build.engines.rattler import RattlerBuild
+
+        engine, builder = RattlerBuild(), Platform.here().subdir
+        candidates = with_filter(glob, self.plan.configurations)
+        refused = {each.name: why for each in candidates if (why := engine.why_not(each.platform, builder))}
+        if len(refused) == len(candidates):
+            reasons = "\n".join(f"  {name}: {why}" for name, why in refused.items())
+            raise InputError(f"no configuration can be built here:\n{reasons}")
+        for name, why in refused.items():
+            self.console.say(f"Left out: {name}: {why}")
+        return tuple(each.name for each in candidates if each.name not in refused)
 
     def debug(self, names: Sequence[str], glob: str | None, output: str | None, *, interactive: bool) -> int:
         """Set up the environments of one output without building it; in a terminal, open a shell there."""

@@ -7,38 +7,41 @@ from collections.abc import Sequence
 from io import TextIOWrapper
 from typing import TYPE_CHECKING, TextIO
 
-from feedstock_tools.build.planned import PlannedConfiguration, PlannedRow
+from feedstock_tools.build.folding import UNFOLDED, Fold
+from feedstock_tools.build.planned import PlannedConfiguration
 from feedstock_tools.errors import InputError
 
 if TYPE_CHECKING:
+    from feedstock_tools.build.building import BuiltRow
+    from feedstock_tools.build.console import Progress
     from feedstock_tools.build.engines.contract import Event
+    from feedstock_tools.build.work import Work
 
-__all__ = ["Terminal", "choose_from_menu", "size_text", "table"]
+__all__ = ["Terminal", "choose_from_menu", "described", "duration", "size_text", "table"]
 
 #: Stages of the engine's log that say nothing to a reader; they are in the log file.
 _QUIET_STAGES = frozenset({"index_subdir", "get_or_create_subdir"})
 
 
 class Terminal:
-    """A `Console` that writes to a stream."""
+    """A `Console` that writes the log of the rows to a stream as it comes; for one row at a time."""
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: TextIO, fold: Fold = UNFOLDED) -> None:
         if isinstance(stream, TextIOWrapper):  # a log may hold what the terminal has no character for
             stream.reconfigure(errors="replace")
-        self._stream = stream
+        self.stream = stream
+        self._fold = fold
 
     def say(self, text: str) -> None:
         """See `Console`."""
-        self._stream.write(text + "\n")
-        self._stream.flush()
+        self.stream.write(text + "\n")
+        self.stream.flush()
 
-    def begin(self, configuration: PlannedConfiguration, row: PlannedRow) -> None:
+    def begin(self, work: Work) -> None:
         """See `Console`."""
-        python = f", Python {row.python}" if row.python else ""
-        accelerator = f"CUDA {row.cuda}" if row.cuda else "CPU"
-        self.say(f"\n== {row.name} ({configuration.platform}, {accelerator}{python})")
+        self.say(f"\n{self._fold.begin}== {described(work)}")
 
-    def event(self, event: Event) -> None:
+    def event(self, work: Work, event: Event) -> None:
         """See `Console`."""
         from feedstock_tools.build.engines.contract import Built, Failed, Started
 
@@ -50,6 +53,32 @@ class Terminal:
             self.say(f"-- {event.output} failed: {event.reason}")
         elif event.stage not in _QUIET_STAGES and event.text.strip():
             self.say(event.text.rstrip())
+
+    def end(self, work: Work, built: BuiltRow) -> None:
+        """See `Console`."""
+        if self._fold.end:
+            self.say(self._fold.end)
+
+    def progress(self, progress: Progress) -> None:
+        """See `Console`: who reads along sees it."""
+
+
+def described(work: Work) -> str:
+    """A row, and what it is for: `linux_64_… (linux-64, CUDA 11.2, Python 3.11)`."""
+    row = work.row
+    python = f", Python {row.python}" if row.python else ""
+    accelerator = f"CUDA {row.cuda}" if row.cuda else "CPU"
+    return f"{row.name} ({work.configuration.platform}, {accelerator}{python})"
+
+
+def duration(seconds: float) -> str:
+    """A time for people: `2.41 s`, `75 s`, `12 min`, `3 h 05 min`."""
+    if seconds < 10:
+        return f"{seconds:.2f} s"
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02} min"
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, right: frozenset[int] = frozenset()) -> str:

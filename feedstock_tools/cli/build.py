@@ -19,6 +19,13 @@ __all__ = ["command"]
 @click.option("--output-dir", type=click.Path(path_type=Path), metavar="DIR", help="Default: build_artifacts in it.")
 @click.option("--channel", "channels", multiple=True, metavar="CHANNEL", help="Solve in this channel; repeatable.")
 @click.option("--engine", type=click.Choice(["rattler-build"]), default="rattler-build", help="What builds.")
+@click.option("--all", "everything", is_flag=True, help="Build all configurations that can be built here.")
+@click.option("--jobs", "-j", type=click.IntRange(1), default=1, metavar="N", help="Build so many rows at once.")
+@click.option("--cores", type=click.IntRange(1), metavar="N", help="Cores for all builds together (default: all).")
+@click.option("--memory", metavar="SIZE", help="Memory for all builds together, such as 48 GiB (default: most of it).")
+@click.option("--timeout", metavar="TIME", help="End a row's build after so long: 90 s, 30 min, 3 h.")
+@click.option("--retries", type=click.IntRange(0), default=2, metavar="N", help="Further attempts where they can help.")
+@click.option("--keep-going/--fail-fast", default=True, help="After a failure, build the others (default), or stop.")
 @click.option("--debug", is_flag=True, help="Set up the environments of one output, run nothing, open a shell.")
 @click.option("--output-id", metavar="OUTPUT", help="With --debug: which output.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result (or the list) as JSON; the log goes to stderr.")
@@ -30,6 +37,13 @@ def command(
     output_dir: Path | None,
     channels: tuple[str, ...],
     engine: str,
+    everything: bool,
+    jobs: int,
+    cores: int | None,
+    memory: str | None,
+    timeout: str | None,
+    retries: int,
+    keep_going: bool,
     debug: bool,
     output_id: str | None,
     as_json: bool,
@@ -38,12 +52,20 @@ def command(
 
     A NAME is the name of a file in .ci_support without .yaml, a glob over those names, or a short name such as
     linux_64_cuda11.2 or linux_64_cpu_py3.12. Without one there is a menu.
+
+    A row is one variant of a configuration: one Python, say.
     """
+    from feedstock_tools.build.resources import Capacity, size_of, time_of
+    from feedstock_tools.build.scheduling import Limits
     from feedstock_tools.build.session import Session
 
+    capacity = Capacity.of_machine(cores, size_of(memory) if memory else None)
+    limits = Limits(jobs, time_of(timeout) if timeout else None, retries, not keep_going)
     session = Session.open(feedstock, output_dir, channels, Path.cwd(), os.environ, as_json=as_json)
     if only_list:
         return session.list(names, glob)
     if debug:
         return session.debug(names, glob, output_id, interactive=sys.stdin.isatty())
-    return session.build(names, glob, interactive=sys.stdin.isatty())
+    if everything:
+        names = (*names, *session.buildable(glob))
+    return session.build(names, glob, capacity, limits, interactive=sys.stdin.isatty())

@@ -100,7 +100,8 @@ class Guard:
         used = _memory_of(self._root) if _PROC.is_dir() else 0
         self.peak = max(self.peak, used)
         if self.memory is not None and self._group is None and used > self.memory:
-            raise OutOfMemoryError(f"its processes took {used >> 20} MiB, more than its limit of {self.memory >> 20} MiB")
+            limit = self.memory >> 20
+            raise OutOfMemoryError(f"its processes took {used >> 20} MiB, more than its limit of {limit} MiB")
 
 
 def _memory_of(root: int) -> int:

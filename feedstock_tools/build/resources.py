@@ -1,0 +1,114 @@
+"""Cores and memory: what the machine has, what a build gets of it, and how amounts are written."""
+
+from __future__ import annotations
+
+import os
+import re
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from feedstock_tools.errors import InputError
+
+__all__ = ["Capacity", "Share", "Tokens", "jobs_of", "size_of", "time_of"]
+
+_SIZE = re.compile(r"(\d+(?:\.\d+)?) ?(?:([KMGT])(i?)B?)?", re.IGNORECASE)
+_TIME = re.compile(r"(\d+(?:\.\d+)?) ?(s|min|h)?")
+_SECONDS = {"s": 1, "min": 60, "h": 3600}
+#: Of the machine's memory that builds get where nothing is said: the desk needs the rest.
+_OURS = 0.9
+#: What one job of a compiler takes where nothing is said.
+_PER_JOB = 1 << 30
+#: Where a container says how much of the machine's memory it has.
+_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
+
+
+def size_of(text: str) -> int:
+    """Bytes of an amount: `64 GiB`, `500MB`, `16G` (which is 16 GiB), `1024`.
+
+    Raises:
+        InputError: it is none.
+    """
+    found = _SIZE.fullmatch(text.strip())
+    if not found or float(found[1]) <= 0:
+        raise InputError(f"'{text}' is no amount of memory", hint="Write it as 64 GiB, 500 MB or 16G.")
+    number, unit, binary = found.groups()
+    power = " KMGT".index(unit.upper()) if unit else 0
+    decimal = unit is not None and not binary and text.strip().upper().endswith("B")
+    return int(float(number) * (1000 if decimal else 1024) ** power)
+
+
+def time_of(text: str) -> float:
+    """Seconds of a time: `90`, `90 s`, `30 min`, `3 h`.
+
+    Raises:
+        InputError: it is none.
+    """
+    found = _TIME.fullmatch(text.strip())
+    if not found or float(found[1]) <= 0:
+        raise InputError(f"'{text}' is no time", hint="Write it as 90 s, 30 min or 3 h.")
+    return float(found[1]) * _SECONDS[found[2] or "s"]
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """What builds may use together: the numbers of cores, and bytes of memory."""
+
+    cores: tuple[int, ...]
+    memory: int
+
+    @classmethod
+    def of_machine(cls, cores: int | None, memory: int | None) -> Capacity:
+        """As many cores and bytes as are given, as far as the machine has them; else its cores and most memory."""
+        known = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
+        here = tuple(known)
+        return cls(here[: cores or len(here)], min(memory or int(_memory() * _OURS), _memory()))
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What one build is given: the numbers of its cores, bytes of memory, and how many jobs its tools may run."""
+
+    cores: tuple[int, ...]
+    memory: int
+    jobs: int
+
+
+class Tokens:
+    """The part of a capacity that is free. Not for several threads."""
+
+    def __init__(self, capacity: Capacity) -> None:
+        self._cores = list(capacity.cores)
+        self._memory = capacity.memory
+        self._capacity = capacity
+
+    def take(self, cores: int, memory: int, per_job: int | None) -> Share | None:
+        """A share of so many cores and bytes, or of all where there are no more; None while others have them."""
+        cores, memory = min(cores, len(self._capacity.cores)), min(memory, self._capacity.memory)
+        if len(self._cores) < cores or self._memory < memory:
+            return None
+        taken = tuple(self._cores[:cores])
+        del self._cores[:cores]
+        self._memory -= memory
+        return Share(taken, memory, jobs_of(cores, memory, per_job))
+
+    def give_back(self, share: Share) -> None:
+        """The inverse of `take`."""
+        self._cores = sorted([*self._cores, *share.cores])
+        self._memory += share.memory
+
+
+def jobs_of(cores: int, memory: int, per_job: int | None) -> int:
+    """How many jobs of a compiler run at once on some cores, so that they fit into the memory."""
+    return max(1, min(cores, memory // (per_job or _PER_JOB)))
+
+
+def _memory() -> int:
+    """Bytes of memory that this machine, or the container that this runs in, has."""
+    if not hasattr(os, "sysconf"):
+        return 8 << 30
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    for limit in _LIMITS:
+        with suppress(OSError, ValueError):  # there is none, or it is "max"
+            total = min(total, int(limit.read_text()))
+    return total
