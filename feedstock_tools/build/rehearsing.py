@@ -1,0 +1,154 @@
+"""One call of `rehearse`: which configurations and channels are meant, and whether the answer is known already."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from feedstock_tools import __version__
+from feedstock_tools.build.artifacts import Artifacts
+from feedstock_tools.build.channels import ChannelChoice, choose_channels
+from feedstock_tools.build.chosen import choose
+from feedstock_tools.build.contents import digest_of_files, stamp_of_files
+from feedstock_tools.build.feedstock import find_feedstock, user_cache
+from feedstock_tools.build.rows import NO_LOOP, cuda_version, rows_of
+from feedstock_tools.build.stand_in.channel import ensure_stand_in_channel
+from feedstock_tools.channel.state import repodata_state
+from feedstock_tools.check.demands import Demands, Row, demands_of
+from feedstock_tools.check.rehearsal import Rehearsal
+from feedstock_tools.check.rehearse import rehearse
+from feedstock_tools.data import data_folder
+from feedstock_tools.errors import InputError
+from feedstock_tools.facts.cuda import load_cuda, version_key
+from feedstock_tools.platforms import Platform
+from feedstock_tools.rerender.configuration import CI_SUPPORT, Configuration, read_configurations
+from feedstock_tools.rerender.forge import read_forge
+from feedstock_tools.rerender.rules import Rules
+
+__all__ = ["rehearse_feedstock", "rows_to_rehearse"]
+
+_CACHE = "rehearsals"
+#: How many answers are kept.
+_KEPT = 16
+_PACKAGE = Path(__file__).resolve().parent.parent
+
+Rows = Sequence[tuple[Row, Sequence[Demands]]]
+
+
+def rehearse_feedstock(
+    folder: Path | None,
+    names: Sequence[str],
+    channels: Sequence[str],
+    here: Path,
+    machine: Mapping[str, str],
+    *,
+    output: Path | None = None,
+    fresh: bool = False,
+    progress: Callable[[int], None] = lambda _count: None,
+) -> Rehearsal:
+    """Rehearse configurations of a feedstock, in the channels that a build would use.
+
+    Args:
+        folder: the feedstock; default `here`.
+        names: of configurations as `build` takes them; none is all of them.
+        channels: default: those of the configurations, and the stand-in channel where none of these can be reached.
+        machine: the environment of the machine.
+        output: the folder of artifacts that answers are kept in; default: `build_artifacts` of the feedstock.
+        fresh: do not take an answer that was found before.
+        progress: is told how many environments were solved.
+
+    Raises:
+        InputError: the feedstock, its recipe or a name is wrong.
+        WorkError: a channel cannot be read.
+    """
+    feedstock = find_feedstock(folder, here, machine)
+    artifacts = Artifacts((output or feedstock.artifacts).resolve())
+    configurations = choose(names, read_configurations(feedstock.folder))
+    if not configurations:
+        hint = "`feedstock-tools rerender` writes them."
+        raise InputError("the feedstock has no configurations", path=feedstock.folder / CI_SUPPORT, hint=hint)
+    choice = _choice(channels, configurations, artifacts)
+    rules = Rules.newest()
+    builders = _builders(feedstock.folder, rules)
+    platforms = sorted(
+        {one.platform for one in configurations} | {builders.get(one.platform, one.platform) for one in configurations}
+    )
+    by_subdir = {platform.subdir: _channels_for(platform, choice, artifacts, machine) for platform in platforms}
+    key = _key(feedstock.inputs, [one.name for one in configurations], by_subdir)
+    remembered = _remembered(artifacts)
+    if key is not None and not fresh and (known := _known(remembered.get(key))) is not None:
+        return known
+    rows = rows_to_rehearse(feedstock.folder, configurations, rules)
+    drivers = sorted({version for platform in platforms for version in load_cuda().versions(platform)}, key=version_key)
+    found = rehearse(rows, by_subdir, drivers=drivers, stand_in=choice.why_stand_in, progress=progress)
+    if key is not None:
+        latest = [(name, each) for name, each in remembered.items() if name != key][-_KEPT + 1 :]
+        artifacts.remember(_CACHE, {**dict(latest), key: found.to_json()})
+    return found
+
+
+def rows_to_rehearse(feedstock: Path, configurations: Sequence[Configuration], rules: Rules) -> Rows:
+    """Each row of some configurations with what its outputs ask for.
+
+    Raises:
+        InputError: the recipe, a configuration or conda-forge.yml is wrong; with file and line.
+    """
+    forge = read_forge(feedstock, rules)
+    builders = _builders(feedstock, rules)
+    found = []
+    for configuration in configurations:
+        builder = builders.get(configuration.platform, configuration.platform)
+        for row in rows_of(configuration):
+            values = {key: (value,) for key, value in row.values.items()}
+            kept = {key: configuration.values[key] for key in NO_LOOP & configuration.values.keys()}
+            one = replace(configuration, values={**kept, **values})
+            made = Row(row.name, one, builder, cuda_version(row.values))
+            found.append((made, demands_of(feedstock / forge.recipe_dir, made, rules, v1=forge.is_v1)))
+    return found
+
+
+def _builders(feedstock: Path, rules: Rules) -> dict[Platform, Platform]:
+    return {rendering.platform: rendering.build_platform for rendering in read_forge(feedstock, rules).renderings}
+
+
+def _choice(given: Sequence[str], configurations: Sequence[Configuration], artifacts: Artifacts) -> ChannelChoice:
+    """The channels for all of the configurations; of several that name channels, each channel once."""
+    listed = [one.values.get("channel_sources", ("",))[0].split(",") for one in configurations]
+    configured = dict.fromkeys(name.strip() for names in listed for name in names if name.strip())
+    return choose_channels(given, tuple(configured), artifacts)
+
+
+def _channels_for(
+    platform: Platform, choice: ChannelChoice, artifacts: Artifacts, machine: Mapping[str, str]
+) -> tuple[str, ...]:
+    if not choice.is_stand_in:
+        return choice.channels
+    root = user_cache(machine, artifacts.root / ".cache") / "stand-in"
+    # Metadata are the same whether a Python is real or not, and making a real one takes seconds.
+    return (ensure_stand_in_channel(root, platform, (), path=machine.get("PATH")).url,)
+
+
+def _key(inputs: Sequence[Path], names: Sequence[str], channels: Mapping[str, Sequence[str]]) -> str | None:
+    """What an answer follows from, as a hash; None where a channel does not tell its state."""
+    states = [repodata_state(channel, (subdir, "noarch")) for subdir, listed in channels.items() for channel in listed]
+    if any(state is None for state in states):
+        return None
+    own = f"{__version__} {sys.version_info[:2]} {stamp_of_files([_PACKAGE, data_folder('variants')])}"
+    return sha256("\0".join(map(str, [own, digest_of_files(inputs), *names, *states])).encode()).hexdigest()
+
+
+def _remembered(artifacts: Artifacts) -> dict[str, Any]:
+    found = artifacts.recall(_CACHE)
+    return found if isinstance(found, dict) else {}
+
+
+def _known(document: Any) -> Rehearsal | None:
+    """An answer that was kept; None where there is none, or one of another version of this program."""
+    try:
+        return Rehearsal.from_json(document)
+    except (KeyError, TypeError):
+        return None

@@ -1,0 +1,55 @@
+"""The state of a channel's repodata, to tell whether an answer that was found in it still holds."""
+
+from __future__ import annotations
+
+import urllib.error
+import urllib.request
+from collections.abc import Sequence
+from hashlib import sha256
+
+from feedstock_tools.channel.repodata import channel_url, local_folder
+
+__all__ = ["repodata_state"]
+
+_SECONDS = 10
+
+
+def repodata_state(channel: str, subdirs: Sequence[str]) -> str | None:
+    """A text that changes with the repodata of a channel; None where the channel does not tell.
+
+    Of a channel on this machine it is a hash over its files, of others what the server says of them.
+    """
+    folder = local_folder(channel)
+    state = [channel_url(channel)]
+    for subdir in sorted(subdirs):
+        if folder is not None:
+            path = folder / subdir / "repodata.json"
+            if path.is_file():
+                with path.open("rb") as stream:
+                    state.append(f"{subdir} {_digest(stream)}")
+        else:
+            said = _said_of(f"{channel_url(channel)}/{subdir}/repodata.json")
+            if said is None:
+                return None
+            state.append(f"{subdir} {said}")
+    return "\n".join(state)
+
+
+def _digest(stream: object) -> str:
+    import hashlib
+
+    return hashlib.file_digest(stream, sha256).hexdigest()  # type: ignore[arg-type]
+
+
+def _said_of(url: str) -> str | None:
+    """The tag and time of change of a file on a server; '' where there is no such file."""
+    request = urllib.request.Request(url, method="HEAD")  # noqa: S310 - a channel's URL
+    try:
+        with urllib.request.urlopen(request, timeout=_SECONDS) as answer:  # noqa: S310
+            words = [answer.headers.get("ETag"), answer.headers.get("Last-Modified")]
+    except urllib.error.HTTPError as error:
+        error.close()
+        return "" if error.code == 404 else None  # noqa: PLR2004
+    except (OSError, ValueError):
+        return None
+    return " ".join(word for word in words if word) or None

@@ -1,0 +1,55 @@
+"""`feedstock-tools rehearse`: solve every environment before anything is built."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import click
+
+__all__ = ["command"]
+
+
+@click.command("rehearse")
+@click.argument("names", nargs=-1, metavar="[CONFIGURATION]...")
+@click.option("--feedstock", type=click.Path(path_type=Path), metavar="DIR", help="The feedstock (default: here).")
+@click.option("--output-dir", type=click.Path(path_type=Path), metavar="DIR", help="Default: build_artifacts in it.")
+@click.option("--channel", "channels", multiple=True, metavar="CHANNEL", help="Solve in this channel; repeatable.")
+@click.option("--fresh", is_flag=True, help="Solve again what was solved before with the same input.")
+@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+def command(
+    names: tuple[str, ...],
+    feedstock: Path | None,
+    output_dir: Path | None,
+    channels: tuple[str, ...],
+    fresh: bool,
+    as_json: bool,
+) -> int:
+    """Solve every environment of configurations, and tell which builds users would get. Nothing is built.
+
+    A CONFIGURATION is the name of a file in .ci_support without .yaml, a glob over those names, or a short name such as
+    linux_64_cuda11.2; without one it is all of them. A folder with a feedstock may stand in its place. Exits with 1
+    where something does not solve, or a user would get another build than the one that is meant.
+    """
+    from feedstock_tools.build.rehearsing import rehearse_feedstock
+    from feedstock_tools.report.rehearsal_text import rehearsal_text
+
+    if feedstock is None and names and Path(names[0]).is_dir():
+        feedstock, names = Path(names[0]), names[1:]
+    shown = 0
+
+    def progress(count: int) -> None:
+        nonlocal shown
+        shown = count
+        click.echo(f"\r{count} environments solved", err=True, nl=False)
+
+    watch = progress if sys.stderr.isatty() else lambda _count: None
+    found = rehearse_feedstock(
+        feedstock, names, channels, Path.cwd(), os.environ, output=output_dir, fresh=fresh, progress=watch
+    )
+    if shown:
+        click.echo("\r\x1b[K", err=True, nl=False)
+    click.echo(json.dumps(found.to_json(), indent=2) if as_json else rehearsal_text(found))
+    return 0 if found.holds else 1

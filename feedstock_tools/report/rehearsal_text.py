@@ -1,0 +1,148 @@
+"""A rehearsal as text: what solves, what does not and why, each reason once, and what users would get."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from feedstock_tools.build.terminal import table
+from feedstock_tools.check.rehearsal import FOLLOWS, Environment, Pick, Rehearsal
+
+__all__ = ["rehearsal_text"]
+
+_KINDS = ("build", "host", "run", "test")
+_MOST_NAMES = 3
+
+
+def rehearsal_text(rehearsal: Rehearsal) -> str:
+    """The whole report, without a line break at its end."""
+    parts = [_channels(rehearsal), _environments(rehearsal.environments)]
+    parts += _reasons("does not solve", [one for one in rehearsal.environments if one.state == "failed"])
+    parts += _reasons(
+        "cannot be told from the stand-in channel", [one for one in rehearsal.environments if one.state == "unknown"]
+    )
+    if rehearsal.picks:
+        parts.append(_users(rehearsal.picks))
+    parts += _mistakes(rehearsal.picks)
+    parts.append(_verdict(rehearsal))
+    return "\n\n".join(parts)
+
+
+def _channels(rehearsal: Rehearsal) -> str:
+    if rehearsal.stand_in is not None:
+        return f"Rehearsed on the stand-in channel: {rehearsal.stand_in}."
+    return f"Rehearsed in {', '.join(rehearsal.channels)}."
+
+
+def _environments(environments: Sequence[Environment]) -> str:
+    """A line for each configuration: how many environments of each kind solve."""
+    names = dict.fromkeys(one.configuration for one in environments)
+    rows = []
+    for name in names:
+        own = [one for one in environments if one.configuration == name]
+        rows.append((name, *(_count([one for one in own if one.kind == kind]) for kind in _KINDS)))
+    return table(("configuration", *_KINDS), rows) if rows else "There are no environments to solve."
+
+
+def _count(environments: Sequence[Environment]) -> str:
+    if not environments:
+        return "-"
+    counts = {state: sum(one.state == state for one in environments) for state in ("solved", "failed", "waiting")}
+    unknown = len(environments) - sum(counts.values())
+    if counts["solved"] == len(environments):
+        return f"{len(environments)} solve"
+    parts = [f"{counts['solved']} of {len(environments)} solve"] if counts["solved"] else []
+    parts += [f"{counts['failed']} not"] if counts["failed"] else []
+    parts += [f"{counts['waiting']} waiting"] if counts["waiting"] else []
+    parts += [f"{unknown} unknown"] if unknown else []
+    return ", ".join(parts)
+
+
+def _reasons(heading: str, environments: Sequence[Environment]) -> list[str]:
+    """Each reason once, with the environments that it holds for."""
+    by_reason: dict[tuple[str, str], list[Environment]] = {}
+    for one in environments:
+        if one.reason != FOLLOWS:
+            by_reason.setdefault((one.platform, one.reason or ""), []).append(one)
+    blocks = []
+    for (platform, reason), ones in by_reason.items():
+        where = dict.fromkeys(f"{one.kind} of {one.output}" for one in ones)
+        configurations = dict.fromkeys(one.configuration for one in ones)
+        blocks.append(
+            "\n".join(
+                [
+                    f"{heading} ({platform}): {_some(where)}",
+                    *(f"  {line}" for line in reason.splitlines()),
+                    f"  in {_some(configurations)}",
+                ]
+            )
+        )
+    return blocks
+
+
+def _some(names: Iterable[str]) -> str:
+    listed = list(names)
+    more = len(listed) - _MOST_NAMES
+    return ", ".join(listed[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
+
+
+def _users(picks: Sequence[Pick]) -> str:
+    """What is installed by name and driver; drivers that get the same stand in one line."""
+    rows = []
+    for group in _runs(picks):
+        first = group[0]
+        rows.append((first.platform, first.name, _drivers(group), first.build or "nothing", _remark(first)))
+    return "What users would get:\n" + table(("platform", "name", "driver", "build", ""), rows)
+
+
+def _runs(picks: Sequence[Pick]) -> list[list[Pick]]:
+    """Neighbours that differ in nothing but the driver, together."""
+    runs: list[list[Pick]] = []
+    for pick in picks:
+        last = runs[-1][-1] if runs else None
+        if last is not None and last.driver is not None and _same(last) == _same(pick):
+            runs[-1].append(pick)
+        else:
+            runs.append([pick])
+    return runs
+
+
+def _same(pick: Pick) -> tuple[object, ...]:
+    return pick.platform, pick.name, pick.build, pick.by_time, pick.mistake
+
+
+def _drivers(group: Sequence[Pick]) -> str:
+    first, last = group[0].driver, group[-1].driver
+    if first is None:
+        return "no GPU"
+    return f"CUDA {first}" if first == last else f"CUDA {first} to {last}"
+
+
+def _remark(pick: Pick) -> str:
+    return "MISTAKE" if pick.mistake else ""
+
+
+def _mistakes(picks: Sequence[Pick]) -> list[str]:
+    blocks = []
+    for group in _runs([pick for pick in picks if pick.mistake]):
+        first = group[0]
+        who = f"{first.name} on {first.platform}, {_drivers(group)}"
+        if first.by_time:
+            text = (
+                f"mistake: only time stamps decide what {who} gets\n  {first.build} or {first.by_time}, whichever was "
+                "built last.\n  Let build numbers grow with the CUDA version, or let a versioned dependency decide."
+            )
+        else:
+            text = f"mistake: {who} gets {first.build or 'nothing'}\n  {first.mistake}"
+        blocks.append(text)
+    return blocks
+
+
+def _verdict(rehearsal: Rehearsal) -> str:
+    states = [one.state for one in rehearsal.environments]
+    unsolved = states.count("failed") + states.count("waiting")
+    mistakes = sum(1 for pick in rehearsal.picks if pick.mistake)
+    parts = [f"{len(states)} environments ({rehearsal.solved} different questions to the solver)"]
+    parts.append(f"{unsolved} do not solve" if unsolved else "none that does not solve")
+    parts += [f"{states.count('unknown')} unknown"] if "unknown" in states else []
+    parts += [f"{mistakes} choices of users are mistaken"] if mistakes else []
+    return ", ".join(parts) + "."
