@@ -63,11 +63,18 @@ def insert_variant_versions(requirements: dict[str, list[str]], variant: Variant
         pinned = {*requirements.get("build", ()), *requirements.get("host", ())}
         specs = requirements.get(env, [])
         for place, spec in enumerate(specs):
-            bare = _BARE_NAME.match(spec)
-            if bare and (env != "run" or bare.group(1) in pinned):
-                value = variant.get(bare.group(1).replace("-", "_"))
+            name = _bare_name(spec)
+            if name and (env != "run" or name in pinned):
+                value = variant.get(name.replace("-", "_"))
                 if value is not None:
-                    specs[place] = ensure_valid_spec(f"{bare.group(1)} {value}")
+                    specs[place] = ensure_valid_spec(f"{name} {value}")
             old = _X_X.match(specs[place])
             if old and variant.get(old.group(1)):
                 specs[place] = ensure_valid_spec(f"{old.group(1)} {variant[old.group(1)]}")
+
+
+@lru_cache(maxsize=8192)
+def _bare_name(spec: str) -> str:
+    """The name that is all of a requirement; else nothing."""
+    match = _BARE_NAME.match(spec)
+    return match.group(1) if match else ""

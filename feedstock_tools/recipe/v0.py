@@ -9,7 +9,8 @@ these keys' values.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from feedstock_tools.recipe.model import RenderedOutput, RenderedRecipe, UsedVar
 from feedstock_tools.recipe.order import sort_by_dependencies
 from feedstock_tools.recipe.v0_functions import PackageNames, template_context
 from feedstock_tools.recipe.v0_jinja import render
-from feedstock_tools.recipe.v0_meta import Meta, force_keys, output_dicts, output_meta
+from feedstock_tools.recipe.v0_meta import Meta, force_keys, named_outputs, output_dicts, output_meta
 from feedstock_tools.recipe.v0_names import build_string, pins_numpy
 from feedstock_tools.recipe.v0_text import RecipeText, View, read_recipe_text, requirements_in
 from feedstock_tools.recipe.v0_used import trim_requirements, usage_finder, used_in_script
@@ -92,6 +93,7 @@ class _Rendering:
     count: int = 0
     _views: dict[tuple[object, ...], tuple[View, Namespace]] = field(default_factory=dict)
     _scripts: dict[Path, frozenset[str]] = field(default_factory=dict)
+    _texts_used: dict[tuple[object, ...], tuple[frozenset[str], frozenset[str]]] = field(default_factory=dict)
     _scripts_used: dict[tuple[str, ...], frozenset[str]] = field(default_factory=dict)
     _rendered: dict[tuple[object, ...], dict[str, Any]] = field(default_factory=dict)
     _package: PackageNames = field(default_factory=PackageNames)
@@ -136,9 +138,8 @@ class _Rendering:
         self.loop_variables = frozenset(self.space.looping())
         name = initial.section("extra").get("feedstock-name")
         self.feedstock_name = str(name) if name else None
-        initial.variant = self.space.first()
-        initial.view = self._view(initial.variant, initial.host_noarch)
-        used = self._used(initial) & self.loop_variables
+        variant = self.space.first()
+        used = self._used(replace(initial, variant=variant, view=self._view(variant, False))) & self.loop_variables
         found: dict[object, Meta] = {}
         for variant in self._reduced(self.space, used):
             part = self.space.where({key: (variant[key],) for key in used})
@@ -183,39 +184,49 @@ class _Rendering:
     def _outputs_of(self, top: Meta) -> list[RenderedOutput]:
         used = self._used(top, force_global=True) & self.loop_variables
         metas: list[Meta] = []
+        parts: list[tuple[int, int]] = []
         equal: dict[str, int] = {}
         for variant in self._reduced(top.variants, used):
             reference = self._render(variant, top.variants, top.name)
-            for out in output_dicts(reference):
-                made = output_meta(reference, out)
-                made.view = self._view(made.variant, made.host_noarch)
+            siblings = named_outputs(reference)
+            noarch_view = partial(self._view, variant, True)
+            for number, out in enumerate(output_dicts(reference)):
+                made = output_meta(reference, out, noarch_view, siblings)
                 if not self.rules.keep_equal_outputs and (place := equal.setdefault(repr(out), len(metas))) < len(
                     metas
                 ):
-                    metas[place] = made
+                    metas[place], parts[place] = made, (reference.rendering, number)
                 else:
                     metas.append(made)
+                    parts.append((reference.rendering, number))
         order = sort_by_dependencies(
             [(meta.name, meta.requirements, meta.kind) for meta in metas], self.recipe.text.path
         )
+        # What an output uses follows from what was rendered, whatever the versions that the variant fills in.
+        known: dict[tuple[int, int], UsedVariables] = {}
         found: dict[object, RenderedOutput] = {}
         for place in order:
-            finished = self._finished(metas[place])
+            used_here = known.get(parts[place])
+            if used_here is None:
+                used_here = known[parts[place]] = self._uses(metas[place])
+            finished = self._finished(metas[place], used_here)
             if self.watch is not None:
                 self.watch(metas[place], finished)
             values = tuple(sorted((key, finished.variant[key]) for key in finished.used.own if key in finished.variant))
             found[(finished.name, values) if metas[place].kind == "conda" else place] = finished
         return list(found.values())
 
-    def _finished(self, meta: Meta) -> RenderedOutput:
+    def _uses(self, meta: Meta) -> UsedVariables:
         own = self._used(meta)
         top_level = self._used(meta, force_top_level=True)
-        used = UsedVariables(own, own & self.loop_variables, top_level, top_level & self.loop_variables)
+        return UsedVariables(own, own & self.loop_variables, top_level, top_level & self.loop_variables)
+
+    def _finished(self, meta: Meta, used: UsedVariables) -> RenderedOutput:
         return RenderedOutput(
             name=meta.name,
             version=meta.version,
             build_number=meta.build_number,
-            build_string=build_string(meta, own, self.ignore_version, self.rules, final=True),
+            build_string=build_string(meta, used.own, self.ignore_version, self.rules, final=True),
             noarch=meta.noarch,
             requirements={env: tuple(specs) for env, specs in meta.requirements.items()},
             variant=meta.variant,
@@ -245,10 +256,12 @@ class _Rendering:
         path = self.recipe.text.path
         package = self._package if top_name else PackageNames()
         data = self._parse(view, namespace, variant, package)
-        meta = Meta(data, variant, variants, view, str((data.get("package") or {}).get("name", "")))
+        name = str((data.get("package") or {}).get("name", ""))
+        meta = Meta(dict(data), variant, variants, view, name, rendering=id(data))
         self._package = PackageNames(meta.name, meta.version, meta.build_number)
         if self._package != package and "PKG_" in self.recipe.text.raw and not meta.skip:
-            meta.data = self._parse(view, namespace, variant, self._package)
+            data = self._parse(view, namespace, variant, self._package)
+            meta = replace(meta, data=dict(data), rendering=id(data))
         if not meta.name and not meta.outputs:
             raise InputError("the recipe has no package/name", path=path)
         return meta
@@ -258,7 +271,7 @@ class _Rendering:
         key = (*(variant.get(name) for name in self.relevant), package)
         known = self._rendered.get(key)
         if known is not None:
-            return dict(known)
+            return known
         context = template_context(
             namespace, variant, self.platform.subdir, path, self.environ, package, keep_pins=self.keep_pins
         )
@@ -268,30 +281,35 @@ class _Rendering:
         text = render(path, template, view.template, context)
         if has_selectors(text):
             text, _ = select_lines(text, namespace, self.rules, path)
-        self._rendered[key] = parse_rendered(text, path)
-        return dict(self._rendered[key])
+        return self._rendered.setdefault(key, parse_rendered(text, path))
 
     def _used(self, meta: Meta, *, force_top_level: bool = False, force_global: bool = False) -> frozenset[str]:
         """The variables that a package uses (metadata.py: get_used_vars)."""
-        finder = self.finder
-        own_text = meta.own_text()
         if force_global:
-            used = finder.in_selectors(self.recipe.text.raw) | finder.in_text(own_text)
+            used = self.finder.in_selectors(self.recipe.text.raw) | self.finder.in_text(meta.own_text)
         else:
-            if meta.is_output and not force_top_level:
-                raw, text = meta.block(selected=False), meta.block()
-            else:
-                raw = meta.view.top_level_with(meta.block(selected=False), selected=False)
-                text = meta.view.top_level_with(meta.block(), selected=True)
-            everywhere = finder.in_selectors(raw) | finder.in_text(text)
-            required = finder.in_text(requirements_in(text))
-            used = (everywhere - required) | trim_requirements(required, meta.requirements, self.ignore_build_only)
-        used |= self._used_in_scripts(meta, "package:" not in own_text)
+            used, required = self._used_in_text(meta, force_top_level or not meta.is_output)
+            if required:
+                used |= trim_requirements(required, meta.requirements, self.ignore_build_only)
+        used |= self._used_in_scripts(meta, "package:" not in meta.own_text)
         if "target_platform" in meta.variant and self._platform_counts(meta):
             used |= {"target_platform"}
         if "channel_targets" in meta.variant and self.rules.channel_targets_used:
             used |= {"channel_targets"}
         return (used - force_keys(meta, "force_ignore_keys")) | force_keys(meta, "force_use_keys")
+
+    def _used_in_text(self, meta: Meta, with_top_level: bool) -> tuple[frozenset[str], frozenset[str]]:
+        """What the text of a package uses outside of its requirements, and what in them; the same for many variants."""
+        key = (meta.view, with_top_level, meta.raw_block, meta.block)
+        known = self._texts_used.get(key)
+        if known is None:
+            raw, text = meta.raw_block, meta.block
+            if with_top_level:
+                raw, text = meta.view.top_level_with(raw, selected=False), meta.view.top_level_with(text, selected=True)
+            everywhere = self.finder.in_selectors(raw) | self.finder.in_text(text)
+            required = self.finder.in_text(requirements_in(text))
+            known = self._texts_used[key] = (everywhere - required, required)
+        return known
 
     def _platform_counts(self, meta: Meta) -> bool:
         if self.rules.target_platform_used:

@@ -7,8 +7,9 @@ get_output_metadata.)
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from feedstock_tools.recipe.specs import as_list, insert_variant_versions, requirement_lists
@@ -22,12 +23,14 @@ _FALSE = {"n", "no", "false", "off"}
 _PIN_SUBPACKAGE = re.compile(r"{{\s*pin_subpackage\(.*\)\s*}}")
 
 
-@dataclass(slots=True)
+@dataclass
 class Meta:
     """A package in the making: the top level of a recipe, or one of its outputs.
 
+    What is read of it is remembered; sections are replaced by `replace_section` alone, and nothing else changes.
     `host_noarch` says that an output's own key `noarch` made conda-build take its platform for `noarch`, in its
-    selectors too.
+    selectors too. `siblings` are the outputs' names and types, where the recipe names them all; `rendering` is
+    the same for variants for which the recipe rendered to the same.
     """
 
     data: dict[str, Any]
@@ -38,7 +41,14 @@ class Meta:
     kind: str = "conda"
     host_noarch: bool = False
     output: Mapping[str, Any] = field(default_factory=dict)
-    _keys: list[OutputKey] | None = None
+    siblings: list[OutputKey] | None = None
+    rendering: int = 0
+
+    def replace_section(self, name: str, content: Any) -> None:
+        """Put a section in the place of another, and forget what was read of it."""
+        self.data[name] = content
+        for read in ("name", "noarch", "requirements", "output_keys"):
+            self.__dict__.pop(read, None)
 
     def section(self, name: str) -> dict[str, Any]:
         """A section that is a mapping; empty where the recipe has none."""
@@ -53,7 +63,7 @@ class Meta:
             return True if lowered in _TRUE else False if lowered in _FALSE else value
         return value
 
-    @property
+    @cached_property
     def name(self) -> str:
         return str(self.value("package", "name") or "")
 
@@ -70,7 +80,7 @@ class Meta:
         except (TypeError, ValueError):
             return 0
 
-    @property
+    @cached_property
     def noarch(self) -> str | None:
         value = self.value("build", "noarch")
         if self.value("build", "noarch_python"):
@@ -89,15 +99,15 @@ class Meta:
             return [value]
         return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
-    @property
+    @cached_property
     def output_keys(self) -> list[OutputKey]:
         """Name and type of every rendered output."""
-        if self._keys is None:
-            name = self.name
-            self._keys = [(str(out.get("name", name)), str(out.get("type", "conda"))) for out in self.outputs]
-        return self._keys
+        if self.siblings is not None:
+            return self.siblings
+        name = self.name
+        return [(str(out.get("name", name)), str(out.get("type", "conda"))) for out in self.outputs]
 
-    @property
+    @cached_property
     def requirements(self) -> dict[str, list[str]]:
         return requirement_lists(self.data.get("requirements"))
 
@@ -106,13 +116,20 @@ class Meta:
         """Whether this is an output of another name than the recipe's."""
         return bool(self.top_name) and self.top_name != self.name
 
-    def block(self, *, selected: bool = True) -> str:
+    @cached_property
+    def block(self) -> str:
         """This package's block of text in the outputs."""
-        return self.view.block((self.name, self.kind), self.output_keys, selected=selected)
+        return self.view.block((self.name, self.kind), self.output_keys)
 
+    @cached_property
+    def raw_block(self) -> str:
+        """The same before selectors."""
+        return self.view.block((self.name, self.kind), self.output_keys, selected=False)
+
+    @cached_property
     def own_text(self) -> str:
         """The text that is this package's own: its block, or the whole recipe for the top level."""
-        return self.view.select(self.block()).rstrip() if self.is_output else self.view.full
+        return self.view.alone(self.block) if self.is_output else self.view.full
 
 
 def _uses_subpackage(meta: Meta) -> bool:
@@ -154,39 +171,59 @@ def _share_with_top_level(meta: Meta, out: dict[str, Any]) -> None:
         if isinstance(above, dict):
             for key, value in above.items():
                 mine.setdefault(key, value)
-        out[section] = meta.data[section] = mine
+        out[section] = mine
+        meta.replace_section(section, mine)
 
 
-def output_meta(meta: Meta, out: dict[str, Any]) -> Meta:
-    """The package that an output of the rendered top level `meta` makes."""
+def named_outputs(meta: Meta) -> list[OutputKey] | None:
+    """Name and type of the outputs of a rendered top level; None where one of them takes its name from elsewhere."""
+    return meta.output_keys if all("name" in out for out in meta.outputs) else None
+
+
+def output_meta(
+    meta: Meta, out: dict[str, Any], noarch_view: Callable[[], View], siblings: list[OutputKey] | None
+) -> Meta:
+    """The package that an output of the rendered top level `meta` makes.
+
+    `noarch_view` gives the recipe as it is seen where the output's platform is `noarch`; `siblings` are the
+    `named_outputs` of the top level.
+    """
     if out.get("requirements"):
         requirements = requirement_lists(out["requirements"])
         insert_variant_versions(requirements, meta.variant)
         out["requirements"] = requirements
         if out.get("name") == meta.name and "requirements" in meta.data:
-            meta.data["requirements"] = requirements
+            meta.replace_section("requirements", requirements)
     kind = str(out.get("type", "conda"))
     data = {**meta.data}
-    made = Meta(data, meta.variant, meta.variants, meta.view, meta.name, kind, meta.host_noarch, out)
     if out.get("name") == meta.name:
-        return made
+        view = noarch_view() if meta.host_noarch else meta.view
+        return Meta(data, meta.variant, meta.variants, view, meta.name, kind, meta.host_noarch, out, siblings)
     name = str(out.get("name", meta.name))
     data["package"] = {**meta.section("package"), "name": name, "version": out.get("version") or meta.version}
-    data["requirements"] = _own_requirements(
-        requirement_lists(out.get("requirements")), name if "name" in out else None
-    )
-    data["build"], made.host_noarch = _own_build(meta, out)
-    return made
+    own = out["requirements"] if out.get("requirements") else {}
+    data["requirements"] = _own_requirements(own, name if "name" in out else None)
+    data["build"], host_noarch = _own_build(meta, out)
+    view = noarch_view() if host_noarch else meta.view
+    return Meta(data, meta.variant, meta.variants, view, meta.name, kind, host_noarch, out, siblings)
 
 
-def _own_requirements(requirements: dict[str, list[str]], name: str | None) -> dict[str, list[str]]:
+def _own_requirements(requirements: Mapping[str, list[str]], name: str | None) -> dict[str, list[str]]:
     """An output's requirements without itself, and without empty lists where conda-build drops them."""
-    if name is not None:
-        itself = re.compile(rf"(?:^{re.escape(name)}(?:\s|$|\Z))")
-        for env in ("build", "host", "run"):
-            if env in requirements:
-                requirements[env] = [spec for spec in requirements[env] if not itself.match(spec)]
-    return {env: specs for env, specs in requirements.items() if specs or env not in ("build", "host", "run")}
+    own = {}
+    for env, specs in requirements.items():
+        if env in ("build", "host", "run"):
+            others = specs if name is None else [spec for spec in specs if not _is_for(name, spec)]
+            if others:
+                own[env] = others
+        else:
+            own[env] = specs
+    return own
+
+
+def _is_for(name: str, spec: str) -> bool:
+    """Whether a requirement is one for the package of this very name."""
+    return spec.startswith(name) and (len(spec) == len(name) or spec[len(name)].isspace())
 
 
 def _own_build(meta: Meta, out: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
@@ -216,4 +253,6 @@ def _own_build(meta: Meta, out: Mapping[str, Any]) -> tuple[dict[str, Any], bool
 
 def force_keys(meta: Meta, key: str) -> frozenset[str]:
     """The keys that a recipe forces to be used or ignored."""
+    if key not in meta.section("build"):
+        return frozenset()
     return frozenset(str(item) for item in as_list(meta.value("build", key)))

@@ -9,6 +9,7 @@ import hashlib
 import json
 import re
 from collections.abc import Collection, Mapping
+from functools import lru_cache
 
 from feedstock_tools.recipe.specs import as_list, spec_name
 from feedstock_tools.recipe.v0_meta import Meta
@@ -23,6 +24,7 @@ _USES_HASH = re.compile(r"h\{\{\s*PKG_HASH\s*\}\}")
 _NUMPY_X_X = re.compile(r"(numpy\s*x\.x)|pin_compatible\([\'\"]numpy.*max_pin=[\'\"]x\.x[\'\"]")
 _NUMPY_PIN = re.compile(r"pin_\w+\([\'\"]numpy[\'\"]")
 _NUMPY_PIN_PLACES = re.compile(r"pin_\w+\([\'\"]numpy[\'\"].*((?<=x_pin=[\'\"])[x\.]*(?=[\'\"]))")
+_SORTED = json.JSONEncoder(sort_keys=True).encode
 _ALWAYS_IN_STRING = ("python", "r_base", "perl", "lua")
 #: Prefix in the build string, packages that bring it, and how many places of the version it takes.
 _PREFIXES: tuple[tuple[str, tuple[str, ...], int], ...] = (
@@ -40,14 +42,8 @@ def hash_contents(
     meta: Meta, used: Collection[str], ignore_version: Collection[str], rules: CondaBuildRules
 ) -> Mapping[str, str]:
     """The variant values that a package's hash is made of; empty where it gets none."""
-    text = requirements_section(meta.own_text())
-    excluded = [*_ALWAYS_IN_STRING, *ignore_version]
-    if "numpy" in used:
-        pinned = bool(_NUMPY_PIN.search(text))
-        places = _NUMPY_PIN_PLACES.search(text)
-        if _NUMPY_X_X.search(text) or (pinned and places is not None and places.group(1).count("x") == 2):
-            excluded.append("numpy")
-    pattern = re.compile("|".join(rf"{re.escape(name)}[\s$]?.*" for name in excluded))
+    text = requirements_section(meta.own_text)
+    pattern = _left_out(tuple(ignore_version), "numpy" in used and _pins_numpy_places(text))
     keys = [key for key in used if key in meta.variant and (not pattern.match(key) or " " in meta.variant[key])]
     contents = {} if keys == ["target_platform"] else {key: meta.variant[key] for key in keys}
     if rules.hash_virtual_packages:
@@ -57,15 +53,29 @@ def hash_contents(
     return contents
 
 
+@lru_cache(maxsize=64)
+def _left_out(ignored: tuple[str, ...], numpy: bool) -> re.Pattern[str]:
+    """The keys whose versions are not part of a hash."""
+    names = (*_ALWAYS_IN_STRING, *ignored, *(("numpy",) if numpy else ()))
+    return re.compile("|".join(rf"{re.escape(name)}[\s$]?.*" for name in names))
+
+
+@lru_cache(maxsize=1024)
+def _pins_numpy_places(text: str) -> bool:
+    """Whether requirements pin two places of NumPy's version."""
+    places = _NUMPY_PIN_PLACES.search(text) if _NUMPY_PIN.search(text) else None
+    return bool(_NUMPY_X_X.search(text)) or (places is not None and places.group(1).count("x") == 2)
+
+
 def pins_numpy(meta: Meta) -> bool:
     """Whether the requirements pin NumPy the old way, `numpy x.x`."""
-    return "numpy" in meta.variant and bool(_NUMPY_X_X.search(requirements_section(meta.own_text())))
+    return "numpy" in meta.variant and bool(_NUMPY_X_X.search(requirements_section(meta.own_text)))
 
 
 def _hash(contents: Mapping[str, str]) -> str:
     if not contents:
         return ""
-    digest = hashlib.sha1(json.dumps(contents, sort_keys=True).encode(), usedforsecurity=False).hexdigest()
+    digest = hashlib.sha1(_SORTED(contents).encode(), usedforsecurity=False).hexdigest()
     return f"h{digest}"[: _HASH_LENGTH + 1]
 
 
@@ -74,15 +84,14 @@ def _default_string(meta: Meta) -> str:
     if manual:
         return str(manual)
     requirements = meta.requirements
-    cross = "host" in requirements
-    base = requirements.get("host" if cross else "build", [])
+    base = requirements.get("host" if "host" in requirements else "build", [])
     base_names = {spec_name(spec) for spec in base}
+    shared = [name for name in map(spec_name, requirements.get("run", [])) if name in base_names]
     parts: list[str] = []
-    for prefix, names, places in _PREFIXES:
-        for spec in requirements.get("run", []):
-            name = spec_name(spec)
-            if name in names and name in base_names:
-                if name == "numpy" and not _NUMPY_X_X.search(requirements_section(meta.own_text())):
+    for prefix, names, places in _PREFIXES if shared else ():
+        for name in shared:
+            if name in names:
+                if name == "numpy" and not _NUMPY_X_X.search(requirements_section(meta.own_text)):
                     continue
                 if meta.noarch == name:
                     parts.append(prefix)
@@ -112,7 +121,7 @@ def build_string(
 ) -> str:
     """The build string of a package; with its hash if `final`, as for packages that are built."""
     manual = meta.value("build", "string")
-    text = package_and_build_in(meta.own_text())
+    text = package_and_build_in(meta.own_text)
     if manual and not ("string:" in text and _USES_HASH.search(text)):
         return str(manual)
     made = _default_string(meta)

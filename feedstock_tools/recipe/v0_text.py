@@ -47,6 +47,9 @@ OutputKey = tuple[str, str]
 
 #: What reaches over lines, so that a line cannot be taken out on its own: comments, raw blocks, whitespace control.
 _NOT_LINEWISE = re.compile(r"\{#|\{%-|-%\}|\{\{-|-\}\}|\{%\s*raw")
+_TEMPLATE = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
+#: Names through which templates get at variables that they do not name.
+_REACHING = frozenset({"environ", "os", "include", "import", "extends"})
 _SET = re.compile(r"[^{%]*\{%\s*set\s[^={%]*=(?:(?!%\}).)*%\}\s*$")
 
 
@@ -154,8 +157,16 @@ class RecipeText:
 
     @cached_property
     def tokens(self) -> frozenset[str]:
-        """The words of the recipe, with `-` read as `_`."""
-        return frozenset(re.findall(r"\w+", self.raw.replace("-", "_")))
+        """The words that decide what a variant makes of the text: those of templates and selectors, `-` read as `_`.
+
+        Where templates reach for more than they name, all words of the recipe.
+        """
+        templates = " ".join(_TEMPLATE.findall(self.raw))
+        words = frozenset(re.findall(r"\w+", templates.replace("-", "_")))
+        if not words.isdisjoint(_REACHING):
+            templates = self.raw
+        bracketed = (line for line in self.raw.splitlines() if "[" in line)
+        return frozenset(re.findall(r"\w+", " ".join((templates, *bracketed)).replace("-", "_")))
 
 
 class View:
@@ -165,6 +176,7 @@ class View:
         self.recipe = recipe
         self._selectors = dict(zip(recipe.selectors, holding, strict=True))
         self._known: dict[str, str] = {}
+        self._alone: dict[str, str] = {}
 
     def select(self, text: str) -> str:
         """The lines of a part of the recipe that are left."""
@@ -173,6 +185,13 @@ class View:
             selected, _ = select_lines(text, {}, self.recipe.rules, self.recipe.path, self._selectors)
             self._known[text] = selected
         return selected
+
+    def alone(self, block: str) -> str:
+        """The lines of an output's block that are left, without blanks behind them."""
+        text = self._alone.get(block)
+        if text is None:
+            text = self._alone[block] = self.select(block).rstrip()
+        return text
 
     @cached_property
     def full(self) -> str:
@@ -216,9 +235,10 @@ class View:
         Where the text has no blocks it is empty; where no output has the name, it is the name, as in conda-build.
         """
         blocks = self.blocks if selected else self.recipe.blocks
-        if keys and key not in keys:
+        try:
+            place = keys.index(key) if keys else 0
+        except ValueError:
             return key[0]
-        place = keys.index(key) if keys else 0
         if not blocks:
             return ""
         if place >= len(blocks):

@@ -77,11 +77,12 @@ def collapse(
     loops &= frozenset(key for axis in axes for key in axis.keys)
     pins = _used_pins(config, outputs, frozenset(key for axis in axes for key in axis.keys))
     zip_keys = _used_groups(config, frozenset(key for axis in axes for key in axis.keys), rules)
+    built = {tuple(output.variant.get(key) for key in loops) for output in outputs}
     jobs = []
     for rows in product(*(_split(axis, loops) for axis in axes)):
         values = {key: column for columns in rows for key, column in columns.items()}
         job_loops = {key: values[key] for key in loops}
-        if rules.drops_skipped_configurations and not _is_built(job_loops, outputs):
+        if rules.drops_skipped_configurations and not _is_built(job_loops, built):
             continue
         _choose_image(values, zip_keys, fallback_image, rules)
         jobs.append(Job(values, zip_keys, pins, {key: column[0] for key, column in job_loops.items()}))
@@ -164,9 +165,10 @@ def _split(axis: Axis, loops: frozenset[str]) -> list[dict[str, tuple[str, ...]]
     return [dict(zip(axis.keys, zip(*rows, strict=True), strict=True)) for rows in parts.values()]
 
 
-def _is_built(loop_values: Mapping[str, tuple[str, ...]], outputs: Sequence[RenderedOutput]) -> bool:
-    return any(
-        all(set(values) == {output.variant.get(key)} for key, values in loop_values.items()) for output in outputs
+def _is_built(loop_values: Mapping[str, tuple[str, ...]], built: Collection[tuple[str | None, ...]]) -> bool:
+    """Whether an output was made with the values, one each, of the variables that split jobs."""
+    return tuple(values[0] for values in loop_values.values()) in built and all(
+        len(set(values)) == 1 for values in loop_values.values()
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 from feedstock_tools.errors import InputError
@@ -46,7 +47,7 @@ class Rerender:
     rules: Rules
     platforms: tuple[Platform, ...] | None = None
 
-    @property
+    @cached_property
     def files(self) -> Mapping[str, bytes]:
         """The files of `.ci_support` by their names."""
         return {f"{one.name}.yaml": one.to_bytes(booleans=self.rules.booleans) for one in self.configurations}
@@ -57,6 +58,10 @@ class Rerender:
         Raises:
             InputError: a CI file or conda-forge.yml cannot be read, or wants what does not exist.
         """
+        return self._ci_files
+
+    @cached_property
+    def _ci_files(self) -> CiUpdate:
         kept: tuple[Configuration, ...] = ()
         if self.platforms is not None:
             kept = tuple(one for one in read_configurations(self.feedstock) if one.platform not in self.platforms)

@@ -140,7 +140,7 @@ class TextUses:
     def _block(self, meta: Meta) -> _Lines:
         """The lines of an output's own block."""
         raw, view = meta.view.recipe.raw, meta.view
-        known = (id(view), meta.block(selected=False), meta.block())
+        known = (id(view), meta.raw_block, meta.block)
         if known not in self._parts:
             self._parts[known] = _Lines(
                 _part_of(raw, known[1], enumerate(self._texts, 1)),
@@ -169,7 +169,7 @@ class TextUses:
 
     def _in_scripts(self, key: str, meta: Meta) -> Iterator[tuple[str, Place]]:
         names = ["build.sh", *(["bld.bat"] if self.windows else [])]
-        if "package:" not in meta.own_text():
+        if "package:" not in meta.own_text:
             script = meta.output.get("script")
             names = [script] if isinstance(script, str) else []
         folder = self.path.parent
