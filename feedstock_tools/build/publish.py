@@ -1,0 +1,169 @@
+"""Publishing what was built: only configurations that are complete and tested, each package verified by its hash."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from feedstock_tools.build.contents import sha256_of
+from feedstock_tools.build.ledger import BuildRecord, Ledger
+from feedstock_tools.build.matrix import Matrix
+from feedstock_tools.build.state import ConfigurationState
+from feedstock_tools.build.terminal import size_text, table
+from feedstock_tools.errors import InputError, WorkError
+
+if TYPE_CHECKING:
+    from feedstock_tools.channel.targets import Target
+
+__all__ = ["Published", "publish", "published_json", "published_text"]
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A package and what became of it.
+
+    Attributes:
+        file: `<subdir>/<file name>`.
+        path: where it lies on this machine.
+        size: in bytes.
+        result: `to be published`, `published`, or `there` where the target had it.
+    """
+
+    file: str
+    path: Path
+    sha256: str
+    size: int
+    result: str = "to be published"
+
+
+def publish(
+    matrix: Matrix, target: Target, say: Callable[[str], None], *, complete_only: bool, dry_run: bool
+) -> tuple[Published, ...]:
+    """Put the packages of a matrix into a channel; what is there already is left.
+
+    Everything is checked before the first package goes: that each configuration is complete and its tests have passed,
+    that each file has the hash that the ledger recorded, and that the target has no other package of its name. A run
+    that was interrupted is taken up where it ended, since what arrived is there.
+
+    Args:
+        say: is told of each package before it goes.
+        complete_only: leave out configurations that are not complete, and say so, instead of failing.
+        dry_run: check, and put nothing anywhere.
+
+    Raises:
+        InputError: builds on the stand-in channel are to leave this machine.
+        WorkError: a check fails (what fails is told at once), or the target does not take a package.
+    """
+    chosen, wrong = _complete(matrix, say, complete_only=complete_only)
+    _refuse_stand_in(chosen, target)
+    found = _packages(matrix, chosen)
+    wrong += _untested(matrix, chosen)
+    wrong += [f"{each.file} is not the file that was built" for each in found if not _is_what_was_built(each)]
+    if wrong:
+        raise WorkError("nothing was published:\n" + "\n".join(f"  {reason}" for reason in wrong))
+    there = target.there([each.file for each in found])
+    other = [each.file for each in found if there.get(each.file) not in (None, each.sha256)]
+    if other:
+        hint = "Raise the build number, or remove the packages there."
+        raise WorkError(f"{target.name} has other packages of these names: {', '.join(other)}", hint=hint)
+    new = [each for each in found if each.file not in there]
+    if dry_run:
+        return tuple(each if each in new else replace(each, result="there") for each in found)
+    results = dict.fromkeys((each.file for each in found), "there")
+    for number, each in enumerate(new, 1):
+        say(f"[{number}/{len(new)}] {each.file} ({size_text(each.size)})")
+        if target.put(each.path, each.file, each.sha256):
+            results[each.file] = "published"
+    if found:
+        target.finish()  # also where nothing is new: the run before may have ended before its index was made
+    return tuple(replace(each, result=results[each.file]) for each in found)
+
+
+def _complete(
+    matrix: Matrix, say: Callable[[str], None], *, complete_only: bool
+) -> tuple[list[ConfigurationState], list[str]]:
+    """The configurations of which every output is done, and what is wrong with the others."""
+    chosen: list[ConfigurationState] = []
+    wrong: list[str] = []
+    for each in matrix.configurations:
+        if each.state == "done":
+            chosen.append(each)
+            continue
+        lacking = sum(output.state != "done" for output in each.outputs)
+        reason = (
+            f"{each.configuration.name} is not complete: {lacking} of {len(each.outputs)} packages are {each.state}"
+        )
+        if complete_only:
+            say(f"Left out: {reason}.")
+        else:
+            wrong.append(reason)
+    if not chosen and not wrong:
+        raise WorkError("there is nothing to publish: no configuration is complete", path=matrix.artifacts)
+    return chosen, wrong
+
+
+def _records(chosen: Sequence[ConfigurationState]) -> Iterator[BuildRecord]:
+    """The builds of complete configurations, siblings before those that need them."""
+    for configuration in chosen:
+        for output in configuration.outputs:
+            if output.record is not None:
+                yield output.record
+
+
+def _refuse_stand_in(chosen: Sequence[ConfigurationState], target: Target) -> None:
+    if not target.on_this_machine and any(each.marks.get("channel") == "stand-in" for each in _records(chosen)):
+        hint = "What it is built on has no real contents. Publish it to a folder."
+        raise InputError("what was built on the stand-in channel stays on this machine", hint=hint)
+
+
+def _packages(matrix: Matrix, chosen: Sequence[ConfigurationState]) -> list[Published]:
+    found: dict[str, Published] = {}
+    for package in (package for record in _records(chosen) for package in record.packages):
+        path = matrix.artifacts / package.channel / package.file
+        found.setdefault(package.file, Published(package.file, path, package.sha256, package.size))
+    return list(found.values())
+
+
+def _untested(matrix: Matrix, chosen: Sequence[ConfigurationState]) -> list[str]:
+    """Packages that passed no tests, neither when they were built nor in a run of `test` since."""
+    left_out = [record for record in _records(chosen) if record.marks.get("tests") == "left out"]
+    if not left_out:
+        return []
+    with Ledger(matrix.artifacts / "ledger.sqlite") as ledger:
+        passed = {test.sha256 for test in ledger.tests() if test.result == "passed"}
+    reasons = {
+        f"{package.file} was not tested: {record.marks.get('tests-reason', 'its tests were left out')}"
+        for record in left_out
+        for package in record.packages
+        if package.sha256 not in passed
+    }
+    return sorted(reasons)
+
+
+def _is_what_was_built(package: Published) -> bool:
+    try:
+        return sha256_of(package.path) == package.sha256
+    except OSError as error:
+        raise WorkError(f"cannot read the package: {error.strerror or error}", path=package.path) from error
+
+
+def published_text(target: Target, packages: Sequence[Published]) -> str:
+    """The table of packages, and how many went where."""
+    rows = [(each.file, size_text(each.size), each.sha256, each.result) for each in packages]
+    counts = {result: sum(each.result == result for each in packages) for result in ("published", "there")}
+    pending = len(packages) - sum(counts.values())
+    said = f"{pending} to be published" if pending else f"{counts['published']} published"
+    summary = f"{target.name}: {said}, {counts['there']} there already."
+    return f"{table(('package', 'size', 'sha256', 'result'), rows, right=frozenset({1}))}\n{summary}"
+
+
+def published_json(target: Target, packages: Sequence[Published]) -> Mapping[str, Any]:
+    """The same as values that JSON has."""
+    return {
+        "target": target.name,
+        "packages": [
+            {"file": each.file, "size": each.size, "sha256": each.sha256, "result": each.result} for each in packages
+        ],
+    }

@@ -1,0 +1,327 @@
+"""Where packages can be published: a folder, an S3 bucket, anaconda.org, prefix.dev, a quetz server.
+
+Credentials come from where those services' own tools take them: environment variables, `RATTLER_AUTH_FILE` and the
+keyring (read by rattler), and for S3 what every AWS program reads. They are passed on and kept nowhere.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+from feedstock_tools.channel.folder import add_packages
+from feedstock_tools.channel.repodata import local_folder, read_records
+from feedstock_tools.errors import InputError, WorkError
+
+__all__ = ["Target", "parse_target"]
+
+_FORMS = "a folder, file://…, s3://BUCKET/CHANNEL, anaconda:OWNER[/LABEL], prefix:CHANNEL or quetz:CHANNEL"
+#: The name of the metadata of an S3 object that holds the hash of its package.
+_HASH = "sha256"
+#: Runs the worker of the code that runs here, from wherever this was imported.
+_START = "import sys; sys.path.insert(0, sys.argv[1]); from feedstock_tools.channel.upload_worker import main; sys.exit(main())"
+
+
+class Target(Protocol):
+    """A channel that packages can be put into."""
+
+    @property
+    def name(self) -> str:
+        """What it is called in messages."""
+        ...
+
+    @property
+    def on_this_machine(self) -> bool:
+        """Whether nobody else is served from it."""
+        ...
+
+    def there(self, files: Iterable[str]) -> Mapping[str, str | None]:
+        """Those of the files (`<subdir>/<file name>`) that it has, each with its SHA-256; None where it does not say.
+
+        Raises:
+            WorkError: it cannot be asked.
+        """
+        ...
+
+    def put(self, package: Path, file: str, sha256: str) -> bool:
+        """Add a package, whole or not at all; False where the service says that it has one of that name already.
+
+        Raises:
+            WorkError: it cannot be added; the reason holds no credentials.
+        """
+        ...
+
+    def finish(self) -> None:
+        """After the last package: bring its index up to date, where that is not done by the service."""
+        ...
+
+
+def parse_target(text: str, server: str | None, machine: Mapping[str, str], here: Path) -> Target:
+    """The target that a text names.
+
+    Args:
+        text: see the forms in the documentation of `publish`.
+        server: the URL of a service that is not the public one; `quetz:` needs it.
+        machine: the environment that credentials are looked up in.
+        here: the folder that a relative path starts from.
+
+    Raises:
+        InputError: it names none, or needs a server.
+    """
+    kind, colon, rest = text.partition(":")
+    if kind == "s3" and rest.startswith("//"):
+        if not urlsplit(text).netloc:
+            raise InputError(f"'{text}' names no bucket", hint="Write s3://BUCKET/CHANNEL.")
+        return S3Target(text.rstrip("/"), server)
+    if colon and kind in _SERVICES:
+        return _service(kind, rest, server, machine)
+    if "://" in text and kind != "file":
+        raise InputError(f"cannot publish to '{text}'", hint=f"A target is {_FORMS}.")
+    if server:
+        raise InputError("--server goes with s3://, anaconda:, prefix: and quetz:")
+    folder = local_folder(text) if kind == "file" else here / text
+    if folder is None or (folder.exists() and not folder.is_dir()):
+        raise InputError(f"'{text}' is not a folder", hint=f"A target is {_FORMS}.")
+    return FolderTarget(folder.resolve())
+
+
+@dataclass(frozen=True, slots=True)
+class FolderTarget:
+    """A channel that is a folder on this machine."""
+
+    folder: Path
+    on_this_machine = True
+
+    @property
+    def name(self) -> str:
+        """See `Target`."""
+        return self.folder.as_uri()
+
+    def there(self, files: Iterable[str]) -> Mapping[str, str | None]:
+        """See `Target`: by the files' own bytes."""
+        from hashlib import file_digest
+
+        found: dict[str, str | None] = {}
+        for file in files:
+            try:
+                with (self.folder / file).open("rb") as stream:
+                    found[file] = file_digest(stream, "sha256").hexdigest()
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                raise WorkError(f"cannot read: {error.strerror or error}", path=self.folder / file) from error
+        return found
+
+    def put(self, package: Path, file: str, sha256: str) -> bool:
+        """See `Target`."""
+        add_packages(self.folder, [package])
+        return True
+
+    def finish(self) -> None:
+        """See `Target`: `put` has done it."""
+
+
+@dataclass(frozen=True, slots=True)
+class S3Target:
+    """A channel in an S3 bucket, at Amazon's or at `server`."""
+
+    url: str
+    server: str | None
+    on_this_machine = False
+
+    @property
+    def name(self) -> str:
+        """See `Target`."""
+        return self.url
+
+    def there(self, files: Iterable[str]) -> Mapping[str, str | None]:
+        """See `Target`: by the hash that `put` leaves with an object, else by reading it."""
+        client, bucket = self._client(), urlsplit(self.url).netloc
+        found: dict[str, str | None] = {}
+        with _explained(self.url):
+            for file in files:
+                head = _head(client, bucket, self._key(file))
+                if head is not None:
+                    known = head["Metadata"].get(_HASH)
+                    found[file] = known or _hash_of_object(client, bucket, self._key(file))
+        return found
+
+    def put(self, package: Path, file: str, sha256: str) -> bool:
+        """See `Target`: an object of S3 is there whole or not at all."""
+        with _explained(self.url):
+            bucket = urlsplit(self.url).netloc
+            self._client().upload_file(str(package), bucket, self._key(file), ExtraArgs={"Metadata": {_HASH: sha256}})
+        return True
+
+    def finish(self) -> None:
+        """See `Target`: write the repodata of every subdir."""
+        from rattler.index import S3Credentials, index_s3
+
+        from feedstock_tools.channel.waiting import wait_for
+
+        client, credentials = self._client(), self._session().get_credentials()
+        if credentials is None:
+            raise WorkError(f"{self.url}: there are no credentials for S3")
+        key = credentials.get_frozen_credentials()
+        with _explained(self.url):
+            given = S3Credentials(
+                endpoint_url=client.meta.endpoint_url,
+                region=client.meta.region_name or "us-east-1",
+                access_key_id=key.access_key,
+                secret_access_key=key.secret_key,
+                session_token=key.token,
+                addressing_style="path" if self.server else "virtual-host",
+            )
+            # A bucket may have no object below noarch/ yet, and a channel needs its repodata.
+            wait_for(index_s3(self.url, given, write_zst=True, write_shards=False))
+
+    def _key(self, file: str) -> str:
+        return f"{urlsplit(self.url).path.strip('/')}/{file}".lstrip("/")
+
+    def _session(self) -> Any:
+        try:
+            import boto3
+        except ImportError as error:
+            raise InputError("publishing to S3 needs boto3", hint="pip install 'feedstock-tools[s3]'") from error
+        return boto3.session.Session()
+
+    def _client(self) -> Any:
+        with _explained(self.url):
+            return self._session().client("s3", endpoint_url=self.server)
+
+
+def _head(client: Any, bucket: str, key: str) -> Any:
+    """What S3 says of an object; None where there is none."""
+    from botocore.exceptions import ClientError
+
+    try:
+        return client.head_object(Bucket=bucket, Key=key)
+    except ClientError as error:
+        if error.response.get("Error", {}).get("Code") in ("404", "NoSuchKey", "NotFound"):
+            return None
+        raise
+
+
+def _hash_of_object(client: Any, bucket: str, key: str) -> str:
+    from hashlib import sha256
+
+    digest = sha256()
+    for chunk in client.get_object(Bucket=bucket, Key=key)["Body"].iter_chunks(1 << 20):
+        digest.update(chunk)
+    return digest.hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class _Service:
+    """A service that packages are uploaded to over HTTP: where, and where its own tools find the key.
+
+    Attributes:
+        server: of the public service; None where there is only one's own.
+        keys: environment variables, the first that is set counts.
+        channel: the URL that its packages are read from, of the server, the channel and its label.
+    """
+
+    server: str | None
+    keys: tuple[str, ...]
+    channel: str
+
+
+_SERVICES = {
+    "anaconda": _Service(
+        "https://api.anaconda.org", ("ANACONDA_API_TOKEN", "ANACONDA_API_KEY"), "https://conda.anaconda.org/{path}"
+    ),
+    "prefix": _Service("https://prefix.dev", ("PREFIX_API_KEY",), "{server}/{path}"),
+    "quetz": _Service(None, ("QUETZ_API_KEY",), "{server}/get/{path}"),
+}
+
+
+def _service(kind: str, rest: str, server: str | None, machine: Mapping[str, str]) -> ServiceTarget:
+    service = _SERVICES[kind]
+    channel, _, label = rest.partition("/")
+    if not channel or (label and kind != "anaconda") or "/" in label:
+        raise InputError(f"'{kind}:{rest}' names no channel", hint=f"A target is {_FORMS}.")
+    url = server or service.server
+    if url is None:
+        raise InputError(f"'{kind}:{rest}' needs the server's URL", hint="Give it with --server URL.")
+    key = next((machine[name] for name in service.keys if machine.get(name)), None)
+    path = f"{channel}/label/{label}" if label and label != "main" else channel
+    read = service.channel.format(server=url.rstrip("/"), path=path)
+    if kind == "anaconda" and server:  # one's own server serves its channels below /conda
+        read = f"{url.rstrip('/')}/conda/{path}"
+    return ServiceTarget(kind, url.rstrip("/"), channel, label or "main", read, key, machine.get("RATTLER_AUTH_FILE"))
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceTarget:
+    """A channel of a service; uploads are rattler-build's. `read` is the URL that its packages are read from."""
+
+    kind: str
+    server: str
+    channel: str
+    label: str
+    read: str
+    key: str | None = field(default=None, repr=False)
+    auth_file: str | None = None
+    on_this_machine = False
+
+    @property
+    def name(self) -> str:
+        """See `Target`."""
+        return f"{self.kind}:{self.channel}" + (f"/{self.label}" if self.label != "main" else "")
+
+    def there(self, files: Iterable[str]) -> Mapping[str, str | None]:
+        """See `Target`: by its repodata, which some services bring up to date minutes after an upload."""
+        wanted = frozenset(files)
+        subdirs = sorted({file.partition("/")[0] for file in wanted} | {"noarch"})
+        try:
+            records = read_records(self.read, subdirs)
+        except WorkError as error:
+            if "repodata not found" in str(error) or "404" in str(error):
+                return {}  # nothing was uploaded yet
+            raise
+        listed = {f"{record.subdir}/{record.file_name}": record.sha256 for record in records}
+        return {file: listed[file] for file in wanted if file in listed}
+
+    def put(self, package: Path, file: str, sha256: str) -> bool:
+        """See `Target`; a package that the service has already is left as it is."""
+        import subprocess
+
+        asked = {
+            "kind": self.kind,
+            "package": str(package),
+            "server": self.server,
+            "channel": self.channel,
+            "label": self.label,
+            "key": self.key,
+            "auth_file": self.auth_file,
+        }
+        command = [sys.executable, "-P", "-c", _START, str(Path(__file__).resolve().parents[2])]
+        done = subprocess.run(command, input=json.dumps(asked), stdout=subprocess.PIPE, text=True, check=False)
+        if done.returncode:
+            reason = done.stdout.strip() or f"the upload ended with status {done.returncode}"
+            if "already exists" in reason or "409" in reason:
+                return False
+            raise WorkError(f"{self.name} does not take {file}: {reason}")
+        return True
+
+    def finish(self) -> None:
+        """See `Target`: services index what they are given."""
+
+
+class _explained:  # noqa: N801 - reads as a function at its uses
+    """Tell what S3 or the indexer answers as a `WorkError`; botocore's messages hold no credentials."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, Exception) and not isinstance(error, (WorkError, InputError)):
+            raise WorkError(f"{self._url}: {error}") from error

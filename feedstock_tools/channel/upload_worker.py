@@ -1,0 +1,39 @@
+"""The process of one upload by rattler-build, started by `targets`.
+
+rattler-build holds Python's global lock for as long as an upload takes: in the main process nobody could stop it. What
+to do comes on standard input, the service's key with it, so that no list of processes shows it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+__all__ = ["main"]
+
+
+def main() -> int:
+    """Upload what standard input asks for; the reason of a failure goes to standard output, without the key in it."""
+    asked = json.load(sys.stdin)
+    key = asked["key"]
+    try:
+        _upload(asked, key)
+    except Exception as error:  # rattler-build raises errors of several kinds here
+        sys.stdout.write(str(error).replace(key, "…") if key else str(error))
+        return 1
+    return 0
+
+
+def _upload(asked: dict[str, Any], key: str | None) -> None:
+    import rattler_build
+
+    files, server, channel, auth = [asked["package"]], asked["server"], asked["channel"], asked["auth_file"]
+    if asked["kind"] == "anaconda":
+        rattler_build.upload_package_to_anaconda(
+            files, channel, channel=[asked["label"]], api_key=key, url=server, auth_file=auth
+        )
+    elif asked["kind"] == "prefix":
+        rattler_build.upload_package_to_prefix(files, server, channel, api_key=key, auth_file=auth, skip_existing=True)
+    else:
+        rattler_build.upload_package_to_quetz(files, server, channel, api_key=key, auth_file=auth)
