@@ -24,7 +24,10 @@ _FORMS = "a folder, file://…, s3://BUCKET/CHANNEL, anaconda:OWNER[/LABEL], pre
 #: The name of the metadata of an S3 object that holds the hash of its package.
 _HASH = "sha256"
 #: Runs the worker of the code that runs here, from wherever this was imported.
-_START = "import sys; sys.path.insert(0, sys.argv[1]); from feedstock_tools.channel.upload_worker import main; sys.exit(main())"
+_START = (
+    "import sys; sys.path.insert(0, sys.argv[1]);"
+    "from feedstock_tools.channel.upload_worker import main; sys.exit(main())"
+)
 
 
 class Target(Protocol):
