@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-__all__ = ["short_reason"]
+__all__ = ["only_lacks", "short_reason"]
 
 _MOST = 6
 _LINE = re.compile(r"^(?P<indent>[│├└─ ]*)(?P<text>.*)$")
@@ -38,6 +38,15 @@ def short_reason(explanation: str) -> str:
         causes.insert(0, f"these cannot be had together: {', '.join(specs)}")
     more = len(causes) - _MOST
     return "\n".join(causes[:_MOST] + ([f"(and {more} more causes)"] if more > 0 else []))
+
+
+def only_lacks(reason: str) -> bool:
+    """Whether a short reason is that channels lack packages, and nothing else.
+
+    >>> only_lacks("no channel has 'cudnn 9.*'"), only_lacks("these cannot be had together: a, b")
+    (True, False)
+    """
+    return all("no channel has" in line for line in reason.splitlines())
 
 
 def _tree(explanation: str) -> Iterator[tuple[int, str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import urllib.error
 import urllib.request
 from collections.abc import Sequence
-from hashlib import sha256
+from hashlib import file_digest, sha256
 
 from feedstock_tools.channel.repodata import channel_url, local_folder
 
@@ -26,19 +26,13 @@ def repodata_state(channel: str, subdirs: Sequence[str]) -> str | None:
             path = folder / subdir / "repodata.json"
             if path.is_file():
                 with path.open("rb") as stream:
-                    state.append(f"{subdir} {_digest(stream)}")
+                    state.append(f"{subdir} {file_digest(stream, sha256).hexdigest()}")
         else:
             said = _said_of(f"{channel_url(channel)}/{subdir}/repodata.json")
             if said is None:
                 return None
             state.append(f"{subdir} {said}")
     return "\n".join(state)
-
-
-def _digest(stream: object) -> str:
-    import hashlib
-
-    return hashlib.file_digest(stream, sha256).hexdigest()  # type: ignore[arg-type]
 
 
 def _said_of(url: str) -> str | None:
@@ -49,7 +43,7 @@ def _said_of(url: str) -> str | None:
             words = [answer.headers.get("ETag"), answer.headers.get("Last-Modified")]
     except urllib.error.HTTPError as error:
         error.close()
-        return "" if error.code == 404 else None  # noqa: PLR2004
+        return "" if error.code == 404 else None
     except (OSError, ValueError):
         return None
     return " ".join(word for word in words if word) or None

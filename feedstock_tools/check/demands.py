@@ -47,9 +47,9 @@ class Row:
 class Demands:
     """One output: what it promises to be, and what it asks for.
 
-    `host` is None where the recipe has no such section. `run_exports` is by kind. What it builds with exports nothing to
-    it where it comes from a package in `ignored_from` or is a requirement on one in `ignored`. `tests` are the
-    requirements of each of its tests. `run_pins` are the bounds that conda-build gives to bare requirements at run
+    `host` is None where the recipe has no such section. `run_exports` is by kind. Run exports do not reach it from a
+    package in `ignored_from`, nor those that are requirements on one in `ignored`. `tests` are the requirements of each
+    of its tests. `run_pins` are the bounds that conda-build gives to bare requirements at run
     time, by name.
     """
 

@@ -66,13 +66,13 @@ async def _rehearse(
 
     solver = ManySolves(channels, at_once=at_once, done=done)
     try:
-        own = frozenset(one.name for _, outputs in rows for one in outputs)
+        own = frozenset(one.name.lower() for _, outputs in rows for one in outputs)
         works = [RowEnvironments(row, outputs, solver, own, partial=stand_in is not None) for row, outputs in rows]
         await _together(work.build_and_host() for work in works)
         everywhere = _noarch(work.promised for work in works)
         await _together(work.run_and_test(everywhere) for work in works)
         offers = [Offer(work.row.platform, work.row.cuda, one) for work in works for one in work.installable]
-        picks = await picks_of(offers, drivers, solver)
+        picks = await picks_of(offers, own, drivers, solver)
     finally:
         solver.close()
     environments = tuple(environment for work in works for environment in work.environments)

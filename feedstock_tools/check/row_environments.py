@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from feedstock_tools.channel.metadata import RunExports
+from feedstock_tools.channel.reasons import only_lacks
 from feedstock_tools.channel.rehearsing import Answer, ManySolves
 from feedstock_tools.channel.solving import Question, virtual_packages
 from feedstock_tools.check.demands import Demands, Row
@@ -73,7 +74,7 @@ class RowEnvironments:
         packages = {name: (one.version, one.build) for name, one in (hosted.packages if hosted else {}).items()}
         if built is None or hosted is None:
             failed = any(one.output == demands.name and one.state == "failed" for one in self.environments)
-            self._blocked[demands.name] = "waiting" if failed else "unknown"
+            self._blocked[demands.name.lower()] = "waiting" if failed else "unknown"
         depends, constrains = _inherited(demands, from_build, from_host)
         depends = (*self._at_run_time(demands, packages), *depends)
         exports = RunExports.from_json(
@@ -85,20 +86,15 @@ class RowEnvironments:
     async def _use(self, demands: Demands, visible: Sequence[Promised]) -> None:
         own = self.promised[demands.name.lower()]
         kinds = {"run": ((),), "test": demands.tests or ()}
-        if demands.name in self._blocked:
-            for kind, tests in kinds.items():
-                if tests:
-                    self._note(demands, kind, self.row.platform, self._blocked[demands.name], FOLLOWS)
-            return
         for kind, tests in kinds.items():
             for test in dict.fromkeys(tests):
                 specs = (own.spec, *self._resolved(test, {}))
-                answer = await self._solve(demands, kind, specs, visible, self.row.platform, own)
+                answer = await self._solve(demands, kind, specs, visible, self.row.platform)
                 if kind == "run" and answer is not None:
                     self.installable.append(own)
 
     def _at_run_time(self, demands: Demands, packages: Mapping[str, tuple[str, str]]) -> Iterable[str]:
-        """Its own requirements at run time; bare names in `pin_run_as_build` get the version of the host environment."""
+        """Its own requirements at run time; bare names in `pin_run_as_build` follow the host environment."""
         for spec in self._resolved(demands.run, packages, demands):
             bounds = demands.run_pins.get(spec)
             if bounds and spec in packages and not (demands.noarch and spec == "python"):
@@ -147,26 +143,25 @@ class RowEnvironments:
         specs: Sequence[str],
         visible: Sequence[Promised],
         platform: Platform,
-        itself: Promised | None = None,
     ) -> Answer | None:
         """Solve one environment and note what came of it; None where there is no solution."""
         if not specs:
             return Answer({})
-        names = {spec_name(spec) for spec in specs}
-        there = {one.record.name for one in visible}
-        absent = sorted(
-            name
-            for name in (names | (_needed(itself) if itself else set())) - there - await self._solver.names(platform)
-            if not name.startswith("__")
-        )
+        own, others = _reached(specs, visible)
+        blocked = next((self._blocked[name] for name in sorted(own) if name in self._blocked), None)
+        if blocked is not None and kind in ("run", "test"):
+            self._note(demands, kind, platform, blocked, FOLLOWS)
+            return None
+        absent = sorted(others - await self._solver.names(platform))
         if absent:
             unknown = self._partial and not self._own.intersection(absent)
             self._note(demands, kind, platform, "unknown" if unknown else "failed", self._absence(absent))
             return None
         question = Question(tuple(sorted(set(specs))), platform, self._machine(platform))
-        answer = await self._ask(question, visible, uses_own=bool(names & there))
+        answer = await self._ask(question, visible, uses_own=bool(own))
         if answer.reason is not None:
-            self._note(demands, kind, platform, "failed", answer.reason)
+            unknown = self._partial and only_lacks(answer.reason)
+            self._note(demands, kind, platform, "unknown" if unknown else "failed", answer.reason)
             return None
         self._note(demands, kind, platform, "solved", packages=len(answer.packages))
         return answer
@@ -212,8 +207,18 @@ def _applied(pin: Pin, packages: Mapping[str, tuple[str, str]]) -> str:
     return pin.applied(*found) if found else pin.name
 
 
-def _needed(one: Promised) -> set[str]:
-    return {spec_name(spec) for spec in one.record.depends}
+def _reached(specs: Iterable[str], visible: Sequence[Promised]) -> tuple[set[str], set[str]]:
+    """The names of promised packages that specs lead to, and of all others that are not of the machine."""
+    promised = {one.record.name: one for one in visible}
+    pending = {spec_name(spec) for spec in specs}
+    seen: set[str] = set()
+    while pending:
+        name = pending.pop()
+        seen.add(name)
+        if name in promised:
+            pending |= {spec_name(spec) for spec in promised[name].record.depends} - seen
+    own = seen & promised.keys()
+    return own, {name for name in seen - own if not name.startswith("__")}
 
 
 def _inherited(demands: Demands, build: RunExports, host: RunExports) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -44,11 +44,18 @@ class _Shelf:
         return {cuda for record in self.records if record.name == name for cuda in self.cudas[record.distribution]}
 
 
-async def picks_of(offers: Sequence[Offer], drivers: Sequence[str], solver: ManySolves) -> tuple[Pick, ...]:
+async def picks_of(
+    offers: Sequence[Offer], outputs: frozenset[str], drivers: Sequence[str], solver: ManySolves
+) -> tuple[Pick, ...]:
     """For each platform, machine and name the build that a solver takes.
 
     The names are `<name>`, `<name>-cpu` and `<name>-gpu` of outputs that come in such flavours; else those that are
     built for several CUDA versions; else all of them.
+
+    Args:
+        offers: the packages that can be installed.
+        outputs: the names of all outputs of the feedstock.
+        drivers: CUDA versions of drivers.
 
     Raises:
         WorkError: a channel cannot be read.
@@ -57,7 +64,7 @@ async def picks_of(offers: Sequence[Offer], drivers: Sequence[str], solver: Many
     for platform in sorted({offer.platform for offer in offers}):
         shelf = _shelf(platform, [offer for offer in offers if offer.platform == platform])
         has_gpu = any(cuda for cudas in shelf.cudas.values() for cuda in cudas)
-        for name in _names(shelf):
+        for name in _names(shelf, outputs):
             for driver in (None, *(drivers if has_gpu else ())):
                 picks.append(await _pick(shelf, name, driver, solver))
     return tuple(picks)
@@ -73,15 +80,14 @@ def _shelf(platform: Platform, offers: Sequence[Offer]) -> _Shelf:
     return _Shelf(platform, tuple(records[name] for name in sorted(records)), cudas)
 
 
-def _names(shelf: _Shelf) -> list[str]:
-    names = sorted({record.name for record in shelf.records})
-    bases = {name.removesuffix(flavour) for name in names for flavour in _FLAVOURS if name.endswith(flavour)}
-    family = [
-        name for name in names if name in bases or any(name == f"{base}{end}" for base in bases for end in _FLAVOURS)
-    ]
-    if family:
-        return family
-    return [name for name in names if len(shelf.of(name)) > 1] or names
+def _names(shelf: _Shelf, outputs: frozenset[str]) -> list[str]:
+    """The names to ask for, among those that can be installed."""
+    there = sorted({record.name for record in shelf.records})
+    bases = {name.removesuffix(end) for name in outputs for end in _FLAVOURS if name.endswith(end)}
+    family = bases | {f"{base}{end}" for base in bases for end in _FLAVOURS}
+    if bases:
+        return [name for name in there if name in family]
+    return [name for name in there if len(shelf.of(name)) > 1] or there
 
 
 async def _pick(shelf: _Shelf, name: str, driver: str | None, solver: ManySolves) -> Pick:

@@ -16,10 +16,8 @@ _MOST_NAMES = 3
 def rehearsal_text(rehearsal: Rehearsal) -> str:
     """The whole report, without a line break at its end."""
     parts = [_channels(rehearsal), _environments(rehearsal.environments)]
-    parts += _reasons("does not solve", [one for one in rehearsal.environments if one.state == "failed"])
-    parts += _reasons(
-        "cannot be told from the stand-in channel", [one for one in rehearsal.environments if one.state == "unknown"]
-    )
+    parts += _reasons([one for one in rehearsal.environments if one.state == "failed"])
+    parts += _lacks([one for one in rehearsal.environments if one.state == "unknown"])
     if rehearsal.picks:
         parts.append(_users(rehearsal.picks))
     parts += _mistakes(rehearsal.picks)
@@ -57,7 +55,7 @@ def _count(environments: Sequence[Environment]) -> str:
     return ", ".join(parts)
 
 
-def _reasons(heading: str, environments: Sequence[Environment]) -> list[str]:
+def _reasons(environments: Sequence[Environment]) -> list[str]:
     """Each reason once, with the environments that it holds for."""
     by_reason: dict[tuple[str, str], list[Environment]] = {}
     for one in environments:
@@ -70,7 +68,7 @@ def _reasons(heading: str, environments: Sequence[Environment]) -> list[str]:
         blocks.append(
             "\n".join(
                 [
-                    f"{heading} ({platform}): {_some(where)}",
+                    f"does not solve ({platform}): {_some(where)}",
                     *(f"  {line}" for line in reason.splitlines()),
                     f"  in {_some(configurations)}",
                 ]
@@ -79,10 +77,24 @@ def _reasons(heading: str, environments: Sequence[Environment]) -> list[str]:
     return blocks
 
 
-def _some(names: Iterable[str]) -> str:
+def _lacks(environments: Sequence[Environment]) -> list[str]:
+    """For each platform the packages that the stand-in channel lacks, so that nothing can be told."""
+    by_platform: dict[str, dict[str, None]] = {}
+    for one in environments:
+        if one.reason != FOLLOWS:
+            lines = (one.reason or "").splitlines()
+            names = (name for line in lines for name in line.rpartition("no channel has ")[2].split(", "))
+            by_platform.setdefault(one.platform, {}).update(dict.fromkeys(names))
+    return [
+        f"cannot be told for {platform}, since the stand-in channel does not have\n  {_some(sorted(names), 10)}"
+        for platform, names in by_platform.items()
+    ]
+
+
+def _some(names: Iterable[str], most: int = _MOST_NAMES) -> str:
     listed = list(names)
-    more = len(listed) - _MOST_NAMES
-    return ", ".join(listed[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
+    more = len(listed) - most
+    return ", ".join(listed[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def _users(picks: Sequence[Pick]) -> str:
@@ -142,7 +154,7 @@ def _verdict(rehearsal: Rehearsal) -> str:
     unsolved = states.count("failed") + states.count("waiting")
     mistakes = sum(1 for pick in rehearsal.picks if pick.mistake)
     parts = [f"{len(states)} environments ({rehearsal.solved} different questions to the solver)"]
-    parts.append(f"{unsolved} do not solve" if unsolved else "none that does not solve")
+    parts.append(f"{unsolved} do not solve" if unsolved else "all that can be told solve")
     parts += [f"{states.count('unknown')} unknown"] if "unknown" in states else []
     parts += [f"{mistakes} choices of users are mistaken"] if mistakes else []
     return ", ".join(parts) + "."
