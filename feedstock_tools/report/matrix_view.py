@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +12,9 @@ from feedstock_tools.build.ledger.records import BuildRecord
 from feedstock_tools.build.matrix import Matrix
 from feedstock_tools.build.state import STATES, ConfigurationState, OutputState
 
-__all__ = ["Group", "Line", "counted", "duration", "groups", "lines", "moment"]
+__all__ = ["Group", "Line", "counted", "duration", "groups", "lines", "moment", "printable"]
+
+_CONTROL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +94,7 @@ def groups(found: Sequence[Line]) -> tuple[Group, ...]:
     for line in found:
         for output in line.state.outputs:
             if output.reason:
-                collected.setdefault((output.state, output.reason), []).append((line.title, output))
+                collected.setdefault((output.state, printable(output.reason)), []).append((line.title, output))
     made = [Group(state, reason, tuple(outputs)) for (state, reason), outputs in collected.items()]
     return tuple(sorted(made, key=lambda group: STATES.index(group.state)))
 
@@ -112,3 +115,8 @@ def moment(text: str) -> str:
         return datetime.fromisoformat(text).strftime("%Y-%m-%d %H:%M")
     except ValueError:
         return text
+
+
+def printable(text: str) -> str:
+    """A text of a build without what would change the colours, the title or the place of writing of a terminal."""
+    return _CONTROL.sub("", text)

@@ -1,0 +1,89 @@
+"""Made-up matrices in every state, with logs on disk, of as many configurations as a test wants."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from feedstock_tools.build.ledger.records import BuildRecord, PackageRecord
+from feedstock_tools.build.matrix import Matrix
+from feedstock_tools.build.planned import PlannedConfiguration, PlannedOutput, PlannedRow
+from feedstock_tools.build.state import Candidate, Surroundings, states
+
+#: What becomes of the configurations, in turn.
+KINDS = ("done", "done", "done", "failed", "done", "stale", "missing", "interrupted", "done", "running", "refused")
+#: What a hostile build script says.
+HOSTILE = '</pre><script>document.title = "taken over"</script><img src=x onerror=alert(1)> \x1b[31mred\x1b[0m'
+
+
+def made_up_matrix(artifacts: Path, count: int) -> Matrix:
+    """A matrix of so many configurations, each with two Pythons and three packages."""
+    configurations = tuple(_configuration(number) for number in range(count))
+    (artifacts / "logs").mkdir(parents=True)
+    builds = tuple(record for number, each in enumerate(configurations) for record in _builds(artifacts, number, each))
+    around = Surroundings(
+        candidates=lambda _, output: [Candidate(output.identity, {"recipe": "2", "engine": "rattler-build 0.73.0"})],
+        lives=lambda record: record.result == "running",
+        intact=lambda record: bool(record.packages),
+        why_not=lambda platform: "packages for win-64 need Windows" if platform == "win-64" else None,
+    )
+    found = states(configurations, builds, around)
+    at = datetime(2026, 3, 4, 9, 5, tzinfo=UTC) + timedelta(seconds=40 * count)
+    return Matrix("hello", artifacts, at.isoformat(), found, builds)
+
+
+def kind_of(number: int) -> str:
+    """What becomes of a configuration."""
+    return KINDS[number % len(KINDS)]
+
+
+def _configuration(number: int) -> PlannedConfiguration:
+    platform = "win-64" if kind_of(number) == "refused" else "linux-64"
+    name = f"{platform.replace('-', '_')}_cuda_compiler_version{10 + number // 10}.{number % 10}"
+    rows = tuple(_row(name, number, python) for python in ("3.12", "3.13"))
+    return PlannedConfiguration(name, platform, rows, rendered=True)
+
+
+def _row(name: str, number: int, python: str) -> PlannedRow:
+    cuda = f"{10 + number // 10}.{number % 10}"
+    library = PlannedOutput("libhello", "1.0", f"cuda{number}_0", 0, "linux-64", f"lib {number}")
+    binding = PlannedOutput("hello", "1.0", f"cuda{number}py{python}_0", 0, "linux-64", f"py {number} {python}")
+    return PlannedRow(f"{name}_py{python}", {"python": python}, python, cuda, (library, binding))
+
+
+def _builds(artifacts: Path, number: int, configuration: PlannedConfiguration) -> Iterator[BuildRecord]:
+    kind = kind_of(number)
+    if kind in ("missing", "refused"):
+        return
+    # Two days of work with a night between, on two machines.
+    begin = datetime(2026, 3, 3 + number % 2, 9, tzinfo=UTC) + timedelta(seconds=40 * number)
+    for at, row in enumerate(configuration.rows):
+        log = f"logs/{row.name}.log"
+        (artifacts / log).write_text(f"begin\n{HOSTILE}\nlast line of {row.name}\n", encoding="utf-8")
+        for output in row.outputs[at:]:
+            result = kind if kind in ("failed", "interrupted", "running") and output.name == "hello" else "done"
+            yield BuildRecord(
+                identity=output.identity if kind != "stale" else f"{output.identity} before",
+                configuration=configuration.name,
+                row=row.name,
+                output=output.name,
+                result=result,
+                started=(begin + timedelta(seconds=at * 45)).isoformat(timespec="milliseconds"),
+                log=log,
+                engine="rattler-build 0.72.0" if kind == "stale" else "rattler-build 0.73.0",
+                channels=("https://example.org/channel",),
+                reason=f"the script failed: {HOSTILE}" if result == "failed" else "",
+                ended=None if result == "running" else (begin + timedelta(seconds=at * 45 + 41)).isoformat(),
+                seconds=None if result == "running" else 41.5,
+                machine="workstation" if number % 3 else "build-server",
+                inputs={"recipe": "2", "engine": "rattler-build 0.72.0"},
+                packages=_packages(output, result),
+                id=100 * number + 10 * at + len(output.name),
+            )
+
+
+def _packages(output: PlannedOutput, result: str) -> tuple[PackageRecord, ...]:
+    if result != "done":
+        return ()
+    return (PackageRecord(".", f"{output.subdir}/{output.file_name}", 123456, "ab" * 32, 1),)
