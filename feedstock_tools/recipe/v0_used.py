@@ -188,6 +188,12 @@ def _words_of(path: Path) -> frozenset[str]:
     return frozenset(match.group(1) for match in _SHELL_USE.finditer(text))
 
 
+@lru_cache(maxsize=8192)
+def _key_of(spec: str) -> str:
+    """The variant key of the package that a requirement begins with; nothing for one without a name."""
+    return (spec.split() or [""])[0].replace("-", "_")
+
+
 def trim_requirements(
     used: frozenset[str], requirements: Mapping[str, list[str]], ignore_build_only: Collection[str]
 ) -> frozenset[str]:
@@ -195,8 +201,8 @@ def trim_requirements(
 
     That is what occurs in `run` alone, and, of `ignore_build_only`, what occurs in `build` alone.
     """
-    build = {spec.split()[0].replace("-", "_") for spec in requirements.get("build", []) if spec.strip()}
-    host = {spec.split()[0].replace("-", "_") for spec in requirements.get("host", []) if spec.strip()}
+    build = set(map(_key_of, requirements.get("build", ())))
+    host = set(map(_key_of, requirements.get("host", ())))
     run = requirements.get("run", [])
 
     def stays(key: str) -> bool:

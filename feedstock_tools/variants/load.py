@@ -65,10 +65,17 @@ def parse(
     rules: CondaBuildRules | None = None,
 ) -> VariantConfig:
     """As `load`, for text at hand; `path` is for messages and origins."""
-    chosen = rules or CondaBuildRules()
-    content, lines = select_yaml(text, path, platform, environ or {}, chosen)
+    return _read(text, path, platform, tuple((environ or {}).items()), rules or CondaBuildRules())
+
+
+@lru_cache(maxsize=32)
+def _read(
+    text: str, path: Path | None, platform: Platform, environ: tuple[tuple[str, str], ...], rules: CondaBuildRules
+) -> VariantConfig:
+    """Whoever rerenders many feedstocks in one process reads the same pinning each time."""
+    content, lines = select_yaml(text, path, platform, dict(environ), rules)
     groups = content.get("zip_keys")
-    if chosen.refuses_empty_groups and isinstance(groups, list) and "" in groups:
+    if rules.refuses_empty_groups and isinstance(groups, list) and "" in groups:
         raise InputError(
             f"selectors leave a zip group without keys on {platform}",
             path=path,
