@@ -50,16 +50,14 @@ def open_matrix(
         InputError: there is no feedstock, its files cannot be used, or a name means nothing.
         WorkError: the artifacts folder or the ledger cannot be used.
     """
-    from feedstock_tools.build.engines.choice import Engines
     from feedstock_tools.build.session import Session
 
     session = Session.open(feedstock, output, channels, here, machine, as_json=True)
     known = session.plan.configurations
     chosen = session.plan.complete(select(names, known) if names else known)
-    engines = Engines(session.setting.feedstock.folder, session.setting.recipe, machine)
 
     def why_not(platform: str) -> str | None:
-        choice = engines.choose(platform)
+        choice = session.engines.choose(platform)
         return None if choice.engine else choice.reason
 
     return session.setting, read_matrix(session.setting, chosen, why_not)

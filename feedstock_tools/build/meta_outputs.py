@@ -1,12 +1,20 @@
-"""The outputs of configurations whose recipe is a `meta.yaml`: told for the list, as the engine here builds none."""
+"""The outputs of configurations whose recipe is a `meta.yaml`, as conda-build would make them.
+
+What conda-build makes of a script is not known before it has run, so the identity of such an output holds the text of
+the recipe itself, and its package is compared in name, version, build and subdir only.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from feedstock_tools.build.contents import digest_of_files
 from feedstock_tools.build.planned import PlannedConfiguration, PlannedOutput, PlannedRow
 from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import Platform
@@ -14,17 +22,19 @@ from feedstock_tools.platforms import Platform
 if TYPE_CHECKING:
     from feedstock_tools.recipe.v0 import Recipe
 
-__all__ = ["NO_ENGINE", "with_meta_outputs"]
+__all__ = ["with_meta_outputs"]
 
-#: Why such a configuration is not built.
-NO_ENGINE = (
-    "its recipe is a meta.yaml, which takes conda-build, and there is no feedstock.yaml beside it that a recipe.yaml"
-    " for the embedded engine could be made from"
-)
+#: A source that is a file or folder of this machine.
+_PATH = re.compile(r"^\s*(?:-\s+)?path:\s*[\"']?([^\s\"'#{}]+)", re.MULTILINE)
 
 
-def with_meta_outputs(configurations: Sequence[PlannedConfiguration], folder: Path) -> tuple[PlannedConfiguration, ...]:
-    """Configurations with the outputs that conda-build would make, and the reason why they are not built here.
+def with_meta_outputs(
+    configurations: Sequence[PlannedConfiguration], folder: Path, engine: Callable[[str], str]
+) -> tuple[tuple[PlannedConfiguration, ...], set[Path]]:
+    """Configurations with the outputs that conda-build would make, and the local sources that these depend on.
+
+    Args:
+        engine: gives the name and version of the engine that builds for a platform.
 
     Raises:
         InputError: the recipe cannot be read.
@@ -32,24 +42,39 @@ def with_meta_outputs(configurations: Sequence[PlannedConfiguration], folder: Pa
     from feedstock_tools.recipe.v0 import read_recipe
 
     recipe = read_recipe(folder)
-    return tuple(_complete(configuration, recipe) for configuration in configurations)
+    sources = _sources(folder)
+    parts = {
+        "files": digest_of_files(sorted(path for path in folder.iterdir() if path.name != "conda_build_config.yaml")),
+        "sources": digest_of_files(sorted(sources)),
+    }
+    complete = (_complete(each, recipe, {**parts, "engine": engine(each.platform)}) for each in configurations)
+    return tuple(complete), sources
 
 
-def _complete(configuration: PlannedConfiguration, recipe: Recipe) -> PlannedConfiguration:
+def _sources(folder: Path) -> set[Path]:
+    text = (folder / "meta.yaml").read_text(encoding="utf-8")
+    places = {(folder / place).resolve() for place in _PATH.findall(text)}
+    return {place for place in places if place.exists()}
+
+
+def _complete(configuration: PlannedConfiguration, recipe: Recipe, parts: Mapping[str, str]) -> PlannedConfiguration:
     platform = Platform.parse(configuration.platform)
     try:
-        rows = tuple(replace(row, outputs=_outputs(recipe, row, platform)) for row in configuration.rows)
+        rows = tuple(replace(row, outputs=_outputs(recipe, row, platform, parts)) for row in configuration.rows)
     except InputError as error:
         return replace(configuration, refusal=str(error), rendered=True)
-    return replace(configuration, rows=rows, refusal=NO_ENGINE, rendered=True)
+    return replace(configuration, rows=rows, refusal=None, rendered=True)
 
 
-def _outputs(recipe: Recipe, row: PlannedRow, platform: Platform) -> tuple[PlannedOutput, ...]:
+def _outputs(
+    recipe: Recipe, row: PlannedRow, platform: Platform, parts: Mapping[str, str]
+) -> tuple[PlannedOutput, ...]:
     from feedstock_tools.recipe.v0 import render_recipe
     from feedstock_tools.variants import VariantConfig, combine, defaults
 
     values = VariantConfig({key: (value,) for key, value in row.values.items()})
     rendered = render_recipe(recipe, combine([defaults(platform), values]), platform)
+    made = [output for output in rendered.outputs if not output.skip]
     return tuple(
         PlannedOutput(
             name=output.name,
@@ -57,9 +82,15 @@ def _outputs(recipe: Recipe, row: PlannedRow, platform: Platform) -> tuple[Plann
             build=output.build_string,
             build_number=output.build_number,
             subdir="noarch" if output.noarch else platform.subdir,
-            identity="",
+            identity=_digest(inputs),
+            inputs=inputs,
             uses_python="python" in output.variant and output.noarch is None,
+            whole=False,
         )
-        for output in rendered.outputs
-        if not output.skip
+        for output in made
+        for inputs in [{**parts, "recipe": _digest(output.requirements), "variant": _digest(row.values)}]
     )
+
+
+def _digest(content: object) -> str:
+    return sha256(json.dumps(content, sort_keys=True, default=dict).encode()).hexdigest()

@@ -39,14 +39,16 @@ class Plan:
         artifacts: Artifacts,
         *,
         recipe: Callable[[], Path],
-        engine: Callable[[], str],
+        engine: Callable[[str], str],
+        stamp: str = "",
         refresh: Callable[[], None],
     ) -> None:
         """Take the plan from the cache, or begin a new one.
 
         Args:
             recipe: gives the `recipe.yaml` that is built.
-            engine: gives the name and version of the engine.
+            engine: gives the name and version of the engine that builds for a platform.
+            stamp: changes when that may.
             refresh: brings what is generated up to date; called only where an input has changed since the plan in the
                 cache was made.
 
@@ -58,6 +60,7 @@ class Plan:
         self._artifacts = artifacts
         self._recipe = recipe
         self._engine = engine
+        self._stamp = stamp
         self._sources: set[Path] = set()
         self._configurations: dict[str, PlannedConfiguration] = {}
         self._needs: dict[str, Any] | None = None
@@ -94,7 +97,7 @@ class Plan:
         missing = [each.name for each in chosen if not self._configurations[each.name].rendered]
         if missing:
             wanted = [self._configurations[name] for name in missing]
-            rendered, sources = render_outputs(wanted, self._recipe(), self._engine())
+            rendered, sources = render_outputs(wanted, self._recipe(), self._engine)
             self._sources |= sources
             self._configurations |= {each.name: each for each in rendered}
             self._remember()
@@ -129,7 +132,7 @@ class Plan:
         engine = Path(spec.origin).parent if spec and spec.origin else Path()
         own = [_PACKAGE, data_folder("templates"), data_folder("variants"), *sorted(engine.glob("*.so"))]
         stamp = stamp_of_files([*self._feedstock.inputs, *sorted(self._sources), *own])
-        return f"{__version__} {sys.version_info[:2]} {Platform.here().subdir} {stamp}"
+        return f"{__version__} {sys.version_info[:2]} {Platform.here().subdir} {stamp} {self._stamp}"
 
 
 def _needs_of(feedstock: Feedstock) -> dict[str, Any]:
@@ -164,7 +167,7 @@ def outline(feedstock: Path) -> tuple[PlannedConfiguration, ...]:
 
 
 def render_outputs(
-    configurations: Sequence[PlannedConfiguration], recipe: Path, engine: str
+    configurations: Sequence[PlannedConfiguration], recipe: Path, engine: Callable[[str], str]
 ) -> tuple[tuple[PlannedConfiguration, ...], set[Path]]:
     """Render every row of some configurations; they with their outputs, and the local sources that these depend on.
 
@@ -177,7 +180,7 @@ def render_outputs(
     from feedstock_tools.build.rows import Row
 
     if not recipe.is_file() and (recipe.parent / "meta.yaml").is_file():
-        return with_meta_outputs(configurations, recipe.parent), set()
+        return with_meta_outputs(configurations, recipe.parent, engine)
     parsed = read_recipe(recipe)
     builder = Platform.here()
     sources: set[Path] = set()
@@ -186,7 +189,7 @@ def render_outputs(
     def with_outputs(row: PlannedRow, platform: Platform) -> PlannedRow:
         rendered = render_row(parsed, Row(row.name, row.values), platform, builder)
         sources.update(local_sources(rendered, recipe.parent))
-        outputs = promise_row(rendered, recipe.parent, engine, lambda roots: remembered(tuple(roots)))
+        outputs = promise_row(rendered, recipe.parent, engine(platform.subdir), lambda roots: remembered(tuple(roots)))
         return replace(row, outputs=outputs)
 
     def complete(configuration: PlannedConfiguration) -> PlannedConfiguration:

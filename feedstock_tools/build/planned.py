@@ -19,7 +19,7 @@ class PlannedOutput:
     `identity` is a hash of all that goes into it but the channel; `inputs` says of each part its digest. `siblings` are
     the outputs of the same row that it needs, by name. `pins` are the outputs of the row that it is to depend on
     exactly, as `version build`. `uses_python` says that its tests run the row's Python. `staging` are the staging
-    outputs whose files it inherits.
+    outputs whose files it inherits. `whole` says that its pins and features are known; those of a `meta.yaml` are not.
     """
 
     name: str
@@ -34,6 +34,7 @@ class PlannedOutput:
     uses_python: bool = False
     staging: tuple[str, ...] = ()
     inputs: Mapping[str, str] = field(default_factory=dict)
+    whole: bool = True
 
     @property
     def stem(self) -> str:

@@ -58,12 +58,17 @@ def _digest(feedstock: Feedstock) -> str:
     return digest_of_files([*feedstock.inputs, feedstock.folder / ".feedstock-tools", *own])
 
 
-def recipe_to_build(feedstock: Feedstock, artifacts: Artifacts) -> Path:
-    """The `recipe.yaml` that is built: the feedstock's own, or the one made from the spec of one with a `meta.yaml`."""
+def recipe_to_build(feedstock: Feedstock, artifacts: Artifacts, engine: str | None = None) -> Path:
+    """The `recipe.yaml` that is built: the feedstock's own, or the one made from the spec of one with a `meta.yaml`.
+
+    Where conda-build is asked for, or the feedstock's own scripts, it is the feedstock's own in any case: there is no
+    such file where it has a `meta.yaml`.
+    """
     own = feedstock.recipe / "recipe.yaml"
     twin = artifacts.root / ".cache" / _TWIN / "recipe" / "recipe.yaml"
     has_meta = (feedstock.recipe / "meta.yaml").is_file()
-    return twin if has_meta and not own.is_file() and feedstock.spec.is_file() else own
+    as_it_is = engine == "conda-build" or (engine == "container" and (feedstock.folder / ".scripts").is_dir())
+    return twin if has_meta and not own.is_file() and feedstock.spec.is_file() and not as_it_is else own
 
 
 def _regenerate(feedstock: Feedstock, texts: Mapping[PurePosixPath, str], say: Callable[[str], None]) -> bool:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from feedstock_tools.build.artifacts import Artifacts
+from feedstock_tools.build.engines.choice import Engines
 from feedstock_tools.build.feedstock import find_feedstock
 from feedstock_tools.build.folding import UNFOLDED, Fold, fold_of
 from feedstock_tools.build.plan import Plan
@@ -21,15 +22,24 @@ from feedstock_tools.build.selection import select, with_filter
 from feedstock_tools.build.setting import Setting
 from feedstock_tools.build.terminal import Terminal, choose_from_menu
 from feedstock_tools.errors import InputError
-from feedstock_tools.platforms import Platform
 
 if TYPE_CHECKING:
+    from feedstock_tools.build.channels import ChannelChoice
     from feedstock_tools.build.console import Console
     from feedstock_tools.build.resources import Capacity
     from feedstock_tools.build.run import Outcome
     from feedstock_tools.build.scheduling import Limits
 
-__all__ = ["Session"]
+__all__ = ["Planned", "Session"]
+
+
+class Planned(NamedTuple):
+    """What a build of some configurations would work with: their channels, and why one cannot be built here."""
+
+    setting: Setting
+    chosen: tuple[PlannedConfiguration, ...]
+    choices: Mapping[tuple[str, ...], ChannelChoice]
+    why_not: Callable[[PlannedConfiguration], str | None]
 
 
 @dataclass(frozen=True)
@@ -38,6 +48,7 @@ class Session:
 
     setting: Setting
     plan: Plan
+    engines: Engines
     console: Terminal
     fold: Fold
     as_json: bool
@@ -52,8 +63,12 @@ class Session:
         machine: Mapping[str, str],
         *,
         as_json: bool,
+        engine: str | None = None,
     ) -> Session:
         """Find the feedstock, bring what is generated up to date, and plan.
+
+        Args:
+            engine: the one that was asked for; None to choose.
 
         Raises:
             InputError: there is no feedstock, or its files cannot be used.
@@ -65,16 +80,17 @@ class Session:
         if feedstock.note:
             console.say(feedstock.note)
         artifacts = Artifacts((output or feedstock.artifacts).resolve())
+        engines = Engines(feedstock.folder, lambda: recipe_to_build(feedstock, artifacts, engine), machine, engine)
         plan = Plan(
             feedstock,
             artifacts,
-            recipe=lambda: recipe_to_build(feedstock, artifacts),
-            engine=_engine_identity,
+            recipe=engines.recipe,
+            engine=lambda platform: engines.planned(platform).identity,
+            stamp=engines.stamp,
             refresh=lambda: refresh(feedstock, artifacts, machine, console.say),
         )
-        recipe = recipe_to_build(feedstock, artifacts)
-        setting = Setting(feedstock, artifacts, recipe, tuple(channels), machine, command=typed(sys.argv))
-        return cls(setting, plan, console, fold, as_json)
+        setting = Setting(feedstock, artifacts, engines.recipe(), tuple(channels), machine, command=typed(sys.argv))
+        return cls(setting, plan, engines, console, fold, as_json)
 
     def list(self, names: Sequence[str], glob: str | None) -> int:
         """Print the configurations, all or those named, and what is built already."""
@@ -90,17 +106,16 @@ class Session:
     ) -> int:
         """Build what the names mean and print the table; the exit status is 1 where an output failed."""
         from feedstock_tools.build.engines.process import signals_as_exit
-        from feedstock_tools.build.engines.rattler import RattlerBuild
         from feedstock_tools.build.run import run_builds
         from feedstock_tools.build.summary import summary_json, summary_text
 
         chosen = self._chosen(names, glob, interactive=interactive)
-        if self.setting.recipe.parent != self.setting.feedstock.recipe:
-            self.console.say("Its meta.yaml takes conda-build: building the recipe.yaml that the same spec makes.")
+        for line in self.engines.told(chosen):
+            self.console.say(line)
         setting = replace(self.setting, needs=self.plan.needs)
         rows = sum(len(configuration.rows) for configuration in chosen)
         with signals_as_exit(), self._showing(min(limits.jobs, rows), rows) as console:
-            outcomes = run_builds(setting, lambda configuration: RattlerBuild(), chosen, console, capacity, limits)
+            outcomes = run_builds(setting, self.engines.engine, chosen, console, capacity, limits)
         if self.as_json:
             print(json.dumps(summary_json(setting.artifacts, outcomes), indent=2))  # noqa: T201
         else:
@@ -122,17 +137,35 @@ class Session:
         else:
             yield Lines(stream, rows, self.fold)
 
+    def planned(self, names: Sequence[str]) -> Planned:
+        """What a build of the names would work with; all configurations without a name.
+
+        Raises:
+            InputError: a name means nothing.
+            WorkError: a channel cannot be reached.
+        """
+        from feedstock_tools.build.engines.rattler import RattlerBuild
+        from feedstock_tools.build.run import choices_for
+
+        known = self.plan.configurations
+        chosen = self.plan.complete(select(names, known) if names else known)
+        engine, builder = RattlerBuild(), Platform.here().subdir
+        return Planned(
+            replace(self.setting, needs=self.plan.needs),
+            chosen,
+            choices_for(self.setting, chosen, self.console),
+            lambda configuration: engine.why_not(configuration.platform, builder) or configuration.refusal,
+        )
+
     def buildable(self, glob: str | None) -> tuple[str, ...]:
         """The names of the configurations that the engine can build on this machine; of the others it is said why not.
 
         Raises:
             InputError: there is none.
         """
-        from feedstock_tools.build.engines.rattler import RattlerBuild
-
-        engine, builder = RattlerBuild(), Platform.here().subdir
         candidates = with_filter(glob, self.plan.configurations)
-        refused = {each.name: why for each in candidates if (why := engine.why_not(each.platform, builder))}
+        choices = {each.name: self.engines.choose(each.platform) for each in candidates}
+        refused = {name: choice.reason for name, choice in choices.items() if choice.engine is None}
         if len(refused) == len(candidates):
             reasons = "\n".join(f"  {name}: {why}" for name, why in refused.items())
             raise InputError(f"no configuration can be built here:\n{reasons}")
@@ -166,14 +199,6 @@ class Session:
             return self.plan.complete([choose_from_menu(candidates)])
         listed = "\n".join(f"  {each.short_name:32} {each.name}" for each in candidates)
         raise InputError(f"name the configurations to build, or '*' for all of them:\n{listed}")
-
-
-def _engine_identity() -> str:
-    """Name and version of the engine, as part of what is planned."""
-    from feedstock_tools.build.engines.rattler import RattlerBuild
-
-    engine = RattlerBuild()
-    return f"{engine.name} {engine.version}"
 
 
 def _complete(outcomes: Sequence[Outcome]) -> bool:

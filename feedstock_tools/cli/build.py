@@ -8,6 +8,8 @@ from pathlib import Path
 
 import click
 
+from feedstock_tools.build.engines.choice import ENGINES
+
 __all__ = ["command"]
 
 
@@ -18,7 +20,7 @@ __all__ = ["command"]
 @click.option("--feedstock", type=click.Path(path_type=Path), metavar="DIR", help="The feedstock (default: here).")
 @click.option("--output-dir", type=click.Path(path_type=Path), metavar="DIR", help="Default: build_artifacts in it.")
 @click.option("--channel", "channels", multiple=True, metavar="CHANNEL", help="Solve in this channel; repeatable.")
-@click.option("--engine", type=click.Choice(["rattler-build"]), default="rattler-build", help="What builds.")
+@click.option("--engine", type=click.Choice(ENGINES), help="What builds (default: what the recipe needs).")
 @click.option("--all", "everything", is_flag=True, help="Build all configurations that can be built here.")
 @click.option("--jobs", "-j", type=click.IntRange(1), default=1, metavar="N", help="Build so many rows at once.")
 @click.option("--cores", type=click.IntRange(1), metavar="N", help="Cores for all builds together (default: all).")
@@ -36,7 +38,7 @@ def command(
     feedstock: Path | None,
     output_dir: Path | None,
     channels: tuple[str, ...],
-    engine: str,
+    engine: str | None,
     everything: bool,
     jobs: int,
     cores: int | None,
@@ -61,7 +63,7 @@ def command(
 
     capacity = Capacity.of_machine(cores, size_of(memory) if memory else None)
     limits = Limits(jobs, time_of(timeout) if timeout else None, retries, not keep_going)
-    session = Session.open(feedstock, output_dir, channels, Path.cwd(), os.environ, as_json=as_json)
+    session = Session.open(feedstock, output_dir, channels, Path.cwd(), os.environ, as_json=as_json, engine=engine)
     if only_list:
         return session.list(names, glob)
     if debug:

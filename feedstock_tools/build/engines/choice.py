@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from feedstock_tools.build.engines.contract import Engine
+from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import Platform
+
+if TYPE_CHECKING:
+    from feedstock_tools.build.engines.contract import Engine
+    from feedstock_tools.build.planned import PlannedConfiguration
 
 __all__ = ["ENGINES", "Choice", "Engines"]
 
@@ -36,13 +41,13 @@ class Engines:
 
     Attributes:
         folder: the feedstock's.
-        recipe: the `recipe.yaml` that would be built; where that is no file, the recipe is a `meta.yaml`.
+        recipe: gives the `recipe.yaml` that would be built; where that is no file, the recipe is a `meta.yaml`.
         machine: the environment of the machine.
         given: the one that was asked for with `--engine`; None to choose.
     """
 
     folder: Path
-    recipe: Path
+    recipe: Callable[[], Path]
     machine: Mapping[str, str]
     given: str | None = None
 
@@ -53,6 +58,32 @@ class Engines:
     def planned(self, platform: str) -> Choice:
         """The engine that would be chosen if every program that is there answered: what identifies a build."""
         return self._choose(platform, asking=False)
+
+    def engine(self, configuration: PlannedConfiguration) -> Engine:
+        """The engine that builds a configuration.
+
+        Raises:
+            InputError: none can, with the reasons.
+        """
+        choice = self.choose(configuration.platform)
+        if choice.engine is None:
+            raise InputError(f"{configuration.name} cannot be built here: {choice.reason}")
+        return choice.engine
+
+    def told(self, chosen: Sequence[PlannedConfiguration]) -> Iterator[str]:
+        """What a user should know of the engines of some configurations: whatever is not the embedded engine, and why.
+
+        Raises:
+            InputError: a configuration cannot be built.
+        """
+        recipe = self.recipe()
+        if recipe.is_file() and recipe.parent != self.folder / "recipe":
+            yield "Its meta.yaml takes conda-build: building the recipe.yaml that the same spec makes."
+        for platform in dict.fromkeys(each.platform for each in chosen):
+            named = next(each for each in chosen if each.platform == platform)
+            engine = self.engine(named)
+            if engine.name != "rattler-build" or self.given:
+                yield f"Building for {platform} with {engine.name} ({engine.version}): {self.choose(platform).reason}."
 
     @property
     def stamp(self) -> str:
@@ -70,9 +101,8 @@ class Engines:
             if engine is not None and reason is None:
                 return Choice(engine, "asked for with --engine" if self.given else why)
             refused.append(f"{name}: {reason}")
-        if len(refused) == 1:
-            return Choice(None, refused[0].partition(": ")[2])
-        return Choice(None, "no engine can build it:\n" + "\n".join(f"  {each}" for each in refused))
+        first, *others = refused
+        return Choice(None, "\n".join([first.partition(": ")[2], *(f"  {each}" for each in others)]))
 
     def _candidates(self, platform: str, builder: str, *, asking: bool) -> Iterator[tuple[str, Engine | None, str]]:
         """Name, engine and the reason for it, the preferred one first; without an engine, why it cannot be."""
@@ -85,9 +115,13 @@ class Engines:
                 yield name, *self._container(platform, builder, asking=asking)
 
     def _order(self) -> tuple[str, ...]:
-        if self.recipe.is_file():
+        if self._has_recipe:
             return ("rattler-build", "container") if self._has_scripts else ("rattler-build",)
-        return ("conda-build", "container")
+        return ("rattler-build", "conda-build", "container")
+
+    @property
+    def _has_recipe(self) -> bool:
+        return self.recipe().is_file()
 
     @cached_property
     def _has_scripts(self) -> bool:
@@ -96,11 +130,11 @@ class Engines:
     def _embedded(self) -> tuple[Engine | None, str]:
         from feedstock_tools.build.engines.rattler import RattlerBuild
 
-        if self.recipe.is_file():
+        if self._has_recipe:
             return RattlerBuild(), "the embedded engine builds a recipe.yaml"
         return None, (
-            "the recipe is a meta.yaml, and there is no feedstock.yaml beside it that a recipe.yaml for the embedded"
-            " engine could be made from"
+            "its recipe is a meta.yaml, which takes conda-build, and there is no feedstock.yaml beside it that a"
+            " recipe.yaml for the embedded engine could be made from"
         )
 
     def _conda_build(self) -> tuple[Engine | None, str]:
@@ -116,8 +150,8 @@ class Engines:
 
         runtime = find_runtime(self.machine, answering=asking)
         script = script_for(platform, builder)
-        if self._has_scripts or not self.recipe.is_file():
-            what = "the recipe is a meta.yaml" if not self.recipe.is_file() else "the embedded engine cannot build it"
+        if self._has_scripts or not self._has_recipe:
+            what = "the recipe is a meta.yaml" if not self._has_recipe else "the embedded engine cannot build it"
             return FeedstockScript(self.folder, self.machine, runtime), f"{what}, and the feedstock has {script}"
         from feedstock_tools.build.engines.container import Container
 
