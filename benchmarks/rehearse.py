@@ -1,8 +1,8 @@
 """How long a rehearsal of many large environments takes, and how much memory: `python benchmarks/rehearse.py`.
 
 Makes a channel of made-up packages (default 500,000 records), and outputs whose host environments hold some 200
-packages each, all different. What is measured is a process of its own that finds the channel made: wall time, processor time and
-the most memory that it held.
+packages each, all different. What is measured is a process of its own that finds the channel made: wall time,
+processor time and the most memory that it held.
 """
 
 from __future__ import annotations

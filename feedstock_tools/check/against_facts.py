@@ -6,20 +6,29 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 from feedstock_tools.check.architecture_lists import ARCHITECTURE_KEYS, read_list
+from feedstock_tools.check.cuda_guards import low_guards
+from feedstock_tools.check.dropped_cuda import named_by_feedstock, why_dropped
+from feedstock_tools.check.script_architectures import lists_in_scripts
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts import CudaFacts, Toolkit
 from feedstock_tools.facts.cuda import version_key
-from feedstock_tools.pins.architectures import Architecture
+from feedstock_tools.generate.cuda_facts import architectures_by_version
+from feedstock_tools.generate.reading import read_spec
+from feedstock_tools.pins.architectures import Architecture, parse_architectures
 from feedstock_tools.pins.demands import Demand
 from feedstock_tools.pins.from_facts import graph_of_facts
 from feedstock_tools.pins.kinds import admits
 from feedstock_tools.pins.model import PinGraph
 from feedstock_tools.pins.resolve import can_hold
 from feedstock_tools.rerender.configuration import Configuration
+from feedstock_tools.rerender.forge import read_forge
+from feedstock_tools.rerender.pinning import Pinning
+from feedstock_tools.rerender.rules import Rules
 
-__all__ = ["Finding", "as_json", "as_text", "check"]
+__all__ = ["Finding", "as_json", "as_text", "check", "check_feedstock"]
 
 _NOT_CUDA = frozenset({"", "None", "none", "undefined"})
 _IMAGE_CUDA = re.compile(r"cuda:?(\d+\.\d+)")
@@ -79,16 +88,81 @@ def check(facts: CudaFacts, configurations: Sequence[Configuration]) -> tuple[Fi
     return tuple(found)
 
 
+def check_feedstock(
+    facts: CudaFacts, feedstock: Path, configurations: Sequence[Configuration], pinning: Pinning | None = None
+) -> tuple[Finding, ...]:
+    """What is wrong with configurations, and with what the feedstock's spec, recipe and build scripts add to them.
+
+    Args:
+        pinning: which CUDA versions there still are; without one, what the facts say of conda-forge's pinning.
+
+    Raises:
+        InputError: conda-forge.yml cannot be read.
+    """
+    recipe = feedstock / read_forge(feedstock, Rules.newest()).recipe_dir
+    graph = graph_of_facts(facts)
+    decided = named_by_feedstock(feedstock, recipe)
+    found = dict.fromkeys([*_of_spec(facts, feedstock / "feedstock.yaml"), *check(facts, configurations)])
+    for configuration in configurations:
+        if _zips_out_of_step(configuration):
+            continue
+        complaints: list[_Complaint] = []
+        rows = list(_rows(facts, graph, configuration))
+        for row in rows:
+            complaints += _of_scripts(row, recipe, feedstock)
+        for version in dict.fromkeys(version for row in rows for version in row.values["cuda_compiler_version"]):
+            dropped = None if version in decided else why_dropped(version, configuration.platform, facts, pinning)
+            complaints += [("cuda_compiler_version", *dropped)] if dropped else []
+        if rows:
+            complaints += [("__cuda", message, None) for message in low_guards(feedstock, configuration, facts)]
+        found.update((Finding(configuration.name, *complaint), None) for complaint in complaints)
+    return tuple(found)
+
+
 def as_text(found: Sequence[Finding], count: int) -> str:
-    """One line each, then how many."""
+    """One line for each mistake, with the configurations that have it, then how many."""
+    where: dict[tuple[str, str, str | None], list[str]] = {}
+    for finding in found:
+        where.setdefault((finding.key, finding.message, finding.source), []).append(finding.configuration)
+    lines = []
+    for complaint, names in where.items():
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        lines.append(str(Finding(f"{names[0]}{more}", *complaint)))
     of = f"{count} configuration{'' if count == 1 else 's'}"
-    last = f"{len(found)} mistake{'' if len(found) == 1 else 's'} in {of}." if found else f"No mistake in {of}."
-    return "\n".join([*map(str, found), last])
+    last = f"{len(lines)} mistake{'' if len(lines) == 1 else 's'} in {of}." if found else f"No mistake in {of}."
+    return "\n".join([*lines, last])
 
 
 def as_json(found: Sequence[Finding]) -> str:
     """A list of objects."""
     return json.dumps([asdict(finding) for finding in found], indent=2)
+
+
+def _of_spec(facts: CudaFacts, path: Path) -> Iterator[Finding]:
+    """What is wrong with the architectures that a spec chooses; of a feedstock without one, nothing."""
+    if not path.is_file():
+        return
+    try:
+        chosen = architectures_by_version(read_spec(path), facts)
+    except InputError as error:
+        for mistake in error.mistakes:
+            yield Finding(path.name, f"line {mistake.line}" if mistake.line else path.name, mistake.message)
+        return
+    for version, names in chosen.items():
+        if version in facts.toolkits:
+            for message in _of_list(facts.toolkits[version], parse_architectures(names)):
+                yield Finding(path.name, "cuda.architectures", f"{message} (CUDA {version})")
+
+
+def _of_scripts(row: _Row, recipe: Path, feedstock: Path) -> Iterator[_Complaint]:
+    values = {**row.values, **{key: (row.subdir,) for key in ("target_platform", "host_platform")}}
+    for listed in lists_in_scripts(recipe, feedstock, values):
+        try:
+            architectures = listed.gencodes() or read_list(listed.text)
+        except InputError:  # names such as `native`, which nvcc's build systems fill in
+            continue
+        for message in _of_list(row.toolkit, architectures):
+            yield f"{listed.path}:{listed.line}: {listed.name}", message, row.source("architectures")
 
 
 def _zips_out_of_step(configuration: Configuration) -> list[_Complaint]:

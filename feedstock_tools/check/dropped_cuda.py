@@ -1,0 +1,64 @@
+"""CUDA versions that conda-forge's pinning dropped: what is built for them can no longer be built as it stands."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from feedstock_tools.facts import CudaFacts
+from feedstock_tools.platforms import Platform
+from feedstock_tools.rerender.pinning import Pinning
+
+__all__ = ["named_by_feedstock", "why_dropped"]
+
+_KEY = re.compile(r"^cuda_compiler_version\s*:\s*(?P<inline>.*)$")
+_VERSION = re.compile(r"(?<![\d.])(\d+\.\d+)(?![\d.])")
+
+
+def named_by_feedstock(feedstock: Path, recipe: Path) -> frozenset[str]:
+    """The CUDA versions that a feedstock itself decides on: in its recipe's variant files, and in its own migrations.
+
+    A migration that does not say `use_local` is a copy of the pinning's, and goes when the pinning's does.
+    """
+    files = [recipe / "conda_build_config.yaml", recipe / "variants.yaml"]
+    for path in sorted((feedstock / ".ci_support" / "migrations").glob("*.y*ml")):
+        if re.search(
+            r"^\s*use_local:\s*true", path.read_text(encoding="utf-8", errors="replace"), re.IGNORECASE | re.M
+        ):
+            files.append(path)
+    return frozenset(version for path in files if path.is_file() for version in _named_in(path))
+
+
+def why_dropped(version: str, platform: Platform, facts: CudaFacts, pinning: Pinning | None) -> tuple[str, str] | None:
+    """What is wrong with building for a CUDA version, and where that is said; None where the pinning has it.
+
+    Args:
+        pinning: the pinning to hold it against; without one, what the facts say of conda-forge's.
+    """
+    if pinning is not None:
+        files = [pinning.config, *(sorted(pinning.migrations.glob("*.yaml")) if pinning.migrations else ())]
+        if any(version in _named_in(path) for path in files):
+            return None
+        return f"the pinning has no CUDA {version}, and nothing in the feedstock names it", str(pinning.config)
+    newest = max((row.date for row in facts.rows), default="")
+    row = next((row for row in facts.rows if row.platform == platform and row.cuda == version), None)
+    if row is None or row.date == newest:
+        return None
+    where = f"{facts.pinning_repository}/tree/{row.commit}"
+    return f"conda-forge's pinning had CUDA {version} for {platform} until {row.date} and has dropped it", where
+
+
+def _named_in(path: Path) -> Iterator[str]:
+    """The versions under `cuda_compiler_version` in a variant file, whatever selectors say."""
+    inside = False
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+        text = line.split("#", 1)[0].rstrip()
+        match = _KEY.match(text.lstrip()) if not text.startswith("  - ") else None
+        if match:
+            inside = True
+            yield from _VERSION.findall(match["inline"])
+        elif inside and re.match(r"^\s*-\s", text):
+            yield from _VERSION.findall(text)
+        elif inside and text.strip():
+            inside = bool(re.match(r"^\s*(if|then|else)\b", text))

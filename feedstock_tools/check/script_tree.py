@@ -1,0 +1,106 @@
+"""Build scripts as trees of assignments and conditions, and what variables are at their end.
+
+Nothing is run: a script is read as far as conditions on the variant and assignments of plain text go. What cannot be
+known (the output of a command, a file that may exist) stays unknown, and both branches of such a condition are possible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from itertools import product
+
+__all__ = ["Assigned", "Assignment", "Choice", "Exit", "Node", "Text", "Values", "run"]
+
+#: More possible values than this of one variable are as good as unknown.
+_MOST = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Assigned:
+    """A value that a variable may have, and the line that gave it; None for what cannot be known."""
+
+    text: str | None
+    line: int
+
+
+#: The possible values of each variable that is known of.
+Values = Mapping[str, frozenset[Assigned]]
+#: A text with variables in it: its value for single values of the variables that it names; None where it is not known.
+Text = tuple[frozenset[str], Callable[[Mapping[str, str | None]], str | None]]
+#: The same for a condition.
+Condition = tuple[frozenset[str], Callable[[Mapping[str, str | None]], bool | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """A variable gets a value."""
+
+    line: int
+    name: str
+    value: Text
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Branches with their conditions, the first that holds is taken; the last may have one that always holds."""
+
+    branches: tuple[tuple[Condition, tuple[Node, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """The script ends."""
+
+
+Node = Assignment | Choice | Exit
+
+
+def run(nodes: Iterable[Node], values: Values) -> Values | None:
+    """What variables may be after a part of a script; None where the script always ends before."""
+    current: dict[str, frozenset[Assigned]] = dict(values)
+    for node in nodes:
+        if isinstance(node, Exit):
+            return None
+        if isinstance(node, Assignment):
+            current[node.name] = _assigned(node, current)
+            continue
+        after = _after_choice(node, current)
+        if after is None:
+            return None
+        current = dict(after)
+    return current
+
+
+def _assigned(node: Assignment, values: Values) -> frozenset[Assigned]:
+    names, value = node.value
+    found = frozenset(Assigned(value(one), node.line) for one in _singles(names, values))
+    return found if len(found) <= _MOST else frozenset({Assigned(None, node.line)})
+
+
+def _after_choice(choice: Choice, values: Values) -> Values | None:
+    """The possible values over all branches that may be taken."""
+    ends: list[Values] = []
+    for (names, holds), body in choice.branches:
+        answers = {holds(one) for one in _singles(names, values)}
+        if answers == {False}:
+            continue
+        end = run(body, values)
+        if end is not None:
+            ends.append(end)
+        if answers == {True}:
+            break
+    else:
+        ends.append(values)
+    if not ends:
+        return None
+    names = frozenset().union(*(end.keys() for end in ends))
+    return {name: frozenset().union(*(end.get(name, frozenset()) for end in ends)) for name in names}
+
+
+def _singles(names: frozenset[str], values: Values) -> list[dict[str, str | None]]:
+    """The variables that are named, with one of their possible values each, in every combination."""
+    ordered = sorted(names)
+    options = [sorted({one.text for one in values.get(name, ())} or {None}, key=str) for name in ordered]
+    combined = list(product(*options)) if len(options) < 8 else [(None,) * len(ordered)]
+    return [dict(zip(ordered, one, strict=True)) for one in combined[: _MOST * _MOST]]
