@@ -77,7 +77,7 @@ class Picture:
 def jobs_of(builds: Iterable[BuildRecord], alive: Container[int | None], at: str) -> tuple[Job, ...]:
     """The jobs of some builds, in the order of their beginning; one that still runs ends `at` that time.
 
-    `alive` are the `id`s of the builds that run; others that are recorded as running were interrupted, nobody knows when.
+    `alive` are the `id`s of the builds that run; others that are recorded as running were cut off, nobody knows when.
 
     A build whose times cannot be read is left out.
     """

@@ -1,0 +1,74 @@
+"""The page of a dossier: what was built, where and from what, with every package's hash, as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from feedstock_tools import __version__
+from feedstock_tools.build.ledger.records import BuildRecord
+from feedstock_tools.build.matrix import Matrix
+from feedstock_tools.build.provenance import redacted
+from feedstock_tools.build.state import ConfigurationState
+from feedstock_tools.build.terminal import size_text
+from feedstock_tools.data import data_folder
+from feedstock_tools.report.matrix_view import duration, moment, printable
+
+__all__ = ["dossier_page"]
+
+
+def dossier_page(
+    matrix: Matrix, chosen: Sequence[ConfigurationState], left_out: Sequence[str], *, with_packages: bool
+) -> str:
+    """The page for some finished configurations; `left_out` are the names of those that are not in the dossier."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    # Markdown, which HTML's escapes would spoil: `cell` makes a text harmless where it stands.
+    environment = Environment(  # noqa: S701
+        loader=FileSystemLoader(data_folder("templates")), undefined=StrictUndefined, trim_blocks=True
+    )
+    environment.filters |= {"cell": cell, "duration": duration, "moment": moment, "size": size_text}
+    views = [_view(each) for each in chosen]
+    return environment.get_template("dossier.md.j2").render(
+        matrix=matrix,
+        version=__version__,
+        views=views,
+        left_out=left_out,
+        with_packages=with_packages,
+        commits=sorted({record.commit_id for view in views for record in view["records"]}),
+        stand_in=any(record.marks.get("channel") == "stand-in" for view in views for record in view["records"]),
+        count=len({each.file for view in views for record in view["records"] for each in record.packages}),
+    )
+
+
+def cell(text: str) -> str:
+    """A text as it may stand in a line or a table of Markdown."""
+    plain = " ".join(printable(text.replace("\n", " ")).split())
+    for found, instead in (("&", "&amp;"), ("<", "&lt;"), ("|", "\\|"), ("`", "'"), ("[", "\\["), ("@", "@\u200b")):
+        plain = plain.replace(found, instead)
+    return plain
+
+
+def _view(state: ConfigurationState) -> dict[str, Any]:
+    found: dict[int | None, BuildRecord] = {each.record.id: each.record for each in state.outputs if each.record}
+    records = list(found.values())
+    return {
+        "configuration": state.configuration,
+        "records": records,
+        "logs": list(dict.fromkeys(record.log.rpartition("/")[2] for record in records)),
+        "engines": _each(record.engine for record in records),
+        "machines": _each(record.machine for record in records),
+        "channels": _each(redacted(channel) for record in records for channel in record.channels),
+        "begin": min(record.started for record in records),
+        "end": max(record.ended or record.started for record in records),
+        "seconds": sum(record.seconds or 0.0 for record in records),
+        "untested": [
+            (record.output, record.marks.get("tests-reason", ""))
+            for record in records
+            if record.marks.get("tests") == "left out"
+        ],
+    }
+
+
+def _each(texts: Any) -> list[str]:
+    return sorted({text for text in texts if text})
