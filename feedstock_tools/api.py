@@ -1,10 +1,12 @@
-"""The library in one place: what bots and other programs need to read, rerender and explain feedstocks.
+"""The library in one place: what bots and other programs need to read, rerender, rehearse and explain feedstocks.
 
 Functions over values: nothing is written before `Changes.apply`, nothing of this process's environment is looked at,
 and nothing is kept between calls but caches of texts that were parsed. docs/library.md tells of each with examples.
 """
 
+from feedstock_tools.build.rehearsing import rehearse_configurations as rehearse
 from feedstock_tools.channel.missing import lacking
+from feedstock_tools.check.rehearsal import Environment, Pick, Rehearsal
 from feedstock_tools.errors import FeedstockError, InputError, Mistake, WorkError
 from feedstock_tools.platforms import Platform
 from feedstock_tools.rerender.configuration import Configuration, read_configurations
@@ -18,13 +20,16 @@ from feedstock_tools.rerender.write import Changes
 __all__ = [
     "Changes",
     "Configuration",
+    "Environment",
     "Explanation",
     "FeedstockError",
     "InputError",
     "Mistake",
     "PackageFile",
+    "Pick",
     "Place",
     "Platform",
+    "Rehearsal",
     "Rerender",
     "Rules",
     "Setting",
@@ -35,5 +40,6 @@ __all__ = [
     "lacking",
     "output_files",
     "read_configurations",
+    "rehearse",
     "rerender",
 ]

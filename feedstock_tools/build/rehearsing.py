@@ -29,7 +29,7 @@ from feedstock_tools.rerender.configuration import CI_SUPPORT, Configuration, re
 from feedstock_tools.rerender.forge import read_forge
 from feedstock_tools.rerender.rules import Rules
 
-__all__ = ["rehearse_feedstock", "rows_to_rehearse"]
+__all__ = ["rehearse_configurations", "rehearse_feedstock", "rows_to_rehearse"]
 
 _CACHE = "rehearsals"
 #: How many answers are kept.
@@ -72,23 +72,51 @@ def rehearse_feedstock(
         hint = "`feedstock-tools rerender` writes them."
         raise InputError("the feedstock has no configurations", path=feedstock.folder / CI_SUPPORT, hint=hint)
     choice = _choice(channels, configurations, artifacts)
-    rules = Rules.newest()
-    builders = _builders(feedstock.folder, rules)
-    platforms = sorted(
-        {one.platform for one in configurations} | {builders.get(one.platform, one.platform) for one in configurations}
-    )
-    by_subdir = {platform.subdir: _channels_for(platform, choice, artifacts, machine) for platform in platforms}
+    subdirs = [platform.subdir for platform in _platforms(feedstock.folder, configurations, Rules.newest())]
+    by_subdir = {subdir: _channels_for(Platform.parse(subdir), choice, artifacts, machine) for subdir in subdirs}
     key = _key(feedstock.inputs, [one.name for one in configurations], by_subdir)
     remembered = _remembered(artifacts)
     if key is not None and not fresh and (known := _known(remembered.get(key))) is not None:
         return known
-    rows = rows_to_rehearse(feedstock.folder, configurations, rules)
-    drivers = sorted({version for platform in platforms for version in load_cuda().versions(platform)}, key=version_key)
-    found = rehearse(rows, by_subdir, drivers=drivers, stand_in=choice.why_stand_in, progress=progress)
+    found = rehearse_configurations(
+        feedstock.folder, configurations, by_subdir, stand_in=choice.why_stand_in, progress=progress
+    )
     if key is not None:
         latest = [(name, each) for name, each in remembered.items() if name != key][-_KEPT + 1 :]
         artifacts.remember(_CACHE, {**dict(latest), key: found.to_json()})
     return found
+
+
+def rehearse_configurations(
+    feedstock: Path,
+    configurations: Sequence[Configuration],
+    channels: Sequence[str] | Mapping[str, Sequence[str]],
+    *,
+    rules: Rules | None = None,
+    stand_in: str | None = None,
+    progress: Callable[[int], None] = lambda _count: None,
+) -> Rehearsal:
+    """Solve every environment of some configurations, and ask which builds users would get. Nothing is kept.
+
+    Args:
+        channels: names, URLs or folders, the first preferred; for all platforms or by subdir (builders' too).
+        rules: which version of conda-build renders a `meta.yaml`; default the newest.
+        stand_in: why the channels are incomplete, if they are: what they lack is then unknown and not wrong.
+        progress: is told how many environments were solved.
+
+    Raises:
+        InputError: recipe, configuration or conda-forge.yml is wrong; with file and line.
+        WorkError: a channel cannot be read.
+    """
+    chosen = rules or Rules.newest()
+    platforms = _platforms(feedstock, configurations, chosen)
+    by_subdir = (
+        channels if isinstance(channels, Mapping) else {platform.subdir: tuple(channels) for platform in platforms}
+    )
+    versions = {version for platform in platforms for version in load_cuda().versions(platform)}
+    rows = rows_to_rehearse(feedstock, configurations, chosen)
+    drivers = sorted(versions, key=version_key)
+    return rehearse(rows, by_subdir, drivers=drivers, stand_in=stand_in, progress=progress)
 
 
 def rows_to_rehearse(feedstock: Path, configurations: Sequence[Configuration], rules: Rules) -> Rows:
@@ -113,6 +141,13 @@ def rows_to_rehearse(feedstock: Path, configurations: Sequence[Configuration], r
 
 def _builders(feedstock: Path, rules: Rules) -> dict[Platform, Platform]:
     return {rendering.platform: rendering.build_platform for rendering in read_forge(feedstock, rules).renderings}
+
+
+def _platforms(feedstock: Path, configurations: Sequence[Configuration], rules: Rules) -> list[Platform]:
+    """The platforms of configurations and of those that build them."""
+    builders = _builders(feedstock, rules)
+    own = {one.platform for one in configurations}
+    return sorted(own | {builders.get(platform, platform) for platform in own})
 
 
 def _choice(given: Sequence[str], configurations: Sequence[Configuration], artifacts: Artifacts) -> ChannelChoice:
