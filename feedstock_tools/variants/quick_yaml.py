@@ -31,10 +31,20 @@ def may_have_anchors(text: str) -> bool:
     They stand where a node begins: `3.9.* *netlib` is a text.
     """
     for mark in _MARK.finditer(text):
-        before = text[text.rfind("\n", 0, mark.start()) + 1 : mark.start()].split()
-        if not before or before[-1][-1] in "-?:,[{" or before[-1][0] == "!":
+        end = mark.start()
+        while end and text[end - 1] in " \t":
+            end -= 1
+        if end == 0 or text[end - 1] in "\n-?:,[{" or (end < mark.start() and _is_tag(text, end)):
             return True
     return False
+
+
+def _is_tag(text: str, end: int) -> bool:
+    """Whether the word that ends at `end` is a tag, which may stand before a mark."""
+    start = end
+    while start and not text[start - 1].isspace():
+        start -= 1
+    return text[start] == "!"
 
 
 def parse_variant_yaml(text: str, path: Path | None) -> Any:

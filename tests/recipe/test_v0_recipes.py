@@ -10,6 +10,7 @@ import pytest
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import Platform
+from feedstock_tools.recipe import v0
 from feedstock_tools.recipe.model import RenderedOutput
 from feedstock_tools.recipe.v0 import read_recipe, render_recipe
 from feedstock_tools.variants import CondaBuildRules, VariantConfig, combine, defaults
@@ -207,3 +208,26 @@ def test_a_recipe_cannot_loop_over_more_variants_than_any_does(tmp_path: Path) -
 
     with pytest.raises(InputError, match="loops over more than"):
         render_recipe(read_recipe(tmp_path), combine([defaults(LINUX), VariantConfig(keys)]), LINUX)
+
+
+@pytest.mark.parametrize(
+    ("host", "renderings"),
+    [
+        pytest.param("- zlib", 1, id="a bare requirement is filled in afterwards"),
+        pytest.param('- {{ "a" if zlib == "1" else "b" }}', 3, id="named in a template"),
+        pytest.param("- a  # [zlib == 1]\n    - zlib", 3, id="named in a selector"),
+        pytest.param('- {{ environ["zl" + "ib"] }}\n    - zlib', 3, id="reached through the environment"),
+    ],
+)
+def test_a_recipe_is_rendered_once_for_variants_that_its_templates_cannot_tell_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, host: str, renderings: int
+) -> None:
+    seen = []
+    real = v0.render
+    monkeypatch.setattr(v0, "render", lambda *given: (seen.append(given), real(*given))[1])
+    (tmp_path / "meta.yaml").write_text(f"{HEAD}requirements:\n  host:\n    {host}\n    - zlib\n")
+    config = combine([defaults(LINUX), PINNING.with_values({"zlib": ("1", "2", "3")})])
+    made = render_recipe(read_recipe(tmp_path), config, LINUX).outputs
+    assert len({one.build_string for one in made}) == 3
+    assert [one.requirements["host"][-1] for one in made] == ["zlib 1.*", "zlib 2.*", "zlib 3.*"]
+    assert len(seen) == renderings + 1  # the first, by conda-build's defaults, says whether the recipe is noarch
