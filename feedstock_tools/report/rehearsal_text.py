@@ -103,7 +103,7 @@ def _users(picks: Sequence[Pick]) -> str:
     for group in _runs(picks):
         first = group[0]
         rows.append((first.platform, first.name, _drivers(group), first.build or "nothing", _remark(first)))
-    return "What users would get:\n" + table(("platform", "name", "driver", "build", ""), rows)
+    return "What users would get of these configurations:\n" + table(("platform", "name", "driver", "build", ""), rows)
 
 
 def _runs(picks: Sequence[Pick]) -> list[list[Pick]]:
@@ -134,18 +134,21 @@ def _remark(pick: Pick) -> str:
 
 
 def _mistakes(picks: Sequence[Pick]) -> list[str]:
+    """Each mistake once for a platform, with the names and machines that it is made for, and an example."""
+    groups: dict[tuple[str, str], list[Pick]] = {}
+    for pick in picks:
+        if pick.mistake:
+            groups.setdefault((pick.platform, pick.mistake), []).append(pick)
     blocks = []
-    for group in _runs([pick for pick in picks if pick.mistake]):
+    for (platform, mistake), group in groups.items():
         first = group[0]
-        who = f"{first.name} on {first.platform}, {_drivers(group)}"
+        who = _some(dict.fromkeys(pick.name for pick in group))
+        machines = _some(dict.fromkeys(_drivers([pick]) for pick in group))
+        lines = [f"mistake ({platform}): {who}, with {machines}", f"  {mistake}"]
         if first.by_time:
-            text = (
-                f"mistake: only time stamps decide what {who} gets\n  {first.build} or {first.by_time}, whichever was "
-                "built last.\n  Let build numbers grow with the CUDA version, or let a versioned dependency decide."
-            )
-        else:
-            text = f"mistake: {who} gets {first.build or 'nothing'}\n  {first.mistake}"
-        blocks.append(text)
+            lines.append(f"  {first.name} with {_drivers([first])} is {first.build} or {first.by_time},")
+            lines.append("  whichever was built last. Let build numbers grow with the CUDA version.")
+        blocks.append("\n".join(lines))
     return blocks
 
 

@@ -152,7 +152,7 @@ def test_a_choice_that_only_time_stamps_decide_is_a_mistake(
     arguments = ["--feedstock", str(tmp_path / "demo"), "--channel", str(channel)]
     shown = CliRunner().invoke(command, arguments, standalone_mode=False)
     assert shown.return_value == 1
-    assert "only time stamps decide what demo on linux-64" in shown.output
+    assert "only time stamps decide" in shown.output
 
 
 def test_a_gpu_build_without_a_guard_is_not_what_is_meant_without_a_gpu(tmp_path: Path, channel: Path) -> None:
@@ -252,7 +252,7 @@ def test_a_meta_yaml_is_rehearsed_like_a_recipe_yaml(tmp_path: Path, channel: Pa
     assert of(found, "demo", "host").packages == 2  # zlib, and libgcc that the compiler exports
     assert of(found, "demo", "run").state == of(found, "demo-extra", "run").state == "solved"
     assert of(found, "demo-extra", "test").reason == "no channel has nowhere"
-    assert {pick.mistake for pick in found.picks if pick.driver in ("11.2", "12.9")} == {"only time stamps decide"}
+    assert {pick.mistake for pick in found.picks if pick.driver in ("11.2", "12.9")} == {"only time stamps decide which build it is"}
 
 
 def test_what_a_meta_yaml_promises_bears_the_names_that_outputs_tells(tmp_path: Path) -> None:
