@@ -142,8 +142,8 @@ end:
     return status == 0 ? RIGHT : WRONG;
 }
 
-/* Whether the kernel runs where the driver may not compile PTX: asked of a child, because the driver reads the variable
- * once in a process, and must not have been opened before a fork. */
+/* Whether the kernel runs where the driver may not compile PTX, nor take what it compiled before: asked of a child,
+ * because the driver reads these variables once in a process, and must not have been opened before a fork. */
 static int runs_natively(const struct options *options)
 {
     int status = 1;
@@ -154,6 +154,7 @@ static int runs_natively(const struct options *options)
         cuda_driver cuda;
         quick.benchmark = 0;
         setenv("CUDA_DISABLE_PTX_JIT", "1", 1);
+        setenv("CUDA_CACHE_DISABLE", "1", 1);
         _exit(driver_open(&cuda, ignored.message, sizeof ignored.message) == 0 && cuda.init(0) == 0
               && run(&cuda, &ignored, &quick) == RIGHT ? 0 : 1);
     }

@@ -15,7 +15,7 @@ from feedstock_tools.errors import WorkError
 if TYPE_CHECKING:
     from feedstock_tools.pins.architectures import Architecture
 
-__all__ = ["as_json", "as_text", "gpu_code", "lacking"]
+__all__ = ["architecture_names", "as_json", "as_text", "gpu_code", "lacking"]
 
 
 def gpu_code(path: Path) -> Mapping[str, tuple[GpuCode, ...]]:
@@ -62,7 +62,7 @@ def as_text(found: Mapping[str, tuple[GpuCode, ...]]) -> str:
         packed = sum(code.compressed for code in codes)
         note = f", {packed} of them compressed" if packed else ""
         pieces = f"{len(codes)} piece{'s' if len(codes) > 1 else ''} of GPU code"
-        lines.append(f"{name}\n  {' '.join(_names(codes))}  ({pieces}{note})")
+        lines.append(f"{name}\n  {' '.join(architecture_names(codes))}  ({pieces}{note})")
     return "\n".join(lines)
 
 
@@ -70,7 +70,7 @@ def as_json(found: Mapping[str, tuple[GpuCode, ...]]) -> str:
     """The same for programs, with each piece of code."""
     document = {
         name: {
-            "architectures": _names(codes),
+            "architectures": architecture_names(codes),
             "code": [
                 {
                     "architecture": str(code.architecture),
@@ -86,7 +86,7 @@ def as_json(found: Mapping[str, tuple[GpuCode, ...]]) -> str:
     return json.dumps(document, indent=2)
 
 
-def _names(codes: Iterable[GpuCode]) -> list[str]:
+def architecture_names(codes: Iterable[GpuCode]) -> list[str]:
     """Each architecture once, machine code first, as lists for nvcc have them; LTO's as `lto_90`."""
     found = {(code.kind == "LTO", code.architecture.ptx, code.architecture.number, _name(code)) for code in codes}
     return [name for *_, name in sorted(found)]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-from feedstock_tools.build.gpu_code.packages import gpu_code, lacking
+from feedstock_tools.build.gpu_code.packages import architecture_names, gpu_code, lacking
 from feedstock_tools.errors import WorkError
 from feedstock_tools.pins.architectures import Architecture, parse_architectures
 
@@ -38,7 +38,7 @@ def check_gpu_code(package: Path, feedstock: Path, output: str, cuda: str | None
     found = gpu_code(package)
     missing = lacking(promised, found)
     if missing and (found or wanted):
-        there = sorted({str(code.architecture) for codes in found.values() for code in codes})
+        there = architecture_names(code for codes in found.values() for code in codes)
         raise WorkError(
             f"{package.name} has no GPU code for {', '.join(map(str, missing))}, which the spec promises",
             hint=f"In it, for CUDA {cuda}: {', '.join(there) or 'no GPU code at all'}."

@@ -182,8 +182,11 @@ def _entry(name: str, code: bytes) -> bytes:
     kind, (minor, major) = (_ELF, _CUBIN_VERSION) if match[1] == "sm" else (_PTX, _ptx_version(code))
     padded = code + bytes(-len(code) % 8)
     number, flags = int(match[2]), _FLAGS[match[3]]
-    header = struct.pack("<HHIQIIHHIIIQQQ", kind, 0x101, 64, len(padded), 0, 0, minor, major, number, 0, 0, flags, 0, 0)
-    return header + padded
+    # PTX has a place for the options of the driver's compiler: where their text is, and here an empty one.
+    options = struct.pack("<IIQ", 72, 0, 0) if kind == _PTX else b""
+    place, length = (64, 80) if options else (0, 64)
+    numbers = (len(padded), 0, place, minor, major, number, 0, 0, flags, 0, 0)
+    return struct.pack("<HHIQIIHHIIIQQQ", kind, 0x101, length, *numbers) + options + padded
 
 
 def _ptx_version(code: bytes) -> tuple[int, int]:

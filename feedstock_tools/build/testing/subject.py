@@ -1,0 +1,106 @@
+"""A package to be tested: the file, where its dependencies come from, and what it needs of the machine."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from feedstock_tools.build.contents import sha256_of
+from feedstock_tools.build.feedstock import user_cache
+from feedstock_tools.build.stand_in.channel import ensure_stand_in_channel, is_stand_in
+from feedstock_tools.build.stand_in.toolkits import toolkits_folder
+from feedstock_tools.channel.archive import read_package
+from feedstock_tools.channel.metadata import PackageMetadata
+from feedstock_tools.channel.repodata import channel_url
+from feedstock_tools.errors import InputError
+from feedstock_tools.platforms import Platform
+
+__all__ = ["Subject", "subject_of"]
+
+_CUDA = re.compile(r"__cuda\s*>=\s*(\d+(?:\.\d+)?)")
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A package and what its tests stand on.
+
+    Attributes:
+        sha256: of the file.
+        channels: URLs to solve in, the first preferred; the package's own folder is the first where it is a channel.
+        cache: where its dependencies are unpacked; None for rattler's own cache, which stand-ins must not enter.
+        cuda: the oldest CUDA version that the driver has to run; None for a package that needs no GPU.
+        benchmark: the commands of its benchmark, and what they need besides the package.
+    """
+
+    path: Path
+    metadata: PackageMetadata
+    sha256: str
+    channels: tuple[str, ...]
+    cache: Path | None
+    cuda: str | None
+    benchmark: tuple[str, ...]
+    benchmark_needs: tuple[str, ...]
+
+    @property
+    def platform(self) -> Platform:
+        """The platform of the environments that it is tested in: this machine's for a package of none."""
+        subdir = self.metadata.subdir
+        return Platform.here() if subdir == "noarch" else Platform.parse(subdir)
+
+
+def subject_of(path: Path, channels: Sequence[str], machine: Mapping[str, str]) -> Subject:
+    """What is to be known of a package file before it is tested.
+
+    Args:
+        channels: where its dependencies come from; default: conda-forge, or the stand-in channel of this machine for a
+            package that was built on one.
+
+    Raises:
+        WorkError: the file is no readable package.
+        InputError: it is for another platform than this machine's.
+    """
+    metadata = read_package(path)
+    here = Platform.here()
+    if metadata.subdir not in (here.subdir, "noarch"):
+        raise InputError(f"the package is for {metadata.subdir}, and this machine is {here.subdir}", path=path)
+    cache = None
+    given = tuple(channel_url(channel) for channel in channels)
+    if not given and is_stand_in(metadata):
+        root = user_cache(machine, path.parent / ".cache") / "stand-in"
+        stand_in = ensure_stand_in_channel(
+            root, here, _pythons(metadata), path=machine.get("PATH"), toolkits=toolkits_folder(machine)
+        )
+        given, cache = (stand_in.url,), stand_in.cache
+    own = path.resolve().parents[1]
+    beside = (own.as_uri(),) if (own / "noarch" / "repodata.json").is_file() else ()
+    benchmark = _benchmark(metadata)
+    needs = [float(found[1]) for spec in metadata.depends if (found := _CUDA.match(spec))]
+    return Subject(
+        path=path.resolve(),
+        metadata=metadata,
+        sha256=sha256_of(path),
+        channels=(*beside, *(given or (channel_url("conda-forge"),))),
+        cache=cache,
+        cuda=str(max(needs)) if needs else None,
+        benchmark=_texts(benchmark.get("commands")),
+        benchmark_needs=_texts(benchmark.get("requires")),
+    )
+
+
+def _pythons(metadata: PackageMetadata) -> list[str]:
+    """The Pythons that a package's environment may have, by its `python` and `python_abi` dependencies."""
+    found = (re.match(r"python(?:_abi)?\s+(?:>=|==)?(\d+\.\d+)", spec) for spec in metadata.depends)
+    return [match[1] for match in found if match]
+
+
+def _benchmark(metadata: PackageMetadata) -> Mapping[str, object]:
+    """What the recipe's `extra` says of the package's benchmark (`generate.benchmarks`), if it can be understood."""
+    listed = metadata.extra.get("benchmarks")
+    found = listed.get(metadata.name) if isinstance(listed, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    return tuple(str(item) for item in value) if isinstance(value, list) else ()

@@ -1,0 +1,53 @@
+"""`feedstock-tools test`: run built packages' own tests again, and their benchmarks."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import click
+
+__all__ = ["command"]
+
+
+@click.command("test")
+@click.argument("targets", nargs=-1, metavar="[PACKAGE|NAME]...")
+@click.option("--gpu", is_flag=True, help="On the GPU of this machine; fails with the reason where there is none.")
+@click.option("--benchmark", is_flag=True, help="Run the benchmark too, which the package brings from its spec.")
+@click.option("--compare", is_flag=True, help="Test nothing: compare what benchmarks have measured.")
+@click.option("--feedstock", type=click.Path(path_type=Path), metavar="DIR", help="The feedstock (default: here).")
+@click.option("--output-dir", type=click.Path(path_type=Path), metavar="DIR", help="Default: build_artifacts in it.")
+@click.option("--channel", "channels", multiple=True, metavar="CHANNEL", help="Solve in this channel; repeatable.")
+@click.option("--json", "as_json", is_flag=True, help="Print the results as JSON; the rest goes to stderr.")
+def command(
+    targets: tuple[str, ...],
+    gpu: bool,
+    benchmark: bool,
+    compare: bool,
+    feedstock: Path | None,
+    output_dir: Path | None,
+    channels: tuple[str, ...],
+    as_json: bool,
+) -> int:
+    """Run the tests of built packages again, each in a fresh environment, and record them.
+
+    A PACKAGE is a .conda or .tar.bz2 file, which needs no feedstock; a NAME means configurations as in `build`, of
+    which every package that is built is tested.
+    """
+    from feedstock_tools.build.testing import comparing, session
+    from feedstock_tools.errors import InputError
+
+    if compare:
+        figures = comparing.figures_of(feedstock or Path.cwd(), output_dir)
+        click.echo(
+            json.dumps(comparing.compared_json(figures), indent=2) if as_json else comparing.compared_text(figures)
+        )
+        return 0
+    if not targets:
+        raise InputError("name the packages to test: files, or configurations as `build` takes them")
+    options = session.TestOptions(gpu, benchmark, channels)
+    places = session.places_of(targets, feedstock, output_dir, Path.cwd(), os.environ)
+    records = session.test_packages(places, options, os.environ, lambda text: click.echo(text, err=as_json))
+    click.echo(json.dumps(session.tested_json(records), indent=2) if as_json else session.tested_text(records))
+    return 0 if all(record.result == "passed" for record in records) else 1
