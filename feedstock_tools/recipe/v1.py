@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.model import RenderedOutput, RenderedRecipe, UsedVariables
+from feedstock_tools.recipe.v1_batches import batches
 from feedstock_tools.recipe.v1_branches import mentioned_variables
 from feedstock_tools.recipe.v1_engine import engine_error, engine_variants, parsed_recipe, skip_probe
 from feedstock_tools.variants.explode import explode
@@ -98,9 +99,12 @@ def render_recipe_v1(
             return RenderedRecipe((), explode(config), _feedstock_name(recipe))
         groups = (built.keys, *(group for group in config.zip_keys if group[0] not in built.keys))
         chosen = {**values, **{key: built.column(key) for key in built.keys}}
-        rows = recipe.stage0.render(
-            engine_variants(chosen, [group for group in groups if len(group) > 1]), render_config
-        )
+        zipped = [group for group in groups if len(group) > 1]
+        rows = [
+            row
+            for part in batches(recipe.text, chosen, zipped)
+            for row in recipe.stage0.render(engine_variants(part, zipped), render_config)
+        ]
     except InputError:
         raise
     except Exception as error:  # the engine has no common base for its errors
