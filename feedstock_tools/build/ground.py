@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from hashlib import sha256
 from pathlib import Path
 
 from feedstock_tools.build.building import Ground
@@ -79,7 +78,7 @@ def make_ground(
         channels=channels,
         stand_in=stand_in is not None,
         identities=lambda output: identity_on(base, output),
-        inputs=lambda output: {**output.inputs, "channels": sha256(base.encode()).hexdigest()},
+        inputs=lambda output: {**output.inputs, "channels": base},
         untested=untested,
         environment=environment,
         has=lambda channel, name: name in names(channel),

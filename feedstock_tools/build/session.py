@@ -144,18 +144,18 @@ class Session:
             InputError: a name means nothing.
             WorkError: a channel cannot be reached.
         """
-        from feedstock_tools.build.engines.rattler import RattlerBuild
         from feedstock_tools.build.run import choices_for
 
         known = self.plan.configurations
         chosen = self.plan.complete(select(names, known) if names else known)
-        engine, builder = RattlerBuild(), Platform.here().subdir
-        return Planned(
-            replace(self.setting, needs=self.plan.needs),
-            chosen,
-            choices_for(self.setting, chosen, self.console),
-            lambda configuration: engine.why_not(configuration.platform, builder) or configuration.refusal,
-        )
+        engines = {platform: self.engines.choose(platform) for platform in {each.platform for each in chosen}}
+
+        def why_not(configuration: PlannedConfiguration) -> str | None:
+            choice = engines[configuration.platform]
+            return configuration.refusal if choice.engine else choice.reason
+
+        setting = replace(self.setting, needs=self.plan.needs)
+        return Planned(setting, chosen, choices_for(setting, chosen, self.console), why_not)
 
     def buildable(self, glob: str | None) -> tuple[str, ...]:
         """The names of the configurations that the engine can build on this machine; of the others it is said why not.

@@ -95,9 +95,16 @@ def _failures(artifacts: Artifacts, outcomes: Sequence[Outcome]) -> list[str]:
 
 
 def _left_out(built: Sequence[tuple[Outcome, BuildRecord]]) -> list[str]:
-    """Packages whose tests were not run, by the reason."""
+    """How many packages' tests were not run, by the reason, and with which Pythons."""
     reasons: dict[str, list[str]] = {}
     for outcome, record in built:
         if record.marks.get("tests") == "left out":
-            reasons.setdefault(record.marks.get("tests-reason", ""), []).append(outcome.output.stem)
-    return [f"Tests left out for {len(names)} packages: {reason}." for reason, names in reasons.items()]
+            reasons.setdefault(record.marks.get("tests-reason", ""), []).append(outcome.row.python or "")
+    return [
+        f"Tests left out for {len(pythons)} packages{_with(pythons)}: {reason}." for reason, pythons in reasons.items()
+    ]
+
+
+def _with(pythons: Sequence[str]) -> str:
+    known = [python for python in dict.fromkeys(pythons) if python]
+    return f" of Python {', '.join(known)}" if known else ""

@@ -27,9 +27,11 @@ COMMANDS = {
     "env": "Write an environment.yml that gets the GPU or CPU build of a framework.",
     "search": "List a package's builds in a channel, with the toolkit that each belongs to.",
     "rehearse": "Solve every environment of configurations, and tell which builds users would get.",
+    "plan": "Say what a build would do: order, needs, time.",
     "build": "Build configurations and record what was built.",
     "test": "Run the tests of built packages again, here or on a GPU, and their benchmarks.",
     "status": "Show what is done of the build matrix and what is not: table, Markdown, JSON, HTML page.",
+    "dossier": "Gather logs, configurations, environments and hashes of what was built, for reviewers.",
     "publish": "Put what was built into a channel: a folder, S3, anaconda.org, prefix.dev, quetz.",
 }
 

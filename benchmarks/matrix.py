@@ -1,0 +1,105 @@
+"""How much faster a matrix is built with two rows at once, and what a build costs besides its own time.
+
+Makes a feedstock of its own in a temporary folder: some configurations, each with one package whose script keeps one
+core busy for some seconds of processor time. Builds them with `--jobs 1` and `--jobs 2`, each into an empty folder, and
+once more with nothing to do.
+
+    python benchmarks/matrix.py [--builds 6] [--seconds 10] [--runs 1]
+
+Other work on the machine slows both runs, and the second one more; the load is printed with the figures.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+RECIPE = """schema_version: 1
+package:
+  name: busy
+  version: "1.0"
+build:
+  number: 0
+  string: ${{ flavour }}_0
+  script: busy.sh
+about:
+  license: BSD-3-Clause
+  summary: Keeps a core busy
+"""
+SCRIPT = """{python} -c 'import time
+while time.process_time() < {seconds}: pass'
+mkdir -p "$PREFIX" && echo busy > "$PREFIX/busy.txt"
+"""
+
+
+def make_feedstock(folder: Path, builds: int, seconds: float) -> tuple[Path, Path]:
+    """A feedstock with so many configurations, and an empty channel."""
+    sys.path.insert(0, str(ROOT))
+    from feedstock_tools.channel.folder import index_channel
+    from feedstock_tools.platforms import Platform
+
+    here = Platform.here()
+    feedstock, channel = folder / "busy-feedstock", folder / "channel"
+    (feedstock / "recipe").mkdir(parents=True)
+    (feedstock / ".ci_support").mkdir()
+    (feedstock / "recipe" / "recipe.yaml").write_text(RECIPE)
+    (feedstock / "recipe" / "busy.sh").write_text(SCRIPT.format(python=sys.executable, seconds=seconds))
+    for number in range(builds):
+        text = f"flavour:\n- f{number}\ntarget_platform:\n- {here.subdir}\nchannel_sources:\n- conda-forge\n"
+        (feedstock / ".ci_support" / f"{here.name}_flavourf{number}.yaml").write_text(text)
+    channel.mkdir()
+    index_channel(channel)
+    return feedstock, channel
+
+
+def run(feedstock: Path, channel: Path, output: Path, jobs: int) -> float:
+    """Build everything; the seconds that the whole process took."""
+    command = [sys.executable, "-m", "feedstock_tools", "build", "--all", "--jobs", str(jobs)]
+    began = time.monotonic()
+    done = subprocess.run(
+        [*command, "--cores", str(jobs), "--channel", str(channel), "--output-dir", str(output)],
+        cwd=feedstock,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    took = time.monotonic() - began
+    if done.returncode:
+        sys.exit(done.stdout[-2000:] + done.stderr)
+    return took
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--builds", type=int, default=6)
+    parser.add_argument("--seconds", type=float, default=10.0)
+    parser.add_argument("--runs", type=int, default=1)
+    arguments = parser.parse_args()
+    load = os.getloadavg()[0]
+    best: dict[int, float] = {}
+    with tempfile.TemporaryDirectory() as temporary:
+        feedstock, channel = make_feedstock(Path(temporary), arguments.builds, arguments.seconds)
+        for number in range(arguments.runs):
+            for jobs in (1, 2):
+                output = Path(temporary) / f"out-{jobs}-{number}"
+                took = run(feedstock, channel, output, jobs)
+                best[jobs] = min(took, best.get(jobs, took))
+        nothing = run(feedstock, channel, output, 2)
+    overhead = best[1] / arguments.builds - arguments.seconds
+    print(f"{arguments.builds} builds of {arguments.seconds:g} s of one core; {os.cpu_count()} cores, load {load:.1f}")
+    print(f"--jobs 1: {best[1]:.1f} s, {overhead:.2f} s for each build besides its own {arguments.seconds:g} s")
+    print(f"--jobs 2: {best[2]:.1f} s, {best[1] / best[2]:.2f} times as fast")
+    print(f"nothing to do: {nothing:.2f} s")
+
+
+if __name__ == "__main__":
+    main()
