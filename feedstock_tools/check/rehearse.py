@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from typing import Any
 
 from feedstock_tools.channel.rehearsing import ManySolves
 from feedstock_tools.channel.waiting import wait_for
@@ -43,7 +44,6 @@ def rehearse(
         at_once: how many solvers run at the same time; default: one for each core.
 
     Raises:
-        InputError: a requirement is none.
         WorkError: a channel cannot be read.
     """
     return wait_for(_rehearse(rows, channels, drivers, stand_in, at_once or os.cpu_count() or 1, progress))
@@ -80,11 +80,14 @@ async def _rehearse(
     return Rehearsal(_each_once(environments), picks, listed, solver.count, stand_in)
 
 
-async def _together(works: Iterable[object]) -> None:
-    """Wait for all; the first error ends the others."""
-    async with asyncio.TaskGroup() as group:
-        for work in works:
-            group.create_task(work)  # type: ignore[arg-type]
+async def _together(works: Iterable[Coroutine[Any, Any, None]]) -> None:
+    """Wait for all; the first error ends the others and is raised."""
+    tasks = [asyncio.ensure_future(work) for work in works]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
 
 
 def _noarch(rows: Iterable[Mapping[str, Promised]]) -> tuple[Promised, ...]:

@@ -14,6 +14,7 @@ from feedstock_tools.channel.solving import Question, virtual_packages
 from feedstock_tools.check.demands import Demands, Row
 from feedstock_tools.check.promised import Promised, promise
 from feedstock_tools.check.rehearsal import FOLLOWS, Environment, State
+from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.pins import Pin, Requirement
 from feedstock_tools.recipe.specs import spec_name
@@ -158,7 +159,10 @@ class RowEnvironments:
             self._note(demands, kind, platform, "unknown" if unknown else "failed", self._absence(absent))
             return None
         question = Question(tuple(sorted(set(specs))), platform, self._machine(platform))
-        answer = await self._ask(question, visible, uses_own=bool(own))
+        try:
+            answer = await self._ask(question, visible, uses_own=bool(own))
+        except InputError as error:
+            answer = Answer({}, str(error))
         if answer.reason is not None:
             unknown = self._partial and only_lacks(answer.reason)
             self._note(demands, kind, platform, "unknown" if unknown else "failed", answer.reason)

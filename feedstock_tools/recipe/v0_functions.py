@@ -87,6 +87,8 @@ class Functions:
         self, kind: str, package: str, names: tuple[str, ...], args: tuple[Any, ...], bounds: Mapping[str, Any]
     ) -> str:
         """A pin as a requirement that `recipe.pins` reads; nothing in it means something to YAML or to selectors."""
+        if not str(package).strip():  # of something undefined, in a part of the recipe that does not count
+            return ""
         given = {**dict(zip(names, args, strict=False)), **bounds}
         parts = [f"{name}={given[name]}" for name in names if name in given]
         return ";".join((f"{package} @{kind}", *parts))

@@ -49,6 +49,35 @@ GUARD = "__cuda >=${{ cuda_compiler_version }}"
 GROWING = '${{ cuda_compiler_version | replace(".", "") | int if cuda_compiler_version != "None" else 0 }}'
 
 
+META = """\
+package: {name: demo, version: 1.2.3}
+build:
+  number: 0
+  string: cuda{{ cuda_compiler_version | replace('.', '') }}_0  # [cuda_compiler_version != "None"]
+  string: cpu_0  # [cuda_compiler_version == "None"]
+requirements:
+  build:
+    - {{ compiler('c') }}
+  host:
+    - zlib
+  run:
+    - {{ pin_compatible('zlib', max_pin='x.x') }}
+    - __cuda >={{ cuda_compiler_version }}  # [cuda_compiler_version != "None"]
+test:
+  requires:
+    - tester
+outputs:
+  - name: demo
+  - name: demo-extra
+    requirements:
+      run:
+        - {{ pin_subpackage('demo', exact=True) }}
+    test:
+      requires:
+        - nowhere
+"""
+
+
 def package(name: str, version: str = "1.0", **more: Any) -> dict[str, Any]:
     entry = {"name": name, "version": version, "build": "h0_0", "build_number": 0, "depends": [], "run_exports": {}}
     return {**entry, "subdir": "linux-64", **more}
@@ -186,6 +215,15 @@ def test_a_conflict_is_told_in_a_few_words(tmp_path: Path, channel: Path) -> Non
     assert "tester 2.0 requires libzlib >=2, which no channel has" in (failed.reason or "")
 
 
+def test_a_requirement_that_is_none_is_told_like_a_conflict(tmp_path: Path, channel: Path) -> None:
+    meta = META.replace("    - zlib\n", "    - zlib >=1.3,,<\n")
+
+    failed = of(rehearsed(make_feedstock(tmp_path / "demo", meta, v1=False), channel), "demo", "host")
+
+    assert failed.state == "failed"
+    assert "'zlib >=1.3,,<' is not a match specification" in (failed.reason or "")
+
+
 def test_names_choose_configurations(tmp_path: Path, channel: Path) -> None:
     found = rehearsed(make_feedstock(tmp_path / "demo", recipe()), channel, "linux_64_cuda11.2")
 
@@ -216,35 +254,6 @@ def test_json_tells_all(tmp_path: Path, channel: Path) -> None:
     assert Rehearsal.from_json(document) == rehearsed(feedstock, channel)
 
 
-META = """\
-package: {name: demo, version: 1.2.3}
-build:
-  number: 0
-  string: cuda{{ cuda_compiler_version | replace('.', '') }}_0  # [cuda_compiler_version != "None"]
-  string: cpu_0  # [cuda_compiler_version == "None"]
-requirements:
-  build:
-    - {{ compiler('c') }}
-  host:
-    - zlib
-  run:
-    - {{ pin_compatible('zlib', max_pin='x.x') }}
-    - __cuda >={{ cuda_compiler_version }}  # [cuda_compiler_version != "None"]
-test:
-  requires:
-    - tester
-outputs:
-  - name: demo
-  - name: demo-extra
-    requirements:
-      run:
-        - {{ pin_subpackage('demo', exact=True) }}
-    test:
-      requires:
-        - nowhere
-"""
-
-
 def test_a_meta_yaml_is_rehearsed_like_a_recipe_yaml(tmp_path: Path, channel: Path) -> None:
     found = rehearsed(make_feedstock(tmp_path / "demo", META, v1=False), channel)
 
@@ -252,7 +261,9 @@ def test_a_meta_yaml_is_rehearsed_like_a_recipe_yaml(tmp_path: Path, channel: Pa
     assert of(found, "demo", "host").packages == 2  # zlib, and libgcc that the compiler exports
     assert of(found, "demo", "run").state == of(found, "demo-extra", "run").state == "solved"
     assert of(found, "demo-extra", "test").reason == "no channel has nowhere"
-    assert {pick.mistake for pick in found.picks if pick.driver in ("11.2", "12.9")} == {"only time stamps decide which build it is"}
+    assert {pick.mistake for pick in found.picks if pick.driver in ("11.2", "12.9")} == {
+        "only time stamps decide which build it is"
+    }
 
 
 def test_what_a_meta_yaml_promises_bears_the_names_that_outputs_tells(tmp_path: Path) -> None:
