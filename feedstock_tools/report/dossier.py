@@ -122,7 +122,7 @@ def _mistakes_of_log(artifacts: Path, log: str, secrets: Mapping[str, str]) -> l
     if not path.is_relative_to(artifacts.resolve()) or not path.is_file():
         return [Mistake("the log of a build is missing", path=path, hint="Build that configuration again.")]
     text = path.read_text(encoding="utf-8", errors="replace")
-    return [Mistake(f"the log holds {kind}", path=path, line=line) for line, kind in secrets_in(text, secrets)]
+    return [Mistake(f"the log holds {kind}", path=path, line=line) for kind, line in secrets_in(text, secrets).items()]
 
 
 def _gone(matrix: Matrix) -> list[Mistake]:

@@ -1,11 +1,9 @@
-"""What must not get out with a log: passwords and tokens, by their form or since this machine's environment has them."""
+"""What must not get out with a log: passwords and tokens, by their form or as this machine's environment has them."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-
-from feedstock_tools.build.provenance import redacted
 
 __all__ = ["known_secrets", "secrets_in"]
 
@@ -17,6 +15,8 @@ _SHORTEST = 8
 _FORMS = {
     "a token of GitHub": re.compile(r"\b(?:gh[pousr]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{40,})"),
     "an access key of AWS": re.compile(r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"),
+    "a password in a URL": re.compile(r"\bhttps?://[^/@\s:]+:(?!\*+@)[^/@\s]+@"),
+    "a token in a URL": re.compile(r"\bhttps?://[^\s/]+(?:/[^\s/]+)*?/t/(?!\*+/)[^/\s]+/"),
     "a private key": re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----"),
 }
 
@@ -26,8 +26,15 @@ def known_secrets(environment: Mapping[str, str]) -> Mapping[str, str]:
     return {name: value for name, value in environment.items() if _NAMES.search(name) and len(value) >= _SHORTEST}
 
 
-def secrets_in(text: str, known: Mapping[str, str]) -> Iterator[tuple[int, str]]:
-    """The line (from 1) and kind of each secret in a text; the secret itself is not told."""
+def secrets_in(text: str, known: Mapping[str, str]) -> Mapping[str, int]:
+    """The kinds of secrets in a text, each with the first line (from 1) that has one; the secret itself is not told."""
+    found: dict[str, int] = {}
+    for number, kind in _secrets(text, known):
+        found.setdefault(kind, number)
+    return found
+
+
+def _secrets(text: str, known: Mapping[str, str]) -> Iterator[tuple[int, str]]:
     for number, line in enumerate(text.splitlines(), 1):
         for name, value in known.items():
             if value in line:
@@ -35,5 +42,3 @@ def secrets_in(text: str, known: Mapping[str, str]) -> Iterator[tuple[int, str]]
         for kind, form in _FORMS.items():
             if form.search(line):
                 yield number, kind
-        if redacted(line) != line:
-            yield number, "a password or token in a URL"
