@@ -19,7 +19,16 @@ from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.platforms import Platform
 
 if TYPE_CHECKING:
-    from rattler import Channel, Gateway, GenericVirtualPackage, MatchSpec, MultiSource, RepoDataRecord, SparseRepoData, Subdir
+    from rattler import (
+        Channel,
+        Gateway,
+        GenericVirtualPackage,
+        MatchSpec,
+        MultiSource,
+        RepoDataRecord,
+        SparseRepoData,
+        Subdir,
+    )
 
 __all__ = [
     "Question",
