@@ -11,13 +11,14 @@ import re
 import shlex
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
+from feedstock_tools.build.channels import STAND_IN
 from feedstock_tools.build.engines.command import Command, run_command
-from feedstock_tools.build.engines.contract import BuildRequest, Event
+from feedstock_tools.build.engines.contract import BuildRequest, Event, Failed
 from feedstock_tools.build.engines.runtime import Runtime, share_arguments
 from feedstock_tools.build.rows import NO_LOOP
 from feedstock_tools.errors import WorkError
@@ -92,6 +93,9 @@ class FeedstockScript:
 
     def build(self, request: BuildRequest) -> AbstractContextManager[Iterator[Event]]:
         """See `Engine`."""
+        if STAND_IN in request.extra:
+            reason = "its scripts fetch from real channels, which cannot be reached; the stand-in channel is not theirs"
+            return nullcontext(iter([Failed(request.wanted[0], reason)]))
         return run_command(self.command(request), request)
 
     def command(self, request: BuildRequest) -> Command:
@@ -124,7 +128,7 @@ class FeedstockScript:
         # The script splits it at spaces and knows no quotes.
         environment["CONDA_FORGE_DOCKER_RUN_ARGS"] = " ".join(arguments)
         if not self.runtime.is_default:
-            environment["DOCKER_EXECUTABLE"] = self.runtime.program
+            environment["DOCKER_EXECUTABLE"] = self.runtime.for_script
         terminal = not environment.get("CI")
         return Command((script,), copy, environment, output, terminal, (id_file, self.runtime.program))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from collections.abc import Mapping
@@ -33,6 +34,13 @@ class Runtime:
     def is_default(self) -> bool:
         """Whether conda-smithy's script takes it without being told."""
         return self.program == "docker"
+
+    @property
+    def for_script(self) -> str:
+        """What conda-smithy's script is told: from the word `podman` it concludes that it has no rights of root."""
+        if self.program != "podman" or os.getuid() != 0:
+            return self.program
+        return shutil.which(self.program, path=dict(self.environment).get("PATH")) or self.program
 
     @property
     def mount_suffix(self) -> str:
