@@ -68,7 +68,7 @@ def insert_variant_versions(requirements: dict[str, list[str]], variant: Variant
                 value = variant.get(name.replace("-", "_"))
                 if value is not None:
                     specs[place] = ensure_valid_spec(f"{name} {value}")
-            old = _X_X.match(specs[place])
+            old = _X_X.match(specs[place]) if "x.x" in specs[place] else None
             if old and variant.get(old.group(1)):
                 specs[place] = ensure_valid_spec(f"{old.group(1)} {variant[old.group(1)]}")
 

@@ -57,7 +57,8 @@ class Meta:
 
     def value(self, section: str, key: str) -> Any:
         """A value of a section, with YAML's old booleans read as such."""
-        value = self.section(section).get(key)
+        held = self.data.get(section)
+        value = held.get(key) if isinstance(held, dict) else None
         if isinstance(value, str):
             lowered = value.lower()
             return True if lowered in _TRUE else False if lowered in _FALSE else value
@@ -201,11 +202,13 @@ def output_meta(
         return Meta(data, meta.variant, meta.variants, view, meta.name, kind, meta.host_noarch, out, siblings)
     name = str(out.get("name", meta.name))
     data["package"] = {**meta.section("package"), "name": name, "version": out.get("version") or meta.version}
-    own = out["requirements"] if out.get("requirements") else {}
-    data["requirements"] = _own_requirements(own, name if "name" in out else None)
+    own = _own_requirements(out["requirements"] if out.get("requirements") else {}, name if "name" in out else None)
+    data["requirements"] = own
     data["build"], host_noarch = _own_build(meta, out)
     view = noarch_view() if host_noarch else meta.view
-    return Meta(data, meta.variant, meta.variants, view, meta.name, kind, host_noarch, out, siblings)
+    made = Meta(data, meta.variant, meta.variants, view, meta.name, kind, host_noarch, out, siblings)
+    made.requirements = own
+    return made
 
 
 def _own_requirements(requirements: Mapping[str, list[str]], name: str | None) -> dict[str, list[str]]:
