@@ -6,6 +6,7 @@ import json
 import math
 import platform
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -14,11 +15,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from feedstock_tools.build.engines.process import end_group
 from feedstock_tools.build.environment import PASSED_ON
 from feedstock_tools.build.testing.gpu import Gpus
 from feedstock_tools.build.testing.subject import Subject
+from feedstock_tools.channel.archive import PACKAGE_SUFFIXES
 from feedstock_tools.channel.folder import add_packages
 from feedstock_tools.errors import WorkError
 
@@ -106,9 +109,22 @@ def _environment(subject: Subject, gpus: Gpus | None, machine: Mapping[str, str]
     kept = {name: value for name, value in machine.items() if name in PASSED_ON or name in _FOR_GPUS}
     kept |= {"TMPDIR": str(folder), "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1"}
     kept["CONDA_OVERRIDE_CUDA"] = gpus.cuda if gpus else subject.cuda or ""
-    if subject.cache is not None:
-        kept["RATTLER_CACHE_DIR"] = str(subject.cache)
+    kept["RATTLER_CACHE_DIR"] = str(_cache(subject, folder))
     return kept
+
+
+def _cache(subject: Subject, folder: Path) -> Path:
+    """Where packages are unpacked. A cache goes by names, and other builds of a package may have the same one: so what
+    is tested, and what was built beside it, must not be in there from before."""
+    if subject.cache is None:
+        return folder / "cache"
+    beside = (unquote(urlsplit(url).path) for url in subject.channels if url.startswith("file:"))
+    names = {subject.path.name, *(path.name for place in beside for path in Path(place).glob("*/*"))}
+    stems = {name.removesuffix(suffix) for name in names for suffix in PACKAGE_SUFFIXES if name.endswith(suffix)}
+    for path in (subject.cache / "pkgs").glob("*"):
+        if any(path.name.startswith(stem) for stem in stems):
+            shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
+    return subject.cache
 
 
 def _installed(subject: Subject, gpus: Gpus | None, folder: Path) -> Path:
@@ -123,7 +139,7 @@ def _installed(subject: Subject, gpus: Gpus | None, folder: Path) -> Path:
     virtual = virtual_packages(subject.platform, cuda=gpus.cuda if gpus else subject.cuda, glibc=glibc)
     channels = ((folder / "channel").as_uri(), *subject.channels)
     prefix = folder / "environment"
-    cache = (subject.cache or folder / "cache") / "pkgs"
+    cache = _cache(subject, folder) / "pkgs"
     install(solve(specs, channels, subject.platform, virtual=virtual), prefix, subject.platform, cache=cache)
     return prefix
 

@@ -131,7 +131,7 @@ test_packages.__test__ = False  # type: ignore[attr-defined]  # pytest would tak
 
 
 def _built_with(place: Place) -> tuple[str, ...]:
-    """The channels that the ledger says a package was built with; none for a stand-in build, whose channel is remade."""
+    """The channels that a package was built with, by the ledger; none for a stand-in build, whose channel is remade."""
     if place.artifacts is None:
         return ()
     with Ledger(place.artifacts.ledger) as ledger:

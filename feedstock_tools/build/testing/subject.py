@@ -29,7 +29,8 @@ class Subject:
     Attributes:
         sha256: of the file.
         channels: URLs to solve in, the first preferred; the package's own folder is the first where it is a channel.
-        cache: where its dependencies are unpacked; None for rattler's own cache, which stand-ins must not enter.
+        cache: where packages of remote channels are kept from test to test; None where all channels are folders, so
+            that nothing has to be.
         cuda: the oldest CUDA version that the driver has to run; None for a package that needs no GPU.
         benchmark: the commands of its benchmark, and what they need besides the package.
     """
@@ -65,24 +66,25 @@ def subject_of(path: Path, channels: Sequence[str], machine: Mapping[str, str]) 
     here = Platform.here()
     if metadata.subdir not in (here.subdir, "noarch"):
         raise InputError(f"the package is for {metadata.subdir}, and this machine is {here.subdir}", path=path)
-    cache = None
     given = tuple(channel_url(channel) for channel in channels)
     if not given and is_stand_in(metadata):
         root = user_cache(machine, path.parent / ".cache") / "stand-in"
         stand_in = ensure_stand_in_channel(
             root, here, _pythons(metadata), path=machine.get("PATH"), toolkits=toolkits_folder(machine)
         )
-        given, cache = (stand_in.url,), stand_in.cache
+        given = (stand_in.url,)
     own = path.resolve().parents[1]
     beside = (own.as_uri(),) if (own / "noarch" / "repodata.json").is_file() else ()
+    all_channels = (*beside, *(given or (channel_url("conda-forge"),)))
+    is_local = all(channel.startswith("file:") for channel in all_channels)
     benchmark = _benchmark(metadata)
     needs = [float(found[1]) for spec in metadata.depends if (found := _CUDA.match(spec))]
     return Subject(
         path=path.resolve(),
         metadata=metadata,
         sha256=sha256_of(path),
-        channels=(*beside, *(given or (channel_url("conda-forge"),))),
-        cache=cache,
+        channels=all_channels,
+        cache=None if is_local else user_cache(machine, path.parent / ".cache") / "test-packages",
         cuda=str(max(needs)) if needs else None,
         benchmark=_texts(benchmark.get("commands")),
         benchmark_needs=_texts(benchmark.get("requires")),
