@@ -32,6 +32,8 @@ COMMANDS = {
     "test": "Run the tests of built packages again, here or on a GPU, and their benchmarks.",
     "status": "Show what is done of the build matrix and what is not: table, Markdown, JSON, HTML page.",
     "dossier": "Gather logs, configurations, environments and hashes of what was built, for reviewers.",
+    "ci": "Write workflows for GitHub Actions and Azure that build what a channel lacks.",
+    "collect": "Make one ledger and one channel of those that several machines made.",
     "publish": "Put what was built into a channel: a folder, S3, anaconda.org, prefix.dev, quetz.",
 }
 

@@ -1,0 +1,209 @@
+"""Making one ledger and one channel of those that several machines made, as the jobs of a CI service do.
+
+Every package is held against its hash in the ledger that it came with before anything is taken over.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from feedstock_tools.build.artifacts import Artifacts
+from feedstock_tools.build.contents import sha256_of
+from feedstock_tools.build.ledger import BuildRecord, EnvironmentRecord, Ledger, PackageRecord, TestRecord
+from feedstock_tools.channel.folder import add_packages
+from feedstock_tools.errors import InputError, Mistake, WorkError
+
+__all__ = ["Collected", "collect"]
+
+_LEDGER = "ledger.sqlite"
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """What was taken over: folders read, builds and tests recorded, packages added, and builds that were known."""
+
+    folders: int
+    builds: int
+    tests: int
+    packages: int
+    known: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A build of another ledger, with the folder that its paths are below."""
+
+    root: Path
+    record: BuildRecord
+    environments: tuple[EnvironmentRecord, ...]
+
+
+def collect(folders: Sequence[Path], artifacts: Artifacts) -> Collected:
+    """Take over the builds, packages, logs and tests of other artifacts folders.
+
+    Args:
+        folders: artifacts folders, or folders with such folders in them.
+        artifacts: where to; what is known there already is left.
+
+    Raises:
+        InputError: a folder has no ledger in it.
+        WorkError: a package or log is missing, is not what its ledger recorded, or would replace another; every reason
+            at once, and nothing is taken over then.
+    """
+    roots = [root for folder in folders for root in _roots(folder, artifacts.root)]
+    found: list[_Found] = []
+    tests: list[tuple[Path, TestRecord]] = []
+    for root in roots:
+        builds, tested = _read(root)
+        found += builds
+        tests += [(root, each) for each in tested]
+    with Ledger(artifacts.ledger) as ledger:
+        known = {_key(record): record for record in ledger.builds()}
+        new = [
+            each for each in _unique(found) if (old := known.get(_key(each.record))) is None or old.result == "running"
+        ]
+        new_tests = [(root, each) for root, each in tests if _test_key(each) not in set(map(_test_key, ledger.tests()))]
+        mistakes = [mistake for each in new for mistake in _mistakes(each, artifacts)]
+        mistakes += _conflicts(new)
+        if mistakes:
+            raise WorkError.of(mistakes)
+        for root, log in {(each.root, each.record.log) for each in new} | {
+            (root, each.log) for root, each in new_tests
+        }:
+            _copy_log(root / log, artifacts.root / log)
+        added = _take_over(new, known, ledger, artifacts)
+        for _, test in new_tests:
+            ledger.record_test(replace(test, id=None))
+    return Collected(len(roots), len(new), len(new_tests), added, len(found) - len(new))
+
+
+def _roots(folder: Path, target: Path) -> list[Path]:
+    """The artifacts folders in a folder, itself included; the one that is collected into is none of them."""
+    found = [folder / _LEDGER] if (folder / _LEDGER).is_file() else sorted(folder.glob(f"*/**/{_LEDGER}"))
+    roots = [path.parent for path in found if path.parent.resolve() != target.resolve()]
+    if not roots:
+        hint = f"An artifacts folder has a {_LEDGER}."
+        raise InputError("there is no other artifacts folder here", path=folder, hint=hint)
+    return roots
+
+
+def _read(root: Path) -> tuple[list[_Found], tuple[TestRecord, ...]]:
+    """The builds and tests of a ledger, read from a copy, since opening one of an older form would change it."""
+    with tempfile.TemporaryDirectory() as folder:
+        for path in root.glob(f"{_LEDGER}*"):
+            shutil.copyfile(path, Path(folder, path.name))
+        with Ledger(Path(folder, _LEDGER)) as ledger:
+            builds = [
+                _Found(root, record, ledger.environments(record.id) if record.id is not None else ())
+                for record in _without_replaced(ledger.builds())
+            ]
+            return builds, ledger.tests()
+
+
+def _without_replaced(builds: Sequence[BuildRecord]) -> Iterator[BuildRecord]:
+    """Every build as it ended; one whose package was replaced by a later build's is history, without packages."""
+    newest = {(each.channel, each.file): record.id for record in builds for each in record.packages}
+    for record in map(_ended, builds):
+        kept = tuple(each for each in record.packages if newest[each.channel, each.file] == record.id)
+        yield replace(record, packages=kept)
+
+
+def _ended(record: BuildRecord) -> BuildRecord:
+    """A build that another machine left as running was cut off there: its ledger would not have come otherwise."""
+    if record.result != "running":
+        return record
+    return replace(record, result="interrupted", reason="the machine that ran it was stopped", packages=())
+
+
+def _key(record: BuildRecord) -> tuple[str, ...]:
+    """What tells one build from all others, on whatever machine."""
+    return record.identity, record.row, record.output, record.started, record.machine
+
+
+def _test_key(record: TestRecord) -> tuple[str, ...]:
+    return record.sha256, record.started, record.machine
+
+
+def _unique(found: Sequence[_Found]) -> list[_Found]:
+    return list({_key(each.record): each for each in found}.values())
+
+
+def _mistakes(found: _Found, artifacts: Artifacts) -> Iterator[Mistake]:
+    for package in found.record.packages:
+        source = _below(found.root, f"{package.channel}/{package.file}")
+        if source is None or not source.is_file():
+            if found.record.result == "done":
+                path = found.root / package.channel / package.file
+                yield Mistake("the ledger names a package that is not there", path=path)
+            continue
+        if sha256_of(source) != package.sha256:
+            yield Mistake("the package is not the one that was built: its sha256 differs", path=source)
+        present = artifacts.root / package.channel / package.file
+        if present.is_file() and sha256_of(present) != package.sha256:
+            hint = f"It would replace {present}. Remove one of them."
+            yield Mistake("there is another package of this name", path=source, hint=hint)
+    if _below(found.root, found.record.log) is None:
+        yield Mistake(f"the ledger names a log outside of its folder: {found.record.log}", path=found.root)
+
+
+def _conflicts(found: Sequence[_Found]) -> Iterator[Mistake]:
+    """Packages of one name that differ among those collected."""
+    seen: dict[tuple[str, str], tuple[str, Path]] = {}
+    for each in found:
+        for package in each.record.packages:
+            digest, root = seen.setdefault((package.channel, package.file), (package.sha256, each.root))
+            if digest != package.sha256:
+                hint = f"{root} and {each.root} have different ones. Collect from one of them."
+                yield Mistake(f"{package.file} was built twice, with different contents", hint=hint)
+
+
+def _below(root: Path, path: str) -> Path | None:
+    """A path of a ledger; None where it leads out of the ledger's folder."""
+    found = (root / path).resolve()
+    return found if found.is_relative_to(root.resolve()) else None
+
+
+def _copy_log(source: Path, target: Path) -> None:
+    """Copy a log that is not there yet; a machine may have lost it, which is no reason to lose the packages."""
+    if not source.is_file() or target.exists():
+        return
+    part = target.with_name(f".{target.name}.part")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, part)
+        part.replace(target)
+    except OSError as error:
+        raise WorkError(f"cannot copy the log: {error.strerror or error}", path=target) from error
+
+
+def _take_over(
+    new: Sequence[_Found], known: dict[tuple[str, ...], BuildRecord], ledger: Ledger, artifacts: Artifacts
+) -> int:
+    """Record the builds as running with their packages, add these to the channels, then record how they ended."""
+    begun: list[tuple[_Found, BuildRecord]] = []
+    for each in new:
+        old = known.get(_key(each.record))
+        record = old if old is not None else ledger.begin(replace(each.record, packages=()))
+        ledger.promise(replace(each.record, id=record.id, result="running"), each.environments)
+        begun.append((each, replace(each.record, id=record.id)))
+    by_channel: dict[str, dict[str, Path]] = {}
+    for found, record in begun:
+        if record.result == "done":
+            for package in record.packages:
+                by_channel.setdefault(package.channel, {})[package.file] = found.root / package.channel / package.file
+    for channel, packages in by_channel.items():
+        missing = [path for file, path in packages.items() if not (artifacts.root / channel / file).is_file()]
+        if missing:
+            add_packages(artifacts.root / channel, missing)
+    for _, record in begun:
+        ledger.finish(replace(record, packages=tuple(_entered(each, artifacts) for each in record.packages)))
+    return sum(map(len, by_channel.values()))
+
+
+def _entered(package: PackageRecord, artifacts: Artifacts) -> PackageRecord:
+    path = artifacts.root / package.channel / package.file
+    return replace(package, mtime_ns=path.stat().st_mtime_ns) if path.is_file() else package

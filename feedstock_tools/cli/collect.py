@@ -1,0 +1,43 @@
+"""`feedstock-tools collect`: one ledger and one channel of those that several machines made."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+__all__ = ["command"]
+
+
+@click.command("collect")
+@click.argument(
+    "folders", nargs=-1, required=True, metavar="DIR...", type=click.Path(path_type=Path, exists=True, file_okay=False)
+)
+@click.option("--feedstock", type=click.Path(path_type=Path), metavar="DIR", help="The feedstock (default: here).")
+@click.option("--output-dir", type=click.Path(path_type=Path), metavar="DIR", help="Default: build_artifacts in it.")
+@click.option("--json", "as_json", is_flag=True, help="Say what was taken over as JSON.")
+def command(folders: tuple[Path, ...], feedstock: Path | None, output_dir: Path | None, as_json: bool) -> None:
+    """Take over the builds, packages and logs of other artifacts folders, as the jobs of a CI service leave them.
+
+    A DIR is such a folder (it has a ledger.sqlite), or has them somewhere in it. Every package is held against its hash
+    first; where one is missing or differs, nothing is taken over. What is known already is left, so that a second call
+    does nothing.
+    """
+    from feedstock_tools.build.artifacts import Artifacts
+    from feedstock_tools.build.collect import collect
+    from feedstock_tools.build.feedstock import find_feedstock
+
+    found = find_feedstock(feedstock, Path.cwd(), os.environ)
+    artifacts = Artifacts((output_dir or found.artifacts).resolve())
+    done = collect(folders, artifacts)
+    if as_json:
+        click.echo(json.dumps(asdict(done), indent=2))
+        return
+    click.echo(
+        f"{done.folders} folders: {done.builds} builds, {done.packages} packages and {done.tests} tests taken over,"
+        f" {done.known} builds known already."
+    )
+    click.echo(f"Ledger: {artifacts.ledger}")
