@@ -68,10 +68,13 @@ def done(feedstock: Feedstock) -> list[tuple[str, str]]:
 def test_a_run_that_is_killed_twenty_times_loses_nothing_and_builds_nothing_twice(feedstock: Feedstock) -> None:
     chance = random.Random(20)  # noqa: S311 - moments, not secrets
     known: dict[str, str] = {}
+    midway = 0
     for _ in range(20):
         run = begin(feedstock, "--all", "--jobs", "2")
+        assert run.stdout is not None
+        next((line for line in run.stdout if ": begins" in line), "it had nothing to do")
         with contextlib.suppress(subprocess.TimeoutExpired):
-            run.wait(chance.uniform(0.25, 0.9))
+            run.wait(chance.uniform(0, 0.7))
         run.kill()
         run.communicate()
         for name, sha256 in indexed(feedstock).items():
@@ -79,7 +82,9 @@ def test_a_run_that_is_killed_twenty_times_loses_nothing_and_builds_nothing_twic
         recorded = done(feedstock)
         assert len(recorded) == len(dict(recorded))
         assert known.items() <= dict(recorded).items()  # what was done stays done, as the very same package
+        midway += 0 < len(recorded) < 12
         known = dict(recorded)
+    assert midway, "every run was killed before its first package or after its last"
     run = begin(feedstock, "--all", "--jobs", "2")
     output, _ = run.communicate()
     assert run.returncode == 0, output
