@@ -18,6 +18,7 @@ from feedstock_tools.recipe.model import RenderedOutput, RenderedRecipe, UsedVar
 from feedstock_tools.recipe.v1_batches import batches
 from feedstock_tools.recipe.v1_branches import mentioned_variables
 from feedstock_tools.recipe.v1_engine import engine_error, engine_variants, parsed_recipe, skip_probe
+from feedstock_tools.recipe.v1_templates import check_templates
 from feedstock_tools.variants.explode import explode
 from feedstock_tools.variants.model import Axis, VariantConfig, VariantSpace
 from feedstock_tools.variants.read import parse_plain_yaml, read_text
@@ -58,6 +59,7 @@ def read_recipe_v1(folder: Path) -> RecipeV1:
     """
     path = folder / "recipe.yaml"
     text = read_text(path)
+    check_templates(parse_plain_yaml(text, path), path)
     return RecipeV1(path, text, parsed_recipe(text, path), skip_probe(text, path))
 
 
