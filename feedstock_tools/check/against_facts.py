@@ -95,11 +95,8 @@ def check_feedstock(
 
     Args:
         pinning: which CUDA versions there still are; without one, what the facts say of conda-forge's pinning.
-
-    Raises:
-        InputError: conda-forge.yml cannot be read.
     """
-    recipe = feedstock / read_forge(feedstock, Rules.newest()).recipe_dir
+    recipe = _recipe_folder(feedstock)
     graph = graph_of_facts(facts)
     decided = named_by_feedstock(feedstock, recipe)
     found = dict.fromkeys([*_of_spec(facts, feedstock / "feedstock.yaml"), *check(facts, configurations)])
@@ -138,6 +135,14 @@ def as_json(found: Sequence[Finding]) -> str:
     return json.dumps([asdict(finding) for finding in found], indent=2)
 
 
+def _recipe_folder(feedstock: Path) -> Path:
+    """Where the recipe is; in a folder without a recipe that can be read, where one would be."""
+    try:
+        return feedstock / read_forge(feedstock, Rules.newest()).recipe_dir
+    except InputError:
+        return feedstock / "recipe"
+
+
 def _of_spec(facts: CudaFacts, path: Path) -> Iterator[Finding]:
     """What is wrong with the architectures that a spec chooses; of a feedstock without one, nothing."""
     if not path.is_file():
@@ -155,7 +160,7 @@ def _of_spec(facts: CudaFacts, path: Path) -> Iterator[Finding]:
 
 
 def _of_scripts(row: _Row, recipe: Path, feedstock: Path) -> Iterator[_Complaint]:
-    values = {**row.values, **{key: (row.subdir,) for key in ("target_platform", "host_platform")}}
+    values = {**row.values, **dict.fromkeys(("target_platform", "host_platform"), (row.subdir,))}
     for listed in lists_in_scripts(recipe, feedstock, values):
         try:
             architectures = listed.gencodes() or read_list(listed.text)

@@ -21,7 +21,8 @@ _NAMES = frozenset({*ARCHITECTURE_KEYS, "HERMETIC_CUDA_COMPUTE_CAPABILITIES", "C
 _GENCODE = re.compile(r"-gencode[= ]+arch=compute_\w+,code=(?P<codes>\[[^\]]*\]|[\w,]+)")
 #: `env:` of a v1 recipe and `script_env` of a v0 one: `TORCH_CUDA_ARCH_LIST: "8.0"`, `- TORCH_CUDA_ARCH_LIST=8.0`.
 _IN_RECIPE = re.compile(
-    rf"^\s*-?\s*(?:export |set )?\"?(?P<name>{'|'.join(sorted(_NAMES))})\s*[:=]\s*[\"']?(?P<value>[^\"'#$\[\]{{}}]+?)[\"']?\s*$"
+    rf"^\s*-?\s*(?:export |set )?\"?(?P<name>{'|'.join(sorted(_NAMES))})"
+    r"\s*[:=]\s*[\"']?(?P<value>[^\"'#$\[\]{}]+?)[\"']?\s*$"
 )
 _LIST = re.compile(r"^[\w.,;+\s-]*\d[\w.,;+\s-]*$")
 
@@ -79,7 +80,8 @@ def _in_script(path: Path, name: str, known: Mapping[str, frozenset[Assigned]]) 
 
 
 @lru_cache(maxsize=64)
-def _tree(path: Path, changed: int) -> tuple[Node, ...]:  # noqa: ARG001 - a part of the key: the file as it is now
+def _tree(path: Path, changed: int) -> tuple[Node, ...]:
+    """The tree of a script; `changed` tells the file as it is now from what it was."""
     text = path.read_text(encoding="utf-8", errors="replace")
     return read_shell(text) if path.suffix == ".sh" else read_batch(text)
 

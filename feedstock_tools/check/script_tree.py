@@ -1,7 +1,7 @@
 """Build scripts as trees of assignments and conditions, and what variables are at their end.
 
 Nothing is run: a script is read as far as conditions on the variant and assignments of plain text go. What cannot be
-known (the output of a command, a file that may exist) stays unknown, and both branches of such a condition are possible.
+known (the output of a command, a file that may exist) stays unknown, and both branches are possible then.
 """
 
 from __future__ import annotations

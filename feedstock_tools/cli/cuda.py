@@ -140,23 +140,31 @@ def audit(channels: tuple[str, ...], platforms: tuple[str, ...], as_json: bool) 
 
 @command.command("check")
 @click.argument("feedstock", type=click.Path(path_type=Path, exists=True, file_okay=False), default=Path())
+@click.option(
+    "--pinning",
+    type=click.Path(path_type=Path, exists=True),
+    help="Which CUDA versions there are (folder or file); default: what the facts say of conda-forge's pinning.",
+)
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
-def check(feedstock: Path, as_json: bool) -> int:
+def check(feedstock: Path, pinning: Path | None, as_json: bool) -> int:
     """Check the configurations in .ci_support of a FEEDSTOCK (default: here) against the facts.
 
     Finds host compilers that nvcc refuses, libraries never built for a CUDA version, images of another CUDA or
-    platform, too old a glibc, architectures that nvcc does not know, lists without PTX, and zipped keys out of step.
-    Exits with 1 where there is a mistake.
+    platform, too old a glibc, CUDA versions that the pinning dropped, guards that let in too old a driver, zipped keys
+    out of step, and, in configurations, build scripts, recipe and spec, architectures that nvcc does not know and lists
+    without PTX. Exits with 1 where there is a mistake.
     """
     from feedstock_tools.check import against_facts
     from feedstock_tools.errors import InputError
     from feedstock_tools.facts import load_cuda
     from feedstock_tools.rerender.configuration import read_configurations
+    from feedstock_tools.rerender.pinning import find_pinning
 
     configurations = read_configurations(feedstock)
     if not configurations:
         raise InputError("there is no configuration to check", path=feedstock / ".ci_support", hint="Rerender first.")
-    found = against_facts.check(load_cuda(), configurations)
+    against = find_pinning(pinning) if pinning else None
+    found = against_facts.check_feedstock(load_cuda(), feedstock, configurations, against)
     click.echo(against_facts.as_json(found) if as_json else against_facts.as_text(found, len(configurations)))
     return 1 if found else 0
 
