@@ -23,7 +23,8 @@ from feedstock_tools.build.stand_in.toolkits import (
     found_toolkits,
     toolkits_folder,
 )
-from feedstock_tools.errors import InputError
+from feedstock_tools.build.testing.gpu import find_gpus
+from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.platforms import Platform
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "gpukernel"
@@ -157,3 +158,27 @@ def test_the_example_computes_without_cuda_and_says_so(tmp_path: Path) -> None:
     said = json.loads(subprocess.run([program, "--json"], capture_output=True, check=True).stdout)
     assert (said["how"], said["right"]) == ("cpu", True)
     assert subprocess.run([program, "--nonsense"], capture_output=True, check=False).returncode == 2
+
+
+@needs_toolkits
+@pytest.mark.parametrize(("codes", "how"), [("native", "native"), ("ptx", "ptx"), ("other", "refused")])
+@pytest.mark.parametrize("toolkit", FETCHED, ids=lambda toolkit: f"CUDA {toolkit.version}")
+def test_the_example_says_how_a_gpu_ran_its_kernel(toolkit: CudaToolkit, codes: str, how: str, tmp_path: Path) -> None:
+    try:
+        capability = find_gpus().names[0].rpartition("(")[2].rstrip(")").replace(".", "")
+    except WorkError as error:
+        pytest.skip(str(error))
+    chosen = {
+        "native": f"arch=compute_{capability},code=sm_{capability}",
+        "ptx": "arch=compute_75,code=[sm_75,compute_75]",
+        "other": "arch=compute_75,code=sm_75",
+    }
+    made = tmp_path / "kernel.fatbin"
+    compiled = nvcc(toolkit, "-fatbin", "-gencode", chosen[codes], "-o", str(made), str(EXAMPLE / "src/kernel.cu"))
+    assert compiled.returncode == 0, compiled.stderr
+    sources = [str(EXAMPLE / "src" / name) for name in ("gpukernel.c", "driver.c")]
+    options = ("-std=c99", "-D_POSIX_C_SOURCE=200809L", f'-DGPUKERNEL_FATBIN="{made}"')
+    subprocess.run(["gcc", *options, *sources, "-o", str(tmp_path / "gpukernel"), "-ldl"], check=True)
+    run = subprocess.run([tmp_path / "gpukernel", "--json"], capture_output=True, text=True, check=False)
+    assert json.loads(run.stdout)["how"] == how
+    assert run.returncode == (1 if how == "refused" else 0)
