@@ -20,6 +20,8 @@ __all__ = ["parse_rendered"]
 _SECTIONS = ("package", "source", "build", "requirements", "test", "app", "outputs", "about", "extra")
 _SECTION_START = re.compile(r"^(?=[^\s#\-])", re.MULTILINE)
 _OUTPUTS_START = re.compile(r"outputs:[ \t]*\n(?:[ \t]*\n)*(?=([ ]*)- )")
+#: More sections than any recipe has; so many are parsed together.
+_MOST_PARTS = 200
 #: YAML's types that conda-build leaves as texts (metadata.py: StringifyNumbersLoader).
 _TEXT_TAGS = ("tag:yaml.org,2002:float", "tag:yaml.org,2002:int")
 
@@ -65,7 +67,10 @@ def _sections(text: str, path: Path) -> dict[str, Any]:
     try:
         if may_have_anchors(text):
             raise InputError("has anchors, which reach over sections", path=path)
-        for part in _SECTION_START.split(text):
+        parts = _SECTION_START.split(text)
+        if len(parts) > _MOST_PARTS:
+            raise InputError("has too many sections to parse one by one", path=path)
+        for part in parts:
             if part.strip():
                 content.update(_section(part, path))
     except InputError:

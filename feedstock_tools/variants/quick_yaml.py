@@ -22,6 +22,8 @@ _PLAIN = r"[A-Za-z0-9_./](?:[ !\"$-9;-~]|:(?=[!-~]))*?"
 _SCALAR = rf"{_PLAIN}|'[ -&(-~]*'|\"[ !#-\[\]-~]*\""
 _SIMPLE = re.compile(rf"([A-Za-z_]\w*):(?:[ ]+({_SCALAR}))?[ ]*\n((?:[ ]*\n|[ ]*-[ ]+(?:{_SCALAR})[ ]*\n)*)\Z")
 _ITEM = re.compile(rf"^([ ]*)-[ ]+({_SCALAR})[ ]*$", re.MULTILINE)
+#: More keys than any variant file has; so many are parsed together.
+_MOST_PARTS = 4_000
 _MARK = re.compile(r"[&*](?=[^\s,\[\]{}])")
 
 
@@ -52,7 +54,10 @@ def parse_variant_yaml(text: str, path: Path | None) -> Any:
     if may_have_anchors(text):
         return parse_plain_yaml(text, path)
     content: dict[str, Any] = {}
-    for part in _KEY_START.split(text):
+    parts = _KEY_START.split(text)
+    if len(parts) > _MOST_PARTS:
+        return parse_plain_yaml(text, path)
+    for part in parts:
         if not part.strip():
             continue
         known = _part(part)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ __all__ = [
     "DEEPEST",
     "LARGEST_EXPANSION",
     "LARGEST_FILE",
+    "MOST_MERGED",
     "parse_plain_yaml",
     "parse_settings",
     "parse_yaml",
@@ -23,6 +25,8 @@ __all__ = [
 LARGEST_FILE = 4 * 1024 * 1024
 #: Values in one file with its aliases followed; conda-forge's pinning has a few thousand.
 LARGEST_EXPANSION = 500_000
+#: Keys that merges bring into one mapping.
+MOST_MERGED = 10_000
 #: Brackets within brackets, or characters that indent a line; no file of conda-forge comes near it.
 DEEPEST = 400
 
@@ -83,11 +87,13 @@ def _loaded(text: str, path: Path | None, loader: Any, *, only: bool) -> Any:
 
     try:
         _check_depth(text, path)
-        documents = yaml.load_all(text, Loader=loader)  # both loaders make plain values alone
+        documents = yaml.load_all(text, Loader=_bounded(loader))  # all loaders make plain values alone
         content = next(documents, None)
         if only and next(documents, None) is not None:
             raise InputError("holds more than one document", path=path)
         _expanded_size(content, path, {})
+    except InputError as error:
+        raise InputError(error.mistakes[0].message, path=path) from error
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         line, column = (None, None) if mark is None else (mark.line + 1, mark.column + 1)
@@ -97,6 +103,20 @@ def _loaded(text: str, path: Path | None, loader: Any, *, only: bool) -> Any:
     except RecursionError as error:
         raise InputError("is nested too deep", path=path) from error
     return content
+
+
+@lru_cache(maxsize=8)
+def _bounded(loader: Any) -> Any:
+    """The loader with a bound on what merge keys (`<<`) bring together, which may grow ninefold a line."""
+    if not hasattr(loader, "flatten_mapping"):
+        return loader
+
+    def flatten_mapping(self: Any, node: Any) -> None:
+        loader.flatten_mapping(self, node)
+        if len(node.value) > MOST_MERGED and len({id(value) for _, value in node.value}) < len(node.value):
+            raise InputError("its merge keys bring too many values together")
+
+    return type("BoundedLoader", (loader,), {"flatten_mapping": flatten_mapping})
 
 
 def _check_depth(text: str, path: Path | None) -> None:

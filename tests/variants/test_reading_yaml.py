@@ -47,3 +47,11 @@ def test_settings_make_no_objects() -> None:
         parse_settings("a: !!python/object/apply:os.getcwd []")
     with pytest.raises(InputError, match="month"):
         parse_settings("a: 2026-99-45")
+
+
+def test_merge_keys_cannot_grow_without_bound() -> None:
+    lines = ["a0: &a0 {k: v, l: w}"]
+    lines += [f"a{number}: &a{number} {{<<: [{', '.join([f'*a{number - 1}'] * 9)}]}}" for number in range(1, 30)]
+    with pytest.raises(InputError, match="merge keys"):
+        parse_settings("\n".join(lines))
+    assert parse_settings("a: &a {k: v}\nb: {<<: *a, l: w}")["b"] == {"k": "v", "l": "w"}
