@@ -1,0 +1,108 @@
+"""One ledger and one channel of what the jobs of a CI service made."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from feedstock_tools.build.artifacts import Artifacts
+from feedstock_tools.build.collect import Collected, collect
+from feedstock_tools.build.ledger import Ledger
+from feedstock_tools.errors import InputError, WorkError
+
+from .conftest import HERE, Feedstock
+from .test_dossier import command
+
+GPU = f"{HERE.name}_cuda11.2"
+
+
+def part(feedstock: Feedstock, folder: Path) -> Path:
+    """What a job uploads of its artifacts: not its caches."""
+    ignored = shutil.ignore_patterns("pkg_cache", "src_cache", ".cache", ".work", ".lock")
+    return Path(shutil.copytree(feedstock.artifacts, folder, ignore=ignored))
+
+
+def test_jobs_on_machines_of_their_own_make_one_matrix(gpu_feedstock: Feedstock, tmp_path: Path) -> None:
+    part(gpu_feedstock, tmp_path / "parts" / "part-001")
+    assert gpu_feedstock.build(f"{HERE.name}_cpu").returncode == 0
+    part(gpu_feedstock, tmp_path / "parts" / "part-002")
+    wanted = gpu_feedstock.packages()
+    shutil.rmtree(gpu_feedstock.artifacts)
+    run = command(gpu_feedstock, "collect", str(tmp_path / "parts"))
+    assert run.returncode == 0, run.stderr
+    assert gpu_feedstock.packages() == wanted
+    index = json.loads((gpu_feedstock.artifacts / HERE.subdir / "repodata.json").read_text())
+    assert sorted(index["packages.conda"]) == sorted(
+        path.name for path in gpu_feedstock.artifacts.glob(f"{HERE.subdir}/*.conda")
+    )
+    status = command(gpu_feedstock, "status", "--json", "--channel", str(gpu_feedstock.channel))
+    states = {each["short_name"]: (each["done"], each["total"]) for each in json.loads(status.stdout)["configurations"]}
+    assert states[f"{HERE.name}_cpu"][0] == states[f"{HERE.name}_cpu"][1] > 0
+    assert states[GPU] == (4, 7)
+    assert "Nothing to do" in gpu_feedstock.build(f"{GPU}_py3.11").stdout
+
+
+def test_a_second_time_does_nothing(gpu_feedstock: Feedstock, tmp_path: Path) -> None:
+    source = part(gpu_feedstock, tmp_path / "part")
+    target = Artifacts(tmp_path / "target")
+    assert collect([source], target) == Collected(folders=1, builds=4, tests=0, packages=4, known=0)
+    assert collect([source], target) == Collected(folders=1, builds=0, tests=0, packages=0, known=4)
+
+
+def test_a_call_that_was_cut_off_is_taken_up(
+    gpu_feedstock: Feedstock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = part(gpu_feedstock, tmp_path / "part")
+    target = Artifacts(tmp_path / "target")
+    with monkeypatch.context() as broken:
+        broken.setattr(
+            "feedstock_tools.build.collect.add_packages", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt)
+        )
+        with pytest.raises(KeyboardInterrupt):
+            collect([source], target)
+    assert not list(target.root.glob("*/*.conda"))
+    collect([source], target)
+    with Ledger(target.ledger) as ledger:
+        assert [record.result for record in ledger.builds()] == ["done"] * 4
+        assert all(ledger.done(record.identity) for record in ledger.builds())
+
+
+def test_logs_and_environments_come_along(gpu_feedstock: Feedstock, tmp_path: Path) -> None:
+    target = Artifacts(tmp_path / "target")
+    collect([part(gpu_feedstock, tmp_path / "part")], target)
+    with Ledger(target.ledger) as ledger:
+        builds = ledger.builds()
+        assert all((target.root / record.log).is_file() for record in builds)
+        assert any(ledger.environments(record.id or 0) for record in builds)
+
+
+def test_a_tampered_package_is_refused_and_nothing_taken_over(gpu_feedstock: Feedstock, tmp_path: Path) -> None:
+    source = part(gpu_feedstock, tmp_path / "part")
+    path = next(source.glob("*/libtiny-*.conda"))
+    before = path.stat()
+    path.write_bytes(path.read_bytes()[:-1] + b"?")
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    target = Artifacts(tmp_path / "target")
+    with pytest.raises(WorkError, match=r"libtiny-.*its sha256 differs"):
+        collect([source], target)
+    assert not list(target.root.glob("*/*.conda"))
+    with Ledger(target.ledger) as ledger:
+        assert ledger.builds() == ()
+
+
+def test_two_packages_of_one_name_that_differ_are_refused(gpu_feedstock: Feedstock, tmp_path: Path) -> None:
+    first, second = part(gpu_feedstock, tmp_path / "first"), tmp_path / "second"
+    shutil.rmtree(gpu_feedstock.artifacts)
+    assert gpu_feedstock.build(f"{GPU}_py3.11").returncode == 0
+    part(gpu_feedstock, second)
+    with pytest.raises(WorkError, match="built twice, with different contents"):
+        collect([first, second], Artifacts(tmp_path / "target"))
+
+
+def test_a_folder_without_a_ledger_is_none(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no other artifacts folder"):
+        collect([tmp_path], Artifacts(tmp_path / "target"))

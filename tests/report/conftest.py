@@ -1,0 +1,18 @@
+"""Made-up matrices for the tests of reports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from feedstock_tools.build.matrix import Matrix
+
+from .matrices import made_up_matrix
+
+
+@pytest.fixture
+def matrix_of(tmp_path: Path) -> Callable[[int], Matrix]:
+    """Makes a matrix of so many configurations, in every state, with logs on disk."""
+    return lambda count: made_up_matrix(tmp_path / f"artifacts {count}", count)
