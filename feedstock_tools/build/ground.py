@@ -64,7 +64,7 @@ def make_ground(
     def untested(row: PlannedRow, output: PlannedOutput) -> str | None:
         if stand_in is None or not output.uses_python or not row.python or stand_in.can_run(row.python):
             return None
-        return f"Python {row.python} is metadata only on the stand-in channel of this machine"
+        return "on the stand-in channel of this machine that Python is metadata only"
 
     return Ground(
         artifacts=setting.artifacts,
