@@ -27,6 +27,8 @@ _MOST_STEPS = 100_000
 _LARGEST_VALUE = 1_000_000
 _LARGEST_TOTAL = 20_000_000
 _LARGEST_TEXT = 8_000_000
+#: Of one recipe; to compile so many takes half a second.
+_MOST_TEMPLATES = 5_000
 #: String methods whose result can be far longer than what goes in, with the bound they are held to.
 _GROWING = frozenset({"ljust", "rjust", "center", "zfill", "expandtabs", "join", "replace"})
 
@@ -241,6 +243,10 @@ def render(recipe: Path, template: str | None, text: str, context: Mapping[str, 
     Raises:
         InputError: the template is wrong, does what the sandbox forbids, or works too long; with the line.
     """
+    if text.count("{{") + text.count("{%") > _MOST_TEMPLATES:
+        raise InputError(f"has more than {_MOST_TEMPLATES} templates", path=recipe)
+    if template is not None and template.count("{%") > _MOST_TEMPLATES:
+        template = None
     if template is not None:
         try:
             _compiled(recipe, template)

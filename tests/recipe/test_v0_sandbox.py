@@ -31,6 +31,7 @@ def rendered(folder: Path, template: str, **context: object) -> str:
         "{{ range(99999999)|list }}",
         "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}",
         "{{ 9 ** 9 ** 9 }}",
+        "{{ 1 }}" * 100_000,
         "{{ 'a' * 10000000000 }}",
         "{{ 10000000000 * [1] }}",
         "{{ '{:9999999999}'.format(1) }}",
