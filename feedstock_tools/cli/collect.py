@@ -37,7 +37,7 @@ def command(folders: tuple[Path, ...], feedstock: Path | None, output_dir: Path 
         click.echo(json.dumps(asdict(done), indent=2))
         return
     click.echo(
-        f"{done.folders} folders: {done.builds} builds, {done.packages} packages and {done.tests} tests taken over,"
+        f"{done.folders} folder{'s' if done.folders != 1 else ''}: {done.builds} builds, {done.packages} packages and {done.tests} tests taken over,"
         f" {done.known} builds known already."
     )
     click.echo(f"Ledger: {artifacts.ledger}")
