@@ -62,6 +62,9 @@ def make_ground(
         )
 
     def untested(row: PlannedRow, output: PlannedOutput) -> str | None:
+        here = Platform.here().subdir
+        if configuration.platform not in (here, "noarch") and engine.name == "rattler-build":
+            return f"a cross build: programs for {configuration.platform} are not run on {here}"
         if stand_in is None or not output.uses_python or not row.python or stand_in.can_run(row.python):
             return None
         return "on the stand-in channel of this machine that Python is metadata only"

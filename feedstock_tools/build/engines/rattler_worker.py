@@ -85,6 +85,10 @@ def build(request: BuildRequest, events: _Events) -> int:
     try:
         recipe = _marked(read_recipe(request.recipe), request)
         rendered = render_row(recipe, Row(request.name, request.values), *platforms)
+        if request.target not in (request.builder, "noarch"):
+            from feedstock_tools.build.engines.crossing import crossing
+
+            rendered = [crossing(variant, rendered, request) for variant in rendered]
     except FeedstockError as error:
         events.send("failed", request.wanted[0], str(error), "engine")
         return 1

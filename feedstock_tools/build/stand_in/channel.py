@@ -15,7 +15,7 @@ from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 
-from feedstock_tools.build.stand_in.compilers import Compiler, compiler_files, find_compiler
+from feedstock_tools.build.stand_in.compilers import Compiler, compiler_files, find_compiler, find_cross_compiler
 from feedstock_tools.build.stand_in.identity import STAND_IN_FORMAT, digest, stand_in_identity
 from feedstock_tools.build.stand_in.python import Installation, find_pythons, python_files
 from feedstock_tools.build.stand_in.toolkits import CudaToolkit, cuda_compiler_files, found_toolkits
@@ -104,7 +104,7 @@ def ensure_stand_in_channel(
     """
     native = platform == Platform.here()
     wanted = sorted({".".join(version.split(".")[:2]) for version in pythons})
-    installations = find_pythons(wanted, path=path) if native else ()
+    installations = find_pythons(wanted, path=path)
     base = stand_in_identity(platform, path=path, toolkits=toolkits if native else None)
     key = digest(base, *(installation.identity for installation in installations))[:16]
     folder = root / key / STAND_IN
@@ -112,9 +112,10 @@ def ensure_stand_in_channel(
     if not record.is_file():
         with locked(root):
             if not record.is_file():
-                compiler = find_compiler(cache=root / "cache", path=path, may_install=may_install) if native else None
+                compiler = find_compiler(cache=root / "cache", path=path, may_install=may_install)
+                cross = None if native else find_cross_compiler(platform, path=path)
                 cuda = {toolkit.version: toolkit for toolkit in found_toolkits(toolkits)} if native else {}
-                _make_whole(folder, platform, _Behind(installations, compiler, cuda), root / "pythons")
+                _make_whole(folder, platform, _Behind(installations, compiler, cuda, cross), root / "pythons")
     return _from_record(folder, root, platform, base)
 
 
@@ -138,6 +139,7 @@ class _Behind:
     pythons: Sequence[Installation]
     compiler: Compiler | None
     cuda: Mapping[str, CudaToolkit]
+    cross: Compiler | None
 
 
 def _make_whole(folder: Path, platform: Platform, behind: _Behind, kept: Path) -> None:
@@ -156,12 +158,13 @@ def _make_whole(folder: Path, platform: Platform, behind: _Behind, kept: Path) -
 
 def _make(channel: Path, platform: Platform, behind: _Behind, kept: Path) -> None:
     real = {installation.minor: installation for installation in behind.pythons}
-    entries: dict[str, dict[str, object]] = {"noarch": {}, platform.subdir: {}}
-    for package in read_packages():
+    here = Platform.here()
+    entries: dict[str, dict[str, object]] = {"noarch": {}, platform.subdir: {}, here.subdir: {}}
+    for package in (*read_packages(), *_cross_tools(platform, here)):
         if package.subdir not in entries:
             continue
         minor = ".".join(package.version.split(".")[:2])
-        if package.role == "python" and minor in real:
+        if package.role == "python" and package.subdir == here.subdir and minor in real:
             metadata = replace(_metadata(package, real=True), version=real[minor].version)
             written = _real_python(channel, metadata, real[minor], kept)
         else:
@@ -171,16 +174,34 @@ def _make(channel: Path, platform: Platform, behind: _Behind, kept: Path) -> Non
         entries[package.subdir][written.name] = _entry(metadata, written)
     for subdir, packages in entries.items():
         _write_repodata(channel, subdir, packages)
+    compiler = behind.compiler if platform == here else behind.cross
     record = {
-        "compiler": " ".join(behind.compiler.c) if behind.compiler else None,
-        "pythons": {minor: installation.version for minor, installation in real.items()},
+        "compiler": " ".join(compiler.c) if compiler else None,
+        "pythons": {minor: installation.version for minor, installation in real.items()} if platform == here else {},
     }
     (channel / "stand-in.json").write_text(json.dumps(record, indent=2), encoding="utf-8")
 
 
+def _cross_tools(platform: Platform, here: Platform) -> Iterable[KnownPackage]:
+    """The compilers for a platform as this machine gets them: conda-forge has them for each machine that compiles.
+
+    They need one another; what they need to run on the platform itself is left out.
+    """
+    ending = f"_{platform.subdir}"
+    if platform != here and platform.subdir.startswith("linux-"):
+        for package in read_packages():
+            if package.subdir == platform.subdir and package.name.endswith(ending):
+                needed = tuple(spec for spec in package.depends if spec.split()[0].endswith(ending))
+                yield replace(package, subdir=here.subdir, depends=needed)
+
+
 def _files(package: KnownPackage, platform: Platform, behind: _Behind) -> Iterable[PackageFile]:
     if package.role in _COMPILER_ROLES:
-        yield from compiler_files(package.role, package.name, platform, behind.compiler)
+        crosses = package.name.endswith(f"_{platform.subdir}") and platform != Platform.here()
+        its_platform = platform if crosses else Platform.here()
+        yield from compiler_files(
+            package.role, package.name, its_platform, behind.cross if crosses else behind.compiler
+        )
     if package.role in _CUDA_ROLES and behind.compiler is not None:
         version = ".".join(package.version.split(".")[:2])
         yield from cuda_compiler_files(package.role, package.name, version, behind.cuda.get(version))

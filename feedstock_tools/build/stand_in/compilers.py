@@ -20,7 +20,7 @@ from feedstock_tools.channel.metadata import PackageFile
 from feedstock_tools.errors import WorkError
 from feedstock_tools.platforms import Platform
 
-__all__ = ["Compiler", "compiler_files", "find_compiler"]
+__all__ = ["Compiler", "compiler_files", "cross_programs", "find_compiler", "find_cross_compiler"]
 
 _TRIPLETS = {
     "linux-64": "x86_64-conda-linux-gnu",
@@ -29,6 +29,8 @@ _TRIPLETS = {
     "osx-64": "x86_64-apple-darwin13.4.0",
     "osx-arm64": "arm64-apple-darwin20.0.0",
 }
+#: The first word of the names of a Linux's cross compiler and emulator in Debian.
+_MACHINES = {"linux-64": "x86_64", "linux-aarch64": "aarch64", "linux-ppc64le": "powerpc64le"}
 _BINUTILS = ("ar", "as", "ld", "nm", "objcopy", "objdump", "ranlib", "readelf", "size", "strings", "strip")
 _PAIRS = (("gcc", "g++"), ("clang", "clang++"), ("cc", "c++"))
 _PROBE_SECONDS = 60
@@ -39,7 +41,7 @@ _NO_COMPILER_HINT = "Install one (Debian: apt-get install gcc libc6-dev), or `pi
 class Compiler:
     """A compiler that works: the commands for C, for C++ (where it has one), and of the programs around it.
 
-    `environment` is what its programs need set.
+    `environment` is what its programs need set, and `activation` what its package sets beside conda-forge's variables.
     """
 
     kind: str
@@ -47,6 +49,7 @@ class Compiler:
     cxx: tuple[str, ...] | None
     tools: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
+    activation: Mapping[str, str] = field(default_factory=dict)
 
 
 def find_compiler(*, cache: Path, path: str | None = None, may_install: bool = True) -> Compiler:
@@ -77,6 +80,33 @@ def find_compiler(*, cache: Path, path: str | None = None, may_install: bool = T
     zig = (sys.executable, "-I", "-m", "ziglang")
     programs = {tool: (*zig, tool) for tool in ("ar", "objcopy", "ranlib")}
     return Compiler("zig", (*zig, "cc"), (*zig, "c++"), programs, {"ZIG_GLOBAL_CACHE_DIR": str(cache / "zig")})
+
+
+def cross_programs(platform: Platform, *, path: str | None = None) -> tuple[str, ...]:
+    """The programs on PATH that compile for another Linux and run its programs, as Debian names them."""
+    machine = _MACHINES.get(platform.subdir)
+    if machine is None:
+        return ()
+    names = (f"{machine}-linux-gnu-gcc", f"{machine}-linux-gnu-g++", f"qemu-{machine}", f"qemu-{machine}-static")
+    return tuple(found for name in names if (found := shutil.which(name, path=path)))
+
+
+def find_cross_compiler(platform: Platform, *, path: str | None = None) -> Compiler | None:
+    """The compiler on PATH for another Linux (Debian: gcc-aarch64-linux-gnu), with what runs its programs; or None.
+
+    That is QEMU's user mode, told as conda-forge's cross builds tell it: `CROSSCOMPILING_EMULATOR`.
+    """
+    machine = _MACHINES.get(platform.subdir)
+    c, cxx = (shutil.which(f"{machine}-linux-gnu-{name}", path=path) for name in ("gcc", "g++"))
+    if machine is None or c is None or not _works([c]):
+        return None
+    prefix = f"{machine}-linux-gnu-"
+    tools = {tool: (found,) for tool in _BINUTILS if (found := shutil.which(prefix + tool, path=path))}
+    emulators = (shutil.which(name, path=path) for name in (f"qemu-{machine}", f"qemu-{machine}-static"))
+    emulator = next((found for found in emulators if found), None)
+    libraries = f"/usr/{machine}-linux-gnu"
+    activation = {"CROSSCOMPILING_EMULATOR": emulator, "QEMU_LD_PREFIX": libraries} if emulator else {}
+    return Compiler("cross gcc", (c,), (cxx,) if cxx else None, tools, activation=activation)
 
 
 def _works(command: list[str]) -> bool:
@@ -153,16 +183,19 @@ def _variables(role: str, triplet: str, platform: Platform, compiler: Compiler |
     tuning = {"64": "-march=nocona -mtune=haswell ", "aarch64": ""}.get(platform.arch, "") if not zig else ""
     flags = f"{tuning}-ftree-vectorize -fPIC -fstack-protector-strong -fno-plt -O2 -ffunction-sections -pipe"
     include = "-isystem ${TREE}/include"
+    here = Platform.here()
+    crosses = platform != here
+    own = _TRIPLETS.get(here.subdir, triplet)
     if role == "c_compiler":
         return {
             "HOST": triplet,
-            "BUILD": triplet,
+            "BUILD": own,
             "CONDA_TOOLCHAIN_HOST": triplet,
-            "CONDA_TOOLCHAIN_BUILD": triplet,
+            "CONDA_TOOLCHAIN_BUILD": own,
             "host_alias": triplet,
-            "build_alias": triplet,
+            "build_alias": own,
             "CC": f"${{CONDA_PREFIX}}/bin/{triplet}-cc",
-            "CC_FOR_BUILD": f"${{CONDA_PREFIX}}/bin/{triplet}-cc",
+            "CC_FOR_BUILD": f"${{CONDA_PREFIX}}/bin/{own}-cc",
             "CPP": f"${{CONDA_PREFIX}}/bin/{triplet}-cpp",
             "GCC": f"${{CONDA_PREFIX}}/bin/{triplet}-gcc",
             "CPPFLAGS": f"-DNDEBUG -D_FORTIFY_SOURCE=2 -O2 {include}",
@@ -170,12 +203,13 @@ def _variables(role: str, triplet: str, platform: Platform, compiler: Compiler |
             "LDFLAGS": _link_flags(zig),
             "CMAKE_ARGS": "-DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFIX=${TREE} -DCMAKE_INSTALL_LIBDIR=lib",
             "MESON_ARGS": "-Dbuildtype=release --prefix=${TREE} -Dlibdir=lib",
-            "CONDA_BUILD_CROSS_COMPILATION": "",
+            "CONDA_BUILD_CROSS_COMPILATION": "1" if crosses else "",
+            **(compiler.activation if compiler else {}),
         }
     if role == "cxx_compiler":
         return {
             "CXX": f"${{CONDA_PREFIX}}/bin/{triplet}-c++",
-            "CXX_FOR_BUILD": f"${{CONDA_PREFIX}}/bin/{triplet}-c++",
+            "CXX_FOR_BUILD": f"${{CONDA_PREFIX}}/bin/{own}-c++",
             "GXX": f"${{CONDA_PREFIX}}/bin/{triplet}-g++",
             "CXXFLAGS": f"-fvisibility-inlines-hidden -fmessage-length=0 {flags} {include} ${{PREFIX_MAP}}",
         }

@@ -13,11 +13,12 @@ from feedstock_tools.platforms import Platform
 __all__ = ["STAND_IN_FORMAT", "digest", "stand_in_identity"]
 
 #: Grows when packages come out differently from the same data, so that channels made before are not taken for current.
-STAND_IN_FORMAT = 5
+STAND_IN_FORMAT = 7
 
 
 def stand_in_identity(platform: Platform, *, path: str | None = None, toolkits: Path | None = None) -> str:
     """The identity of the stand-in channel that `ensure_stand_in_channel` would give, without making it."""
+    from feedstock_tools.build.stand_in.compilers import cross_programs
     from feedstock_tools.build.stand_in.toolkits import found_toolkits
 
     compilers = [shutil.which(name, path=path) for name in ("gcc", "clang", "cc", "g++", "clang++", "c++")]
@@ -25,6 +26,8 @@ def stand_in_identity(platform: Platform, *, path: str | None = None, toolkits: 
     if not stats:
         stats = [sys.executable]  # ziglang's compiler is called through this interpreter
     packages = sha256((data_folder("variants") / "packages.yaml").read_bytes()).hexdigest()
+    if platform != Platform.here():
+        stats += cross_programs(platform, path=path)
     compilers_of_cuda = [toolkit.identity for toolkit in found_toolkits(toolkits)]
     return digest(str(STAND_IN_FORMAT), platform.subdir, packages, *stats, *compilers_of_cuda)
 
