@@ -11,7 +11,7 @@ from pathlib import Path
 from feedstock_tools.check.architecture_lists import ARCHITECTURE_KEYS, read_list
 from feedstock_tools.check.cuda_guards import low_guards
 from feedstock_tools.check.dropped_cuda import named_by_feedstock, why_dropped
-from feedstock_tools.check.script_architectures import lists_in_scripts
+from feedstock_tools.check.script_architectures import ScriptList, lists_in_scripts
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts import CudaFacts, Toolkit
 from feedstock_tools.facts.cuda import version_key
@@ -98,7 +98,7 @@ def check_feedstock(
     """
     recipe = _recipe_folder(feedstock)
     graph = graph_of_facts(facts)
-    decided = named_by_feedstock(feedstock, recipe)
+    decided = named_by_feedstock(feedstock, recipe, pinning)
     found = dict.fromkeys([*_of_spec(facts, feedstock / "feedstock.yaml"), *check(facts, configurations)])
     for configuration in configurations:
         if _zips_out_of_step(configuration):
@@ -160,13 +160,20 @@ def _of_spec(facts: CudaFacts, path: Path) -> Iterator[Finding]:
 
 
 def _of_scripts(row: _Row, recipe: Path, feedstock: Path) -> Iterator[_Complaint]:
+    """What is wrong with the lists of scripts; of several that a variable may have in the end, with all of them."""
     values = {**row.values, **dict.fromkeys(("target_platform", "host_platform"), (row.subdir,))}
+    by_variable: dict[tuple[str, str], list[tuple[ScriptList, set[str]]]] = {}
     for listed in lists_in_scripts(recipe, feedstock, values):
         try:
             architectures = listed.gencodes() or read_list(listed.text)
-        except InputError:  # names such as `native`, which nvcc's build systems fill in
-            continue
-        for message in _of_list(row.toolkit, architectures):
+        except InputError:  # nothing, or names such as `native`, which nvcc's build systems fill in
+            architectures = ()
+        messages = set(_of_list(row.toolkit, architectures))
+        by_variable.setdefault((listed.path, listed.name), []).append((listed, messages))
+    for found in by_variable.values():
+        certain = set.intersection(*(messages for _, messages in found))
+        listed, _ = found[-1]
+        for message in sorted(certain):
             yield f"{listed.path}:{listed.line}: {listed.name}", message, row.source("architectures")
 
 

@@ -13,19 +13,21 @@ from feedstock_tools.rerender.pinning import Pinning
 __all__ = ["named_by_feedstock", "why_dropped"]
 
 _KEY = re.compile(r"^cuda_compiler_version\s*:\s*(?P<inline>.*)$")
+_USE_LOCAL = re.compile(r"^\s*use_local:\s*true", re.IGNORECASE | re.MULTILINE)
 _VERSION = re.compile(r"(?<![\d.])(\d+\.\d+)(?![\d.])")
 
 
-def named_by_feedstock(feedstock: Path, recipe: Path) -> frozenset[str]:
-    """The CUDA versions that a feedstock itself decides on: in its recipe's variant files, and in its own migrations.
+def named_by_feedstock(feedstock: Path, recipe: Path, pinning: Pinning | None) -> frozenset[str]:
+    """The CUDA versions that a feedstock itself decides on: in its recipe's variant files, and in its migrations.
 
-    A migration that does not say `use_local` is a copy of the pinning's, and goes when the pinning's does.
+    A migration without `use_local` is a copy of the pinning's, and is over when the pinning has it no more; without a
+    pinning to look into it counts.
     """
     files = [recipe / "conda_build_config.yaml", recipe / "variants.yaml"]
+    upstream = pinning.migrations if pinning else None
     for path in sorted((feedstock / ".ci_support" / "migrations").glob("*.y*ml")):
-        if re.search(
-            r"^\s*use_local:\s*true", path.read_text(encoding="utf-8", errors="replace"), re.IGNORECASE | re.M
-        ):
+        own = _USE_LOCAL.search(path.read_text(encoding="utf-8", errors="replace")) is not None
+        if own or pinning is None or (upstream is not None and (upstream / path.name).is_file()):
             files.append(path)
     return frozenset(version for path in files if path.is_file() for version in _named_in(path))
 
@@ -37,8 +39,7 @@ def why_dropped(version: str, platform: Platform, facts: CudaFacts, pinning: Pin
         pinning: the pinning to hold it against; without one, what the facts say of conda-forge's.
     """
     if pinning is not None:
-        files = [pinning.config, *(sorted(pinning.migrations.glob("*.yaml")) if pinning.migrations else ())]
-        if any(version in _named_in(path) for path in files):
+        if version in _named_in(pinning.config):
             return None
         return f"the pinning has no CUDA {version}, and nothing in the feedstock names it", str(pinning.config)
     newest = max((row.date for row in facts.rows), default="")
@@ -54,7 +55,7 @@ def _named_in(path: Path) -> Iterator[str]:
     inside = False
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
         text = line.split("#", 1)[0].rstrip()
-        match = _KEY.match(text.lstrip()) if not text.startswith("  - ") else None
+        match = _KEY.match(text)  # indented, it is the order that a migration names
         if match:
             inside = True
             yield from _VERSION.findall(match["inline"])

@@ -24,12 +24,17 @@ _IN_RECIPE = re.compile(
     rf"^\s*-?\s*(?:export |set )?\"?(?P<name>{'|'.join(sorted(_NAMES))})"
     r"\s*[:=]\s*[\"']?(?P<value>[^\"'#$\[\]{}]+?)[\"']?\s*$"
 )
+#: What bash says of the system, by the first part of a subdir.
+_OSTYPES = {"linux": "linux-gnu", "osx": "darwin"}
 _LIST = re.compile(r"^[\w.,;+\s-]*\d[\w.,;+\s-]*$")
 
 
 @dataclass(frozen=True, slots=True)
 class ScriptList:
-    """A list of architectures as it stands in a file: the file's path in the feedstock, the line, variable and text."""
+    """A list of architectures as it stands in a file: the file's path in the feedstock, the line, variable and text.
+
+    Where a variable has a list only in some cases that cannot be told apart, there is one with an empty text as well.
+    """
 
     path: str
     line: int
@@ -51,11 +56,13 @@ def lists_in_scripts(folder: Path, feedstock: Path, values: Mapping[str, tuple[s
 
     Scripts are read and not run: a value that depends on what a command prints is passed over.
     """
-    known = {key: frozenset({Assigned(texts[0], 0)}) for key, texts in values.items() if len(texts) == 1}
+    platform = values.get("target_platform", ("",))[0]
+    # A configuration that is for no kind of ARM does not name it, and scripts find it empty.
+    given = {"arm_variant_type": ("",), "OSTYPE": (_OSTYPES.get(platform.partition("-")[0], ""),), **values}
+    known = {key: frozenset({Assigned(texts[0], 0)}) for key, texts in given.items() if len(texts) == 1}
     for path in sorted(folder.glob("*")):
         name = path.relative_to(feedstock).as_posix()
         wanted = {".sh": _not_windows, ".bat": _windows}.get(path.suffix)
-        platform = values.get("target_platform", ("",))[0]
         if wanted is not None and wanted(platform):
             yield from _in_script(path, name, known)
         elif path.name in ("meta.yaml", "recipe.yaml"):
@@ -73,10 +80,13 @@ def _not_windows(platform: str) -> bool:
 def _in_script(path: Path, name: str, known: Mapping[str, frozenset[Assigned]]) -> Iterator[ScriptList]:
     after = run(_tree(path, path.stat().st_mtime_ns), known)
     for variable, values in sorted((after or {}).items()):
-        for value in sorted(values - known.get(variable, frozenset()), key=lambda value: (value.line, str(value.text))):
-            text = value.text or ""
-            if (variable in _NAMES and _LIST.match(text)) or _GENCODE.search(text):
-                yield ScriptList(name, value.line, variable, text)
+        possible = sorted(values - known.get(variable, frozenset()), key=lambda value: (value.line, str(value.text)))
+        if any(_is_list(variable, value.text or "") for value in possible):
+            yield from (ScriptList(name, value.line, variable, value.text or "") for value in possible)
+
+
+def _is_list(variable: str, text: str) -> bool:
+    return (variable in _NAMES and _LIST.match(text) is not None) or _GENCODE.search(text) is not None
 
 
 @lru_cache(maxsize=64)

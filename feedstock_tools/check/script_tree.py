@@ -95,7 +95,8 @@ def _after_choice(choice: Choice, values: Values) -> Values | None:
     if not ends:
         return None
     names = frozenset().union(*(end.keys() for end in ends))
-    return {name: frozenset().union(*(end.get(name, frozenset()) for end in ends)) for name in names}
+    unset = frozenset({Assigned(None, 0)})  # what it was before the script is not known
+    return {name: frozenset().union(*(end.get(name, unset) for end in ends)) for name in names}
 
 
 def _singles(names: frozenset[str], values: Values) -> list[dict[str, str | None]]:

@@ -14,7 +14,7 @@ WINDOWS = {"target_platform": ("win-64",), "cuda_compiler_version": ("12.9",)}
 
 def texts(folder: Path, file: str, content: str, values: dict[str, tuple[str, ...]]) -> set[str]:
     (folder / file).write_text(content, encoding="utf-8")
-    return {found.text for found in lists_in_scripts(folder, folder, values)}
+    return {found.text for found in lists_in_scripts(folder, folder, values)} - {""}
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,9 @@ def texts(folder: Path, file: str, content: str, values: dict[str, tuple[str, ..
         ("case ${cuda_compiler_version} in\n  11.*)\n CUDAARCHS=70\n ;;\n *) CUDAARCHS=90;;\nesac", {"90"}),
         ('if [[ "${cuda_compiler_version}" == 12.* ]]; then\n CUDAARCHS=90\nelse\n CUDAARCHS=70\nfi', {"90"}),
         ('if [ $cuda_compiler_version != "None" ] && [[ $target_platform == linux-* ]]; then CUDAARCHS=90; fi', {"90"}),
-        ('if [[ "${arm_variant_type}" == tegra ]]; then CUDAARCHS=87; else CUDAARCHS=90; fi', {"87", "90"}),
+        ('if [[ "${arm_variant_type}" == tegra ]]; then CUDAARCHS=87; else CUDAARCHS=90; fi', {"90"}),
+        ('if [[ "$OSTYPE" == "darwin"* ]]; then make; else CUDAARCHS=90; fi', {"90"}),
+        ('if [[ "${OTHER}" == tegra ]]; then CUDAARCHS=87; else CUDAARCHS=90; fi', {"87", "90"}),
         ("if [[ -f x ]]; then\n CUDAARCHS=70\n exit 1\nfi\nCUDAARCHS=90", {"90"}),
         ('[[ "$cuda_compiler_version" == "11.8" ]] && export CUDAARCHS=70', set()),
         ('A="80;90"\ncmake -G Ninja \\\n  -DCMAKE_CUDA_ARCHITECTURES="$A" .', {"80;90"}),
@@ -60,6 +62,11 @@ def test_in_a_shell_script(tmp_path: Path, script: str, expected: set[str]) -> N
 )
 def test_in_a_batch_script(tmp_path: Path, script: str, expected: set[str]) -> None:
     assert texts(tmp_path, "bld.bat", script, WINDOWS) == expected
+
+
+def test_a_list_that_may_be_there_or_not_is_not_certain(tmp_path: Path) -> None:
+    (tmp_path / "build.sh").write_text("if [[ -f x ]]; then CUDAARCHS=70; fi", encoding="utf-8")
+    assert [found.text for found in lists_in_scripts(tmp_path, tmp_path, LINUX)] == ["", "70"]
 
 
 def test_scripts_of_other_systems_are_passed_over(tmp_path: Path) -> None:
