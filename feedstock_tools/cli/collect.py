@@ -36,8 +36,7 @@ def command(folders: tuple[Path, ...], feedstock: Path | None, output_dir: Path 
     if as_json:
         click.echo(json.dumps(asdict(done), indent=2))
         return
-    click.echo(
-        f"{done.folders} folder{'s' if done.folders != 1 else ''}: {done.builds} builds, {done.packages} packages and {done.tests} tests taken over,"
-        f" {done.known} builds known already."
-    )
+    folders_read = f"{done.folders} folder{'s' if done.folders != 1 else ''}"
+    taken = f"{done.builds} builds, {done.packages} packages and {done.tests} tests taken over"
+    click.echo(f"{folders_read}: {taken}, {done.known} builds known already.")
     click.echo(f"Ledger: {artifacts.ledger}")
