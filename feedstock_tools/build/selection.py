@@ -62,7 +62,8 @@ def _continues(version: str | None, start: str) -> bool:
 def select(names: Sequence[str], configurations: Sequence[PlannedConfiguration]) -> tuple[PlannedConfiguration, ...]:
     """The configurations that the names mean, in the order of the names, each once.
 
-    A name is, in this order: that of a file in `.ci_support` without `.yaml`, a glob over those names, a short name.
+    A name is, in this order: that of a file in `.ci_support` without `.yaml`, a glob over those names or, where none of
+    them matches, over short names; a short name.
     Two short names that take different rows of one configuration take both.
 
     Raises:
@@ -101,7 +102,8 @@ def _matches(name: str, configurations: Sequence[PlannedConfiguration]) -> list[
     if exact:
         return exact
     if _GLOB.search(name):
-        return [each for each in configurations if fnmatchcase(each.name, name)]
+        by_file = [each for each in configurations if fnmatchcase(each.name, name)]
+        return by_file or [each for each in configurations if fnmatchcase(each.short_name, name)]
     short = ShortName.parse(name)
     return [found for each in configurations if (found := short.choose(each))] if short else []
 

@@ -43,6 +43,7 @@ MATRIX = (
         ("linux_aarch64_py3.1", ["linux_aarch64_cuda_compiler_version12.9_py3.1"]),
         ("linux_64_*", 8),
         ("linux_64_*12.?", 4),
+        ("linux_64_cuda12.*", 4),
         ("*", 10),
     ],
 )
