@@ -162,7 +162,9 @@ def test_a_package_of_the_same_name_is_not_indexed_again(tmp_path: Path) -> None
 
 def test_a_recipe_that_cannot_be_rendered_is_a_refusal_and_not_an_end(feedstock: Feedstock) -> None:
     feedstock.edit("recipe/recipe.yaml", "number: ${{ number }}", "number: ${{ nothing_of_that_name }}")
-    plan, _ = render_outputs(outline(feedstock.folder), feedstock.folder / "recipe" / "recipe.yaml", lambda platform: "engine 1")
+    plan, _ = render_outputs(
+        outline(feedstock.folder), feedstock.folder / "recipe" / "recipe.yaml", lambda platform: "engine 1"
+    )
     assert all("cannot be rendered" in (configuration.refusal or "") for configuration in plan)
     assert json.loads(json.dumps([each.to_json() for each in plan]))
 
