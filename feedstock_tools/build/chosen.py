@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from feedstock_tools.build.planned import PlannedConfiguration, PlannedRow
-from feedstock_tools.build.rows import cuda_version, python_version, rows_of
 from feedstock_tools.build.selection import select
 from feedstock_tools.rerender.configuration import Configuration
+from feedstock_tools.rerender.rows import cuda_version, python_version, rows_of
 
 __all__ = ["choose"]
 

@@ -21,9 +21,9 @@ def main(request_file: Path) -> int:
     from rattler_build import DebugSession, RattlerBuildError
 
     from feedstock_tools.build.promise import read_recipe, render_row
-    from feedstock_tools.build.rows import Row
     from feedstock_tools.errors import FeedstockError
     from feedstock_tools.platforms import Platform
+    from feedstock_tools.rerender.rows import Row
 
     request = BuildRequest.from_json(json.loads(request_file.read_text()))
     platforms = Platform.parse(request.target), Platform.parse(request.builder)

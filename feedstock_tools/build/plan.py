@@ -149,8 +149,8 @@ def outline(feedstock: Path) -> tuple[PlannedConfiguration, ...]:
     Raises:
         InputError: a configuration cannot be read.
     """
-    from feedstock_tools.build.rows import cuda_version, python_version, rows_of
     from feedstock_tools.rerender.configuration import read_configurations
+    from feedstock_tools.rerender.rows import cuda_version, python_version, rows_of
 
     return tuple(
         PlannedConfiguration(
@@ -177,7 +177,7 @@ def render_outputs(
         InputError: the recipe cannot be read.
     """
     from feedstock_tools.build.promise import local_sources, promise_row, read_recipe, render_row
-    from feedstock_tools.build.rows import Row
+    from feedstock_tools.rerender.rows import Row
 
     if not recipe.is_file() and (recipe.parent / "meta.yaml").is_file():
         return with_meta_outputs(configurations, recipe.parent, engine)

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from feedstock_tools.build.contents import digest_of_files
 from feedstock_tools.build.planned import PlannedOutput
-from feedstock_tools.build.rows import Row
 from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import Platform
+from feedstock_tools.rerender.rows import Row
 
 if TYPE_CHECKING:
     from rattler_build import RenderedVariant, Stage0Recipe

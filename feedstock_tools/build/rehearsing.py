@@ -15,7 +15,6 @@ from feedstock_tools.build.channels import ChannelChoice, choose_channels
 from feedstock_tools.build.chosen import choose
 from feedstock_tools.build.contents import digest_of_files, stamp_of_files
 from feedstock_tools.build.feedstock import find_feedstock, user_cache
-from feedstock_tools.build.rows import NO_LOOP, cuda_version, rows_of
 from feedstock_tools.build.stand_in.channel import ensure_stand_in_channel
 from feedstock_tools.channel.state import repodata_state
 from feedstock_tools.check.demands import Demands, Row, demands_of
@@ -27,6 +26,7 @@ from feedstock_tools.facts.cuda import load_cuda, version_key
 from feedstock_tools.platforms import Platform
 from feedstock_tools.rerender.configuration import CI_SUPPORT, Configuration, read_configurations
 from feedstock_tools.rerender.forge import read_forge
+from feedstock_tools.rerender.rows import NO_LOOP, cuda_version, rows_of
 from feedstock_tools.rerender.rules import Rules
 
 __all__ = ["rehearse_configurations", "rehearse_feedstock", "rows_to_rehearse"]

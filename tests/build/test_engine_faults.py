@@ -12,11 +12,11 @@ import pytest
 
 from feedstock_tools.build.plan import outline, render_outputs
 from feedstock_tools.build.promise import promise_row, read_recipe, render_row
-from feedstock_tools.build.rows import Row
 from feedstock_tools.channel.archive import read_package, write_package
 from feedstock_tools.channel.folder import index_channel
 from feedstock_tools.channel.metadata import PackageMetadata
 from feedstock_tools.channel.repodata import read_records
+from feedstock_tools.rerender.rows import Row
 
 from .conftest import HERE, Feedstock
 

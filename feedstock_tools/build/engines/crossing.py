@@ -27,8 +27,8 @@ def crossing(variant: RenderedVariant, row: Sequence[RenderedVariant], request: 
     from rattler_build import Stage0Recipe
 
     from feedstock_tools.build.promise import render_row
-    from feedstock_tools.build.rows import Row
     from feedstock_tools.platforms import Platform
+    from feedstock_tools.rerender.rows import Row
 
     content = variant.recipe.to_dict()
     siblings = {each.recipe.package.name: each.recipe for each in row}

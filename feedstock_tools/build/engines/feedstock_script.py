@@ -20,8 +20,8 @@ from feedstock_tools.build.channels import STAND_IN
 from feedstock_tools.build.engines.command import Command, run_command
 from feedstock_tools.build.engines.contract import BuildRequest, Event, Failed
 from feedstock_tools.build.engines.runtime import Runtime, share_arguments
-from feedstock_tools.build.rows import NO_LOOP
 from feedstock_tools.errors import WorkError
+from feedstock_tools.rerender.rows import NO_LOOP
 
 __all__ = ["DOCKER_SCRIPT", "FeedstockScript", "script_for"]
 

@@ -77,9 +77,9 @@ def main(request_file: str) -> int:
 def build(request: BuildRequest, events: _Events) -> int:
     """Render the row, build the wanted outputs in order, and stop at the first failure (status 1)."""
     from feedstock_tools.build.promise import read_recipe, render_row
-    from feedstock_tools.build.rows import Row
     from feedstock_tools.errors import FeedstockError
     from feedstock_tools.platforms import Platform
+    from feedstock_tools.rerender.rows import Row
 
     platforms = Platform.parse(request.target), Platform.parse(request.builder)
     try:

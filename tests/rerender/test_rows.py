@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from feedstock_tools.build.rows import cuda_version, python_version, rows_of
 from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import Platform
 from feedstock_tools.rerender.configuration import Configuration
+from feedstock_tools.rerender.rows import cuda_version, python_version, rows_of
 
 LINUX = Platform.parse("linux-64")
 
