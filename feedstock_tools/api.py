@@ -2,11 +2,12 @@
 
 Functions over values: nothing is written before `Changes.apply`, nothing of this process's environment is looked at,
 and nothing is kept between calls but caches of texts that were parsed. docs/library.md tells of each with examples.
+What solves environments or reads channels is imported when it is first asked for.
 """
 
-from feedstock_tools.build.rehearsing import rehearse_configurations as rehearse
-from feedstock_tools.channel.missing import lacking
-from feedstock_tools.check.rehearsal import Environment, Pick, Rehearsal
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from feedstock_tools.errors import FeedstockError, InputError, Mistake, WorkError
 from feedstock_tools.platforms import Platform
 from feedstock_tools.rerender.configuration import Configuration, read_configurations
@@ -16,6 +17,11 @@ from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.rerender.why import explain
 from feedstock_tools.rerender.why_model import Explanation, Place, Setting, Use, ValueOrigin
 from feedstock_tools.rerender.write import Changes
+
+if TYPE_CHECKING:
+    from feedstock_tools.build.rehearsing import rehearse_configurations as rehearse
+    from feedstock_tools.channel.missing import lacking
+    from feedstock_tools.check.rehearsal import Environment, Pick, Rehearsal
 
 __all__ = [
     "Changes",
@@ -43,3 +49,26 @@ __all__ = [
     "rehearse",
     "rerender",
 ]
+
+#: Where the names live that are imported when they are asked for.
+_LATER = {
+    "Environment": ("feedstock_tools.check.rehearsal", "Environment"),
+    "Pick": ("feedstock_tools.check.rehearsal", "Pick"),
+    "Rehearsal": ("feedstock_tools.check.rehearsal", "Rehearsal"),
+    "lacking": ("feedstock_tools.channel.missing", "lacking"),
+    "rehearse": ("feedstock_tools.build.rehearsing", "rehearse_configurations"),
+}
+
+
+if not TYPE_CHECKING:  # type checkers are to complain of names that are not there
+
+    def __getattr__(name: str) -> Any:
+        if name not in _LATER:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        module, attribute = _LATER[name]
+        found = globals()[name] = getattr(import_module(module), attribute)
+        return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,12 +1,16 @@
-"""The examples of docs/library.md, run as they stand."""
+"""The library as docs/library.md tells of it: its examples, run as they stand, and what importing it brings along."""
 
 from __future__ import annotations
 
 import doctest
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+
+from feedstock_tools import api
 
 ROOT = Path(__file__).parents[1]
 PINNING = """\
@@ -39,3 +43,22 @@ def test_the_examples_give_what_they_show(tmp_path: Path, monkeypatch: pytest.Mo
 
     assert shown.attempted > 10
     assert not shown.failed
+
+
+def test_importing_the_library_brings_in_nothing_that_solves_or_builds() -> None:
+    code = "import sys, feedstock_tools.api; print([name for name in sys.modules if name.startswith(%r)])"
+    rooms = ("rattler", "yaml", "pydantic", "networkx", "feedstock_tools.build", "feedstock_tools.channel")
+
+    shown = subprocess.run([sys.executable, "-c", code % (rooms,)], capture_output=True, text=True, check=True)
+
+    assert shown.stdout == "[]\n"
+
+
+def test_every_name_of_the_library_is_there() -> None:
+    assert {name for name in api.__all__ if getattr(api, name, None) is None} == set()
+    assert set(api.__all__) <= set(dir(api))
+
+
+def test_a_name_that_the_library_lacks_is_said() -> None:
+    with pytest.raises(AttributeError, match="has no attribute 'rerendr'"):
+        getattr(api, "rerendr")  # noqa: B009 - mypy would complain of it
