@@ -1,0 +1,23 @@
+"""What the tests of CI files have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from feedstock_tools.platforms import Platform
+from feedstock_tools.rerender.configuration import Configuration
+
+
+@pytest.fixture
+def configuration() -> Callable[..., Configuration]:
+    """Makes a configuration of a name and values, those that every job has included."""
+
+    def make(name: str, **values: tuple[str, ...]) -> Configuration:
+        system, arch = name.split("_")[:2]
+        platform = Platform(system, arch)
+        image = {"docker_image": ("image:new",)} if system == "linux" else {}
+        return Configuration(name, platform, {"target_platform": (platform.subdir,), **image, **values})
+
+    return make
