@@ -85,6 +85,7 @@ def test_a_python_that_is_not_here_is_metadata_only(channel: StandInChannel, tmp
 
     assert not channel.can_run(OTHER)
     assert not (prefix / "bin/python").exists()
+    assert (prefix / f"lib/python{OTHER}/site-packages").is_dir(), "a script may put its module there"
     (listed,) = prefix.glob("conda-meta/python-*.json")
     (path,) = channel.folder.glob(f"*/{listed.stem}.conda")
     assert read_package(path).extra["stand-in"]["contents"] == "metadata only"

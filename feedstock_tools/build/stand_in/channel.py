@@ -17,7 +17,7 @@ from pathlib import Path
 
 from feedstock_tools.build.stand_in.compilers import Compiler, compiler_files, find_compiler, find_cross_compiler
 from feedstock_tools.build.stand_in.identity import STAND_IN_FORMAT, digest, stand_in_identity
-from feedstock_tools.build.stand_in.python import Installation, find_pythons, python_files
+from feedstock_tools.build.stand_in.python import Installation, find_pythons, python_files, site_packages
 from feedstock_tools.build.stand_in.toolkits import CudaToolkit, cuda_compiler_files, found_toolkits
 from feedstock_tools.channel.archive import write_package
 from feedstock_tools.channel.folder import locked
@@ -169,7 +169,7 @@ def _make(channel: Path, platform: Platform, behind: _Behind, kept: Path) -> Non
             written = _real_python(channel, metadata, real[minor], kept)
         else:
             files = tuple(_files(package, platform, behind))
-            metadata = _metadata(package, real=bool(files))
+            metadata = _metadata(package, real=bool(files) and package.role != "python")
             written = write_package(channel, metadata, files)
         entries[package.subdir][written.name] = _entry(metadata, written)
     for subdir, packages in entries.items():
@@ -196,6 +196,9 @@ def _cross_tools(platform: Platform, here: Platform) -> Iterable[KnownPackage]:
 
 
 def _files(package: KnownPackage, platform: Platform, behind: _Behind) -> Iterable[PackageFile]:
+    version = ".".join(package.version.split(".")[:2])
+    if package.role == "python" and package.subdir.startswith("linux-"):
+        yield site_packages(version)
     if package.role in _COMPILER_ROLES:
         crosses = package.name.endswith(f"_{platform.subdir}") and platform != Platform.here()
         its_platform = platform if crosses else Platform.here()
@@ -203,7 +206,6 @@ def _files(package: KnownPackage, platform: Platform, behind: _Behind) -> Iterab
             package.role, package.name, its_platform, behind.cross if crosses else behind.compiler
         )
     if package.role in _CUDA_ROLES and behind.compiler is not None:
-        version = ".".join(package.version.split(".")[:2])
         yield from cuda_compiler_files(package.role, package.name, version, behind.cuda.get(version))
 
 

@@ -13,7 +13,7 @@ from feedstock_tools.platforms import Platform
 __all__ = ["STAND_IN_FORMAT", "digest", "stand_in_identity"]
 
 #: Grows when packages come out differently from the same data, so that channels made before are not taken for current.
-STAND_IN_FORMAT = 7
+STAND_IN_FORMAT = 8
 
 
 def stand_in_identity(platform: Platform, *, path: str | None = None, toolkits: Path | None = None) -> str:

@@ -23,7 +23,7 @@ from feedstock_tools.build.stand_in.elf import read_dynamic, with_run_path
 from feedstock_tools.channel.metadata import PackageFile
 from feedstock_tools.errors import WorkError
 
-__all__ = ["Installation", "find_pythons", "python_files"]
+__all__ = ["Installation", "find_pythons", "python_files", "site_packages"]
 
 _PROBE_SECONDS = 20
 _LIBPYTHON = "libpython"
@@ -199,7 +199,12 @@ def _standard_library(installation: Installation) -> Iterator[PackageFile]:
         yield from _tree(dynload, f"{target}/lib-dynload")
     if installation.debian:
         yield PackageFile(f"{target}/sitecustomize.py", _DEBIAN_SITE.encode())
-    yield PackageFile(f"{target}/site-packages/README.txt", b"Packages of this environment lie here.\n")
+    yield site_packages(installation.minor)
+
+
+def site_packages(minor: str) -> PackageFile:
+    """What makes the folder that packages are installed into, which a script may expect (`cp module.py $SP_DIR`)."""
+    return PackageFile(f"lib/python{minor}/site-packages/README.txt", b"Packages of this environment lie here.\n")
 
 
 def _byte_code(file: PackageFile, installation: Installation) -> PackageFile | None:
