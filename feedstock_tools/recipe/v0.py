@@ -22,15 +22,16 @@ from feedstock_tools.recipe.v0_functions import PackageNames, template_context
 from feedstock_tools.recipe.v0_jinja import render
 from feedstock_tools.recipe.v0_meta import Meta, force_keys, named_outputs, output_dicts, output_meta
 from feedstock_tools.recipe.v0_names import build_string, pins_numpy
-from feedstock_tools.recipe.v0_text import RecipeText, View, read_recipe_text, requirements_in
+from feedstock_tools.recipe.v0_text import RecipeText, View, recipe_text, requirements_in
 from feedstock_tools.recipe.v0_used import trim_requirements, usage_finder, used_in_script
 from feedstock_tools.recipe.v0_yaml import parse_rendered
 from feedstock_tools.variants import Axis, CondaBuildRules, Variant, VariantConfig, VariantSpace, explode
 from feedstock_tools.variants.namespace import Namespace, default_variant
+from feedstock_tools.variants.read import read_text
 from feedstock_tools.variants.selectors import has_selectors, select_lines
 from feedstock_tools.variants.versions import parse_version
 
-__all__ = ["Recipe", "Watch", "read_recipe", "render_recipe"]
+__all__ = ["Recipe", "Watch", "parse_recipe", "read_recipe", "render_recipe"]
 
 #: Is told of each output and of what it was made from.
 Watch = Callable[[Meta, RenderedOutput], None]
@@ -53,7 +54,17 @@ def read_recipe(folder: Path, rules: CondaBuildRules | None = None) -> Recipe:
     Raises:
         InputError: it cannot be read.
     """
-    return Recipe(read_recipe_text(folder / "meta.yaml", rules or CondaBuildRules()), folder)
+    path = folder / "meta.yaml"
+    return parse_recipe(read_text(path), path, rules)
+
+
+def parse_recipe(text: str, path: Path, rules: CondaBuildRules | None = None) -> Recipe:
+    """The recipe whose `meta.yaml` is at `path` and holds `text`.
+
+    Raises:
+        InputError: a line is longer than any recipe's.
+    """
+    return Recipe(recipe_text(text, path, rules or CondaBuildRules()), path.parent)
 
 
 def render_recipe(

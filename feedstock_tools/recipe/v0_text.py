@@ -14,7 +14,6 @@ from pathlib import Path
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.variants.namespace import Namespace
-from feedstock_tools.variants.read import read_text
 from feedstock_tools.variants.rules import CondaBuildRules
 from feedstock_tools.variants.selectors import evaluate, select_lines, split_lines
 
@@ -23,7 +22,7 @@ __all__ = [
     "RecipeText",
     "View",
     "package_and_build_in",
-    "read_recipe_text",
+    "recipe_text",
     "requirements_in",
     "requirements_section",
 ]
@@ -65,13 +64,12 @@ def _part(pattern: re.Pattern[str], text: str) -> str:
     return (match.group(1) or "") if match else ""
 
 
-def read_recipe_text(path: Path, rules: CondaBuildRules) -> RecipeText:
-    """The text of `meta.yaml`.
+def recipe_text(raw: str, path: Path, rules: CondaBuildRules) -> RecipeText:
+    """The text of the `meta.yaml` at `path`.
 
     Raises:
-        InputError: it cannot be read, or a line is longer than any recipe's.
+        InputError: a line is longer than any recipe's.
     """
-    raw = read_text(path)
     for number, line in enumerate(raw.splitlines(), 1):
         if len(line) > _LONGEST_LINE:
             raise InputError(f"the line is longer than {_LONGEST_LINE} characters", path=path, line=number)

@@ -26,7 +26,7 @@ from feedstock_tools.variants.read import parse_plain_yaml, read_text
 if TYPE_CHECKING:
     from rattler_build import RenderConfig, RenderedVariant, Stage0Recipe
 
-__all__ = ["RecipeV1", "WatchV1", "read_recipe_v1", "render_recipe_v1"]
+__all__ = ["RecipeV1", "WatchV1", "parse_recipe_v1", "read_recipe_v1", "render_recipe_v1"]
 
 #: Is told of each output and of the engine's rendering that it was made from.
 WatchV1 = Callable[["RenderedVariant", RenderedOutput], None]
@@ -58,7 +58,15 @@ def read_recipe_v1(folder: Path) -> RecipeV1:
         InputError: it cannot be read, or the engine refuses it; with line and column where the engine tells them.
     """
     path = folder / "recipe.yaml"
-    text = read_text(path)
+    return parse_recipe_v1(read_text(path), path)
+
+
+def parse_recipe_v1(text: str, path: Path) -> RecipeV1:
+    """The recipe whose `recipe.yaml` is at `path` and holds `text`.
+
+    Raises:
+        InputError: the engine refuses it; with line and column where the engine tells them.
+    """
     check_templates(parse_plain_yaml(text, path), path)
     return RecipeV1(path, text, parsed_recipe(text, path), skip_probe(text, path))
 

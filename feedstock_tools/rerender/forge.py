@@ -74,14 +74,17 @@ class Rendering:
 
 @dataclass(frozen=True, slots=True)
 class Forge:
-    """A feedstock's conda-forge.yml as a version of conda-smithy understands it, defaults filled in.
+    """A feedstock's conda-forge.yml as a version of conda-smithy understands it, defaults filled in, and its recipe.
 
+    `recipe` is the recipe's file and `recipe_text` what it holds, since some defaults follow from that.
     `renderings` are in conda-smithy's order; a platform that several providers build comes several times. `is_v1`:
     `recipe.yaml` is rendered and not `meta.yaml`. `fallback_image` is that of jobs whose variants name none.
     `settings` are as YAML reads them, without defaults.
     """
 
     recipe_dir: str
+    recipe: Path
+    recipe_text: str = field(repr=False)
     is_v1: bool
     fallback_image: str
     renderings: tuple[Rendering, ...]
@@ -104,11 +107,14 @@ def read_forge(feedstock: Path, rules: Rules | None = None) -> Forge:
     if not is_v1 and not recipe.exists() and recipe.with_name("recipe.yaml").is_file():
         hint = "Say `conda_build_tool: rattler-build` in conda-forge.yml, as conda-smithy wants it for a recipe.yaml."
         raise InputError("there is no such file, but a recipe.yaml", path=recipe, hint=hint)
+    text = read_text(recipe)
     return Forge(
         recipe_dir=recipe_dir,
+        recipe=recipe,
+        recipe_text=text,
         is_v1=is_v1,
         fallback_image=_fallback_image(settings, chosen),
-        renderings=tuple(_renderings(settings, read_text(recipe), chosen)),
+        renderings=tuple(_renderings(settings, text, chosen)),
         self_hosted=bool(section(settings, "github_actions").get("self_hosted")),
         settings=settings,
     )

@@ -25,7 +25,6 @@ from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.rerender.write import Changes, changes
 from feedstock_tools.variants import VariantConfig, combine, defaults, load, load_migration, migrate
 from feedstock_tools.variants.conditional import load_conditional
-from feedstock_tools.variants.read import read_text
 
 __all__ = ["Rerender", "Source", "kept_labels", "read_source", "render_source", "rerender", "variants_of"]
 
@@ -116,12 +115,21 @@ def rerender(
 class Source:
     """What all platforms are rendered from: `files` are the variant files in the order in which they are laid down."""
 
-    recipe: Path
-    text: str
+    parsed: v0.Recipe | v1.RecipeV1
     forge: Forge
     files: list[Path]
     migrations: Migrations
     rules: Rules
+
+    @property
+    def recipe(self) -> Path:
+        """The file of the recipe."""
+        return self.forge.recipe
+
+    @property
+    def text(self) -> str:
+        """What it holds."""
+        return self.forge.recipe_text
 
     @property
     def conditional(self) -> Path | None:
@@ -145,16 +153,18 @@ def read_source(feedstock: Path, pinning: Path | None, rules: Rules) -> Source:
     if not feedstock.is_dir():
         raise InputError("there is no such feedstock", path=feedstock)
     forge = read_forge(feedstock, rules)
-    folder = feedstock / forge.recipe_dir
-    recipe = folder / ("recipe.yaml" if forge.is_v1 else "meta.yaml")
-    text = read_text(recipe)
     global_pinning = find_pinning(pinning) if pinning else None
     migrations = migrations_of(feedstock, global_pinning, rules)
     files = [global_pinning.config] if global_pinning else []
-    own = folder / _RECIPE_CONFIG
+    own = forge.recipe.with_name(_RECIPE_CONFIG)
     if own.is_file():
         files.append(own)
-    return Source(recipe, text, forge, files, migrations, rules)
+    parsed: v0.Recipe | v1.RecipeV1
+    if forge.is_v1:
+        parsed = v1.parse_recipe_v1(forge.recipe_text, forge.recipe)
+    else:
+        parsed = v0.parse_recipe(forge.recipe_text, forge.recipe, rules.conda_build)
+    return Source(parsed, forge, files, migrations, rules)
 
 
 def _render(source: Source, rendering: Rendering, kept: tuple[str, ...]) -> dict[str, Configuration]:
@@ -219,10 +229,9 @@ def render_source(
 
     `watch`: told of every output of a meta.yaml with what it was made from.
     """
-    if source.recipe.name == "recipe.yaml":
-        recipe = v1.read_recipe_v1(source.recipe.parent)
+    recipe = source.parsed
+    if isinstance(recipe, v1.RecipeV1):
         return v1.render_recipe_v1(
             recipe, config, rendering.platform, all_branches=source.rules.counts_untaken_branches
         )
-    text = v0.read_recipe(source.recipe.parent, source.rules.conda_build)
-    return v0.render_recipe(text, config, rendering.platform, environ=rendering.environ, watch=watch)
+    return v0.render_recipe(recipe, config, rendering.platform, environ=rendering.environ, watch=watch)
