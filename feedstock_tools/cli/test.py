@@ -15,6 +15,14 @@ __all__ = ["command"]
 @click.argument("targets", nargs=-1, metavar="[PACKAGE|NAME]...")
 @click.option("--gpu", is_flag=True, help="On the GPU of this machine; fails with the reason where there is none.")
 @click.option("--benchmark", is_flag=True, help="Run the benchmark too, which the package brings from its spec.")
+@click.option("--jobs", "-j", type=click.IntRange(1), default=1, metavar="N", help="Test so many packages at once.")
+@click.option(
+    "--timeout",
+    default="1 h",
+    show_default=True,
+    metavar="TIME",
+    help="End a package's tests, or a command of its benchmark, after so long: 90 s, 30 min, 3 h.",
+)
 @click.option("--compare", is_flag=True, help="Test nothing: compare what benchmarks have measured.")
 @click.option("--feedstock", type=click.Path(path_type=Path), metavar="DIR", help="The feedstock (default: here).")
 @click.option("--output-dir", type=click.Path(path_type=Path), metavar="DIR", help="Default: build_artifacts in it.")
@@ -24,6 +32,8 @@ def command(
     targets: tuple[str, ...],
     gpu: bool,
     benchmark: bool,
+    jobs: int,
+    timeout: str,
     compare: bool,
     feedstock: Path | None,
     output_dir: Path | None,
@@ -35,6 +45,8 @@ def command(
     A PACKAGE is a .conda or .tar.bz2 file, which needs no feedstock; a NAME means configurations as in `build`, of
     which every package that is built is tested.
     """
+    from feedstock_tools.build.engines.process import signals_as_exit
+    from feedstock_tools.build.resources import time_of
     from feedstock_tools.build.testing import comparing, session
     from feedstock_tools.errors import InputError
 
@@ -46,8 +58,9 @@ def command(
         return 0
     if not targets:
         raise InputError("name the packages to test: files, or configurations as `build` takes them")
-    options = session.TestOptions(gpu, benchmark, channels)
+    options = session.TestOptions(gpu, benchmark, channels, jobs, time_of(timeout))
     places = session.places_of(targets, feedstock, output_dir, Path.cwd(), os.environ)
-    records = session.test_packages(places, options, os.environ, lambda text: click.echo(text, err=as_json))
+    with signals_as_exit():
+        records = session.test_packages(places, options, os.environ, lambda text: click.echo(text, err=as_json))
     click.echo(json.dumps(session.tested_json(records), indent=2) if as_json else session.tested_text(records))
     return 0 if all(record.result == "passed" for record in records) else 1

@@ -32,8 +32,12 @@ START = (
 
 
 def worker_command(module: str, *arguments: str) -> list[str]:
-    """The command that calls `main` of a module of this package with some texts."""
-    return [sys.executable, "-P", "-c", START, str(PACKAGES), module, *arguments]
+    """The command that calls `main` of a module of this package with some texts.
+
+    It finds the packages that this process has, which may come from a `PYTHONPATH` that builds are not given.
+    """
+    places = (str(PACKAGES), *(place for place in sys.path if place and ":" not in place))
+    return [sys.executable, "-P", "-c", START, ":".join(places), module, *arguments]
 
 
 @contextmanager

@@ -1,30 +1,30 @@
-"""The GPUs of this machine, as the driver gives them to this process."""
+"""The GPUs of this machine, as the driver gives them to this process, and which of them a test gets."""
 
 from __future__ import annotations
 
-import ctypes
-import sys
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from feedstock_tools.errors import WorkError
+from feedstock_tools.pins.driver import probe
 
-__all__ = ["Gpus", "find_gpus"]
+__all__ = ["VISIBLE", "Gpus", "find_gpus", "one_by_one"]
 
-_LIBRARIES = {
-    "linux": (("libcuda.so.1", "/usr/lib/wsl/lib/libcuda.so.1"), ("libnvidia-ml.so.1",)),
-    "win32": (("nvcuda.dll",), ("nvml.dll",)),
-}
-#: CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and …_MINOR of cuda.h.
-_MAJOR, _MINOR = 75, 76
+#: The variable by which the driver shows a process some of the GPUs.
+VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 
 @dataclass(frozen=True, slots=True)
 class Gpus:
-    """What there is: `NVIDIA H200 (9.0)` for each GPU, the driver's version (`575.51.03`), the CUDA that it runs."""
+    """What there is: `NVIDIA H200 (9.0)` for each GPU, the driver's version (`575.51.03`), the CUDA that it runs.
+
+    `visible` is what `CUDA_VISIBLE_DEVICES` has to be for a process to see these; None: as it is.
+    """
 
     names: tuple[str, ...]
     driver: str
     cuda: str
+    visible: str | None = None
 
     def __str__(self) -> str:
         return ", ".join(self.names)
@@ -36,48 +36,21 @@ def find_gpus() -> Gpus:
     Raises:
         WorkError: there is no driver or no GPU, with the reason.
     """
-    drivers, managers = _LIBRARIES.get(sys.platform, ((), ()))
-    cuda = _open(drivers)
-    if cuda is None:
-        raise WorkError("this machine has no GPU driver" + (f": {drivers[0]} was not found" if drivers else ""))
-    status = cuda.cuInit(0)
-    if status:
-        raise WorkError(f"this machine has a GPU driver, which gives no GPU to this process: {_said(cuda, status)}")
-    version, count = ctypes.c_int(), ctypes.c_int()
-    cuda.cuDriverGetVersion(ctypes.byref(version))
-    cuda.cuDeviceGetCount(ctypes.byref(count))
-    names = tuple(_name(cuda, number) for number in range(count.value))
-    if not names:
-        raise WorkError("this machine has a GPU driver, which gives no GPU to this process")
-    return Gpus(names, _driver_version(_open(managers)), f"{version.value // 1000}.{version.value % 1000 // 10}")
+    machine = probe()
+    if machine.problem is not None or machine.cuda is None:
+        raise WorkError(machine.problem or "the driver does not say which CUDA it runs")
+    names = tuple(f"{device.name} ({device.capability})" for device in machine.devices)
+    return Gpus(names, machine.driver or "", machine.cuda)
 
 
-def _open(names: tuple[str, ...]) -> ctypes.CDLL | None:
-    for name in names:
-        try:
-            return ctypes.CDLL(name)
-        except OSError:
-            continue
-    return None
+def one_by_one(gpus: Gpus, machine: Mapping[str, str]) -> tuple[Gpus, ...]:
+    """Each GPU by itself, for a test of its own.
 
-
-def _said(cuda: ctypes.CDLL, status: int) -> str:
-    text = ctypes.c_char_p()
-    cuda.cuGetErrorString(status, ctypes.byref(text))
-    return f"{(text.value or b'unknown error').decode(errors='replace')} ({status})"
-
-
-def _name(cuda: ctypes.CDLL, number: int) -> str:
-    name, major, minor = ctypes.create_string_buffer(256), ctypes.c_int(), ctypes.c_int()
-    cuda.cuDeviceGetName(name, len(name), number)
-    cuda.cuDeviceGetAttribute(ctypes.byref(major), _MAJOR, number)
-    cuda.cuDeviceGetAttribute(ctypes.byref(minor), _MINOR, number)
-    return f"{name.value.decode(errors='replace')} ({major.value}.{minor.value})"
-
-
-def _driver_version(manager: ctypes.CDLL | None) -> str:
-    text = ctypes.create_string_buffer(80)
-    if manager is None or manager.nvmlInit_v2() or manager.nvmlSystemGetDriverVersion(text, len(text)):
-        return ""
-    manager.nvmlShutdown()
-    return text.value.decode(errors="replace")
+    Args:
+        machine: the environment, which may show this process some of the machine's GPUs, by number or name.
+    """
+    shown = [each.strip() for each in machine.get(VISIBLE, "").split(",") if each.strip()]
+    numbers = shown or [str(number) for number in range(len(gpus.names))]
+    return tuple(
+        replace(gpus, names=(name,), visible=number) for name, number in zip(gpus.names, numbers, strict=False)
+    )

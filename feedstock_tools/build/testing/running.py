@@ -3,71 +3,79 @@
 from __future__ import annotations
 
 import json
-import math
 import platform
 import shlex
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from feedstock_tools.build.engines.process import end_group
+from feedstock_tools.build.engines.command import write_order
+from feedstock_tools.build.engines.guard import Guard, OutOfTimeError
+from feedstock_tools.build.engines.worker import lines_of, started, worker_command
 from feedstock_tools.build.environment import PASSED_ON
-from feedstock_tools.build.testing.gpu import Gpus
+from feedstock_tools.build.testing.gpu import VISIBLE, Gpus
 from feedstock_tools.build.testing.subject import Subject
 from feedstock_tools.channel.archive import PACKAGE_SUFFIXES
 from feedstock_tools.channel.folder import add_packages
 from feedstock_tools.errors import WorkError
 
-__all__ = ["run_benchmark", "run_tests"]
+__all__ = ["Conditions", "clear_cache", "run_benchmark", "run_tests"]
 
 #: What a test on a GPU needs of the machine's environment besides what a build gets.
-_FOR_GPUS = ("CUDA_VISIBLE_DEVICES", "LD_LIBRARY_PATH", "NVIDIA_VISIBLE_DEVICES")
-#: Runs the worker of the code that runs here, with the packages that this process has, from wherever they come.
-_START = (
-    "import json, sys; from pathlib import Path; sys.path = json.loads(sys.argv[1]);"
-    "from feedstock_tools.build.testing.worker import main; sys.exit(main(Path(sys.argv[2])))"
-)
-_FIGURE = 'A figure is a line of JSON: {"name": "…", "value": 1.5, "unit": "s"}'
-_OURS = (str(Path(__file__).resolve().parents[3]),)
+_FOR_GPUS = ("CUDA_DEVICE_ORDER", VISIBLE, "LD_LIBRARY_PATH", "NVIDIA_VISIBLE_DEVICES")
+_WORKER = "feedstock_tools.build.testing.worker"
+#: A figure of an integer beyond this, or one that is no number, would be no figure to compare.
+_LARGEST = sys.float_info.max
 Log = Callable[[str], None]
 
 
-def run_tests(subject: Subject, gpus: Gpus | None, machine: Mapping[str, str], log: Log) -> float:
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """What tests run under.
+
+    Attributes:
+        gpus: what the environments are solved for and the tests see; None: solved for a machine whose driver runs the
+            package's CUDA version, so that a GPU build is tested on a machine without a GPU too.
+        machine: this machine's environment variables.
+        seconds: how long the tests of a package, or one command of its benchmark, may take; None for ever.
+        stop: a file descriptor that becomes readable when the run is over; None where nothing tells.
+    """
+
+    gpus: Gpus | None
+    machine: Mapping[str, str]
+    seconds: float | None = None
+    stop: int | None = None
+
+
+def run_tests(subject: Subject, conditions: Conditions, log: Log) -> float:
     """Run the tests that a package brings, in fresh environments; how long they took, in seconds.
 
-    Args:
-        gpus: what the environments are solved for; None: for a machine whose driver runs the package's CUDA version, so
-            that a GPU build is tested on a machine without a GPU too.
-
     Raises:
-        WorkError: a test fails, or its environment cannot be made; the log says more.
+        WorkError: a test fails, takes too long, or its environment cannot be made; the log says more.
+        Stopped: the run is over.
     """
     with tempfile.TemporaryDirectory(prefix="feedstock-tools-test-") as name:
         folder = Path(name)
         request = folder / "request.json"
         request.write_text(json.dumps({"package": str(subject.path), "channels": list(subject.channels)}))
-        command = [sys.executable, "-P", "-c", _START, json.dumps([*_OURS, *sys.path]), str(request)]
         began = time.monotonic()
-        status = _run(command, _environment(subject, gpus, machine, folder), folder, log)
-        if status:
+        if _run(worker_command(_WORKER, str(request)), subject, conditions, folder, log):
             raise WorkError("its tests failed")
         return time.monotonic() - began
 
 
-def run_benchmark(
-    subject: Subject, gpus: Gpus | None, machine: Mapping[str, str], log: Log
-) -> dict[str, dict[str, Any]]:
+def run_benchmark(subject: Subject, conditions: Conditions, log: Log) -> dict[str, dict[str, Any]]:
     """Run the benchmark of a package in a fresh environment; each figure by name, as `{"value": 1.5, "unit": "s"}`.
 
     Raises:
-        WorkError: its environment cannot be made, a command fails, or no figure comes of it.
+        WorkError: its environment cannot be made, a command fails or takes too long, or no figure comes of it.
+        Stopped: the run is over.
     """
     figures: dict[str, dict[str, Any]] = {}
 
@@ -77,12 +85,12 @@ def run_benchmark(
 
     with tempfile.TemporaryDirectory(prefix="feedstock-tools-test-") as name:
         folder = Path(name)
-        prefix = _installed(subject, gpus, folder)
-        environment = _environment(subject, gpus, machine, folder)
+        prefix = _installed(subject, conditions.gpus, folder)
         for command in subject.benchmark:
             log(f"+ {command}")
-            script = f"{_activation(prefix)}\n{command}\n"
-            if _run(["bash", "-e", "-c", script], environment, folder, read):
+            words = ("bash", "-e", "-c", f"{_activation(prefix)}\n{command}\n")
+            worker = write_order(folder, words, folder, "nothing", None)
+            if _run(worker, subject, conditions, folder, read):
                 raise WorkError(f"the benchmark's '{command}' failed")
     if not figures:
         raise WorkError(
@@ -95,18 +103,34 @@ def _figure(line: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """The figure that a line is, if it is one."""
     try:
         content = json.loads(line) if line.startswith("{") else None
-    except ValueError:
+    except (ValueError, RecursionError):
         return
     if not isinstance(content, dict):
         return
     name, value, unit = (content.get(key) for key in ("name", "value", "unit"))
-    is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _LARGEST
     if is_number and isinstance(name, str) and isinstance(unit, str):
         yield name, {"value": value, "unit": unit}
 
 
-def _environment(subject: Subject, gpus: Gpus | None, machine: Mapping[str, str], folder: Path) -> dict[str, str]:
+def _run(command: Sequence[str], subject: Subject, conditions: Conditions, folder: Path, log: Log) -> int:
+    """Run a worker and give each line of what it says to `log`; its exit status."""
+    guard = Guard(seconds=conditions.seconds, stop=conditions.stop)
+    environment = _environment(subject, conditions, folder)
+    try:
+        with started(command, folder=folder, environment=environment, guard=guard) as process:
+            for _, line in lines_of(process, guard):
+                log(line.decode(errors="replace"))
+            return process.wait()
+    except OutOfTimeError as error:
+        raise WorkError(f"it took longer than the {guard.seconds:g} s that it may take, and was ended") from error
+
+
+def _environment(subject: Subject, conditions: Conditions, folder: Path) -> dict[str, str]:
+    machine, gpus = conditions.machine, conditions.gpus
     kept = {name: value for name, value in machine.items() if name in PASSED_ON or name in _FOR_GPUS}
+    if gpus and gpus.visible is not None:
+        kept[VISIBLE] = gpus.visible
     kept |= {"TMPDIR": str(folder), "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1"}
     kept["CONDA_OVERRIDE_CUDA"] = gpus.cuda if gpus else subject.cuda or ""
     kept["RATTLER_CACHE_DIR"] = str(_cache(subject, folder))
@@ -114,17 +138,24 @@ def _environment(subject: Subject, gpus: Gpus | None, machine: Mapping[str, str]
 
 
 def _cache(subject: Subject, folder: Path) -> Path:
-    """Where packages are unpacked. A cache goes by names, and other builds of a package may have the same one: so what
-    is tested, and what was built beside it, must not be in there from before."""
-    if subject.cache is None:
-        return folder / "cache"
-    beside = (unquote(urlsplit(url).path) for url in subject.channels if url.startswith("file:"))
-    names = {subject.path.name, *(path.name for place in beside for path in Path(place).glob("*/*"))}
-    stems = {name.removesuffix(suffix) for name in names for suffix in PACKAGE_SUFFIXES if name.endswith(suffix)}
-    for path in (subject.cache / "pkgs").glob("*"):
-        if any(path.name.startswith(stem) for stem in stems):
-            shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
-    return subject.cache
+    """Where packages are unpacked."""
+    return subject.cache or folder / "cache"
+
+
+def clear_cache(subjects: Iterable[Subject]) -> None:
+    """Before the first test of a run: take what is tested, and what was built beside it, out of the cache.
+
+    It goes by names, and other builds of a package may have had the same one.
+    """
+    for subject in subjects:
+        if subject.cache is None:
+            continue
+        beside = (unquote(urlsplit(url).path) for url in subject.channels if url.startswith("file:"))
+        names = {subject.path.name, *(path.name for place in beside for path in Path(place).glob("*/*"))}
+        stems = {name.removesuffix(suffix) for name in names for suffix in PACKAGE_SUFFIXES if name.endswith(suffix)}
+        for path in (subject.cache / "pkgs").glob("*"):
+            if any(path.name.startswith(stem) for stem in stems):
+                shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
 
 
 def _installed(subject: Subject, gpus: Gpus | None, folder: Path) -> Path:
@@ -151,36 +182,3 @@ def _activation(prefix: Path) -> str:
         f'export CONDA_PREFIX={place} PATH={place}/bin:"$PATH"\n'
         f'for script in {place}/etc/conda/activate.d/*.sh; do [ -f "$script" ] && . "$script" || true; done'
     )
-
-
-def _run(command: Sequence[str], environment: Mapping[str, str], folder: Path, log: Log) -> int:
-    """Run a command and give each line of its output to `log`; its exit status."""
-    with _process(command, environment, folder) as process:
-        assert process.stdout is not None  # noqa: S101  (asked for below)
-        for line in process.stdout:
-            log(line.rstrip("\n"))
-        return process.wait()
-
-
-@contextmanager
-def _process(command: Sequence[str], environment: Mapping[str, str], folder: Path) -> Iterator[subprocess.Popen[str]]:
-    """A process in a session of its own, which ends with the context, and all of it."""
-    process = subprocess.Popen(
-        command,
-        cwd=folder,
-        env=dict(environment),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        start_new_session=True,
-    )
-    try:
-        yield process
-    finally:
-        for stream in (process.stdin, process.stdout):
-            if stream is not None:
-                stream.close()
-        end_group(process.pid)
-        process.wait()

@@ -15,8 +15,9 @@ from feedstock_tools.build.channels import STAND_IN
 from feedstock_tools.build.ledger import Ledger, TestRecord, now, this_machine
 from feedstock_tools.build.selection import select
 from feedstock_tools.build.session import Session
-from feedstock_tools.build.testing.gpu import Gpus, find_gpus
-from feedstock_tools.build.testing.running import run_benchmark, run_tests
+from feedstock_tools.build.testing.gpu import Gpus, find_gpus, one_by_one
+from feedstock_tools.build.testing.running import Conditions, clear_cache, run_benchmark, run_tests
+from feedstock_tools.build.testing.side_by_side import side_by_side
 from feedstock_tools.build.testing.subject import Subject, subject_of
 from feedstock_tools.channel.archive import PACKAGE_SUFFIXES
 from feedstock_tools.errors import InputError, WorkError
@@ -29,13 +30,19 @@ _LAST_LINES = 20
 
 @dataclass(frozen=True, slots=True)
 class TestOptions:
-    """How to test: whether on a GPU, with the benchmark, and where dependencies come from."""
+    """How to test: whether on a GPU, with the benchmark, and where dependencies come from.
+
+    `jobs` is how many packages are tested at once, on GPUs no more than there are; `seconds` how long the tests of one,
+    or a command of its benchmark, may take (None for ever).
+    """
 
     #: pytest would take a class of this name for a class of tests.
     __test__: ClassVar[bool] = False
     gpu: bool = False
     benchmark: bool = False
     channels: tuple[str, ...] = ()
+    jobs: int = 1
+    seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,34 +104,48 @@ def _built(artifacts: Artifacts, wanted: set[str]) -> Iterator[Place]:
 def test_packages(
     places: Sequence[Place], options: TestOptions, machine: Mapping[str, str], say: Callable[[str], None]
 ) -> tuple[TestRecord, ...]:
-    """Test packages one after the other, and record each where a ledger knows it.
+    """Test packages, and record each where a ledger knows it; the records are in the order of the packages.
 
     Every package is looked at before the first is tested.
 
     Args:
-        say: told what is done; of a test without a ledger each line of the log, of another the end of a failed one's.
+        say: told what is done; of a test without a ledger the log, of another the end of a failed one's.
 
     Raises:
         WorkError: a GPU is asked for and there is none, or a package cannot be read.
         InputError: a package is for another platform, or has no benchmark that could be run.
     """
     gpus = find_gpus() if options.gpu else None
-    subjects = [subject_of(place.path, options.channels or _built_with(place), machine) for place in places]
+    subjects = _apart([subject_of(place.path, options.channels or _built_with(place), machine) for place in places])
     for subject in subjects:
         _refuse(subject, gpus, options)
+    clear_cache(subjects)
+    conditions = Conditions(gpus, machine, options.seconds)
+    seats = one_by_one(gpus, machine) if gpus and options.jobs > 1 else (gpus,) * options.jobs
+    at_once = [replace(conditions, gpus=seat) for seat in seats[: options.jobs]]
+
+    def test(number: int, conditions: Conditions) -> TestRecord:
+        return _tested(subjects[number], places[number], conditions, options, say)
+
+    records: dict[int, TestRecord] = {}
     with ExitStack() as stack:
         ledgers = {
             place.artifacts.root: stack.enter_context(Ledger(place.artifacts.ledger))
             for place in places
             if place.artifacts
         }
-        records = []
-        for place, subject in zip(places, subjects, strict=True):
-            record = _tested(subject, place, gpus, options, machine, say)
-            if place.artifacts:
-                record = ledgers[place.artifacts.root].record_test(record)
-            records.append(record)
-    return tuple(records)
+        for number, record in side_by_side(range(len(places)), at_once, test):
+            artifacts = places[number].artifacts
+            records[number] = ledgers[artifacts.root].record_test(record) if artifacts else record
+    return tuple(records[number] for number in sorted(records))
+
+
+def _apart(subjects: Sequence[Subject]) -> list[Subject]:
+    """The subjects; those that share a file name and not its content get no common cache, which goes by names."""
+    contents: dict[str, set[str]] = {}
+    for subject in subjects:
+        contents.setdefault(subject.path.name, set()).add(subject.sha256)
+    return [subject if len(contents[subject.path.name]) == 1 else replace(subject, cache=None) for subject in subjects]
 
 
 test_packages.__test__ = False  # type: ignore[attr-defined]  # pytest would take its name for a test's
@@ -157,14 +178,10 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def _tested(
-    subject: Subject,
-    place: Place,
-    gpus: Gpus | None,
-    options: TestOptions,
-    machine: Mapping[str, str],
-    say: Callable[[str], None],
+    subject: Subject, place: Place, conditions: Conditions, options: TestOptions, say: Callable[[str], None]
 ) -> TestRecord:
     """Test one package and tell how it ended."""
+    gpus = conditions.gpus
     say(f"-- testing {subject.path.name}{f' on {gpus}' if gpus else ''}")
     path = place.path.resolve()
     root = place.artifacts.root if place.artifacts else None
@@ -181,21 +198,21 @@ def _tested(
         driver=gpus.driver if gpus else "",
     )
     lines: list[str] = []
+    of_many = f"{subject.path.name}: " if options.jobs > 1 else ""
 
     def log(line: str) -> None:
         lines.append(f"{datetime.now(UTC):%H:%M:%S} {line}")
         if root is None:
-            say(line)
+            say(of_many + line)
 
     try:
-        record = replace(record, seconds=round(run_tests(subject, gpus, machine, log), 3))
+        record = replace(record, seconds=round(run_tests(subject, conditions, log), 3))
         if options.benchmark:
-            record = replace(record, benchmark=run_benchmark(subject, gpus, machine, log))
+            record = replace(record, benchmark=run_benchmark(subject, conditions, log))
     except WorkError as error:
         record = replace(record, result="failed", reason=str(error))
-        if root is not None:
-            say("\n".join(lines[-_LAST_LINES:]))
-        say(str(error))
+        last_lines = lines[-_LAST_LINES:] if root is not None else []
+        say("\n".join([*last_lines, f"{of_many}{error}"]))
     if place.artifacts:
         record = replace(record, log=_kept(place.artifacts, path.name, lines))
     return replace(record, ended=now())

@@ -39,13 +39,13 @@ class _Lines:
         """Called by rattler-build when it has fetched something."""
 
 
-def main(request: Path) -> int:
+def main(request: str) -> int:
     """Run the tests; the exit status is 0 where all pass, 1 where one fails.
 
     Args:
-        request: a JSON file with the `package` and the `channels`.
+        request: the path of a JSON file with the `package` and the `channels`.
     """
-    return supervise(lambda: _test(json.loads(request.read_text())), sys.stdin.fileno())
+    return supervise(lambda: _test(json.loads(Path(request).read_text(encoding="utf-8"))), sys.stdin.fileno())
 
 
 def _test(request: Any) -> int:
