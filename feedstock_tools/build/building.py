@@ -17,6 +17,7 @@ from feedstock_tools.build.engines.contract import BuildRequest, Built, Engine, 
 from feedstock_tools.build.engines.guard import Guard, OutOfMemoryError, OutOfTimeError
 from feedstock_tools.build.engines.process import signals_held_back
 from feedstock_tools.build.engines.staging import repeated_staging
+from feedstock_tools.build.final_names import as_built, with_final_name
 from feedstock_tools.build.gpu_code.promises import check_gpu_code
 from feedstock_tools.build.ledger import BuildRecord, Ledger, PackageRecord, now, this_machine, this_process
 from feedstock_tools.build.locks import Locks
@@ -93,7 +94,10 @@ class BuiltRow:
 
 @dataclass
 class _RowBuild:
-    """A build of a row while it runs: the records it has begun and finished, in order."""
+    """A build of a row while it runs: the records it has begun and finished, in order.
+
+    `promises` are those of outputs that are done, each with the build string that its package has.
+    """
 
     ground: Ground
     row: PlannedRow
@@ -105,6 +109,7 @@ class _RowBuild:
     running: BuildRecord | None = None
     failed: Failed | None = None
     specs: list[str] = field(default_factory=list)
+    promises: dict[str, PlannedOutput] = field(default_factory=dict)
 
 
 def lock_names(row: PlannedRow, outputs: Mapping[str, BuildRecord | None], *, stand_in: bool) -> tuple[str, ...]:
@@ -160,6 +165,7 @@ def _build_missing(
     guard = Guard(frozenset(share.cores[: share.jobs]), share.memory, attempt.seconds, attempt.stop)
     with RowLog(ground.artifacts.logs, row.name) as log:
         build = _RowBuild(ground, row, attempt, guard, log, locks)
+        build.promises.update((record.output, as_built(_outputs(build)[record.output], record)) for record in done)
         for warning in repeated_staging(ground.engine, wanted):
             log.write(warning)
             watch(warning)
@@ -277,8 +283,9 @@ def _record(build: _RowBuild, name: str) -> BuildRecord:
 def _deliver(build: _RowBuild, event: Built, request: BuildRequest) -> None:
     """Check a package, let it enter the output channel, and record it as done."""
     ground = build.ground
-    siblings = _outputs(build)
-    promise = siblings[event.output]
+    planned = _outputs(build)[event.output]
+    promise = with_final_name(event.package, planned)
+    siblings = {**_outputs(build), **build.promises, promise.name: promise}
     assert build.running is not None  # noqa: S101  (an engine starts an output before it is built)
     private = request.output.as_uri()
 
@@ -305,8 +312,9 @@ def _deliver(build: _RowBuild, event: Built, request: BuildRequest) -> None:
         record = replace(promised, result="done", ended=now(), packages=(done,))
         ground.ledger.finish(record)
         build.records.append(record)
+        build.promises[promise.name] = promise
         build.running = None
-    build.locks.release(_lock_name(promise, stand_in=ground.stand_in))
+    build.locks.release(_lock_name(planned, stand_in=ground.stand_in))
 
 
 def _end(build: _RowBuild, result: str, reason: str) -> None:
