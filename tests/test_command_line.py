@@ -84,3 +84,39 @@ def test_an_error_names_place_and_remedy_of_each_mistake() -> None:
         [Mistake("unknown key 'nam'", Path("feedstock.yaml"), 3, 5, "Did you mean 'name'?"), Mistake("empty")]
     )
     assert str(error) == "feedstock.yaml:3:5: unknown key 'nam'\n  Did you mean 'name'?\nempty"
+
+
+WORK_ON_A_FEEDSTOCK = [
+    ("generate",),
+    ("rerender",),
+    ("outputs",),
+    ("why", "python"),
+    ("cuda", "check"),
+    ("rehearse",),
+    ("plan",),
+    ("test", "linux_64_cpu"),
+    ("status",),
+    ("dossier",),
+    ("ci",),
+    ("collect", "."),
+    ("publish", "channel"),
+]
+
+
+@pytest.mark.parametrize("arguments", WORK_ON_A_FEEDSTOCK, ids=" ".join)
+def test_without_a_feedstock_nothing_is_done(
+    arguments: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    with pytest.raises(InputError) as raised:
+        cli._group.main(list(arguments), standalone_mode=False)
+    assert raised.value.mistakes[0].hint
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_recipe_that_was_not_generated_yet_is_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "feedstock.yaml").write_text("name: demo\n")
+    run = feedstock_tools("rerender", str(tmp_path))
+    assert run.returncode == 2
+    assert "`feedstock-tools generate` writes it from feedstock.yaml" in run.stderr

@@ -12,9 +12,9 @@ from feedstock_tools import __version__
 from feedstock_tools.data import data_folder
 from feedstock_tools.errors import InputError
 
-__all__ = ["EXAMPLE", "Feedstock", "find_feedstock", "user_cache"]
+__all__ = ["EXAMPLE", "Feedstock", "feedstock_or_example", "find_feedstock", "user_cache"]
 
-#: The example that is built where there is no feedstock.
+#: The example that `build` takes where there is no feedstock.
 EXAMPLE = "gpuprobe"
 
 
@@ -47,7 +47,21 @@ class Feedstock:
         return tuple(self.folder / name for name in names)
 
 
-def find_feedstock(given: Path | None, here: Path, environment: Mapping[str, str]) -> Feedstock:
+def find_feedstock(given: Path | None, here: Path) -> Feedstock:
+    """The feedstock in a folder that was given, else in the current one.
+
+    Raises:
+        InputError: the folder holds none.
+    """
+    folder = (given or here).resolve()
+    if _is_feedstock(folder):
+        return Feedstock(folder)
+    what = "A feedstock has recipe/recipe.yaml or recipe/meta.yaml, or a feedstock.yaml to make them from."
+    hint = what if given else f"{what} Go to one, or name it: --feedstock DIR."
+    raise InputError("there is no feedstock in this folder", path=folder, hint=hint)
+
+
+def feedstock_or_example(given: Path | None, here: Path, environment: Mapping[str, str]) -> Feedstock:
     """The feedstock in a folder that was given, else in the current one, else the example `gpuprobe`.
 
     An example of an installation, or one that cannot be written, is copied to the user's cache and built there.
@@ -55,19 +69,15 @@ def find_feedstock(given: Path | None, here: Path, environment: Mapping[str, str
     Raises:
         InputError: the folder that was given holds none.
     """
-    folder = (given or here).resolve()
-    if _is_feedstock(folder):
-        return Feedstock(folder)
-    if given is not None:
-        hint = "A feedstock has recipe/recipe.yaml or recipe/meta.yaml, or a feedstock.yaml to make them from."
-        raise InputError("there is no feedstock in this folder", path=folder, hint=hint)
+    if given is not None or _is_feedstock(here):
+        return find_feedstock(given, here)
     example = data_folder("examples") / EXAMPLE
     if not _is_feedstock(example):
         raise InputError("there is no feedstock here, and the example is missing", path=example)
     if example.parent.parent.name != "_data" and os.access(example, os.W_OK):
-        return Feedstock(example, f"There is no feedstock in {here}: building the example {example}")
+        return Feedstock(example, f"There is no feedstock in {here}: taking the example {example}")
     copy = _copied(example, environment)
-    return Feedstock(copy, f"There is no feedstock in {here}: building a copy of the example in {copy}")
+    return Feedstock(copy, f"There is no feedstock in {here}: taking a copy of the example in {copy}")
 
 
 def user_cache(environment: Mapping[str, str], otherwise: Path) -> Path:

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 __all__ = ["Published", "publish", "published_json", "published_text"]
 
 
+#: How many files a message names.
+_SHOWN = 5
+
+
 @dataclass(frozen=True, slots=True)
 class Published:
     """A package and what became of it.
@@ -59,10 +63,13 @@ def publish(
     chosen, wrong = _complete(matrix, say, complete_only=complete_only)
     _refuse_stand_in(chosen, target)
     found = _packages(matrix, chosen)
-    wrong += _untested(matrix, chosen)
+    untested = _untested(matrix, chosen)
+    wrong += untested
     wrong += [f"{each.file} is not the file that was built" for each in found if not _is_what_was_built(each)]
     if wrong:
-        raise WorkError("nothing was published:\n" + "\n".join(f"  {reason}" for reason in wrong))
+        hint = "`feedstock-tools test NAME` runs what was left out; a NAME such as linux_64_cpu_py3.11 publishes less."
+        text = "nothing was published:\n" + "\n".join(f"  {reason}" for reason in wrong)
+        raise WorkError(text, hint=hint if untested else None)
     there = target.there([each.file for each in found])
     other = [each.file for each in found if there.get(each.file) not in (None, each.sha256)]
     if other:
@@ -127,19 +134,27 @@ def _packages(matrix: Matrix, chosen: Sequence[ConfigurationState]) -> list[Publ
 
 
 def _untested(matrix: Matrix, chosen: Sequence[ConfigurationState]) -> list[str]:
-    """Packages that passed no tests, neither when they were built nor in a run of `test` since."""
+    """Which packages passed no tests, neither when they were built nor in a run of `test` since; by reason."""
     left_out = [record for record in _records(chosen) if record.marks.get("tests") == "left out"]
     if not left_out:
         return []
     with Ledger(matrix.artifacts / "ledger.sqlite") as ledger:
         passed = {test.sha256 for test in ledger.tests() if test.result == "passed"}
-    reasons = {
-        f"{package.file} was not tested: {record.marks.get('tests-reason', 'its tests were left out')}"
-        for record in left_out
-        for package in record.packages
-        if package.sha256 not in passed
-    }
-    return sorted(reasons)
+    files: dict[str, set[str]] = {}
+    for record in left_out:
+        reason = record.marks.get("tests-reason", "its tests were left out")
+        files.setdefault(reason, set()).update(
+            package.file for package in record.packages if package.sha256 not in passed
+        )
+    return [f"{_some(sorted(names))} not tested: {reason}" for reason, names in files.items() if names]
+
+
+def _some(names: Sequence[str]) -> str:
+    """One file, or how many they are with the first few: `3 packages (a, b, c) were`."""
+    if len(names) == 1:
+        return f"{names[0]} was"
+    shown = ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
+    return f"{len(names)} packages ({shown}) were"
 
 
 def _is_what_was_built(package: Published) -> bool:

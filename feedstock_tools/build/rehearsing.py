@@ -65,7 +65,7 @@ def rehearse_feedstock(
         InputError: the feedstock, its recipe or a name is wrong.
         WorkError: a channel cannot be read.
     """
-    feedstock = find_feedstock(folder, here, machine)
+    feedstock = find_feedstock(folder, here)
     artifacts = Artifacts((output or feedstock.artifacts).resolve())
     configurations = choose(names, read_configurations(feedstock.folder))
     if not configurations:

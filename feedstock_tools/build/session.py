@@ -76,9 +76,7 @@ class Session:
         """
         fold = fold_of(machine)
         console = Terminal(sys.stderr if as_json else sys.stdout, fold)
-        feedstock = find_feedstock(folder, here, machine)
-        if feedstock.note:
-            console.say(feedstock.note)
+        feedstock = find_feedstock(folder, here)
         artifacts = Artifacts((output or feedstock.artifacts).resolve())
         engines = Engines(feedstock.folder, lambda: recipe_to_build(feedstock, artifacts, engine), machine, engine)
         plan = Plan(

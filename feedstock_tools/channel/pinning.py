@@ -129,7 +129,8 @@ def find_pinning(given: str | Path | None, cache: Path) -> Pinning:
     if path.is_file():
         return Pinning(path)
     if version_numbers(str(given)) is None:
-        raise InputError("there is no such file or folder", path=path)
+        hint = "A pinning is a folder, a conda_build_config.yaml, or a version that `feedstock-tools pinning` fetched."
+        raise InputError("there is no such file or folder", path=path, hint=hint)
     return _of_version(str(given), cache)
 
 

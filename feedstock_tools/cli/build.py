@@ -57,13 +57,17 @@ def command(
 
     A row is one variant of a configuration: one Python, say.
     """
+    from feedstock_tools.build.feedstock import feedstock_or_example
     from feedstock_tools.build.resources import Capacity, size_of, time_of
     from feedstock_tools.build.scheduling import Limits
     from feedstock_tools.build.session import Session
 
     capacity = Capacity.of_machine(cores, size_of(memory) if memory else None)
     limits = Limits(jobs, time_of(timeout) if timeout else None, retries, not keep_going)
-    session = Session.open(feedstock, output_dir, channels, Path.cwd(), os.environ, as_json=as_json, engine=engine)
+    found = feedstock_or_example(feedstock, Path.cwd(), os.environ)
+    if found.note:
+        click.echo(found.note, err=as_json)
+    session = Session.open(found.folder, output_dir, channels, Path.cwd(), os.environ, as_json=as_json, engine=engine)
     if only_list:
         return session.list(names, glob)
     if debug:

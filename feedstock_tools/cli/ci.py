@@ -37,6 +37,9 @@ def command(
     configurations change. conda-smithy's own CI files are left as they are. With --matrix a NAME limits the jobs to
     configurations.
     """
+    from feedstock_tools.build.feedstock import find_feedstock
+
+    find_feedstock(feedstock, Path.cwd())
     if matrix is not None:
         from feedstock_tools.build.ci_matrix import azure_lines, ci_jobs, github_lines, missing_configurations
 
@@ -52,8 +55,8 @@ def command(
     files = ci_files(feedstock, services, install=install, channel=channel, branch=branch)
     if check:
         stale = files.stale()
-        click.echo("\n".join(f"stale: {name}" for name in stale) or "The CI files are up to date.")
+        click.echo("\n".join(f"stale: {feedstock / name}" for name in stale) or "The CI files are up to date.")
         return 1 if stale else 0
     written = files.write()
-    click.echo("\n".join(f"wrote {name}" for name in written) or "The CI files are up to date.")
+    click.echo("\n".join(f"wrote {feedstock / name}" for name in written) or "The CI files are up to date.")
     return 0

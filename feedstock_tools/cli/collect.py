@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import asdict
 from pathlib import Path
 
@@ -30,7 +29,7 @@ def command(folders: tuple[Path, ...], feedstock: Path | None, output_dir: Path 
     from feedstock_tools.build.collect import collect
     from feedstock_tools.build.feedstock import find_feedstock
 
-    found = find_feedstock(feedstock, Path.cwd(), os.environ)
+    found = find_feedstock(feedstock, Path.cwd())
     artifacts = Artifacts((output_dir or found.artifacts).resolve())
     done = collect(folders, artifacts)
     if as_json:

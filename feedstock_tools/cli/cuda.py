@@ -162,7 +162,8 @@ def check(feedstock: Path, pinning: Path | None, as_json: bool) -> int:
 
     configurations = read_configurations(feedstock)
     if not configurations:
-        raise InputError("there is no configuration to check", path=feedstock / ".ci_support", hint="Rerender first.")
+        hint = "`feedstock-tools rerender` writes them."
+        raise InputError("the feedstock has no configurations", path=feedstock / ".ci_support", hint=hint)
     against = find_pinning(pinning) if pinning else None
     found = against_facts.check_feedstock(load_cuda(), feedstock, configurations, against)
     click.echo(against_facts.as_json(found) if as_json else against_facts.as_text(found, len(configurations)))

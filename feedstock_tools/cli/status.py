@@ -40,6 +40,7 @@ def command(
         from feedstock_tools.report.matrix_page import write_page
 
         write_page(html, matrix)
+        click.echo(f"wrote {html}", err=form is not None)
     if form == "json":
         from feedstock_tools.report.matrix_text import matrix_json
 

@@ -53,6 +53,9 @@ def read_spec(path: Path) -> Spec:
         InputError: it cannot be read or holds mistakes; all of them, each with line and column.
     """
     file = path / SPEC_NAME if path.is_dir() else path
+    if not file.exists():
+        hint = "It is the spec that the recipe is made from. Write it, or name the folder that has one."
+        raise InputError("there is no such file", path=file, hint=hint)
     return spec_from_text(read_text(file, _LARGEST_SPEC), file, file.parent / "recipe")
 
 

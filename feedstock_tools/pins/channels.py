@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from feedstock_tools.channel.repodata import channel_url
 
-__all__ = ["channel_title", "channel_urls"]
+__all__ = ["channel_anywhere", "channel_title", "channel_urls"]
 
 #: What `defaults` stands for on Linux (conda/base/constants.py, DEFAULT_CHANNELS_UNIX).
 _DEFAULTS = ("https://repo.anaconda.com/pkgs/main", "https://repo.anaconda.com/pkgs/r")
@@ -27,13 +27,22 @@ def channel_urls(channel: str) -> tuple[str, ...]:
     return (channel_url(channel),)
 
 
+def channel_anywhere(channel: str) -> str:
+    """A channel as it can be named from any folder: a name or URL as it is, a folder by its URL."""
+    return channel_url(channel) if _is_folder(channel) else channel
+
+
+def _is_folder(channel: str) -> bool:
+    return channel.startswith(("/", ".", "~"))
+
+
 def channel_title(channel: str) -> str:
     """The name of a channel, for tables: `pkgs/main`, `conda-forge`; of a folder its last part, or two within a `pkgs`.
 
     >>> channel_title("https://repo.anaconda.com/pkgs/main/")
     'pkgs/main'
     """
-    if "://" not in channel and not channel.startswith(("/", ".", "~")):
+    if "://" not in channel and not _is_folder(channel):
         return channel
     url = urlsplit(channel_url(channel))
     parts = [part for part in url.path.split("/") if part]

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePath
 from typing import Any
 
+from feedstock_tools.pins.channels import channel_anywhere
 from feedstock_tools.pins.framework_environment import Environment, specs_of
 
 __all__ = ["as_json", "as_yaml", "document"]
@@ -31,7 +32,7 @@ def document(environment: Environment, *, name: str, prefix: PurePath | None, ex
         if prefix or "{prefix}" not in value
     }
     found: dict[str, Any] = {"name": name}
-    found["channels"] = [*environment.request.channels, "nodefaults"]
+    found["channels"] = [*map(channel_anywhere, environment.request.channels), "nodefaults"]
     found["dependencies"] = [*conda, {"pip": pip}] if pip else conda
     if variables:
         found["variables"] = variables
@@ -102,8 +103,10 @@ def _comments(environment: Environment, name: str, prefix: PurePath | None, file
     yield "Create it with"
     for line in _create(environment, name, prefix, file):
         yield f"  {line}"
-    yield "and see whether it works with" if request.accelerator == "cpu" else "and see whether it finds the GPU with"
-    for line in _checks(environment, name, prefix):
+    checks = tuple(_checks(environment, name, prefix))
+    if checks:
+        yield f"and see whether it {'works' if request.accelerator == 'cpu' else 'finds the GPU'} with"
+    for line in checks:
         yield f"  {line}"
 
 

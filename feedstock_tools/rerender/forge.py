@@ -99,14 +99,15 @@ def read_forge(feedstock: Path, rules: Rules | None = None) -> Forge:
         InputError: it cannot be read, is not YAML, settings that a rerender needs have another form (all of them are
             named), a platform is none that conda knows, or there is no recipe where it says.
     """
+    if not feedstock.is_dir():
+        raise InputError("there is no such feedstock", path=feedstock)
     chosen = rules or Rules.newest()
     settings = _read_settings(feedstock / FORGE_FILE)
     recipe_dir = str(settings.get("recipe_dir") or "recipe")
     is_v1 = chosen.knows_recipe_yaml and settings.get("conda_build_tool") == "rattler-build"
     recipe = feedstock / recipe_dir / ("recipe.yaml" if is_v1 else "meta.yaml")
-    if not is_v1 and not recipe.exists() and recipe.with_name("recipe.yaml").is_file():
-        hint = "Say `conda_build_tool: rattler-build` in conda-forge.yml, as conda-smithy wants it for a recipe.yaml."
-        raise InputError("there is no such file, but a recipe.yaml", path=recipe, hint=hint)
+    if not recipe.exists():
+        raise _no_recipe(feedstock, recipe)
     text = read_text(recipe)
     return Forge(
         recipe_dir=recipe_dir,
@@ -118,6 +119,21 @@ def read_forge(feedstock: Path, rules: Rules | None = None) -> Forge:
         self_hosted=bool(section(settings, "github_actions").get("self_hosted")),
         settings=settings,
     )
+
+
+def _no_recipe(feedstock: Path, recipe: Path) -> InputError:
+    """The mistake that the recipe conda-forge.yml leads to is not there, by what is there instead."""
+    message = "there is no such file"
+    hint = "A feedstock has recipe/recipe.yaml or recipe/meta.yaml, or a feedstock.yaml to make them from."
+    if recipe.name == "meta.yaml" and recipe.with_name("recipe.yaml").is_file():
+        message += ", but a recipe.yaml"
+        hint = "Say `conda_build_tool: rattler-build` in conda-forge.yml, as conda-smithy wants it for a recipe.yaml."
+    elif recipe.name == "recipe.yaml" and recipe.with_name("meta.yaml").is_file():
+        message += ", but a meta.yaml"
+        hint = "conda-forge.yml says `conda_build_tool: rattler-build`, which is for a recipe.yaml."
+    elif (feedstock / "feedstock.yaml").is_file():
+        hint = "`feedstock-tools generate` writes it from feedstock.yaml."
+    return InputError(message, path=recipe, hint=hint)
 
 
 def _read_settings(path: Path) -> Mapping[str, Any]:

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe import v0, v1
 from feedstock_tools.recipe.model import RenderedRecipe
@@ -150,8 +149,6 @@ def read_source(feedstock: Path, pinning: Path | None, rules: Rules) -> Source:
     Raises:
         InputError: the feedstock, its recipe or the pinning is missing, or conda-forge.yml is wrong.
     """
-    if not feedstock.is_dir():
-        raise InputError("there is no such feedstock", path=feedstock)
     forge = read_forge(feedstock, rules)
     global_pinning = find_pinning(pinning) if pinning else None
     migrations = migrations_of(feedstock, global_pinning, rules)

@@ -113,5 +113,5 @@ def test_a_meta_yaml_without_a_spec_is_refused_with_the_reason(without_spec: Pat
 def test_without_a_feedstock_the_example_is_taken(tmp_path: Path) -> None:
     listed = run(tmp_path, "--list", "--output-dir", str(tmp_path / "out"))
     assert listed.returncode == 0, listed.stderr
-    assert f"There is no feedstock in {tmp_path}: building the example" in listed.stdout
+    assert f"There is no feedstock in {tmp_path}: taking the example" in listed.stdout
     assert "linux_64_cuda11.2" in listed.stdout
