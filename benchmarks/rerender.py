@@ -6,7 +6,10 @@ Both work on fresh copies. A feedstock laid out with its own pinning beside it (
 no `--pinning`. Python's bytecode is kept between runs, as it is of an installed program, outside of the source tree;
 nothing else is, and a run before the first that counts makes it. Times are wall-clock times, and processor times where
 the column says so; on a machine that does other work too, the latter are what to compare. Peak memory is that of the
-process itself (POSIX: the maximum resident set that `wait4` reports).
+largest process (POSIX: the maximum resident set that `wait4` reports of a command and of what it waited for).
+
+The table goes to standard output, a line as soon as it is known, also for a feedstock during which it was stopped;
+every run goes to standard error. A feedstock that either cannot rerender is said and left, and the exit status is 1.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
@@ -47,8 +50,56 @@ def _bytecode() -> Path:
     return folder
 
 
+class RunError(Exception):
+    """A command did not succeed."""
+
+
+@dataclass
+class Comparison:
+    """The runs of both on one feedstock, as far as they were made."""
+
+    name: str
+    ours: list[Run] = field(default_factory=list)
+    theirs: list[Run] = field(default_factory=list)
+
+    def add(self, runs: list[Run], made: Run) -> None:
+        """Count a run, and say so."""
+        runs.append(made)
+        which = "ours" if runs is self.ours else "peer"
+        numbers = f"{made.seconds:8.2f} s, {made.processor:8.2f} s of processor time, {made.memory:5.0f} MiB"
+        print(f"  {self.name} {which} {len(runs)}: {numbers}", file=sys.stderr, flush=True)
+
+    @property
+    def ratio(self) -> float:
+        """How many times as long the peer takes, by wall-clock time."""
+        return _median(self.theirs, "seconds") / _median(self.ours, "seconds")
+
+    @property
+    def memory(self) -> float:
+        """Our largest peak, MiB."""
+        return max(each.memory for each in self.ours)
+
+    def __str__(self) -> str:
+        columns = []
+        for what in ("seconds", "processor"):
+            mine, other = _median(self.ours, what), _median(self.theirs, what)
+            columns.append(f"{mine:7.2f} {other:8.2f} {other / mine:7.0f} x")
+        expected = self.theirs[0].files
+        same = sum(self.ours[0].files.get(name) == content for name, content in expected.items())
+        memory = f"{self.memory:8.0f} {max(each.memory for each in self.theirs):9.0f}"
+        return f"{self.name:30} {' '.join(columns)} {memory} {f'{same}/{len(expected)}':>9}"
+
+
+def _median(runs: Sequence[Run], what: str) -> float:
+    return float(statistics.median(getattr(each, what) for each in runs))
+
+
 def run(command: str, feedstock: Path, pinning: Path) -> Run:
-    """Run a command on a fresh copy of a feedstock; it must succeed."""
+    """Run a command on a fresh copy of a feedstock.
+
+    Raises:
+        RunError: it does not succeed.
+    """
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
     environment["PYTHONPYCACHEPREFIX"] = str(_bytecode())
     with tempfile.TemporaryDirectory() as scratch:
@@ -57,37 +108,36 @@ def run(command: str, feedstock: Path, pinning: Path) -> Run:
         words = [word.format(feedstock=copy, pinning=pinning) for word in shlex.split(command)]
         start = time.perf_counter()
         process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
-        _, status, usage = os.wait4(process.pid, 0)
+        try:
+            _, status, usage = os.wait4(process.pid, 0)
+        except BaseException:
+            process.kill()
+            raise
         seconds = time.perf_counter() - start
         process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode:
-            sys.exit(f"{shlex.join(words)} exited with {process.returncode}")
+            raise RunError(f"{shlex.join(words)} exited with {process.returncode}")
         files = {path.name: path.read_bytes() for path in (copy / ".ci_support").glob("*.yaml")}
     processor = usage.ru_utime + usage.ru_stime
     return Run(seconds, processor, usage.ru_maxrss / (1024 * 1024 if sys.platform == "darwin" else 1024), files)
 
 
-def compare(feedstock: Path, pinning: Path, peer: str, runs: int, peer_runs: int) -> str:
-    """A line of the table: the peer's runs lie between ours, so that both meet the same machine."""
+def compare(found: Comparison, feedstock: Path, pinning: Path, peer: str, runs: int, peer_runs: int) -> None:
+    """The peer's runs lie between ours, so that both meet the same machine.
+
+    Raises:
+        RunError: one of them cannot rerender the feedstock.
+    """
     run(OURS, feedstock, pinning)
-    ours: list[Run] = [run(OURS, feedstock, pinning)]
-    theirs: list[Run] = []
+    found.add(found.ours, run(OURS, feedstock, pinning))
     for _ in range(peer_runs):
-        ours += [run(OURS, feedstock, pinning) for _ in range(max(1, runs // peer_runs))]
-        theirs.append(run(peer, feedstock, pinning))
-    mine, other = (statistics.median(each.seconds for each in group) for group in (ours, theirs))
-    busy, other_busy = (statistics.median(each.processor for each in group) for group in (ours, theirs))
-    memory, other_memory = (max(each.memory for each in group) for group in (ours, theirs))
-    same = sum(ours[0].files.get(name) == content for name, content in theirs[0].files.items())
-    files = f"{same}/{len(theirs[0].files)}"
-    name = feedstock.parent.name if feedstock.name == "feedstock" else feedstock.name
-    wall = f"{mine:7.2f} {other:8.2f} {other / mine:7.0f} x"
-    processor = f"{busy:7.2f} {other_busy:8.2f} {other_busy / busy:7.0f} x"
-    return f"{name:30} {wall} {processor} {memory:8.0f} {other_memory:9.0f} {files:>9}"
+        for _ in range(max(1, runs // peer_runs)):
+            found.add(found.ours, run(OURS, feedstock, pinning))
+        found.add(found.theirs, run(peer, feedstock, pinning))
 
 
 def main(arguments: Sequence[str]) -> int:
-    """The table, a line as soon as it is known."""
+    """The table, and below it the medians over all feedstocks."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("feedstocks", nargs="+", type=Path, metavar="FEEDSTOCK")
     parser.add_argument("--peer", required=True, help="command with {feedstock} and {pinning}")
@@ -96,15 +146,32 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--peer-runs", type=int, default=1, help="runs of the peer")
     options = parser.parse_args(arguments)
     header = ("feedstock", *("ours s", "peer s", "ratio", "cpu s", "peer cpu", "ratio", "ours MiB", "peer MiB", "same"))
-    print("{:30} {:>7} {:>8} {:>9} {:>7} {:>8} {:>9} {:>8} {:>9} {:>9}".format(*header))
+    print("{:30} {:>7} {:>8} {:>9} {:>7} {:>8} {:>9} {:>8} {:>9} {:>9}".format(*header), flush=True)
+    done: list[Comparison] = []
+    failed = 0
     for given in options.feedstocks:
-        feedstock = given / "feedstock" if (given / "feedstock").is_dir() else given
-        pinning = options.pinning or feedstock.parent / "pinning"
-        print(
-            compare(feedstock.resolve(), pinning.resolve(), options.peer, options.runs, options.peer_runs), flush=True
-        )
-    return 0
+        feedstock = (given / "feedstock" if (given / "feedstock").is_dir() else given).resolve()
+        pinning = (options.pinning or feedstock.parent / "pinning").resolve()
+        found = Comparison(feedstock.parent.name if feedstock.name == "feedstock" else feedstock.name)
+        try:
+            compare(found, feedstock, pinning, options.peer, options.runs, options.peer_runs)
+        except RunError as error:
+            failed += 1
+            print(f"{found.name:30} {error}", flush=True)
+            continue
+        finally:
+            if found.ours and found.theirs:
+                done.append(found)
+                print(found, flush=True)
+    if done:
+        ratios = sorted(each.ratio for each in done)
+        print(f"median ratio {statistics.median(ratios):.0f}, smallest {ratios[0]:.0f}", end="; ")
+        print(f"peak memory of feedstock-tools at most {max(each.memory for each in done):.0f} MiB")
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except KeyboardInterrupt:
+        sys.exit(130)
