@@ -29,6 +29,9 @@ __all__ = [
 
 #: No recipe has longer lines; the regular expressions below take time that grows with the square of a line.
 _LONGEST_LINE = 10_000
+#: About ten times as many as the longest recipe of conda-forge has, and as the one with the most selectors.
+_MOST_LINES = 10_000
+_MOST_SELECTORS = 500
 
 _FLAGS = re.MULTILINE | re.DOTALL
 _OUTPUT = re.compile(r"^\ +-\ +(?:name|type):.+?(?=^\w|\Z|^\ +-\ +(?:name|type))", _FLAGS)
@@ -68,9 +71,12 @@ def recipe_text(raw: str, path: Path, rules: CondaBuildRules) -> RecipeText:
     """The text of the `meta.yaml` at `path`.
 
     Raises:
-        InputError: a line is longer than any recipe's.
+        InputError: it has more lines than any recipe, or a longer one.
     """
-    for number, line in enumerate(raw.splitlines(), 1):
+    lines = raw.splitlines()
+    if len(lines) > _MOST_LINES:
+        raise InputError(f"has more than {_MOST_LINES} lines", path=path)
+    for number, line in enumerate(lines, 1):
         if len(line) > _LONGEST_LINE:
             raise InputError(f"the line is longer than {_LONGEST_LINE} characters", path=path, line=number)
     return _shared(raw, path, rules)
@@ -115,9 +121,16 @@ class RecipeText:
 
     @cached_property
     def selectors(self) -> tuple[str, ...]:
-        """The different selectors."""
+        """The different selectors.
+
+        Raises:
+            InputError: more than any recipe has.
+        """
         lines = split_lines(self.raw, self.rules.blank_comment_lines)
-        return tuple(dict.fromkeys(line.selector for line in lines if line.selector is not None))
+        found = tuple(dict.fromkeys(line.selector for line in lines if line.selector is not None))
+        if len(found) > _MOST_SELECTORS:
+            raise InputError(f"has more than {_MOST_SELECTORS} different selectors", path=self.path)
+        return found
 
     @cached_property
     def template(self) -> str | None:
