@@ -18,7 +18,7 @@ from feedstock_tools.build.ground import make_ground
 from feedstock_tools.build.ledger import Ledger
 from feedstock_tools.build.locks import Locks
 from feedstock_tools.build.planned import PlannedConfiguration, PlannedOutput, PlannedRow
-from feedstock_tools.build.run import choose_for, refuse_unbuildable
+from feedstock_tools.build.run import choose_for
 from feedstock_tools.build.setting import Setting
 from feedstock_tools.errors import InputError, WorkError
 
@@ -46,9 +46,8 @@ def debug_output(
         InputError: more than one configuration, row or output is meant, or none.
         WorkError: a sibling is not built yet, or the environments cannot be made.
     """
-    refuse_unbuildable(engine, chosen)
     configuration, row, output = _one(chosen, wanted)
-    choice = choose_for(setting, configuration, console)
+    choice = choose_for(setting, configuration, engine, console)
     base = channels_identity(setting.machine, configuration.platform, choice)
     locks = Locks.wait_for(setting.artifacts.locks, [f"row {row.name}"])
     with Ledger(setting.artifacts.ledger) as ledger, locks:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
-from feedstock_tools.build.channels import STAND_IN, channels_identity, identity_on
+from feedstock_tools.build.candidates import candidates_in
+from feedstock_tools.build.channels import STAND_IN
 from feedstock_tools.build.planned import PlannedConfiguration, PlannedOutput
 from feedstock_tools.build.setting import Setting
 from feedstock_tools.build.terminal import table
@@ -30,13 +31,12 @@ def listed(setting: Setting, configurations: Sequence[PlannedConfiguration]) -> 
 
     with Ledger(setting.artifacts.ledger) as ledger:
         done = ledger.identities_done()
-        base = cache(lambda platform, choice: channels_identity(setting.machine, platform, choice))
+        candidates = candidates_in(setting)
 
         def find(configuration: PlannedConfiguration, output: PlannedOutput) -> str | None:
-            for choice in setting.possible_channels(configuration):
-                identity = identity_on(base(configuration.platform, choice), output)
-                if identity in done and ledger.done(identity):
-                    return ", ".join(choice.channels)
+            for candidate in candidates(configuration, output):
+                if candidate.identity in done and ledger.done(candidate.identity):
+                    return ", ".join(candidate.channels)
             return None
 
         return [_entry(configuration, partial(find, configuration)) for configuration in configurations]

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from feedstock_tools.build.channels import channels_identity, identity_on
+from feedstock_tools.build.candidates import candidates_in
 from feedstock_tools.build.ledger import BuildRecord, Ledger, now, process_lives
-from feedstock_tools.build.planned import PlannedConfiguration, PlannedOutput
-from feedstock_tools.build.selection import select
+from feedstock_tools.build.planned import PlannedConfiguration
 from feedstock_tools.build.setting import Setting
-from feedstock_tools.build.state import Candidate, ConfigurationState, Surroundings, states
+from feedstock_tools.build.state import ConfigurationState, Surroundings, states
 
 __all__ = ["Matrix", "open_matrix", "read_matrix"]
 
@@ -53,44 +52,38 @@ def open_matrix(
     from feedstock_tools.build.session import Session
 
     session = Session.open(feedstock, output, channels, here, machine, as_json=True)
-    known = session.plan.configurations
-    chosen = session.plan.complete(select(names, known) if names else known)
-
-    def why_not(platform: str) -> str | None:
-        choice = session.engines.choose(platform)
-        return None if choice.engine else choice.reason
-
-    return session.setting, read_matrix(session.setting, chosen, why_not)
+    return session.setting, read_matrix(session.setting, session.complete(names), session.engines.why_not)
 
 
 def read_matrix(
-    setting: Setting, configurations: Sequence[PlannedConfiguration], why_not: Callable[[str], str | None]
+    setting: Setting,
+    configurations: Sequence[PlannedConfiguration],
+    why_not: Callable[[PlannedConfiguration], str | None],
 ) -> Matrix:
     """The matrix of some configurations.
 
     Args:
         configurations: with their outputs.
-        why_not: the reason why packages for a platform cannot be built on this machine; None where they can.
+        why_not: the reason why a configuration cannot be built on this machine; None where it can.
 
     Raises:
         WorkError: the ledger cannot be read.
     """
-    base = cache(lambda platform, choice: channels_identity(setting.machine, platform, choice))
-
-    def candidates(configuration: PlannedConfiguration, output: PlannedOutput) -> list[Candidate]:
-        if not output.identity:  # of a recipe that no engine here can render
-            return []
-        bases = [base(configuration.platform, choice) for choice in setting.possible_channels(configuration)]
-        return [Candidate(identity_on(each, output), {**output.inputs, "channels": each}) for each in bases]
 
     def matrix(builds: tuple[BuildRecord, ...], intact: Callable[[BuildRecord], bool]) -> Matrix:
         lives = cache(process_lives)
-        around = Surroundings(candidates, lambda record: lives(record.process, record.machine), intact, cache(why_not))
+        around = Surroundings(
+            candidates=candidates_in(setting),
+            lives=lambda record: lives(record.process, record.machine),
+            intact=intact,
+            why_not=why_not,
+            at=now(),
+        )
         names = {each.name for each in configurations}
         return Matrix(
             feedstock=setting.feedstock.folder.name.removesuffix("-feedstock"),
             artifacts=setting.artifacts.root,
-            at=now(),
+            at=around.at,
             configurations=states(configurations, builds, around),
             builds=tuple(record for record in builds if record.configuration in names),
         )
@@ -98,6 +91,4 @@ def read_matrix(
     if not setting.artifacts.ledger.is_file():
         return matrix((), lambda record: False)
     with Ledger(setting.artifacts.ledger) as ledger:
-        return matrix(
-            ledger.builds(), lambda record: bool(record.packages) and all(map(ledger.is_intact, record.packages))
-        )
+        return matrix(ledger.builds(), ledger.holds)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from heapq import heapreplace
@@ -57,20 +57,20 @@ class Agenda:
 def agenda(
     setting: Setting,
     chosen: Sequence[PlannedConfiguration],
-    choices: Mapping[tuple[str, ...], ChannelChoice],
-    why_not: Callable[[PlannedConfiguration], str | None],
+    choices: Mapping[str, ChannelChoice],
+    refused: Mapping[str, str],
     capacity: Capacity,
     jobs: int,
 ) -> Agenda:
     """What a run would do.
 
     Args:
-        why_not: the reason why a configuration cannot be built on this machine; None where it can.
+        choices: the channels of each configuration that can be built on this machine.
+        refused: those that cannot, by name, with the reason.
 
     Raises:
         WorkError: the ledger cannot be read.
     """
-    refused = {each.name: reason for each in chosen if (reason := why_not(each))}
     possible = [each for each in chosen if each.name not in refused]
     ledger = Ledger(setting.artifacts.ledger) if setting.artifacts.ledger.is_file() else None
     with ledger or nullcontext():
@@ -100,7 +100,7 @@ def plan_works(
     setting: Setting,
     ledger: Ledger | None,
     chosen: Sequence[PlannedConfiguration],
-    choices: Mapping[tuple[str, ...], ChannelChoice],
+    choices: Mapping[str, ChannelChoice],
     capacity: Capacity,
     jobs: int,
 ) -> list[Work]:
@@ -108,14 +108,14 @@ def plan_works(
 
     Args:
         ledger: None where nothing was built yet.
-        choices: the channels that each configuration's `channels` come to.
+        choices: the channels of each configuration.
         jobs: how many rows may be built at once.
     """
     history = History.of(ledger.builds() if ledger else ())
     declared = Declared.of(setting.needs)
     works = []
     for configuration in chosen:
-        base = channels_identity(setting.machine, configuration.platform, choices[configuration.channels])
+        base = channels_identity(setting.machine, configuration.platform, choices[configuration.name])
         for row in configuration.rows:
             found = {each.name: ledger.done(identity_on(base, each)) if ledger else None for each in row.outputs}
             missing = tuple(output for output in row.outputs if found[output.name] is None)

@@ -6,10 +6,10 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from feedstock_tools.build.channels import ChannelChoice, choose_channels
+from feedstock_tools.build.channels import DEFAULT_CHANNELS, ChannelChoice, choose_channels
 from feedstock_tools.build.console import Console
 from feedstock_tools.build.engines.contract import Engine
-from feedstock_tools.build.ledger import BuildRecord, Ledger
+from feedstock_tools.build.ledger import BuildRecord, Ledger, this_machine, this_process
 from feedstock_tools.build.planned import PlannedConfiguration, PlannedOutput, PlannedRow
 from feedstock_tools.build.planning import plan_works
 from feedstock_tools.build.resources import Capacity
@@ -17,9 +17,8 @@ from feedstock_tools.build.scheduling import Limits, Scheduler
 from feedstock_tools.build.setting import Setting
 from feedstock_tools.build.work import Work, in_order
 from feedstock_tools.errors import InputError, WorkError
-from feedstock_tools.platforms import Platform
 
-__all__ = ["EngineFor", "Outcome", "choices_for", "choose_for", "refuse_unbuildable", "run_builds"]
+__all__ = ["EngineFor", "Outcome", "choices_for", "choose_for", "run_builds"]
 
 #: Gives the engine that builds a configuration.
 EngineFor = Callable[[PlannedConfiguration], Engine]
@@ -46,16 +45,16 @@ def run_builds(
 ) -> tuple[Outcome, ...]:
     """Build what is not done of the chosen configurations, several rows at once where the limits allow it.
 
+    All of them can be built on this machine: `refuse_unbuildable` sees to that.
+
     An output that fails ends its row, and with it the rows that share the output; the others are built all the same,
     unless the limits say to end with the first failure. What was not reached has no record.
 
     Raises:
-        InputError: a configuration cannot be built here, with the reason; nothing has been built then.
+        InputError: channels were given to an engine that takes none.
         WorkError: a channel cannot be reached, or the artifacts folder or the ledger cannot be used.
     """
-    for configuration in chosen:
-        refuse_unbuildable(engine(configuration), [configuration])
-    choices = choices_for(setting, chosen, console)
+    choices = choices_for(setting, chosen, engine, console)
     with Ledger(setting.artifacts.ledger) as ledger:
         works = plan_works(setting, ledger, chosen, choices, capacity, limits.jobs)
         todo = in_order([work for work in works if work.missing])
@@ -68,7 +67,7 @@ def _build(
     engine: EngineFor,
     ledger: Ledger,
     todo: Sequence[Work],
-    choices: Mapping[tuple[str, ...], ChannelChoice],
+    choices: Mapping[str, ChannelChoice],
     console: Console,
     capacity: Capacity,
     limits: Limits,
@@ -84,14 +83,21 @@ def _build(
             setting,
             engine(work.configuration),
             work.configuration,
-            choices[work.configuration.channels],
+            choices[work.configuration.name],
             work.base,
             ledger,
             commit,
         )
         for work in {work.configuration.name: work for work in todo}.values()
     }
-    scheduler = Scheduler(todo, lambda work: grounds[work.configuration.name], capacity, limits, console)
+    scheduler = Scheduler(
+        todo,
+        lambda work: grounds[work.configuration.name],
+        capacity,
+        limits,
+        console,
+        lambda: ledger.give_sign(this_machine(), this_process()),
+    )
     return {
         name: {
             **{record.output: (record, False) for record in built.before},
@@ -120,32 +126,41 @@ def _outcomes(work: Work, found: Mapping[str, tuple[BuildRecord, bool]]) -> Iter
 
 
 def choices_for(
-    setting: Setting, chosen: Sequence[PlannedConfiguration], console: Console
-) -> dict[tuple[str, ...], ChannelChoice]:
-    """The channels that the `channels` of some configurations come to; what is out of the ordinary is said once.
+    setting: Setting, chosen: Sequence[PlannedConfiguration], engine: EngineFor, console: Console
+) -> dict[str, ChannelChoice]:
+    """The channels of some configurations, by their names; what is out of the ordinary is said once.
 
     Raises:
+        InputError: channels were given to an engine that takes none.
         WorkError: a channel cannot be reached.
     """
-    by_channels = {each.channels: each for each in chosen}
-    return {listed: choose_for(setting, each, console) for listed, each in by_channels.items()}
+    known: dict[tuple[tuple[str, ...], bool], ChannelChoice] = {}
+    choices = {}
+    for each in chosen:
+        key = each.channels, engine(each).own_channels
+        if key not in known:
+            known[key] = choose_for(setting, each, engine(each), console)
+        choices[each.name] = known[key]
+    return choices
 
 
-def refuse_unbuildable(engine: Engine, chosen: Sequence[PlannedConfiguration]) -> None:
-    """Raise `InputError` where a configuration cannot be built on this machine, or its outputs cannot be told."""
-    builder = Platform.here().subdir
-    for configuration in chosen:
-        reason = engine.why_not(configuration.platform, builder) or configuration.refusal
-        if reason:
-            raise InputError(f"{configuration.name} cannot be built here: {reason}")
-
-
-def choose_for(setting: Setting, configuration: PlannedConfiguration, console: Console) -> ChannelChoice:
+def choose_for(
+    setting: Setting, configuration: PlannedConfiguration, engine: Engine, console: Console
+) -> ChannelChoice:
     """The channels for a configuration; what is out of the ordinary is said.
 
+    An engine with channels of its own, as the feedstock's scripts have them, takes those of the configuration. Whether
+    they can be reached from where it builds is not known here.
+
     Raises:
+        InputError: channels were given to such an engine.
         WorkError: a channel cannot be reached.
     """
+    if engine.own_channels:
+        if setting.channels:
+            hint = "Leave out --channel; the configuration's channel_sources says where they fetch from."
+            raise InputError("the feedstock's own scripts cannot be given channels", hint=hint)
+        return ChannelChoice(configuration.channels or DEFAULT_CHANNELS)
     choice = choose_channels(setting.channels, configuration.channels, setting.artifacts)
     if choice.why_stand_in:
         console.say(f"Building on the STAND-IN channel: {choice.why_stand_in}.")

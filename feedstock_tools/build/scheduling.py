@@ -22,11 +22,14 @@ from feedstock_tools.build.engines.guard import Stopped
 from feedstock_tools.build.planned import PlannedOutput
 from feedstock_tools.build.resources import Capacity, Share, Tokens
 from feedstock_tools.build.work import Work
+from feedstock_tools.errors import WorkError
 
 __all__ = ["Limits", "Scheduler"]
 
 #: How often the console hears of the progress, and how soon a row that another run has is asked for again, in seconds.
 _TICK = 0.2
+#: How often the run gives a sign of life, in seconds.
+_SIGN_EVERY = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +72,21 @@ class Scheduler:
         capacity: Capacity,
         limits: Limits,
         console: Console,
+        give_sign: Callable[[], None],
     ) -> None:
+        """Take the rows.
+
+        Args:
+            ground: what the builds of a row stand on.
+            give_sign: records that the run is alive, for those who read the ledger on another machine.
+        """
         self._pending = list(works)
         self._ground = ground
         self._tokens = Tokens(capacity)
         self._limits = limits
         self._console = console
+        self._give_sign = give_sign
+        self._next_sign = time.monotonic() + _SIGN_EVERY
         self._running: dict[str, _Running] = {}
         self._results: dict[str, BuiltRow] = {}
         self._busy: set[tuple[str, str]] = set()
@@ -96,6 +108,7 @@ class Scheduler:
                 with suppress(queue.Empty):
                     self._hear(*self._messages.get(timeout=_TICK))
                 self._console.progress(self._progress())
+                self._sign()
             return self._results
         finally:
             self._end_all()
@@ -179,6 +192,12 @@ class Scheduler:
             self._broken |= {_key(output) for output in work.missing if output.name == failed.output}
             if self._limits.fail_fast:
                 self._pending.clear()
+
+    def _sign(self) -> None:
+        if time.monotonic() >= self._next_sign:
+            self._next_sign = time.monotonic() + _SIGN_EVERY
+            with suppress(WorkError):  # whoever cannot write the ledger when a build ends is told then
+                self._give_sign()
 
     def _progress(self) -> Progress:
         failed = sum(built.failed is not None for built in self._results.values())

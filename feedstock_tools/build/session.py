@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,6 +18,7 @@ from feedstock_tools.build.plan import Plan
 from feedstock_tools.build.planned import PlannedConfiguration
 from feedstock_tools.build.provenance import typed
 from feedstock_tools.build.refresh import recipe_to_build, refresh
+from feedstock_tools.build.refusals import in_words, refuse_unbuildable, refused
 from feedstock_tools.build.selection import select, with_filter
 from feedstock_tools.build.setting import Setting
 from feedstock_tools.build.terminal import Terminal, choose_from_menu
@@ -34,12 +35,12 @@ __all__ = ["Planned", "Session"]
 
 
 class Planned(NamedTuple):
-    """What a build of some configurations would work with: their channels, and why one cannot be built here."""
+    """What a build of some configurations would work with: channels by configuration, or why one cannot be built."""
 
     setting: Setting
     chosen: tuple[PlannedConfiguration, ...]
-    choices: Mapping[tuple[str, ...], ChannelChoice]
-    why_not: Callable[[PlannedConfiguration], str | None]
+    choices: Mapping[str, ChannelChoice]
+    refused: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -100,14 +101,31 @@ class Session:
         return 0
 
     def build(
-        self, names: Sequence[str], glob: str | None, capacity: Capacity, limits: Limits, *, interactive: bool
+        self,
+        names: Sequence[str],
+        glob: str | None,
+        capacity: Capacity,
+        limits: Limits,
+        *,
+        everything: bool,
+        interactive: bool,
     ) -> int:
-        """Build what the names mean and print the table; the exit status is 1 where an output failed."""
+        """Build what the names mean and print the table; the exit status is 1 where an output failed.
+
+        Args:
+            everything: build all that can be built on this machine too; what cannot is left out, which is no failure.
+
+        Raises:
+            InputError: a name means nothing, or what it means cannot be built here.
+            WorkError: a channel, the artifacts folder or the ledger cannot be used.
+        """
         from feedstock_tools.build.engines.process import signals_as_exit
         from feedstock_tools.build.run import run_builds
         from feedstock_tools.build.summary import summary_json, summary_text
 
-        chosen = self._chosen(names, glob, interactive=interactive)
+        possible, left_out = self._possible(glob) if everything else ((), {})
+        chosen = self._chosen((*names, *possible), glob, interactive=interactive)
+        refuse_unbuildable(chosen, self.engines.why_not)
         for line in self.engines.told(chosen):
             self.console.say(line)
         setting = replace(self.setting, needs=self.plan.needs)
@@ -115,9 +133,9 @@ class Session:
         with signals_as_exit(), self._showing(min(limits.jobs, rows), rows) as console:
             outcomes = run_builds(setting, self.engines.engine, chosen, console, capacity, limits)
         if self.as_json:
-            print(json.dumps(summary_json(setting.artifacts, outcomes), indent=2))  # noqa: T201
+            print(json.dumps(summary_json(setting.artifacts, outcomes, left_out), indent=2))  # noqa: T201
         else:
-            self.console.say(summary_text(setting.artifacts, outcomes))
+            self.console.say(summary_text(setting.artifacts, outcomes, left_out))
         return 0 if _complete(outcomes) else 1
 
     @contextmanager
@@ -139,37 +157,43 @@ class Session:
         """What a build of the names would work with; all configurations without a name.
 
         Raises:
-            InputError: a name means nothing.
+            InputError: a name means nothing, or channels were given to an engine that takes none.
             WorkError: a channel cannot be reached.
         """
         from feedstock_tools.build.run import choices_for
 
-        known = self.plan.configurations
-        chosen = self.plan.complete(select(names, known) if names else known)
-        engines = {platform: self.engines.choose(platform) for platform in {each.platform for each in chosen}}
-
-        def why_not(configuration: PlannedConfiguration) -> str | None:
-            choice = engines[configuration.platform]
-            return configuration.refusal if choice.engine else choice.reason
-
+        chosen = self.complete(names)
+        reasons = refused(chosen, self.engines.why_not)
+        possible = [each for each in chosen if each.name not in reasons]
         setting = replace(self.setting, needs=self.plan.needs)
-        return Planned(setting, chosen, choices_for(setting, chosen, self.console), why_not)
+        return Planned(setting, chosen, choices_for(setting, possible, self.engines.engine, self.console), reasons)
 
-    def buildable(self, glob: str | None) -> tuple[str, ...]:
-        """The names of the configurations that the engine can build on this machine; of the others it is said why not.
+    def complete(self, names: Sequence[str]) -> tuple[PlannedConfiguration, ...]:
+        """What the names mean, with outputs; all configurations without a name.
 
         Raises:
-            InputError: there is none.
+            InputError: a name means nothing.
         """
-        candidates = with_filter(glob, self.plan.configurations)
+        known = self.plan.configurations
+        return self.plan.complete(select(names, known) if names else known)
+
+    def _possible(self, glob: str | None) -> tuple[tuple[str, ...], Mapping[str, str]]:
+        """The names of the configurations that this machine has an engine for, and of the others why it has none.
+
+        One whose recipe cannot be rendered is among the former: that is a mistake to be told of, and not for another
+        machine to build.
+
+        Raises:
+            InputError: this machine has an engine for none.
+        """
+        candidates = self._candidates(glob)
         choices = {each.name: self.engines.choose(each.platform) for each in candidates}
-        refused = {name: choice.reason for name, choice in choices.items() if choice.engine is None}
-        if len(refused) == len(candidates):
-            reasons = "\n".join(f"  {name}: {why}" for name, why in refused.items())
-            raise InputError(f"no configuration can be built here:\n{reasons}")
-        for name, why in refused.items():
-            self.console.say(f"Left out: {name}: {why}")
-        return tuple(each.name for each in candidates if each.name not in refused)
+        left_out = {name: choice.reason for name, choice in choices.items() if choice.engine is None}
+        if len(left_out) == len(candidates):
+            refuse_unbuildable(candidates, self.engines.why_not)
+        for line in in_words(left_out):
+            self.console.say(f"Left out: {line}")
+        return tuple(each.name for each in candidates if each.name not in left_out), left_out
 
     def debug(self, names: Sequence[str], glob: str | None, output: str | None, *, interactive: bool) -> int:
         """Set up the environments of one output without building it; in a terminal, open a shell there."""
@@ -177,7 +201,13 @@ class Session:
         from feedstock_tools.build.engines.rattler import RattlerBuild
 
         chosen = self._chosen(names, glob, interactive=interactive)
-        return debug_output(self.setting, RattlerBuild(), chosen, output, self.console, interactive=interactive)
+        refuse_unbuildable(chosen, self.engines.why_not)
+        engine = self.engines.engine(chosen[0])
+        if not isinstance(engine, RattlerBuild):
+            hint = "The feedstock's own build-locally.py has a --debug too." if engine.own_channels else None
+            what = f"--debug works with the embedded engine alone, and {chosen[0].name} is built with {engine.name}"
+            raise InputError(what, hint=hint)
+        return debug_output(self.setting, engine, chosen, output, self.console, interactive=interactive)
 
     def _chosen(self, names: Sequence[str], glob: str | None, *, interactive: bool) -> tuple[PlannedConfiguration, ...]:
         """What the names mean; without one the only configuration there is, or what the menu gives.
@@ -185,9 +215,7 @@ class Session:
         Raises:
             InputError: a name means nothing, or none was given and nobody can be asked.
         """
-        if not self.plan.configurations:
-            raise InputError("the feedstock has no configurations", path=self.setting.feedstock.folder / ".ci_support")
-        candidates = with_filter(glob, self.plan.configurations)
+        candidates = self._candidates(glob)
         if names:
             return self.plan.complete(select(names, candidates))
         if len(candidates) == 1:
@@ -196,7 +224,12 @@ class Session:
         if interactive:
             return self.plan.complete([choose_from_menu(candidates)])
         listed = "\n".join(f"  {each.short_name:32} {each.name}" for each in candidates)
-        raise InputError(f"name the configurations to build, or '*' for all of them:\n{listed}")
+        raise InputError(f"name the configurations to build, or --all for what can be built here:\n{listed}")
+
+    def _candidates(self, glob: str | None) -> tuple[PlannedConfiguration, ...]:
+        if not self.plan.configurations:
+            raise InputError("the feedstock has no configurations", path=self.setting.feedstock.folder / ".ci_support")
+        return with_filter(glob, self.plan.configurations)
 
 
 def _complete(outcomes: Sequence[Outcome]) -> bool:

@@ -5,19 +5,24 @@ A pure function over values. Whoever shows, runs or publishes a matrix asks here
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 
-from feedstock_tools.build.ledger.records import BuildRecord
+from feedstock_tools.build.candidates import Candidate, CandidatesOf
+from feedstock_tools.build.ledger.records import BuildRecord, moment_of
 from feedstock_tools.build.planned import PlannedConfiguration, PlannedOutput, PlannedRow
 
-__all__ = ["STATES", "Candidate", "ConfigurationState", "OutputState", "Surroundings", "states"]
+__all__ = ["SILENT", "STATES", "ConfigurationState", "OutputState", "Surroundings", "states"]
 
 #: The states, the most urgent first: a configuration has the first that any of its outputs has. `done`: built from
 #: just these inputs, and its packages are there; `running`: by a process that lives; `failed`, `interrupted`: the last
 #: try ended so; `stale`: built, from other inputs; `missing`: never built; `refused`: not built and cannot be built
 #: here; `nothing`: a configuration without outputs.
 STATES = ("running", "failed", "interrupted", "stale", "missing", "refused", "done", "nothing")
+
+#: A run on another machine that has given no sign of life for so long is not taken to go on.
+SILENT = timedelta(minutes=10)
 
 _PARTS = {
     "recipe": "the recipe",
@@ -31,28 +36,22 @@ _PARTS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
-    """An identity under which the ledger may have an output's build, and the digests of the parts that make it."""
-
-    identity: str
-    inputs: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
 class Surroundings:
     """What the plan and the ledger do not say.
 
     Attributes:
         candidates: the identities of an output, one for each choice of channels that counts.
-        lives: whether the run that a record names is alive; None where this cannot be told.
+        lives: whether the run that a record names is alive; None where this cannot be told, as on another machine.
         intact: whether the packages of a finished build are still what was recorded.
-        why_not: the reason why packages for a platform cannot be built here; None where they can.
+        why_not: the reason why a configuration cannot be built here; None where it can.
+        at: the time, in the ledger's form.
     """
 
-    candidates: Callable[[PlannedConfiguration, PlannedOutput], Sequence[Candidate]]
+    candidates: CandidatesOf
     lives: Callable[[BuildRecord], bool | None]
     intact: Callable[[BuildRecord], bool]
-    why_not: Callable[[str], str | None]
+    why_not: Callable[[PlannedConfiguration], str | None]
+    at: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +123,7 @@ def _configuration_state(
             key = (output.subdir, output.stem)
             outputs.setdefault(key, output)
             makers.setdefault(key, []).append(row)
-    refusal = configuration.refusal or around.why_not(configuration.platform) or ""
+    refusal = around.why_not(configuration) or ""
     found = tuple(
         _output_state(output, tuple(makers[key]), around.candidates(configuration, output), history, around, refusal)
         for key, output in outputs.items()
@@ -143,7 +142,8 @@ def _output_state(
     tried = [record for each in candidates for record in history.by_identity.get(each.identity, ())]
     running = next((record for record in tried if _runs(record, around)), None)
     if running:
-        return OutputState(output, rows, "running", running)
+        elsewhere = around.lives(running) is None
+        return OutputState(output, rows, "running", running, _last_sign(running) if elsewhere else "")
     done = next((record for record in tried if record.result == "done" and around.intact(record)), None)
     if done:
         return OutputState(output, rows, "done", done)
@@ -153,7 +153,7 @@ def _output_state(
         newest = tried[0]
         if newest.result == "failed":
             return OutputState(output, rows, "failed", newest, newest.reason)
-        return OutputState(output, rows, "interrupted", newest, newest.reason or "the run that made it has died")
+        return OutputState(output, rows, "interrupted", newest, newest.reason or _how_it_died(newest, around))
     earlier = _newest_done(output, rows, history)
     if earlier:
         changed = _what_changed(earlier, candidates, rows)
@@ -162,18 +162,32 @@ def _output_state(
 
 
 def _runs(record: BuildRecord, around: Surroundings) -> bool:
-    """A run on a machine that cannot be looked at from here is taken to go on; one of an unknown machine is not."""
-    return record.result == "running" and (around.lives(record) is True or _is_elsewhere(record, around))
+    """A run on a machine that cannot be looked at from here goes on for as long as it gives signs of life."""
+    if record.result != "running":
+        return False
+    lives = around.lives(record)
+    if lives is not None:
+        return lives
+    sign, at = moment_of(record.seen or record.started), moment_of(around.at)
+    if not record.machine or sign is None or at is None:
+        return False
+    return at - sign < SILENT  # clocks of two machines differ: a sign that is yet to come is one of just now
 
 
-def _is_elsewhere(record: BuildRecord, around: Surroundings) -> bool:
-    return bool(record.machine) and around.lives(record) is None
+def _last_sign(record: BuildRecord) -> str:
+    sign = moment_of(record.seen or record.started)
+    return f"on {record.machine}, last sign of life {f'{sign:%Y-%m-%d %H:%M} UTC' if sign else 'unknown'}"
+
+
+def _how_it_died(record: BuildRecord, around: Surroundings) -> str:
+    silent = record.machine and around.lives(record) is None
+    return f"no longer heard of: it ran {_last_sign(record)}" if silent else "the run that made it has died"
 
 
 def _newest_done(output: PlannedOutput, rows: Sequence[PlannedRow], history: _History) -> BuildRecord | None:
     places = [record for row in rows for record in history.by_place.get((row.name, output.name), ())]
     done = [record for record in places if record.result == "done"]
-    return max(done, key=lambda record: record.started, default=None)
+    return max(done, key=lambda record: record.id or 0, default=None)  # clocks jump, numbers do not
 
 
 def _what_changed(record: BuildRecord, candidates: Sequence[Candidate], rows: Sequence[PlannedRow]) -> tuple[str, ...]:

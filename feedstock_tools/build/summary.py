@@ -8,20 +8,23 @@ from typing import Any
 from feedstock_tools.build.artifacts import Artifacts
 from feedstock_tools.build.ledger import BuildRecord
 from feedstock_tools.build.run import Outcome
-from feedstock_tools.build.terminal import size_text, table
+from feedstock_tools.build.terminal import counted, size_text, table
 
 __all__ = ["summary_json", "summary_text"]
 
+#: So many packages that were built before are listed with the new ones.
+_MOST_UNCHANGED = 40
 
-def summary_text(artifacts: Artifacts, outcomes: Sequence[Outcome]) -> str:
-    """The table of packages with size, sha256 and time, then what did not succeed, then where things are."""
+
+def summary_text(artifacts: Artifacts, outcomes: Sequence[Outcome], left_out: Mapping[str, str]) -> str:
+    """The table of packages with size, sha256 and time, then what did not succeed, then where things are.
+
+    Args:
+        left_out: configurations that were not to be built, with the reasons.
+    """
     unique = _unique(outcomes)
     built = [(outcome, outcome.record) for outcome in unique if outcome.record and outcome.record.result == "done"]
-    lines = [""]
-    rows = [_package_row(outcome, record) for outcome, record in built]
-    if rows:
-        lines.append(table(("package", "size", "sha256", "time"), rows, right=frozenset({1, 3})))
-    lines += _failures(artifacts, unique)
+    lines = ["", *_packages(built), *_failures(artifacts, unique)]
     lines += _left_out(built)
     if built and not any(outcome.new for outcome in unique) and len(built) == len(unique):
         lines.append("Nothing to do: everything is built and unchanged.")
@@ -30,10 +33,12 @@ def summary_text(artifacts: Artifacts, outcomes: Sequence[Outcome]) -> str:
         lines.append(f"Channel: {where}{'' if channel == '.' else '  (built on the stand-in channel)'}")
     if any(outcome.new for outcome in unique):
         lines.append(f"Logs:    {artifacts.logs}")
+    if left_out:
+        lines.append(f"Left out, since they cannot be built here: {counted(len(left_out), 'configuration')}.")
     return "\n".join(lines)
 
 
-def summary_json(artifacts: Artifacts, outcomes: Sequence[Outcome]) -> Mapping[str, Any]:
+def summary_json(artifacts: Artifacts, outcomes: Sequence[Outcome], left_out: Mapping[str, str]) -> Mapping[str, Any]:
     """The outcomes of a run as values that JSON has."""
     return {
         "artifacts": str(artifacts.root),
@@ -61,6 +66,7 @@ def summary_json(artifacts: Artifacts, outcomes: Sequence[Outcome]) -> Mapping[s
             }
             for outcome in _unique(outcomes)
         ],
+        "left_out": dict(left_out),
     }
 
 
@@ -72,6 +78,16 @@ def _unique(outcomes: Sequence[Outcome]) -> list[Outcome]:
         if key not in found or outcome.new:
             found[key] = outcome
     return list(found.values())
+
+
+def _packages(built: Sequence[tuple[Outcome, BuildRecord]]) -> list[str]:
+    """The table; of many packages that were built before only how many they are."""
+    new = [each for each in built if each[0].new]
+    unchanged = len(built) - len(new)
+    shown = new if unchanged > _MOST_UNCHANGED else built
+    head = ("package", "size", "sha256", "time")
+    lines = [table(head, [_package_row(*each) for each in shown], right=frozenset({1, 3}))] if shown else []
+    return lines if shown is built else [*lines, f"{counted(unchanged, 'package')} built before and unchanged."]
 
 
 def _package_row(outcome: Outcome, record: BuildRecord) -> tuple[str, ...]:
@@ -91,7 +107,7 @@ def _failures(artifacts: Artifacts, outcomes: Sequence[Outcome]) -> list[str]:
             if folder.is_dir():
                 lines.append(f"Its work folder is kept until the next build: {folder}")
     missing = sum(outcome.record is None for outcome in outcomes)
-    return [*lines, f"{missing} more outputs were not reached."] if missing else lines
+    return [*lines, f"{counted(missing, 'more output')} not reached."] if missing else lines
 
 
 def _left_out(built: Sequence[tuple[Outcome, BuildRecord]]) -> list[str]:
@@ -101,7 +117,8 @@ def _left_out(built: Sequence[tuple[Outcome, BuildRecord]]) -> list[str]:
         if record.marks.get("tests") == "left out":
             reasons.setdefault(record.marks.get("tests-reason", ""), []).append(outcome.row.python or "")
     return [
-        f"Tests left out for {len(pythons)} packages{_with(pythons)}: {reason}." for reason, pythons in reasons.items()
+        f"Tests left out for {counted(len(pythons), 'package')}{_with(pythons)}: {reason}."
+        for reason, pythons in reasons.items()
     ]
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from feedstock_tools.build.engines.contract import Event
     from feedstock_tools.build.work import Work
 
-__all__ = ["Terminal", "choose_from_menu", "described", "duration", "size_text", "table"]
+__all__ = ["Terminal", "choose_from_menu", "counted", "described", "duration", "size_text", "table"]
 
 #: Stages of the engine's log that say nothing to a reader; they are in the log file.
 _QUIET_STAGES = frozenset({"index_subdir", "get_or_create_subdir"})
@@ -93,6 +93,11 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, right: frozense
         return "  ".join(cells).rstrip()
 
     return "\n".join([line(head), line(["-" * width for width in widths]), *(line(row) for row in rows)])
+
+
+def counted(number: int, what: str) -> str:
+    """`1 row`, `2 rows`."""
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def size_text(size: int) -> str:

@@ -72,6 +72,5 @@ def command(
         return session.list(names, glob)
     if debug:
         return session.debug(names, glob, output_id, interactive=sys.stdin.isatty())
-    if everything:
-        names = (*names, *session.buildable(glob))
-    return session.build(names, glob, capacity, limits, interactive=sys.stdin.isatty())
+    interactive = sys.stdin.isatty()
+    return session.build(names, glob, capacity, limits, everything=everything, interactive=interactive)

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from feedstock_tools.build.planning import Agenda
-from feedstock_tools.build.terminal import duration, size_text, table
+from feedstock_tools.build.refusals import in_words
+from feedstock_tools.build.terminal import counted, duration, size_text, table
 from feedstock_tools.build.work import Work
 
 __all__ = ["plan_json", "plan_markdown", "plan_text"]
@@ -80,17 +81,11 @@ def _cells(number: int, work: Work) -> tuple[str, ...]:
 
 
 def _notes(agenda: Agenda) -> list[str]:
-    notes = [f"{len(agenda.todo)} rows to build, {len(agenda.done)} up to date."]
+    notes = [f"{counted(len(agenda.todo), 'row')} to build, {len(agenda.done)} up to date."]
     if agenda.seconds is not None:
-        unknown = f", and {agenda.unknown} rows of unknown time" if agenda.unknown else ""
+        unknown = f", and {counted(agenda.unknown, 'row')} of unknown time" if agenda.unknown else ""
         how = f"{agenda.jobs} at once" if agenda.jobs > 1 else "one after the other"
         notes.append(f"About {duration(agenda.seconds)} by the times of earlier builds, {how}{unknown}.")
     elif agenda.todo:
         notes.append("How long it takes is not known: nothing of it was built here before.")
-    reasons: dict[str, list[str]] = {}
-    for name, reason in agenda.refused.items():
-        reasons.setdefault(reason, []).append(name)
-    for reason, names in reasons.items():
-        who = names[0] if len(names) == 1 else f"{len(names)} configurations ({names[0]} … {names[-1]})"
-        notes.append(f"Cannot be built here: {who}: {reason}")
-    return notes
+    return [*notes, *in_words(agenda.refused)]

@@ -6,7 +6,7 @@ from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from feedstock_tools.build.ledger.records import BuildRecord
+from feedstock_tools.build.ledger.records import BuildRecord, moment_of
 
 __all__ = ["Bar", "Job", "Picture", "Segment", "Tick", "draw", "jobs_of"]
 
@@ -92,8 +92,8 @@ def jobs_of(builds: Iterable[BuildRecord], alive: Container[int | None], at: str
 
 
 def _job(records: Sequence[BuildRecord]) -> Job | None:
-    begins = [moment for record in records if (moment := _time(record.started)) is not None]
-    ends = [moment for record in records if (moment := _time(record.ended or record.started)) is not None]
+    begins = [moment for record in records if (moment := moment_of(record.started)) is not None]
+    ends = [moment for record in records if (moment := moment_of(record.ended or record.started)) is not None]
     if not begins or not ends:
         return None
     found = {record.result for record in records}
@@ -106,14 +106,6 @@ def _job(records: Sequence[BuildRecord]) -> Job | None:
         end=max(min(begins), *ends),
         packages=sum(len(record.packages) for record in records),
     )
-
-
-def _time(text: str) -> datetime | None:
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def draw(jobs: Sequence[Job]) -> Picture | None:

@@ -100,14 +100,13 @@ def planned_build(folder: Path) -> str:
     return configuration.rows[0].outputs[0].build
 
 
-def test_a_meta_yaml_with_scripts_is_built_by_them_and_recorded(
-    scripted: Path, tiny_channel: Path, tmp_path: Path
-) -> None:
+def test_a_meta_yaml_with_scripts_is_built_by_them_and_recorded(scripted: Path, tmp_path: Path) -> None:
     docker = stand_in(tmp_path / "bin", build=planned_build(scripted))
-    ran = build(scripted, machine(docker, SPECIAL_SETTING="on"), "--channel", str(tiny_channel))
+    ran = build(scripted, machine(docker, SPECIAL_SETTING="on"))
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "Building for linux-64 with container (.scripts " in ran.stdout
     assert "the feedstock has .scripts/run_docker_build.sh" in ran.stdout
+    assert "STAND-IN" not in ran.stdout  # the scripts fetch on their own, wherever they run
     assert (scripted / "build_artifacts/noarch").joinpath(f"scripted-1.2-{planned_build(scripted)}.conda").is_file()
     ((words, passed),) = recorded(docker)
     assert words[1] == "-it"
@@ -116,37 +115,41 @@ def test_a_meta_yaml_with_scripts_is_built_by_them_and_recorded(
     assert passed["CONFIG"] == "linux_64_"
     assert passed["SPECIAL_SETTING"] == "on"
     assert (passed["UPLOAD_PACKAGES"], passed["IS_PR_BUILD"]) == ("False", "True")
-    again = build(scripted, machine(docker), "--channel", str(tiny_channel))
+    again = build(scripted, machine(docker))
     assert "Nothing to do" in again.stdout
 
 
-def test_a_build_is_held_to_its_share_by_arguments_of_docker(
-    scripted: Path, tiny_channel: Path, tmp_path: Path
-) -> None:
+def test_a_build_is_held_to_its_share_by_arguments_of_docker(scripted: Path, tmp_path: Path) -> None:
     docker = stand_in(tmp_path / "bin", build=planned_build(scripted))
-    ran = build(scripted, machine(docker), "--channel", str(tiny_channel), "--cores", "1", "--memory", "1 GiB")
+    ran = build(scripted, machine(docker), "--cores", "1", "--memory", "1 GiB")
     assert ran.returncode == 0, ran.stdout + ran.stderr
     ((words, passed),) = recorded(docker)
     assert words[words.index("--cpus") + 1] == "1"
     assert passed["CPU_COUNT"] == "1"
 
 
-def test_a_script_that_fails_says_where_it_ended(scripted: Path, tiny_channel: Path, tmp_path: Path) -> None:
+def test_a_script_that_fails_says_where_it_ended(scripted: Path, tmp_path: Path) -> None:
     docker = stand_in(tmp_path / "bin", status=1)
-    ran = build(scripted, machine(docker), "--channel", str(tiny_channel), "--retries", "0")
+    ran = build(scripted, machine(docker), "--retries", "0")
     assert ran.returncode == 1
     assert "its tests failed (run_docker_build.sh: status 1)" in ran.stdout + ran.stderr
     assert not list((scripted / "build_artifacts").glob("noarch/*.conda"))
 
 
-def test_a_package_that_is_not_what_was_promised_does_not_get_into_the_channel(
-    scripted: Path, tiny_channel: Path, tmp_path: Path
-) -> None:
+def test_a_package_that_is_not_what_was_promised_does_not_get_into_the_channel(scripted: Path, tmp_path: Path) -> None:
     docker = stand_in(tmp_path / "bin", build="other_3")
-    ran = build(scripted, machine(docker), "--channel", str(tiny_channel), "--retries", "0")
+    ran = build(scripted, machine(docker), "--retries", "0")
     assert ran.returncode == 1
     assert "build is 'other_3'" in ran.stdout + ran.stderr
     assert not list((scripted / "build_artifacts").glob("noarch/*.conda"))
+
+
+def test_channels_are_not_given_to_scripts_that_have_their_own(
+    scripted: Path, tiny_channel: Path, tmp_path: Path
+) -> None:
+    ran = build(scripted, machine(stand_in(tmp_path / "bin")), "--channel", str(tiny_channel))
+    assert ran.returncode == 2
+    assert "the feedstock's own scripts cannot be given channels" in ran.stderr
 
 
 def test_without_docker_and_conda_build_every_engine_says_why_not(scripted: Path, tmp_path: Path) -> None:

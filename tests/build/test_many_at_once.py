@@ -204,5 +204,5 @@ def test_a_plan_tells_order_needs_and_times(gpu_feedstock: Feedstock) -> None:
     (row,) = (line for line in run.stdout.splitlines() if line.startswith("| 1 |"))
     assert f"| {HERE.name}_cuda_compiler_version11.2_py3.12 | tiny-base, tiny, tiny-gpu |" in row
     assert "| ? |" not in row
-    assert "- 1 rows to build, 1 up to date." in run.stdout
+    assert "- 1 row to build, 1 up to date." in run.stdout
     assert not Path(gpu_feedstock.folder, "out").exists()

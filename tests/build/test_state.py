@@ -6,19 +6,21 @@ from dataclasses import replace
 
 import pytest
 
+from feedstock_tools.build.candidates import Candidate
 from feedstock_tools.build.ledger.records import BuildRecord, PackageRecord
 from feedstock_tools.build.planned import PlannedConfiguration, PlannedOutput, PlannedRow
-from feedstock_tools.build.state import Candidate, Surroundings, states
+from feedstock_tools.build.state import Surroundings, states
 
 NOW = {"recipe": "r", "variant": "v", "files": "f", "engine": "rattler-build 2", "channels": "c"}
 OUTPUT = PlannedOutput("hello", "1.0", "0", 0, "linux-64", "identity")
 ROW = PlannedRow("linux_64_py3.12", {"cudnn": "9", "python": "3.12"}, "3.12", None, (OUTPUT,))
 PLAN = PlannedConfiguration("linux_64", "linux-64", (ROW,), rendered=True)
 AROUND = Surroundings(
-    candidates=lambda _, output: [Candidate(output.identity, NOW), Candidate("on the stand-in channel", NOW)],
+    candidates=lambda _, output: (Candidate(output.identity, NOW), Candidate("on the stand-in channel", NOW)),
     lives=lambda record: {"here": True, "dead": False}.get(record.machine),
     intact=lambda record: record.packages[0].size > 0,
-    why_not=lambda platform: None,
+    why_not=lambda configuration: configuration.refusal,
+    at="2026-01-01T02:00:00+00:00",
 )
 DONE = BuildRecord(
     identity="identity",
@@ -49,7 +51,11 @@ GONE = replace(DONE, packages=(replace(DONE.packages[0], size=0),))
         ((GONE,), "missing"),
         ((replace(DONE, result="failed", packages=()),), "failed"),
         ((replace(DONE, result="failed"), replace(DONE, result="running")), "running"),
-        ((replace(DONE, result="running", machine="another"),), "running"),
+        ((replace(DONE, result="running", machine="another", seen="2026-01-01T01:55:00"),), "running"),
+        ((replace(DONE, result="running", machine="another", seen="2026-01-01T03:00:00"),), "running"),
+        ((replace(DONE, result="running", machine="another", seen="2026-01-01T01:45:00"),), "interrupted"),
+        ((replace(DONE, result="running", machine="another"),), "interrupted"),
+        ((replace(DONE, result="running", machine="another", seen="no time"),), "interrupted"),
         ((replace(DONE, result="running", machine="dead"),), "interrupted"),
         ((replace(DONE, result="running", machine=""),), "interrupted"),
         ((replace(DONE, result="interrupted"),), "interrupted"),
@@ -85,7 +91,7 @@ def test_a_build_of_an_older_ledger_is_stale_without_a_guess() -> None:
 
 
 def test_what_cannot_be_built_here_is_refused_unless_it_was_built_elsewhere() -> None:
-    elsewhere = replace(AROUND, why_not=lambda platform: f"no {platform} here")
+    elsewhere = replace(AROUND, why_not=lambda configuration: f"no {configuration.platform} here")
     (configuration,) = states([PLAN], [], elsewhere)
     assert (configuration.state, configuration.outputs[0].reason) == ("refused", "no linux-64 here")
     (configuration,) = states([PLAN], [DONE], elsewhere)

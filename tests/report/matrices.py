@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from feedstock_tools.build.candidates import Candidate
 from feedstock_tools.build.ledger.records import BuildRecord, PackageRecord
 from feedstock_tools.build.matrix import Matrix
 from feedstock_tools.build.planned import PlannedConfiguration, PlannedOutput, PlannedRow
-from feedstock_tools.build.state import Candidate, Surroundings, states
+from feedstock_tools.build.state import Surroundings, states
 
 #: What becomes of the configurations, in turn.
 KINDS = ("done", "done", "done", "failed", "done", "stale", "missing", "interrupted", "done", "running", "refused")
@@ -23,14 +24,13 @@ def made_up_matrix(artifacts: Path, count: int) -> Matrix:
     (artifacts / "logs").mkdir(parents=True)
     builds = tuple(record for number, each in enumerate(configurations) for record in _builds(artifacts, number, each))
     around = Surroundings(
-        candidates=lambda _, output: [Candidate(output.identity, {"recipe": "2", "engine": "rattler-build 0.73.0"})],
+        candidates=lambda _, output: (Candidate(output.identity, {"recipe": "2", "engine": "rattler-build 0.73.0"}),),
         lives=lambda record: record.result == "running",
         intact=lambda record: bool(record.packages),
-        why_not=lambda platform: "packages for win-64 need Windows" if platform == "win-64" else None,
+        why_not=lambda each: "packages for win-64 need Windows" if each.platform == "win-64" else None,
+        at=(datetime(2026, 3, 4, 9, 5, tzinfo=UTC) + timedelta(seconds=40 * count)).isoformat(),
     )
-    found = states(configurations, builds, around)
-    at = datetime(2026, 3, 4, 9, 5, tzinfo=UTC) + timedelta(seconds=40 * count)
-    return Matrix("hello", artifacts, at.isoformat(), found, builds)
+    return Matrix("hello", artifacts, around.at, states(configurations, builds, around), builds)
 
 
 def kind_of(number: int) -> str:

@@ -53,7 +53,9 @@ class Engines:
 
     def choose(self, platform: str) -> Choice:
         """The engine for a platform. Programs are looked for and asked whether they can; nothing is started."""
-        return self._choose(platform, asking=True)
+        if platform not in self._chosen:
+            self._chosen[platform] = self._choose(platform, asking=True)
+        return self._chosen[platform]
 
     def planned(self, platform: str) -> Choice:
         """The engine that would be chosen if every program that is there answered: what identifies a build."""
@@ -69,6 +71,11 @@ class Engines:
         if choice.engine is None:
             raise InputError(f"{configuration.name} cannot be built here: {choice.reason}")
         return choice.engine
+
+    def why_not(self, configuration: PlannedConfiguration) -> str | None:
+        """The reason why a configuration cannot be built on this machine; None where it can."""
+        choice = self.choose(configuration.platform)
+        return configuration.refusal if choice.engine else choice.reason
 
     def told(self, chosen: Sequence[PlannedConfiguration]) -> Iterator[str]:
         """What a user should know of the engines of some configurations: whatever is not the embedded engine, and why.
@@ -122,6 +129,11 @@ class Engines:
     @property
     def _has_recipe(self) -> bool:
         return self.recipe().is_file()
+
+    @cached_property
+    def _chosen(self) -> dict[str, Choice]:
+        """What was chosen, by platform: a program is not asked twice."""
+        return {}
 
     @cached_property
     def _has_scripts(self) -> bool:

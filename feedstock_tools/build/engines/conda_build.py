@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from feedstock_tools.build.engines.command import Command, run_command
-from feedstock_tools.build.engines.contract import BuildRequest, Event
+from feedstock_tools.build.engines.contract import BuildRequest, CrossTests, Event
 
 __all__ = ["CondaBuild"]
 
@@ -29,6 +29,8 @@ class CondaBuild:
     machine: Mapping[str, str]
     name: str = "conda-build"
     shares_staging: bool = True
+    own_channels: bool = False
+    cross_tests: CrossTests = "left out"
 
     @property
     def program(self) -> str | None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from feedstock_tools.build.engines.command import write_order
-from feedstock_tools.build.engines.contract import BuildRequest, Event, Failed
+from feedstock_tools.build.engines.contract import BuildRequest, CrossTests, Event, Failed
 from feedstock_tools.build.engines.rattler import WORKER, RattlerBuild, events_of, write_request
 from feedstock_tools.build.engines.runtime import Runtime, share_arguments
 from feedstock_tools.build.engines.worker import PACKAGES, START, started
@@ -58,6 +58,8 @@ class Container:
     machine: Mapping[str, str]
     name: str = "container"
     shares_staging: bool = False
+    own_channels: bool = False
+    cross_tests: CrossTests = "left out"
 
     @property
     def version(self) -> str:

@@ -11,11 +11,18 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from feedstock_tools.build.engines.guard import Guard
 
-__all__ = ["BuildRequest", "Built", "Engine", "Event", "Failed", "Log", "Started"]
+if TYPE_CHECKING:
+    from feedstock_tools.build.engines.emulation import Emulator
+
+__all__ = ["BuildRequest", "Built", "CrossTests", "Engine", "Event", "Failed", "Log", "Started"]
+
+
+#: In a cross build, tests are run by the engine under an emulator that it is given, are left out, or what builds decides.
+CrossTests = Literal["emulated", "left out", "its own"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +38,7 @@ class BuildRequest:
         folder: the private folder: everything that the build writes lies below it.
         wanted: names of the outputs to build; the others of the row lie in `folder/output` already.
         untested: outputs whose tests are left out, by name.
+        emulator: what runs the tests of packages for another platform; None where they are left out, or none is needed.
         extra: what is added to the `extra` section of each package's metadata.
         environment: the whole environment of the build's process.
         configuration: the name of the row's file in `.ci_support`; `feedstock` the folder that has it.
@@ -47,6 +55,7 @@ class BuildRequest:
     folder: Path
     wanted: tuple[str, ...]
     untested: tuple[str, ...] = ()
+    emulator: Emulator | None = None
     extra: Mapping[str, str] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
     configuration: str = ""
@@ -72,6 +81,7 @@ class BuildRequest:
             "folder": str(self.folder),
             "wanted": list(self.wanted),
             "untested": list(self.untested),
+            "emulator": self.emulator.to_json() if self.emulator else None,
             "extra": dict(self.extra),
             "configuration": self.configuration,
             "feedstock": str(self.feedstock),
@@ -82,9 +92,12 @@ class BuildRequest:
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> BuildRequest:
         """The inverse of `to_json`."""
+        from feedstock_tools.build.engines.emulation import Emulator
+
         paths = {key: Path(content[key]) for key in ("recipe", "folder", "feedstock")}
         lists = {key: tuple(content[key]) for key in ("channels", "wanted", "untested")}
-        return cls(**{**content, **paths, **lists})
+        emulator = Emulator(**content["emulator"]) if content["emulator"] else None
+        return cls(**{**content, **paths, **lists, "emulator": emulator})
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +148,16 @@ class Engine(Protocol):
     @property
     def shares_staging(self) -> bool:
         """Whether outputs of a row that inherit from one staging output have it built once, and not once for each."""
+        ...
+
+    @property
+    def own_channels(self) -> bool:
+        """Whether it solves in the channels that the configuration names, and nobody can give it others."""
+        ...
+
+    @property
+    def cross_tests(self) -> CrossTests:
+        """What becomes of the tests of packages for another platform than the machine's."""
         ...
 
     @property

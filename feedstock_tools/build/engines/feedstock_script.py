@@ -11,14 +11,13 @@ import re
 import shlex
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
-from feedstock_tools.build.channels import STAND_IN
 from feedstock_tools.build.engines.command import Command, run_command
-from feedstock_tools.build.engines.contract import BuildRequest, Event, Failed
+from feedstock_tools.build.engines.contract import BuildRequest, CrossTests, Event
 from feedstock_tools.build.engines.runtime import Runtime, share_arguments
 from feedstock_tools.errors import WorkError
 from feedstock_tools.rerender.rows import NO_LOOP
@@ -64,6 +63,8 @@ class FeedstockScript:
     runtime: Runtime | None
     name: str = "container"
     shares_staging: bool = True
+    own_channels: bool = True
+    cross_tests: CrossTests = "its own"
 
     @property
     def version(self) -> str:
@@ -93,9 +94,6 @@ class FeedstockScript:
 
     def build(self, request: BuildRequest) -> AbstractContextManager[Iterator[Event]]:
         """See `Engine`."""
-        if STAND_IN in request.extra:
-            reason = "its scripts fetch from real channels, which cannot be reached; the stand-in channel is not theirs"
-            return nullcontext(iter([Failed(request.wanted[0], reason)]))
         return run_command(self.command(request), request)
 
     def command(self, request: BuildRequest) -> Command:

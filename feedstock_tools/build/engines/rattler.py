@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from feedstock_tools.build.engines.contract import BuildRequest, Built, Event, Failed, Log, Started
+from feedstock_tools.build.engines.contract import BuildRequest, Built, CrossTests, Event, Failed, Log, Started
 from feedstock_tools.build.engines.worker import how_it_ended, lines_of, started, worker_command
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ class RattlerBuild:
 
     name = "rattler-build"
     shares_staging = False
+    own_channels = False
+    cross_tests: CrossTests = "emulated"
 
     @property
     def version(self) -> str:

@@ -72,6 +72,14 @@ class Ledger:
         with self._explained():
             return replace(running, id=self._insert("builds", running))
 
+    def give_sign(self, machine: str, process: str) -> None:
+        """Record that the builds of a run go on, for those who cannot look at its machine."""
+        with self._explained():
+            self._database.execute(
+                "UPDATE builds SET seen = ? WHERE result = 'running' AND machine = ? AND process = ?",
+                (now(), machine, process),
+            )
+
     def promise(self, record: BuildRecord, environments: Sequence[EnvironmentRecord] = ()) -> None:
         """Record the packages of a running build before they enter the channel; `settle` can then tell if they did."""
         self.finish(record, environments)
@@ -106,7 +114,7 @@ class Ledger:
         marks = ", ".join("?" for _ in identities)
         settled = []
         for record in self._records(f"result = 'running' AND (row = ? OR identity IN ({marks}))", (row, *identities)):
-            done = bool(record.packages) and all(self.is_intact(package) for package in record.packages)
+            done = self.holds(record)
             reason = "" if done else "the run that made it was killed"
             ended = replace(record, result="done" if done else "interrupted", reason=reason, ended=now())
             self.finish(ended)
@@ -116,7 +124,7 @@ class Ledger:
     def done(self, identity: str) -> BuildRecord | None:
         """The newest build of an identity that is done and whose packages are still what they were; else None."""
         for record in self._records("identity = ? AND result = 'done' ORDER BY id DESC", (identity,)):
-            if record.packages and all(self.is_intact(package) for package in record.packages):
+            if self.holds(record):
                 return record
         return None
 
@@ -156,6 +164,10 @@ class Ledger:
                 values,
             ).fetchall()
         return tuple(TestRecord(**_fields(TestRecord, row), id=row[-1]) for row in rows)
+
+    def holds(self, record: BuildRecord) -> bool:
+        """Whether the channel holds the packages of a build, and they are what was recorded."""
+        return bool(record.packages) and all(self.is_intact(package) for package in record.packages)
 
     def is_intact(self, package: PackageRecord) -> bool:
         """Whether the channel holds this file: by size and time of change, and where that differs by its bytes."""

@@ -69,6 +69,8 @@ CREATE TABLE tests (
     benchmark TEXT NOT NULL DEFAULT '{}'
 );
 CREATE INDEX tests_by_package ON tests (sha256)""",
+    3: """
+ALTER TABLE builds ADD COLUMN seen TEXT NOT NULL DEFAULT ''""",
 }
 #: Of the ledgers that this program writes.
 SCHEMA_VERSION = max(_STEPS)

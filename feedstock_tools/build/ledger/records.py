@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, ClassVar
 
-__all__ = ["BuildRecord", "EnvironmentRecord", "PackageRecord", "SolvedPackage", "TestRecord", "now"]
+__all__ = ["BuildRecord", "EnvironmentRecord", "PackageRecord", "SolvedPackage", "TestRecord", "moment_of", "now"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +61,7 @@ class BuildRecord:
             `channels`. Two builds differ in what their digests differ in.
         values: the row's variant.
         command: what was typed.
+        seen: when the run last gave a sign that the build goes on, as `started`; empty in earlier forms of the ledger.
         id: the ledger's number of it; None before it is recorded.
     """
 
@@ -87,6 +88,7 @@ class BuildRecord:
     inputs: Mapping[str, str] = field(default_factory=dict)
     values: Mapping[str, str] = field(default_factory=dict)
     command: str = ""
+    seen: str = ""
     packages: tuple[PackageRecord, ...] = ()
     id: int | None = None
 
@@ -94,7 +96,7 @@ class BuildRecord:
     COLUMNS: ClassVar[tuple[str, ...]] = (
         *("identity", "configuration", "row", "output", "result", "started", "log", "engine", "channels", "marks"),
         *("reason", "ended", "seconds", "attempt", "machine", "process", "cores", "memory_limit", "peak_memory"),
-        *("commit_id", "inputs", "values", "command"),
+        *("commit_id", "inputs", "values", "command", "seen"),
     )
     JSON: ClassVar[frozenset[str]] = frozenset({"channels", "marks", "inputs", "values"})
 
@@ -134,6 +136,15 @@ class TestRecord:
     JSON: ClassVar[frozenset[str]] = frozenset({"benchmark"})
     #: pytest would take a class of this name for a class of tests.
     __test__: ClassVar[bool] = False
+
+
+def moment_of(text: str) -> datetime | None:
+    """The time that a record names; None where it is none."""
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 def now() -> str:
