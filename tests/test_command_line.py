@@ -1,5 +1,6 @@
 """The command line as a whole: help, exit codes, errors without tracebacks."""
 
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -53,7 +54,21 @@ def test_version() -> None:
 def test_an_unknown_command_is_bad_input() -> None:
     run = feedstock_tools("rerendr")
     assert run.returncode == 2
-    assert "No such command 'rerendr'" in run.stderr
+    assert "No such command 'rerendr'. Did you mean 'rerender'?" in run.stderr
+
+
+def test_closed_streams_do_no_harm() -> None:
+    shell = f"{shlex.quote(sys.executable)} -m feedstock_tools cuda show 12.9 <&- >&- 2>&-"
+    assert subprocess.run(["sh", "-c", shell], check=False).returncode == 0
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+def test_output_that_cannot_be_written_is_told_once() -> None:
+    with Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-m", "feedstock_tools", "schema"]
+        run = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert run.returncode == 1
+    assert run.stderr.splitlines() == ["error: feedstock-tools: No space left on device"]
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import os
 import sys
 from typing import NoReturn
 
@@ -50,6 +52,17 @@ class _Commands(click.Group):
         command: click.Command = importlib.import_module(f"{__name__}.{cmd_name}").command
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            import difflib
+
+            nearest = difflib.get_close_matches(args[0], COMMANDS, 1)
+            suggestion = f" Did you mean '{nearest[0]}'?" if nearest else ""
+            ctx.fail(f"No such command '{args[0]}'.{suggestion}")
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
@@ -71,8 +84,10 @@ def run(command: click.Command, name: str) -> NoReturn:
 
     The status is 0, 1 for work that failed, 2 for bad input, 130 for Ctrl-C.
     """
+    _open_closed_streams()
     try:
         status = command.main(prog_name=name, standalone_mode=False)
+        sys.stdout.flush()
     except click.exceptions.Abort:
         sys.exit(130)
     except click.ClickException as error:
@@ -82,9 +97,23 @@ def run(command: click.Command, name: str) -> NoReturn:
         click.echo(f"error: {error}", err=True)
         sys.exit(error.exit_code)
     except BrokenPipeError:  # the reader of our output went away, as `head` does
-        sys.stderr.close()
+        _write_no_more()
         sys.exit(1)
     except OSError as error:
         click.echo(f"error: {error.filename or name}: {error.strerror or error}", err=True)
+        _write_no_more()
         sys.exit(1)
     sys.exit(status if isinstance(status, int) else 0)
+
+
+def _open_closed_streams() -> None:
+    """Put something in the place of streams that the caller has closed (`<&-`), which are None in Python."""
+    sys.stdin = sys.stdin or open(os.devnull)  # noqa: SIM115, PTH123
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115, PTH123
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115, PTH123
+
+
+def _write_no_more() -> None:
+    """Let what is still buffered for stdout go nowhere: the interpreter would try to write it again at its end."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
