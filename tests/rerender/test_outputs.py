@@ -101,6 +101,40 @@ def test_a_v1_recipe_is_named_as_rattler_build_does(tmp_path: Path) -> None:
     ]
 
 
+OWN = {
+    # As rattler-build takes the first of the files beside the recipe, and below what `-m` gives it.
+    "conda_build_config.yaml": "target:\n- linux  # [linux]\n- win    # [win]\nflavour: [a]\n",
+    "variants.yaml": "target:\n- if: win\n  then: windows\n  else: unix\nflavour: [a]\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("files", "packages"),
+    [
+        (["conda_build_config.yaml"], ["linux-64/tool-1-linux_b.conda", "win-64/tool-1-win_b.conda"]),
+        (["variants.yaml"], ["linux-64/tool-1-unix_b.conda", "win-64/tool-1-windows_b.conda"]),
+        (
+            ["conda_build_config.yaml", "variants.yaml"],
+            ["linux-64/tool-1-unix_b.conda", "win-64/tool-1-windows_b.conda"],
+        ),
+    ],
+)
+def test_a_v1_recipe_has_the_keys_of_its_own_variant_file_too(
+    tmp_path: Path, files: list[str], packages: list[str]
+) -> None:
+    for folder in ("recipe", ".ci_support"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "recipe" / "recipe.yaml").write_text(
+        "package: {name: tool, version: '1'}\nbuild: {string: '${{ target }}_${{ flavour }}'}\n"
+    )
+    for name in files:
+        (tmp_path / "recipe" / name).write_text(OWN[name])
+    (tmp_path / "conda-forge.yml").write_text("conda_build_tool: rattler-build\n")
+    for name in ("linux_64_", "win_64_"):
+        (tmp_path / ".ci_support" / f"{name}.yaml").write_text("flavour: [b]\n")
+    assert [file.path for file in output_files(tmp_path, read_configurations(tmp_path))] == packages
+
+
 def test_the_command_prints_a_table_and_json() -> None:
     table = CliRunner().invoke(command, ["linux_64_cpu", "--feedstock", str(FEEDSTOCK)])
     assert table.output.splitlines() == [CPU, *(f"  {path}" for path in NEWEST[CPU])]
