@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
 from feedstock_tools.variants.model import Variant
 
-__all__ = ["as_list", "ensure_valid_spec", "insert_variant_versions", "requirement_lists", "spec_name"]
+__all__ = ["VariantRequirements", "as_list", "ensure_valid_spec", "requirement_lists", "spec_name", "with_version"]
 
 _NEEDS_STAR = re.compile(r"([\w\d\.\-\_]+)\s+((?<![><=])[\w\d\.\-\_]+?(?!\*))(\s+[\w\d\.\_]+)?$")
 _BARE_NAME = re.compile(r"^([\w.\-]+)\s*$")
@@ -57,20 +57,42 @@ def requirement_lists(section: Any) -> dict[str, list[str]]:
     return {"host": plain, "run": list(plain)} if plain else {}
 
 
-def insert_variant_versions(requirements: dict[str, list[str]], variant: Variant) -> None:
-    """Give bare names in build and host the versions of the variant, in place (conda_build/utils.py)."""
-    for env in ("build", "host", "run"):
-        pinned = {*requirements.get("build", ()), *requirements.get("host", ())}
-        specs = requirements.get(env, [])
-        for place, spec in enumerate(specs):
-            name = _bare_name(spec)
-            if name and (env != "run" or name in pinned):
-                value = variant.get(name.replace("-", "_"))
-                if value is not None:
-                    specs[place] = ensure_valid_spec(f"{name} {value}")
-            old = _X_X.match(specs[place]) if "x.x" in specs[place] else None
-            if old and variant.get(old.group(1)):
-                specs[place] = ensure_valid_spec(f"{old.group(1)} {variant[old.group(1)]}")
+class VariantRequirements(Mapping[str, tuple[str, ...]]):
+    """Requirements by environment as a variant makes them; worked out when they are looked at.
+
+    >>> dict(VariantRequirements({"host": ["zlib", "blas"], "run": ["zlib"]}, {"zlib": "1.2"}))
+    {'host': ('zlib 1.2.*', 'blas'), 'run': ('zlib',)}
+    """
+
+    __slots__ = ("_lists", "_variant")
+
+    def __init__(self, lists: Mapping[str, list[str]], variant: Variant) -> None:
+        self._lists = lists
+        self._variant = variant
+
+    def __getitem__(self, env: str) -> tuple[str, ...]:
+        return tuple(with_version(spec, env, self._variant) for spec in self._lists[env])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._lists)
+
+    def __len__(self) -> int:
+        return len(self._lists)
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
+
+
+def with_version(spec: str, env: str, variant: Variant) -> str:
+    """A bare name in build or host with the version of the variant, and `x.x` anywhere (conda_build/utils.py)."""
+    name = _bare_name(spec) if env in ("build", "host") else ""
+    value = variant.get(name.replace("-", "_")) if name else None
+    if value is not None:
+        spec = ensure_valid_spec(f"{name} {value}")
+    old = _X_X.match(spec) if "x.x" in spec and env in ("build", "host", "run") else None
+    if old and variant.get(old.group(1)):
+        return ensure_valid_spec(f"{old.group(1)} {variant[old.group(1)]}")
+    return spec
 
 
 @lru_cache(maxsize=8192)

@@ -18,22 +18,24 @@ from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.model import RenderedOutput, RenderedRecipe, UsedVariables
 from feedstock_tools.recipe.order import sort_by_dependencies
+from feedstock_tools.recipe.specs import VariantRequirements
 from feedstock_tools.recipe.v0_functions import PackageNames, template_context
 from feedstock_tools.recipe.v0_jinja import render
 from feedstock_tools.recipe.v0_meta import Meta, force_keys, named_outputs, output_dicts, output_meta
-from feedstock_tools.recipe.v0_names import build_string, pins_numpy
+from feedstock_tools.recipe.v0_names import BuildStrings, Hashes, build_string_without_hash, pins_numpy
 from feedstock_tools.recipe.v0_text import RecipeText, View, recipe_text, requirements_in
 from feedstock_tools.recipe.v0_used import trim_requirements, usage_finder, used_in_script
 from feedstock_tools.recipe.v0_yaml import parse_rendered
 from feedstock_tools.variants import Axis, CondaBuildRules, Variant, VariantConfig, VariantSpace, explode
+from feedstock_tools.variants.model import values_of
 from feedstock_tools.variants.namespace import Namespace, default_variant
-from feedstock_tools.variants.read import read_text
+from feedstock_tools.variants.read import LARGEST_RECIPE, read_text
 from feedstock_tools.variants.selectors import has_selectors, select_lines
 from feedstock_tools.variants.versions import parse_version
 
 __all__ = ["Recipe", "Watch", "parse_recipe", "read_recipe", "render_recipe"]
 
-#: Is told of each output and of what it was made from.
+#: Is told of each output and of the package that it was made from, which is the same for variants that render alike.
 Watch = Callable[[Meta, RenderedOutput], None]
 
 #: More renderings than any recipe of conda-forge takes on one platform.
@@ -55,7 +57,7 @@ def read_recipe(folder: Path, rules: CondaBuildRules | None = None) -> Recipe:
         InputError: it cannot be read.
     """
     path = folder / "meta.yaml"
-    return parse_recipe(read_text(path), path, rules)
+    return parse_recipe(read_text(path, LARGEST_RECIPE), path, rules)
 
 
 def parse_recipe(text: str, path: Path, rules: CondaBuildRules | None = None) -> Recipe:
@@ -107,6 +109,7 @@ class _Rendering:
     _texts_used: dict[tuple[object, ...], tuple[frozenset[str], frozenset[str]]] = field(default_factory=dict)
     _scripts_used: dict[tuple[str, ...], frozenset[str]] = field(default_factory=dict)
     _rendered: dict[tuple[object, ...], dict[str, Any]] = field(default_factory=dict)
+    _hashes: Hashes = field(default_factory=dict)
     _package: PackageNames = field(default_factory=PackageNames)
 
     def __post_init__(self) -> None:
@@ -156,7 +159,7 @@ class _Rendering:
             part = self.space.where({key: (variant[key],) for key in used})
             top = self._render(variant, part, initial.name)
             own = self._used(top)
-            string = build_string(top, own, self.ignore_version, self.rules, final=False)
+            string = build_string_without_hash(top)
             values = tuple(sorted((key, variant.get(key)) for key in own))
             found[(top.name, top.version, string, variant.get("target_platform"), values)] = top
         return list(found.values())
@@ -193,59 +196,48 @@ class _Rendering:
     # --- outputs, once for each choice of the variables that the whole recipe uses
 
     def _outputs_of(self, top: Meta) -> list[RenderedOutput]:
-        used = self._used(top, force_global=True) & self.loop_variables
-        metas: list[Meta] = []
-        parts: list[tuple[int, int]] = []
-        equal: dict[str, int] = {}
-        for variant in self._reduced(top.variants, used):
-            reference = self._render(variant, top.variants, top.name)
-            siblings = named_outputs(reference)
-            noarch_view = partial(self._view, variant, True)
-            for number, out in enumerate(output_dicts(reference)):
-                made = output_meta(reference, out, noarch_view, siblings)
-                if not self.rules.keep_equal_outputs and (place := equal.setdefault(repr(out), len(metas))) < len(
-                    metas
-                ):
-                    metas[place], parts[place] = made, (reference.rendering, number)
-                else:
-                    metas.append(made)
-                    parts.append((reference.rendering, number))
+        made = self._packages_of(top)
         order = sort_by_dependencies(
-            [(meta.name, meta.requirements, meta.kind) for meta in metas], self.recipe.text.path
+            [(meta.name, meta.requirements, meta.kind) for meta, _ in made], self.recipe.text.path
         )
         # What an output uses follows from what was rendered, whatever the versions that the variant fills in.
-        known: dict[tuple[int, int], UsedVariables] = {}
+        finishers: dict[Meta, _Finisher] = {}
         found: dict[object, RenderedOutput] = {}
         for place in order:
-            used_here = known.get(parts[place])
-            if used_here is None:
-                used_here = known[parts[place]] = self._uses(metas[place])
-            finished = self._finished(metas[place], used_here)
+            meta, variant = made[place]
+            finisher = finishers.get(meta)
+            if finisher is None:
+                finisher = finishers[meta] = self._finisher(meta)
+            finished = finisher.of(variant)
             if self.watch is not None:
-                self.watch(metas[place], finished)
-            values = tuple(sorted((key, finished.variant[key]) for key in finished.used.own if key in finished.variant))
-            found[(finished.name, values) if metas[place].kind == "conda" else place] = finished
+                self.watch(meta, finished)
+            found[finisher.identity(variant) if meta.kind == "conda" else place] = finished
         return list(found.values())
 
-    def _uses(self, meta: Meta) -> UsedVariables:
+    def _packages_of(self, top: Meta) -> list[tuple[Meta, Variant]]:
+        """Every output of every rendering, with each of the variants for which it rendered so."""
+        used = self._used(top, force_global=True) & self.loop_variables
+        renderings: dict[int, list[Meta]] = {}
+        made: list[tuple[Meta, Variant]] = []
+        for variant in self._reduced(top.variants, used):
+            reference = self._render(variant, top.variants, top.name)
+            packages = renderings.get(reference.rendering)
+            if packages is None:
+                siblings = named_outputs(reference)
+                noarch_view = partial(self._view, variant, True)
+                outs = output_dicts(reference)
+                packages = [output_meta(reference, out, noarch_view, siblings) for out in outs]
+                renderings[reference.rendering] = packages
+            made.extend((package, variant) for package in packages)
+        if self.rules.keep_equal_outputs:
+            return made
+        return list({_as_written(package, variant): (package, variant) for package, variant in made}.values())
+
+    def _finisher(self, meta: Meta) -> _Finisher:
         own = self._used(meta)
         top_level = self._used(meta, force_top_level=True)
-        return UsedVariables(own, own & self.loop_variables, top_level, top_level & self.loop_variables)
-
-    def _finished(self, meta: Meta, used: UsedVariables) -> RenderedOutput:
-        return RenderedOutput(
-            name=meta.name,
-            version=meta.version,
-            build_number=meta.build_number,
-            build_string=build_string(meta, used.own, self.ignore_version, self.rules, final=True),
-            noarch=meta.noarch,
-            requirements={env: tuple(specs) for env, specs in meta.requirements.items()},
-            variant=meta.variant,
-            variants=meta.variants,
-            used=used,
-            skip=meta.skip,
-            pins_numpy=pins_numpy(meta),
-        )
+        used = UsedVariables(own, own & self.loop_variables, top_level, top_level & self.loop_variables)
+        return _Finisher(meta, used, BuildStrings(meta, own, self.ignore_version, self.rules, self._hashes))
 
     # --- one rendering
 
@@ -342,3 +334,41 @@ class _Rendering:
                 found |= used_in_script(path, self.space.keys, self._scripts)
         self._scripts_used[names] = found
         return found
+
+
+class _Finisher:
+    """Makes the outputs of a package, one for each of the variants for which it rendered to the same."""
+
+    def __init__(self, meta: Meta, used: UsedVariables, strings: BuildStrings) -> None:
+        self._requirements = meta.requirements
+        self._strings = strings
+        self._keys = (meta.name, *sorted(key for key in used.own if key in meta.variant))
+        self._values = values_of(self._keys[1:])
+        self._made = partial(
+            RenderedOutput,
+            name=meta.name,
+            version=meta.version,
+            build_number=meta.build_number,
+            noarch=meta.noarch,
+            variants=meta.variants,
+            used=used,
+            skip=meta.skip,
+            pins_numpy=pins_numpy(meta),
+        )
+
+    def of(self, variant: Variant) -> RenderedOutput:
+        """The output in a variant."""
+        requirements = VariantRequirements(self._requirements, variant)
+        return self._made(build_string=self._strings.of(variant), requirements=requirements, variant=variant)
+
+    def identity(self, variant: Variant) -> tuple[object, ...]:
+        """What tells the output from others of the recipe: its name, and the values of the keys that it uses."""
+        return (self._keys, self._values(variant))
+
+
+def _as_written(package: Meta, variant: Variant) -> str:
+    """The section of an output as it reads with the versions of a variant."""
+    out = dict(package.output)
+    if out.get("requirements"):
+        out["requirements"] = VariantRequirements(out["requirements"], variant)
+    return repr(out)

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from feedstock_tools.recipe.specs import as_list, insert_variant_versions, requirement_lists
+from feedstock_tools.errors import InputError
+from feedstock_tools.recipe.specs import as_list, requirement_lists
 from feedstock_tools.recipe.v0_text import OutputKey, View, requirements_section
 from feedstock_tools.variants.model import Variant, VariantSpace
 
@@ -20,17 +21,21 @@ __all__ = ["Meta", "force_keys", "output_dicts", "output_meta"]
 
 _TRUE = {"y", "on", "true", "yes"}
 _FALSE = {"n", "no", "false", "off"}
+#: No recipe has so many; each is held against all others.
+_MOST_OUTPUTS = 500
 _PIN_SUBPACKAGE = re.compile(r"{{\s*pin_subpackage\(.*\)\s*}}")
 
 
-@dataclass
+@dataclass(eq=False)
 class Meta:
     """A package in the making: the top level of a recipe, or one of its outputs.
 
-    What is read of it is remembered; sections are replaced by `replace_section` alone, and nothing else changes.
+    It is the same for all variants for which the recipe rendered to the same, of which `variant` is one; the variant's
+    versions are not yet in its requirements. What is read of it is remembered; sections are replaced by
+    `replace_section` alone, and nothing else changes.
     `host_noarch` says that an output's own key `noarch` made conda-build take its platform for `noarch`, in its
-    selectors too. `siblings` are the outputs' names and types, where the recipe names them all; `rendering` is
-    the same for variants for which the recipe rendered to the same.
+    selectors too. `siblings` are the outputs' names and types, where the recipe names them all; `rendering` tells
+    one rendering from another.
     """
 
     data: dict[str, Any]
@@ -150,8 +155,13 @@ def output_dicts(meta: Meta) -> list[dict[str, Any]]:
     """The outputs of a rendered top level; a recipe without any is one output.
 
     An output with the recipe's own name takes over what the top level says, and the top level what it says.
+
+    Raises:
+        InputError: there are more than any recipe has.
     """
     outputs = meta.outputs
+    if len(outputs) > _MOST_OUTPUTS:
+        raise InputError(f"has more than {_MOST_OUTPUTS} outputs", path=meta.view.recipe.path)
     if not outputs:
         outputs = [{"name": meta.name}]
     elif _uses_subpackage(meta) and all(out.get("name", "") != meta.name for out in outputs):
@@ -190,9 +200,7 @@ def output_meta(
     `named_outputs` of the top level.
     """
     if out.get("requirements"):
-        requirements = requirement_lists(out["requirements"])
-        insert_variant_versions(requirements, meta.variant)
-        out["requirements"] = requirements
+        out["requirements"] = requirements = requirement_lists(out["requirements"])
         if out.get("name") == meta.name and "requirements" in meta.data:
             meta.replace_section("requirements", requirements)
     kind = str(out.get("type", "conda"))

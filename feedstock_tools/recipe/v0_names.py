@@ -8,15 +8,16 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 
-from feedstock_tools.recipe.specs import as_list, spec_name
+from feedstock_tools.recipe.specs import as_list, spec_name, with_version
 from feedstock_tools.recipe.v0_meta import Meta
 from feedstock_tools.recipe.v0_text import package_and_build_in, requirements_section
+from feedstock_tools.variants.model import Variant, values_of
 from feedstock_tools.variants.rules import CondaBuildRules
 
-__all__ = ["build_string", "hash_contents", "pins_numpy"]
+__all__ = ["BuildStrings", "build_string_without_hash", "pins_numpy"]
 
 _HASH_LENGTH = 7
 _HASH_PLACEHOLDER = re.compile(rf"h[0-9a-f]{{{_HASH_LENGTH}}}")
@@ -38,19 +39,61 @@ _PREFIXES: tuple[tuple[str, tuple[str, ...], int], ...] = (
 )
 
 
-def hash_contents(
-    meta: Meta, used: Collection[str], ignore_version: Collection[str], rules: CondaBuildRules
-) -> Mapping[str, str]:
-    """The variant values that a package's hash is made of; empty where it gets none."""
-    text = requirements_section(meta.own_text)
-    pattern = _left_out(tuple(ignore_version), "numpy" in used and _pins_numpy_places(text))
-    keys = [key for key in used if key in meta.variant and (not pattern.match(key) or " " in meta.variant[key])]
-    contents = {} if keys == ["target_platform"] else {key: meta.variant[key] for key in keys}
-    if rules.hash_virtual_packages:
-        for spec in meta.requirements.get("run", []):
-            if spec.startswith("__"):
-                contents[spec.split(" ")[0]] = spec
-    return contents
+#: The keys that the prefixes of build strings follow.
+_PREFIX_KEYS = frozenset(key for _, names, _ in _PREFIXES for name in names for key in (name, name.replace("-", "_")))
+
+#: The hashes by the values that they are made of, for each choice of keys, of those left out, and of further contents.
+Hashes = dict[tuple[object, ...], dict[tuple[str, ...], str]]
+
+
+class BuildStrings:
+    """The build strings of a package, for all variants for which it rendered to the same.
+
+    What follows from the same values is worked out once; `hashes` keeps that for packages that use the same keys.
+    """
+
+    def __init__(
+        self, meta: Meta, used: Collection[str], ignore_version: Collection[str], rules: CondaBuildRules, hashes: Hashes
+    ) -> None:
+        self._meta = meta
+        self._whole = _whole_string(meta)
+        text = requirements_section(meta.own_text)
+        pattern = _left_out(tuple(ignore_version), "numpy" in used and _pins_numpy_places(text))
+        self._keys = tuple(sorted(key for key in used if key in meta.variant))
+        self._left_out = frozenset(key for key in self._keys if pattern.match(key))
+        run = meta.requirements.get("run", []) if rules.hash_virtual_packages else []
+        self._virtual = {spec.split(" ")[0]: spec for spec in run if spec.startswith("__")}
+        self._hashes = hashes.setdefault((self._keys, self._left_out, *self._virtual.items()), {})
+        self._values = values_of(self._keys)
+        self._prefix_values = values_of([key for key in _PREFIX_KEYS if key in meta.variant])
+        self._plain: dict[tuple[str, ...], str] = {}
+
+    def of(self, variant: Variant) -> str:
+        """The build string in a variant, with its hash, as of packages that are built."""
+        if self._whole is not None:
+            return self._whole
+        values = self._prefix_values(variant)
+        plain = self._plain.get(values)
+        if plain is None:
+            plain = self._plain[values] = _default_string(self._meta, variant)
+        values = self._values(variant)
+        hash_ = self._hashes.get(values)
+        if hash_ is None:
+            hash_ = self._hashes[values] = _hash(self._contents(values))
+        if _HASH_PLACEHOLDER.search(plain):
+            return _HASH_PLACEHOLDER.sub(hash_, plain)
+        start, *rest = plain.rsplit("_", 1)
+        if start.lstrip("-").isdigit():
+            start = f"{hash_}_{start}" if hash_ else start
+        else:
+            start += hash_
+        return "_".join((start, *rest))
+
+    def _contents(self, values: Sequence[str]) -> Mapping[str, str]:
+        """What a hash is made of; empty where there is none."""
+        used = zip(self._keys, values, strict=True)
+        contents = {key: value for key, value in used if key not in self._left_out or " " in value}
+        return {**(contents if list(contents) != ["target_platform"] else {}), **self._virtual}
 
 
 @lru_cache(maxsize=64)
@@ -79,12 +122,13 @@ def _hash(contents: Mapping[str, str]) -> str:
     return f"h{digest}"[: _HASH_LENGTH + 1]
 
 
-def _default_string(meta: Meta) -> str:
+def _default_string(meta: Meta, variant: Variant) -> str:
     manual = meta.value("build", "string")
     if manual:
         return str(manual)
     requirements = meta.requirements
-    base = requirements.get("host" if "host" in requirements else "build", [])
+    env = "host" if "host" in requirements else "build"
+    base = [with_version(spec, env, variant) for spec in requirements.get(env, [])]
     base_names = {spec_name(spec) for spec in base}
     shared = [name for name in map(spec_name, requirements.get("run", [])) if name in base_names]
     parts: list[str] = []
@@ -96,7 +140,7 @@ def _default_string(meta: Meta) -> str:
                 if meta.noarch == name:
                     parts.append(prefix)
                     continue
-                entry = prefix + "".join(_version_of(meta, base, names).split(".")[:places])
+                entry = prefix + "".join(_version_of(variant, base, names).split(".")[:places])
                 if entry not in parts:
                     parts.append(entry)
     if parts:
@@ -107,32 +151,23 @@ def _default_string(meta: Meta) -> str:
     return "".join((*parts, str(meta.build_number)))
 
 
-def _version_of(meta: Meta, base: list[str], names: tuple[str, ...]) -> str:
+def _version_of(variant: Variant, base: list[str], names: tuple[str, ...]) -> str:
     for name in (*names, *(name.replace("-", "_") for name in names if "-" in name)):
         pinned = next((spec.split()[1] for spec in base if len(spec.split()) > 1 and spec.split()[0] == name), "")
-        version = pinned or meta.variant.get(name.replace("-", "_"), "")
+        version = pinned or variant.get(name.replace("-", "_"), "")
         if version:
             return version
     return ""
 
 
-def build_string(
-    meta: Meta, used: Collection[str], ignore_version: Collection[str], rules: CondaBuildRules, *, final: bool
-) -> str:
-    """The build string of a package; with its hash if `final`, as for packages that are built."""
+def _whole_string(meta: Meta) -> str | None:
+    """The build string that a recipe sets itself, hash or none; else None."""
     manual = meta.value("build", "string")
     text = package_and_build_in(meta.own_text)
-    if manual and not ("string:" in text and _USES_HASH.search(text)):
-        return str(manual)
-    made = _default_string(meta)
-    if not final:
-        return made
-    hash_ = _hash(hash_contents(meta, used, ignore_version, rules))
-    if _HASH_PLACEHOLDER.search(made):
-        return _HASH_PLACEHOLDER.sub(hash_, made)
-    start, *rest = made.rsplit("_", 1)
-    if start.lstrip("-").isdigit():
-        start = f"{hash_}_{start}" if hash_ else start
-    else:
-        start += hash_
-    return "_".join((start, *rest))
+    return str(manual) if manual and not ("string:" in text and _USES_HASH.search(text)) else None
+
+
+def build_string_without_hash(meta: Meta) -> str:
+    """The build string of a package while it is not known what it uses, in the variant that it was rendered for."""
+    whole = _whole_string(meta)
+    return _default_string(meta, meta.variant) if whole is None else whole
