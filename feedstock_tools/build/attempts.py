@@ -17,8 +17,9 @@ __all__ = ["Retry", "why_again"]
 _NETWORK = re.compile(
     r"error sending request|connection (?:reset|refused|closed|timed out|aborted)|timed? ?out|dns error"
     r"|temporary failure in name resolution|could not resolve host|name or service not known|network is unreachable"
-    r"|(?:status|error|http)[^\n]{0,20}\b(?:429|500|502|503|504)\b|early eof|unexpected end of file"
-    r"|incomplete message|ssl_error_syscall|the remote end hung up",
+    r"|(?:status|error|http(?:/[\d.]+)?)[^\n/]{0,20}\b(?:429|500|502|503|504)\b|early eof|unexpected end of file"
+    r"|incomplete message|ssl_error_syscall|the remote end hung up|error decoding response body"
+    r"|request failed after \d+ retries",
     re.IGNORECASE,
 )
 #: What compilers and kernels say of memory that ran out.

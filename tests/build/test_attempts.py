@@ -16,6 +16,9 @@ MEMORY = "it ran out of memory"
     [
         ("engine", "Failed to fetch source: error sending request for url (https://example.org/x.tar.gz)", (), NETWORK),
         ("engine", "HTTP status server error (503 Service Unavailable)", (), NETWORK),
+        ("engine", "Failed to download from URL: error decoding response body", (), NETWORK),
+        ("engine", "Failed to download from URL: Request failed after 3 retries", (), NETWORK),
+        ("engine", "HTTP status client error (404 Not Found) for url (https://example.org/503.tar.gz)", (), None),
         ("solve", "its environments cannot be solved", ("dns error: Name or service not known",), NETWORK),
         ("script", "its build script failed", ("c++: fatal error: Killed signal terminated program cc1plus",), MEMORY),
         ("script", "its build script failed", ("virtual memory exhausted: Cannot allocate memory",), MEMORY),

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -201,6 +202,62 @@ def test_a_clock_that_jumps_changes_nothing_in_what_is_done(gpu_feedstock: Feeds
     run = gpu_feedstock.build(f"{GPU}_py3.11")
     assert run.returncode == 0, run.stdout
     assert "Nothing to do" in gpu_feedstock.build(f"{GPU}_py3.11").stdout
+
+
+#: Runs the command line with a clock that jumps once the log of the first build has begun.
+JUMPING = """
+import runpy, sys, time
+from datetime import datetime, timedelta
+from feedstock_tools.build import row_log
+from feedstock_tools.build.ledger import records
+asked, real = [], time.time
+class Jumping(datetime):
+    @classmethod
+    def now(cls, zone=None):
+        asked.append(1)
+        return datetime.now(zone) + (timedelta(hours={hours}) if len(asked) > 5 else timedelta())
+records.datetime = row_log.datetime = Jumping
+time.time = lambda: real() + ({hours} * 3600 if len(asked) > 5 else 0)
+runpy.run_module("feedstock_tools", run_name="__main__", alter_sys=True)
+"""
+
+
+@pytest.mark.parametrize("hours", [-5, 5])
+def test_a_clock_that_jumps_during_a_run_ends_no_build_and_makes_no_time_negative(
+    feedstock: Feedstock, hours: int
+) -> None:
+    arguments = feedstock.command(GPU, "--jobs", "2", "--timeout", "10 min")[3:]
+    run = subprocess.run(
+        [sys.executable, "-c", JUMPING.format(hours=hours), *arguments],
+        cwd=feedstock.folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+    with Ledger(feedstock.artifacts / "ledger.sqlite") as ledger:
+        records = ledger.builds()
+    assert {record.result for record in records} == {"done"}
+    assert all(0 <= record.seconds < 300 for record in records if record.seconds is not None)
+    jumped = [record for record in records if record.ended and abs(_hours(record.started, record.ended)) > 4]
+    assert jumped, "the clock was to jump while a build ran"
+    status = subprocess.run(
+        [sys.executable, "-m", "feedstock_tools", "status", GPU, "--channel", str(feedstock.channel), "--json"],
+        cwd=feedstock.folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    (configuration,) = json.loads(status.stdout)["configurations"]
+    assert configuration["state"] == "done"
+    assert 0 <= configuration["seconds"] < 600
+    assert "Nothing to do" in feedstock.build(GPU).stdout
+
+
+def _hours(begin: str, end: str) -> float:
+    return (datetime.fromisoformat(end) - datetime.fromisoformat(begin)).total_seconds() / 3600
 
 
 def test_a_rerender_and_a_rebase_that_change_nothing_leave_a_build_done(gpu_feedstock: Feedstock) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 __all__ = ["MemoryGroup"]
 
 _ROOT = Path("/sys/fs/cgroup")
+_OWN = Path("/proc/self/cgroup")
 _numbers = count()
 
 
@@ -65,7 +66,7 @@ class MemoryGroup:
 def _parents() -> list[tuple[Path, int]]:
     """Groups that a new one can be made below, the likeliest first: the own one, then those above it."""
     try:
-        lines = Path("/proc/self/cgroup").read_text().splitlines()
+        lines = _OWN.read_text().splitlines()
     except OSError:
         return []
     found: list[tuple[Path, int]] = []
