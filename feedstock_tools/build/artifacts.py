@@ -68,7 +68,7 @@ class Artifacts:
         """What `remember` kept under a name; None where there is nothing usable."""
         try:
             return json.loads((self.root / ".cache" / f"{name}.json").read_bytes())
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             return None
 
     def remember(self, name: str, content: Any) -> None:

@@ -17,7 +17,7 @@ from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
-from feedstock_tools.channel.metadata import PackageFile, PackageMetadata
+from feedstock_tools.channel.metadata import DAMAGED, PackageFile, PackageMetadata
 from feedstock_tools.channel.waiting import wait_for
 from feedstock_tools.errors import WorkError
 
@@ -72,7 +72,7 @@ def read_package(path: Path) -> PackageMetadata:
         if index is None:
             raise WorkError("the package has no info/index.json", path=path)
         return PackageMetadata.from_json(index, about or {}, exports or {})
-    except (ValueError, KeyError, TypeError) as error:
+    except DAMAGED as error:
         raise WorkError(f"this is not a readable conda package: {error}", path=path) from error
 
 

@@ -7,7 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-__all__ = ["PackageFile", "PackageMetadata", "Record", "RunExports"]
+__all__ = ["DAMAGED", "PackageFile", "PackageMetadata", "Record", "RunExports"]
+
+#: What reading these documents raises where they are not as they should be: wrong JSON, keys, types or numbers.
+DAMAGED = (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +35,11 @@ class RunExports:
     def from_json(cls, document: Mapping[str, Any]) -> RunExports:
         """Read the document; unknown kinds are left out."""
         return cls(
-            weak=tuple(document.get("weak") or ()),
-            strong=tuple(document.get("strong") or ()),
-            noarch=tuple(document.get("noarch") or ()),
-            weak_constrains=tuple(document.get("weak_constrains") or ()),
-            strong_constrains=tuple(document.get("strong_constrains") or ()),
+            weak=_texts(document.get("weak")),
+            strong=_texts(document.get("strong")),
+            noarch=_texts(document.get("noarch")),
+            weak_constrains=_texts(document.get("weak_constrains")),
+            strong_constrains=_texts(document.get("strong_constrains")),
         )
 
 
@@ -108,15 +111,15 @@ class PackageMetadata:
     def from_json(
         cls, index: Mapping[str, Any], about: Mapping[str, Any], run_exports: Mapping[str, Any]
     ) -> PackageMetadata:
-        """From the three documents in `info/`; `KeyError` where index.json lacks name, version or build."""
+        """From the three documents in `info/`; one of `DAMAGED` where they are not as they should be."""
         return cls(
-            name=index["name"],
-            version=str(index["version"]),
-            build=index["build"],
+            name=_word(index["name"]),
+            version=_word(str(index["version"])),
+            build=_word(index["build"]),
             build_number=int(index["build_number"]),
-            subdir=index.get("subdir") or "noarch",
-            depends=tuple(index.get("depends") or ()),
-            constrains=tuple(index.get("constrains") or ()),
+            subdir=_word(index.get("subdir") or "noarch"),
+            depends=_texts(index.get("depends")),
+            constrains=_texts(index.get("constrains")),
             track_features=_words(index.get("track_features")),
             noarch=_noarch(index.get("noarch")),
             license=index.get("license"),
@@ -174,21 +177,21 @@ class Record:
 
     @classmethod
     def from_repodata(cls, file_name: str, entry: Mapping[str, Any], *, channel: str, subdir: str) -> Record:
-        """Read one entry of `packages` or `packages.conda`; `KeyError` where it lacks name, version or build."""
+        """Read one entry of `packages` or `packages.conda`; one of `DAMAGED` where it is not as it should be."""
         return cls(
-            name=entry["name"],
-            version=str(entry["version"]),
-            build=entry["build"],
+            name=_word(entry["name"]),
+            version=_word(str(entry["version"])),
+            build=_word(entry["build"]),
             build_number=int(entry["build_number"]),
-            subdir=entry.get("subdir") or subdir,
-            depends=tuple(entry.get("depends") or ()),
-            constrains=tuple(entry.get("constrains") or ()),
+            subdir=_word(entry.get("subdir") or subdir),
+            depends=_texts(entry.get("depends")),
+            constrains=_texts(entry.get("constrains")),
             track_features=_words(entry.get("track_features")),
             noarch=_noarch(entry.get("noarch")),
             timestamp=int(entry.get("timestamp") or 0),
-            sha256=entry.get("sha256") or "",
+            sha256=_text(entry.get("sha256") or ""),
             size=int(entry.get("size") or 0),
-            file_name=file_name,
+            file_name=_word(file_name),
             channel=channel,
             url=f"{channel.rstrip('/')}/{subdir}/{file_name}",
         )
@@ -202,6 +205,30 @@ class Record:
         if self.sha256:
             document["sha256"] = self.sha256
         return {key: value for key, value in document.items() if value is not None}
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{str(value)[:80]} is no text")
+    if not value.isascii():
+        value.encode()  # JSON can hold halves of characters, which cannot be printed
+    return value
+
+
+def _word(value: object) -> str:
+    """A name, version or build, none of which may move a terminal's cursor."""
+    text = _text(value)
+    if not text.isprintable():
+        raise ValueError(f"{text[:80]!r} holds control characters")
+    return text
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    if not value:
+        return ()
+    if not isinstance(value, list | tuple):
+        raise TypeError(f"{str(value)[:80]} is no list")
+    return tuple(map(_text, value))
 
 
 def _words(value: object) -> tuple[str, ...]:

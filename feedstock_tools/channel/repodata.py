@@ -13,7 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from feedstock_tools.channel.metadata import Record
+from feedstock_tools.channel.metadata import DAMAGED, Record
 from feedstock_tools.channel.waiting import wait_for
 from feedstock_tools.errors import InputError, WorkError
 
@@ -172,7 +172,7 @@ def _lying_here(url: str, folder: Path, subdir: str) -> list[Record]:
         return []
     except OSError as error:
         raise WorkError(f"cannot read the repodata: {error.strerror or error}", path=path) from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except DAMAGED as error:
         raise WorkError(f"the repodata is damaged: {error}", path=path) from error
 
 

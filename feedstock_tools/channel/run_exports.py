@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from feedstock_tools.channel.archive import read_package
-from feedstock_tools.channel.metadata import RunExports
+from feedstock_tools.channel.metadata import DAMAGED, RunExports
 from feedstock_tools.channel.waiting import wait_for
 from feedstock_tools.errors import WorkError
 
@@ -51,7 +51,7 @@ def _listed(subdir: str) -> Mapping[str, Any]:
             return {**(document.get("packages") or {}), **(document.get("packages.conda") or {})}
         except (urllib.error.URLError, FileNotFoundError):
             continue
-        except (OSError, ValueError, TypeError, AttributeError) as error:
+        except (OSError, *DAMAGED) as error:
             raise WorkError(f"cannot read {subdir}/{name}: {error}") from error
     return {}
 

@@ -118,7 +118,7 @@ def _read_record(folder: Path) -> dict[str, str]:
         return {}
     try:
         record = json.loads(read_text(path))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError("is not the record that generate wrote", path=path, hint="Delete it, then compare.") from error
     if not isinstance(record, dict) or not all(isinstance(value, str) for value in record.values()):
         raise InputError("is not the record that generate wrote", path=path, hint="Delete it, then compare.")

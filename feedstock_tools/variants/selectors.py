@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import re
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -25,6 +25,7 @@ __all__ = ["SelectorLine", "evaluate", "has_selectors", "select_lines", "split_l
 _SELECTOR = re.compile(r"(.+?)\s*(#.*)?\[([^\[\]]+)\](?(2)[^()]*)$")
 #: Bounds that no recipe comes near, so that matching and evaluating cannot take long.
 _LONGEST_LINE = 10_000
+_MOST_LINES = 50_000
 _LONGEST_SELECTOR = 1_000
 _MOST_GROWING_CALLS = 2
 
@@ -93,13 +94,17 @@ def split_lines(text: str, blank_comments: bool = True) -> tuple[SelectorLine, .
     `blank_comments`: comment lines stay as empty lines (newer conda-build), else they are left out.
 
     Raises:
-        InputError: a line is longer than any of a feedstock; matching takes time that grows with its square.
+        InputError: there are more lines than in any file of a feedstock, or one is longer than any; matching takes
+            time that grows with its square.
     """
-    return tuple(_split(text, blank_comments))
+    lines = text.splitlines()
+    if len(lines) > _MOST_LINES:
+        raise InputError(f"has more than {_MOST_LINES} lines")
+    return tuple(_split(lines, blank_comments))
 
 
-def _split(text: str, blank_comments: bool) -> Iterator[SelectorLine]:
-    for number, raw in enumerate(text.splitlines(), 1):
+def _split(lines: Sequence[str], blank_comments: bool) -> Iterator[SelectorLine]:
+    for number, raw in enumerate(lines, 1):
         line = raw.rstrip()
         if len(line) > _LONGEST_LINE:
             raise InputError(f"the line is longer than {_LONGEST_LINE} characters", line=number)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import http.server
+import json
 import socket
 import threading
 import time
@@ -131,7 +132,21 @@ def test_a_server_that_says_nothing_is_given_up_on() -> None:
         assert time.monotonic() - began < 2
 
 
-@pytest.mark.parametrize("text", ['{"packages.conda": {"one-1', "", "[]", '{"packages": {"one-1-0.tar.bz2": {}}}'])
+def entry(name: str = "one-1-0.conda", **changed: object) -> str:
+    """Repodata with one package, of which something is changed."""
+    whole = {"name": "one", "version": "1", "build": "0", "build_number": 0, "depends": [], **changed}
+    return json.dumps({"packages.conda": {name: whole}})
+
+
+DAMAGED = [
+    *('{"packages.conda": {"one-1', "", "[]", '{"packages": {"one-1-0.tar.bz2": {}}}', '{"packages": [1]}'),
+    *("[" * 100_000, entry(name="one\ud800"), entry(version=["1\n"]), entry(build="\x1b[31m0"), entry(build=["0"])),
+    *(entry(depends=[1]), entry(depends="two"), entry(constrains={"two": 1}), entry(timestamp=float("inf"))),
+    *(entry(build_number="x"), entry(size="x"), entry(sha256=5)),
+]
+
+
+@pytest.mark.parametrize("text", DAMAGED)
 def test_damaged_repodata_is_reported_with_its_path(channel: Path, text: str) -> None:
     path = channel / "linux-64/repodata.json"
     path.write_text(text)
