@@ -14,6 +14,7 @@ from feedstock_tools.build.artifacts import Artifacts
 from feedstock_tools.build.channels import STAND_IN
 from feedstock_tools.build.contents import sha256_of
 from feedstock_tools.build.engines.contract import BuildRequest, Built, Engine, Event, Failed, Log, Started
+from feedstock_tools.build.engines.emulation import Emulator
 from feedstock_tools.build.engines.guard import Guard, OutOfMemoryError, OutOfTimeError
 from feedstock_tools.build.engines.process import signals_held_back
 from feedstock_tools.build.engines.staging import repeated_staging
@@ -51,6 +52,7 @@ class Ground:
         environment: the environment of a row's build, from its private folder and the number of jobs.
         commit: the feedstock's; `command` is what was typed.
         has: whether a channel has a package of some name.
+        emulator: what runs the tests of a cross build.
     """
 
     artifacts: Artifacts
@@ -68,6 +70,7 @@ class Ground:
     untested: Callable[[PlannedRow, PlannedOutput], str | None]
     environment: Callable[[PlannedRow, Path, int], Mapping[str, str]]
     has: Callable[[str, str], bool]
+    emulator: Emulator | None = None
     commit: str = ""
     command: str = ""
 
@@ -197,6 +200,7 @@ def _request(build: _RowBuild, wanted: list[PlannedOutput], folder: Path) -> Bui
         folder=folder,
         wanted=tuple(output.name for output in wanted),
         untested=tuple(output.name for output in wanted if ground.untested(row, output)),
+        emulator=ground.emulator,
         extra={STAND_IN: "built on the stand-in channel of feedstock-tools"} if ground.stand_in else {},
         environment=ground.environment(row, folder, build.attempt.share.jobs),
         configuration=ground.configuration,
@@ -254,7 +258,7 @@ def _record(build: _RowBuild, name: str) -> BuildRecord:
     ground = build.ground
     output = _outputs(build)[name]
     left_out = ground.untested(build.row, output)
-    marks = {"channel": "stand-in"} if ground.stand_in else {}
+    marks = {"channel": STAND_IN} if ground.stand_in else {}
     if left_out:
         marks |= {"tests": "left out", "tests-reason": left_out}
     return BuildRecord(
@@ -290,7 +294,7 @@ def _deliver(build: _RowBuild, event: Built, request: BuildRequest) -> None:
     private = request.output.as_uri()
 
     def wrong(rendered: Any) -> list[str]:
-        if ground.engine.own_channels:  # what its own script solves in, under names that a container gives, is its affair
+        if ground.engine.own_channels:  # its script solves where it will, under names that its container gives
             return []
         solved = list(solved_channels(rendered))
         return list(wrong_channels(solved, private, request.channels, frozenset(siblings), ground.has))

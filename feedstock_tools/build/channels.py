@@ -27,7 +27,7 @@ __all__ = [
 
 #: What a build uses where neither its configuration nor the command line names a channel.
 DEFAULT_CHANNELS = ("conda-forge",)
-#: The name of the stand-in channel on the command line.
+#: The name of the stand-in channel, on the command line too, and of the key in info/about.json that marks its packages.
 STAND_IN = "stand-in"
 #: How long an answer to "does this channel answer?" is believed, in seconds.
 _BELIEVED = 600

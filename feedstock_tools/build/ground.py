@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 
 from feedstock_tools.build.building import Ground
 from feedstock_tools.build.channels import ChannelChoice, identity_on
 from feedstock_tools.build.engines.contract import Engine
+from feedstock_tools.build.engines.emulation import Emulator, find_emulator
 from feedstock_tools.build.environment import build_environment
-from feedstock_tools.build.feedstock import user_cache
 from feedstock_tools.build.ledger import Ledger
 from feedstock_tools.build.planned import PlannedConfiguration, PlannedOutput, PlannedRow
 from feedstock_tools.build.setting import Setting
-from feedstock_tools.build.stand_in.channel import StandInChannel, ensure_stand_in_channel
-from feedstock_tools.build.stand_in.toolkits import toolkits_folder
+from feedstock_tools.build.stand_in.channel import StandInChannel, stand_in_channel_of
 from feedstock_tools.channel.repodata import channel_url, read_records
 from feedstock_tools.platforms import Platform
 
@@ -43,31 +42,12 @@ def make_ground(
     """
     stand_in = _stand_in(setting, configuration) if choice.is_stand_in else None
     channels = (stand_in.url,) if stand_in else tuple(channel_url(channel) for channel in choice.channels)
-    packages = setting.artifacts.package_cache(stand_in=stand_in is not None)
     subdirs = (configuration.platform, "noarch")
+    emulator = _emulator(setting, engine, configuration.platform)
 
     @cache
     def names(channel: str) -> frozenset[str]:
         return frozenset(record.name for record in read_records(channel, subdirs))
-
-    def environment(row: PlannedRow, folder: Path, jobs: int) -> Mapping[str, str]:
-        return build_environment(
-            setting.machine,
-            feedstock=setting.feedstock.folder,
-            configuration=configuration.name,
-            cuda=row.cuda,
-            folder=folder,
-            cache=packages,
-            jobs=jobs,
-        )
-
-    def untested(row: PlannedRow, output: PlannedOutput) -> str | None:
-        here = Platform.here().subdir
-        if configuration.platform not in (here, "noarch") and engine.name == "rattler-build":
-            return f"a cross build: programs for {configuration.platform} are not run on {here}"
-        if stand_in is None or not output.uses_python or not row.python or stand_in.can_run(row.python):
-            return None
-        return "on the stand-in channel of this machine that Python is metadata only"
 
     return Ground(
         artifacts=setting.artifacts,
@@ -82,21 +62,59 @@ def make_ground(
         stand_in=stand_in is not None,
         identities=lambda output: identity_on(base, output),
         inputs=lambda output: {**output.inputs, "channels": base},
-        untested=untested,
-        environment=environment,
+        untested=_untested(stand_in, emulator),
+        environment=_environment(setting, configuration, stand_in=stand_in is not None),
         has=lambda channel, name: name in names(channel),
+        emulator=emulator if isinstance(emulator, Emulator) else None,
         commit=commit,
         command=setting.command,
     )
 
 
-@cache
-def _made(root: Path, platform: Platform, pythons: frozenset[str], path: str | None, toolkits: Path) -> StandInChannel:
-    return ensure_stand_in_channel(root, platform, pythons, path=path, toolkits=toolkits)
+def _environment(
+    setting: Setting, configuration: PlannedConfiguration, *, stand_in: bool
+) -> Callable[[PlannedRow, Path, int], Mapping[str, str]]:
+    """Gives the environment of a row's build."""
+    packages = setting.artifacts.package_cache(stand_in=stand_in)
+
+    def environment(row: PlannedRow, folder: Path, jobs: int) -> Mapping[str, str]:
+        return build_environment(
+            setting.machine,
+            feedstock=setting.feedstock.folder,
+            configuration=configuration.name,
+            cuda=row.cuda,
+            folder=folder,
+            cache=packages,
+            jobs=jobs,
+        )
+
+    return environment
+
+
+def _untested(
+    stand_in: StandInChannel | None, emulator: Emulator | str | None
+) -> Callable[[PlannedRow, PlannedOutput], str | None]:
+    """Gives the reason why tests of an output are left out."""
+
+    def untested(row: PlannedRow, output: PlannedOutput) -> str | None:
+        if isinstance(emulator, str):
+            return f"a cross build: {emulator}"
+        if stand_in is None or not output.uses_python or not row.python or stand_in.can_run(row.python):
+            return None
+        return "on the stand-in channel of this machine that Python is metadata only"
+
+    return untested
+
+
+def _emulator(setting: Setting, engine: Engine, target: str) -> Emulator | str | None:
+    """What runs the tests of a cross build, or why nothing does; None where nothing has to."""
+    if target in (Platform.here().subdir, "noarch") or engine.cross_tests == "its own":
+        return None
+    if engine.cross_tests == "left out":
+        return f"the engine {engine.name} is told to leave tests out"
+    return find_emulator(target, setting.machine)
 
 
 def _stand_in(setting: Setting, configuration: PlannedConfiguration) -> StandInChannel:
-    machine = setting.machine
-    root = user_cache(machine, setting.artifacts.root / ".cache") / "stand-in"
     platform = Platform.parse(configuration.platform)
-    return _made(root, platform, frozenset(configuration.pythons), machine.get("PATH"), toolkits_folder(machine))
+    return stand_in_channel_of(setting.machine, platform, configuration.pythons, setting.artifacts.root / ".cache")

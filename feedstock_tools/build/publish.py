@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from feedstock_tools.build.channels import STAND_IN
 from feedstock_tools.build.contents import sha256_of
 from feedstock_tools.build.ledger import BuildRecord, Ledger
 from feedstock_tools.build.matrix import Matrix
@@ -120,7 +121,7 @@ def _records(chosen: Sequence[ConfigurationState]) -> Iterator[BuildRecord]:
 
 
 def _refuse_stand_in(chosen: Sequence[ConfigurationState], target: Target) -> None:
-    if not target.on_this_machine and any(each.marks.get("channel") == "stand-in" for each in _records(chosen)):
+    if not target.on_this_machine and any(each.marks.get("channel") == STAND_IN for each in _records(chosen)):
         hint = "What it is built on has no real contents. Publish it to a folder."
         raise InputError("what was built on the stand-in channel stays on this machine", hint=hint)
 

@@ -14,8 +14,8 @@ from feedstock_tools.build.artifacts import Artifacts
 from feedstock_tools.build.channels import ChannelChoice, choose_channels
 from feedstock_tools.build.chosen import choose
 from feedstock_tools.build.contents import digest_of_files, stamp_of_files
-from feedstock_tools.build.feedstock import find_feedstock, user_cache
-from feedstock_tools.build.stand_in.channel import ensure_stand_in_channel
+from feedstock_tools.build.feedstock import find_feedstock
+from feedstock_tools.build.stand_in.channel import stand_in_channel_of
 from feedstock_tools.channel.state import repodata_state
 from feedstock_tools.check.demands import Demands, Row, demands_of
 from feedstock_tools.check.rehearsal import Rehearsal
@@ -162,9 +162,8 @@ def _channels_for(
 ) -> tuple[str, ...]:
     if not choice.is_stand_in:
         return choice.channels
-    root = user_cache(machine, artifacts.root / ".cache") / "stand-in"
     # Metadata are the same whether a Python is real or not, and making a real one takes seconds.
-    return (ensure_stand_in_channel(root, platform, (), path=machine.get("PATH")).url,)
+    return (stand_in_channel_of(machine, platform, (), artifacts.root / ".cache").url,)
 
 
 def _key(inputs: Sequence[Path], names: Sequence[str], channels: Mapping[str, Sequence[str]]) -> str | None:

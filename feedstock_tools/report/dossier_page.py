@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from feedstock_tools import __version__
+from feedstock_tools.build.channels import STAND_IN
 from feedstock_tools.build.ledger.records import BuildRecord
 from feedstock_tools.build.matrix import Matrix
 from feedstock_tools.build.provenance import redacted
@@ -36,7 +37,7 @@ def dossier_page(
         left_out=left_out,
         with_packages=with_packages,
         commits=sorted({record.commit_id for view in views for record in view["records"]}),
-        stand_in=any(record.marks.get("channel") == "stand-in" for view in views for record in view["records"]),
+        stand_in=any(record.marks.get("channel") == STAND_IN for view in views for record in view["records"]),
         count=len({each.file for view in views for record in view["records"] for each in record.packages}),
     )
 

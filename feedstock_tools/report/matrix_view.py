@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from feedstock_tools.build.channels import STAND_IN
 from feedstock_tools.build.ledger.records import BuildRecord
 from feedstock_tools.build.matrix import Matrix
 from feedstock_tools.build.state import STATES, ConfigurationState, OutputState
@@ -73,7 +74,7 @@ def _line(state: ConfigurationState, ambiguous: bool) -> Line:
         ended=max((record.ended or record.started for record in records), default=""),
         seconds=sum(known) if known else None,
         machines=tuple(sorted({record.machine for record in records if record.machine})),
-        stand_in=any(record.marks.get("channel") == "stand-in" for record in records),
+        stand_in=any(record.marks.get("channel") == STAND_IN for record in records),
         logs=_logs(records),
     )
 

@@ -1,4 +1,4 @@
-"""A cross build for linux-aarch64 on linux-64: needs gcc-aarch64-linux-gnu, and for the run qemu-user-static."""
+"""A cross build for linux-aarch64 on linux-64: needs gcc-aarch64-linux-gnu, and for its tests qemu-user-static."""
 
 from __future__ import annotations
 
@@ -10,35 +10,46 @@ from pathlib import Path
 
 import pytest
 
+from feedstock_tools.build.engines.emulation import Emulator, find_emulator
 from feedstock_tools.channel.archive import read_documents, read_package
 
 from .conftest import HERE, ROOT
 
 GCC = "aarch64-linux-gnu-gcc"
-EMULATOR = shutil.which("qemu-aarch64-static") or shutil.which("qemu-aarch64")
+EMULATOR = find_emulator("linux-aarch64", os.environ)
+RUNNING = f"py{sys.version_info[0]}.{sys.version_info[1]}"
 pytestmark = [
     pytest.mark.skipif(HERE.subdir != "linux-64", reason="the build machine is to be linux-64"),
     pytest.mark.skipif(shutil.which(GCC) is None, reason=f"there is no {GCC} on PATH"),
 ]
 
 
-@pytest.fixture(scope="module")
-def crossed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """The channel with gpuprobe for linux-aarch64 with CUDA 11.2, and what the build printed."""
-    folder = tmp_path_factory.mktemp("cross")
-    words = ["linux_aarch64_cuda11.2_py3.11", "--channel", "stand-in", "--retries", "0", "--output-dir", str(folder)]
-    ran = subprocess.run(
-        [sys.executable, "-m", "feedstock_tools", "build", *words],
-        cwd=shutil.copytree(
-            ROOT / "examples" / "gpuprobe", folder / "gpuprobe", ignore=shutil.ignore_patterns("build_artifacts")
-        ),
-        env={**os.environ, "PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(folder / "cache")},
+def cross_build(feedstock: Path, **more: str) -> subprocess.CompletedProcess[str]:
+    """Build for CUDA 11.2, into `artifacts` beside the feedstock."""
+    words = [f"linux_aarch64_cuda11.2_{RUNNING}", "--channel", "stand-in", "--retries", "0"]
+    return subprocess.run(
+        [sys.executable, "-m", "feedstock_tools", "build", *words, "--output-dir", str(feedstock.parent / "artifacts")],
+        cwd=feedstock,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(feedstock.parent / "cache"), **more},
         capture_output=True,
         text=True,
         check=False,
     )
+
+
+def gpuprobe_in(folder: Path) -> Path:
+    """A copy of gpuprobe with nothing built."""
+    left_out = shutil.ignore_patterns("build_artifacts")
+    return Path(shutil.copytree(ROOT / "examples" / "gpuprobe", folder / "gpuprobe", ignore=left_out))
+
+
+@pytest.fixture(scope="module")
+def crossed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """The channel with gpuprobe for linux-aarch64 with CUDA 11.2, and what the build printed."""
+    folder = tmp_path_factory.mktemp("cross")
+    ran = cross_build(gpuprobe_in(folder))
     assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr
-    return folder / "built-on-stand-in" / "linux-aarch64", ran.stdout
+    return folder / "artifacts" / "built-on-stand-in" / "linux-aarch64", ran.stdout
 
 
 def test_the_packages_lie_in_the_subdir_of_the_target(crossed: tuple[Path, str]) -> None:
@@ -58,23 +69,43 @@ def test_host_environments_are_solved_for_the_target(crossed: tuple[Path, str]) 
     assert "subdir: linux-aarch64" in host
 
 
-def test_it_is_said_that_tests_were_left_out(crossed: tuple[Path, str]) -> None:
-    assert "Tests left out" in crossed[1]
+emulated = pytest.mark.skipif(not isinstance(EMULATOR, Emulator), reason=str(EMULATOR))
 
 
-@pytest.mark.skipif(EMULATOR is None, reason="there is no qemu-aarch64 on PATH")
-def test_the_programs_run_under_qemu(crossed: tuple[Path, str], tmp_path: Path) -> None:
-    (package,) = crossed[0].glob("libgpuprobe-*.conda")
-    from rattler.package_streaming import extract
+@emulated
+def test_its_own_tests_are_run_under_qemu(crossed: tuple[Path, str]) -> None:
+    said = crossed[1]
+    ran = said[said.index("Running tests under") : said.index("-- built libgpuprobe")]
+    assert "+ gpuprobe --version\ngpuprobe 1.0.0" in ran
+    assert "all tests passed" in ran
 
-    extract(package, tmp_path / "prefix")
-    for words in (["--version"], ["--json"]):
-        ran = subprocess.run(
-            [str(EMULATOR), str(tmp_path / "prefix" / "bin" / "gpuprobe"), *words],
-            env={"QEMU_LD_PREFIX": "/usr/aarch64-linux-gnu"},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert ran.returncode == 0, ran.stderr
-        assert "1.0.0" in ran.stdout
+
+@emulated
+def test_tests_of_a_python_that_is_a_name_only_are_left_out(crossed: tuple[Path, str]) -> None:
+    version = RUNNING.removeprefix("py")
+    assert f"Tests left out for 3 packages of Python {version}: on the stand-in channel" in crossed[1]
+
+
+@emulated
+def test_a_test_that_fails_under_qemu_fails_the_build(tmp_path: Path) -> None:
+    feedstock = gpuprobe_in(tmp_path)
+    recipe = feedstock / "recipe" / "recipe.yaml"
+    recipe.write_text(recipe.read_text().replace("- gpuprobe --json", "- gpuprobe --no-such-option"))
+    ran = cross_build(feedstock)
+    assert ran.returncode == 1
+    assert "FAILED: libgpuprobe" in ran.stdout
+    assert "its tests failed under" in ran.stdout
+
+
+def test_without_qemu_it_is_said_why_tests_are_left_out(tmp_path: Path) -> None:
+    assert "there is no qemu-aarch64 on PATH" in str(find_emulator("linux-aarch64", {"PATH": str(tmp_path)}))
+    (tmp_path / "qemu-ppc64le").write_text("#!/bin/sh\n")
+    (tmp_path / "qemu-ppc64le").chmod(0o755)
+    machine = {"PATH": str(tmp_path), "QEMU_LD_PREFIX": str(tmp_path / "missing")}
+    if not Path("/usr/powerpc64le-linux-gnu").exists():
+        assert "there is no C library for linux-ppc64le" in str(find_emulator("linux-ppc64le", machine))
+
+
+@pytest.mark.parametrize("target", ["osx-arm64", "win-64"])
+def test_other_systems_are_not_emulated(target: str) -> None:
+    assert f"programs for {target} are not run on" in str(find_emulator(target, os.environ))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["BuildRequest", "Built", "CrossTests", "Engine", "Event", "Failed", "Log", "Started"]
 
 
-#: In a cross build, tests are run by the engine under an emulator that it is given, are left out, or what builds decides.
+#: In a cross build the engine runs tests under an emulator that it is given, leaves them out, or what it calls decides.
 CrossTests = Literal["emulated", "left out", "its own"]
 
 

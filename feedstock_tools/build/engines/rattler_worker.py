@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import subprocess
 import sys
 import time
 from collections.abc import Mapping
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from feedstock_tools.build.engines.contract import BuildRequest
 from feedstock_tools.build.engines.process import supervise
+from feedstock_tools.build.engines.worker import TEST_WORKER, worker_command
 
 if TYPE_CHECKING:
     from rattler_build import RenderedVariant, Stage0Recipe
@@ -135,13 +137,14 @@ def _build_output(variant: RenderedVariant, request: BuildRequest, events: _Even
     from rattler_build import RattlerBuildError, ToolConfiguration
 
     name = variant.recipe.package.name
-    tested = name not in request.untested and request.target in (request.builder, "noarch")
+    native = request.target in (request.builder, "noarch")
+    tested = name not in request.untested
     events.send("started", name)
     events.stage = ""
     began = time.monotonic()
     try:
         result = variant.run_build(
-            ToolConfiguration(test_strategy="native" if tested else "skip", channel_priority="strict"),
+            ToolConfiguration(test_strategy="native" if tested and native else "skip", channel_priority="strict"),
             output_dir=request.output,
             channels=list(request.channels),
             progress_callback=events,
@@ -150,8 +153,33 @@ def _build_output(variant: RenderedVariant, request: BuildRequest, events: _Even
     except (RattlerBuildError, OSError, ValueError, RuntimeError) as error:
         events.send("failed", name, *_reason(error, events.stage))
         return False
+    if tested and request.emulator and not _passes_emulated(Path(result.packages[0]), request, events):
+        events.send("failed", name, f"its tests failed under {request.emulator.program}", "tests")
+        return False
     events.send("built", name, str(result.packages[0]), time.monotonic() - began)
     return True
+
+
+def _passes_emulated(package: Path, request: BuildRequest, events: _Events) -> bool:
+    """Run the tests of a package for another platform, in a process of its own that can run its programs."""
+    assert request.emulator is not None  # noqa: S101  (asked by the caller)
+    order = request.folder / "emulated" / "test.json"
+    order.parent.mkdir(exist_ok=True)
+    channels = [request.output.as_uri(), *request.channels]
+    content = {"package": str(package), "channels": channels, "emulator": request.emulator.to_json()}
+    order.write_text(json.dumps(content), encoding="utf-8")
+    events.send("log", f"Running tests under {request.emulator.program}", "test", "info")
+    with subprocess.Popen(
+        worker_command(TEST_WORKER, str(order)),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    ) as process:
+        for line in process.stdout or ():
+            events.send("log", line.rstrip("\n"), "test", "info")
+        return process.wait() == 0
 
 
 #: What the engine's messages begin with, what failed then, and how we say it.

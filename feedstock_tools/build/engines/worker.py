@@ -17,13 +17,15 @@ from feedstock_tools.build.engines.process import end_group
 if TYPE_CHECKING:
     import subprocess
 
-__all__ = ["PACKAGES", "START", "how_it_ended", "lines_of", "started", "worker_command"]
+__all__ = ["PACKAGES", "START", "TEST_WORKER", "how_it_ended", "lines_of", "started", "worker_command"]
 
 #: How long the supervisor of a build may take to end it before its whole session is killed, in seconds.
 _GRACE = 5.0
 _CHUNK = 1 << 16
 #: The worker is to be the code that runs here, from wherever this was imported, in whatever folder it starts.
 PACKAGES = Path(__file__).resolve().parents[3]
+#: The module whose process runs a package's own tests.
+TEST_WORKER = "feedstock_tools.build.testing.worker"
 #: The folders of packages, with colons between them; the module whose `main` is called; its arguments.
 START = (
     "import sys; from importlib import import_module; sys.path[:0] = sys.argv[1].split(':');"

@@ -11,14 +11,16 @@ import shutil
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from hashlib import sha256
 from pathlib import Path
 
+from feedstock_tools.build.channels import STAND_IN
+from feedstock_tools.build.feedstock import user_cache
 from feedstock_tools.build.stand_in.compilers import Compiler, compiler_files, find_compiler, find_cross_compiler
 from feedstock_tools.build.stand_in.identity import STAND_IN_FORMAT, digest, stand_in_identity
 from feedstock_tools.build.stand_in.python import Installation, find_pythons, python_files, site_packages
-from feedstock_tools.build.stand_in.toolkits import CudaToolkit, cuda_compiler_files, found_toolkits
+from feedstock_tools.build.stand_in.toolkits import CudaToolkit, cuda_compiler_files, found_toolkits, toolkits_folder
 from feedstock_tools.channel.archive import write_package
 from feedstock_tools.channel.folder import locked
 from feedstock_tools.channel.metadata import PackageFile, PackageMetadata, RunExports
@@ -26,10 +28,8 @@ from feedstock_tools.errors import WorkError
 from feedstock_tools.facts.packages import KnownPackage, read_packages
 from feedstock_tools.platforms import Platform
 
-__all__ = ["STAND_IN", "StandInChannel", "ensure_stand_in_channel", "is_stand_in"]
+__all__ = ["StandInChannel", "ensure_stand_in_channel", "is_stand_in", "stand_in_channel_of"]
 
-#: The name of the channel, and of the key in info/about.json that marks its packages.
-STAND_IN = "stand-in"
 _COMPILER_ROLES = ("binutils", "c_compiler", "cxx_compiler")
 _CUDA_ROLES = ("nvcc", "nvcc_activation")
 
@@ -117,6 +117,30 @@ def ensure_stand_in_channel(
                 cuda = {toolkit.version: toolkit for toolkit in found_toolkits(toolkits)} if native else {}
                 _make_whole(folder, platform, _Behind(installations, compiler, cuda, cross), root / "pythons")
     return _from_record(folder, root, platform, base)
+
+
+@cache
+def _ensured(
+    root: Path, platform: Platform, pythons: frozenset[str], path: str | None, toolkits: Path
+) -> StandInChannel:
+    return ensure_stand_in_channel(root, platform, pythons, path=path, toolkits=toolkits)
+
+
+def stand_in_channel_of(
+    machine: Mapping[str, str], platform: Platform, pythons: Iterable[str], fallback: Path
+) -> StandInChannel:
+    """The stand-in channel of this machine, in its user's cache folder; asked for once in a run.
+
+    Args:
+        machine: the environment of the machine.
+        pythons: as of `ensure_stand_in_channel`.
+        fallback: the cache folder where the user has none.
+
+    Raises:
+        WorkError, InputError: as `ensure_stand_in_channel`.
+    """
+    root = user_cache(machine, fallback) / STAND_IN
+    return _ensured(root, platform, frozenset(pythons), machine.get("PATH"), toolkits_folder(machine))
 
 
 def _from_record(folder: Path, root: Path, platform: Platform, identity: str) -> StandInChannel:

@@ -17,7 +17,7 @@ from urllib.parse import unquote, urlsplit
 
 from feedstock_tools.build.engines.command import write_order
 from feedstock_tools.build.engines.guard import Guard, OutOfTimeError
-from feedstock_tools.build.engines.worker import lines_of, started, worker_command
+from feedstock_tools.build.engines.worker import TEST_WORKER, lines_of, started, worker_command
 from feedstock_tools.build.environment import PASSED_ON
 from feedstock_tools.build.testing.gpu import VISIBLE, Gpus
 from feedstock_tools.build.testing.subject import Subject
@@ -29,7 +29,6 @@ __all__ = ["Conditions", "clear_cache", "run_benchmark", "run_tests"]
 
 #: What a test on a GPU needs of the machine's environment besides what a build gets.
 _FOR_GPUS = ("CUDA_DEVICE_ORDER", VISIBLE, "LD_LIBRARY_PATH", "NVIDIA_VISIBLE_DEVICES")
-_WORKER = "feedstock_tools.build.testing.worker"
 #: A figure of an integer beyond this, or one that is no number, would be no figure to compare.
 _LARGEST = sys.float_info.max
 Log = Callable[[str], None]
@@ -65,7 +64,7 @@ def run_tests(subject: Subject, conditions: Conditions, log: Log) -> float:
         request = folder / "request.json"
         request.write_text(json.dumps({"package": str(subject.path), "channels": list(subject.channels)}))
         began = time.monotonic()
-        if _run(worker_command(_WORKER, str(request)), subject, conditions, folder, log):
+        if _run(worker_command(TEST_WORKER, str(request)), subject, conditions, folder, log):
             raise WorkError("its tests failed")
         return time.monotonic() - began
 

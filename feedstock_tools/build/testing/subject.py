@@ -9,8 +9,7 @@ from pathlib import Path
 
 from feedstock_tools.build.contents import sha256_of
 from feedstock_tools.build.feedstock import user_cache
-from feedstock_tools.build.stand_in.channel import ensure_stand_in_channel, is_stand_in
-from feedstock_tools.build.stand_in.toolkits import toolkits_folder
+from feedstock_tools.build.stand_in.channel import is_stand_in, stand_in_channel_of
 from feedstock_tools.channel.archive import read_package
 from feedstock_tools.channel.metadata import PackageMetadata
 from feedstock_tools.channel.repodata import channel_url
@@ -68,11 +67,7 @@ def subject_of(path: Path, channels: Sequence[str], machine: Mapping[str, str]) 
         raise InputError(f"the package is for {metadata.subdir}, and this machine is {here.subdir}", path=path)
     given = tuple(channel_url(channel) for channel in channels)
     if not given and is_stand_in(metadata):
-        root = user_cache(machine, path.parent / ".cache") / "stand-in"
-        stand_in = ensure_stand_in_channel(
-            root, here, _pythons(metadata), path=machine.get("PATH"), toolkits=toolkits_folder(machine)
-        )
-        given = (stand_in.url,)
+        given = (stand_in_channel_of(machine, here, _pythons(metadata), path.parent / ".cache").url,)
     own = path.resolve().parents[1]
     beside = (own.as_uri(),) if (own / "noarch" / "repodata.json").is_file() else ()
     all_channels = (*beside, *(given or (channel_url("conda-forge"),)))

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from feedstock_tools.build.engines.emulation import Emulator, emulate
 from feedstock_tools.build.engines.process import supervise
 
 __all__ = ["main"]
@@ -43,9 +44,17 @@ def main(request: str) -> int:
     """Run the tests; the exit status is 0 where all pass, 1 where one fails.
 
     Args:
-        request: the path of a JSON file with the `package` and the `channels`.
+        request: the path of a JSON file with the `package`, the `channels` and, for a package of another platform, the
+            `emulator` (`Emulator.to_json`); the file lies in a private folder.
     """
-    return supervise(lambda: _test(json.loads(Path(request).read_text(encoding="utf-8"))), sys.stdin.fileno())
+    asked = json.loads(Path(request).read_text(encoding="utf-8"))
+
+    def work() -> int:
+        if asked.get("emulator"):
+            emulate(Emulator(**asked["emulator"]), Path(request).parent)
+        return _test(asked)
+
+    return supervise(work, sys.stdin.fileno())
 
 
 def _test(request: Any) -> int:
