@@ -140,7 +140,7 @@ def entry(name: str = "one-1-0.conda", **changed: object) -> str:
 
 DAMAGED = [
     *('{"packages.conda": {"one-1', "", "[]", '{"packages": {"one-1-0.tar.bz2": {}}}', '{"packages": [1]}'),
-    *("[" * 100_000, entry(name="one\ud800"), entry(version=["1\n"]), entry(build="\x1b[31m0"), entry(build=["0"])),
+    *("[" * 100_000, entry(name="one\ud800"), entry(version="1\n"), entry(build="\x1b[31m0"), entry(build=["0"])),
     *(entry(depends=[1]), entry(depends="two"), entry(constrains={"two": 1}), entry(timestamp=float("inf"))),
     *(entry(build_number="x"), entry(size="x"), entry(sha256=5)),
 ]
