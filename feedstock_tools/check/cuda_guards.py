@@ -56,4 +56,4 @@ def _rendered(feedstock: Path, configuration: Configuration) -> list[RenderedOut
 
 def _below(least: str, facts: CudaFacts) -> list[str]:
     """CUDA versions of drivers that are too old, the newest of which is what a guard has to keep out."""
-    return [version for version in ("9.2", *facts.toolkits) if version_key(version) < version_key(least)]
+    return [version for version in facts.toolkits if version_key(version) < version_key(least)]

@@ -24,6 +24,8 @@ from feedstock_tools.platforms import Platform
 __all__ = ["CudaFacts", "Drivers", "PinningRow", "Preset", "Source", "Toolkit", "load_cuda", "version_key"]
 
 _ARCHITECTURE = re.compile(r"^(sm|compute)_(\d+)([af]?)$")
+#: What nvcc never knew: GPUs of capability 2.1 run the PTX of 2.0.
+_WITHOUT_PTX = "compute_21"
 
 
 def version_key(version: str) -> tuple[int, ...]:
@@ -54,15 +56,16 @@ class Toolkit:
 
     `architectures` is the set that nvcc accepts, without `sm_` or `compute_` before it, by number: `35`, `90`, `90a`.
     `era` says how conda-forge packages it: `cudatoolkit` (one runtime package, nvcc from the image) or `cuda-version`
-    (components). Bounds on host compilers are the newest major versions that it takes; `visual_studio` is the oldest
-    and the newest year. `driver` is the one it ships with, `least_driver` the least that runs what it compiled to
-    machine code. `platforms` are those that conda-forge has it for. `sources` names the sources of each fact. A fact
-    that is not known is None.
+    (components). Bounds on host compilers are major versions, the newest that it takes; `oldest_gcc` is the oldest that
+    it is said to work with, which it does not check. `visual_studio` is the oldest and the newest year. `driver` is the
+    one it ships with, `least_driver` the least that runs what it compiled to machine code. `platforms` are those that
+    conda-forge has it for. `sources` names the sources of each fact. A fact that is not known is None.
     """
 
     version: str
     era: str
     architectures: tuple[str, ...]
+    oldest_gcc: int | None
     newest_gcc: int | None
     newest_clang: int | None
     visual_studio: tuple[int, int] | None
@@ -74,7 +77,9 @@ class Toolkit:
     def accepts(self, architecture: str) -> bool:
         """Whether this nvcc compiles for `sm_86`, `compute_86`, `sm_90a`, …; False for what is no architecture."""
         match = _ARCHITECTURE.match(architecture)
-        return match is not None and match[2] + match[3] in self.architectures
+        if match is None or architecture == _WITHOUT_PTX:
+            return False
+        return match[2] + match[3] in self.architectures
 
     def refused(self, architectures: tuple[str, ...]) -> tuple[str, ...]:
         """Those of `architectures` that this nvcc does not compile for."""
@@ -233,6 +238,7 @@ def _toolkit(version: str, entry: Mapping[str, Any]) -> Toolkit:
         version=version,
         era=entry["era"],
         architectures=tuple(entry["architectures"]),
+        oldest_gcc=entry.get("oldest_gcc"),
         newest_gcc=entry.get("newest_gcc"),
         newest_clang=entry.get("newest_clang"),
         visual_studio=None if years is None else (years[0], years[1]),

@@ -15,7 +15,7 @@ __all__ = ["graph_of_facts", "reported_cuda"]
 _LINUX = frozenset({"linux-64", "linux-aarch64", "linux-ppc64le"})
 _WINDOWS = frozenset({"win-64"})
 _PLATFORMS = _LINUX | _WINDOWS
-_YEARS = ("2015", "2017", "2019", "2022", "2026")
+_YEARS = ("2012", "2013", "2015", "2017", "2019", "2022", "2026")
 #: Kinds whose bounds are ranges, so that a version which no fact names (a machine's driver) can stand in the graph too.
 _SCALES = ("gcc", "clang", "driver", "glibc")
 
@@ -96,8 +96,12 @@ def _of_cuda(cuda: str, facts: CudaFacts, scales: Scales) -> Iterator[Bound]:
             yield _unknown(release, kind)
         return
     yield _platform_bound(release, toolkit, _cited(facts, toolkit, "platforms"))
-    yield _at_most(release, "gcc", toolkit.newest_gcc, scales["gcc"], _cited(facts, toolkit, "newest_gcc"))
-    yield _at_most(release, "clang", toolkit.newest_clang, scales["clang"], _cited(facts, toolkit, "newest_clang"))
+    yield _host_bound(
+        release, "gcc", (toolkit.oldest_gcc, toolkit.newest_gcc), scales["gcc"], _cited(facts, toolkit, "newest_gcc")
+    )
+    yield _host_bound(
+        release, "clang", (None, toolkit.newest_clang), scales["clang"], _cited(facts, toolkit, "newest_clang")
+    )
     yield _visual_studio_bound(release, toolkit, _cited(facts, toolkit, "visual_studio"))
     way = Way({"sm": frozenset(toolkit.architectures)}, source=_cited(facts, toolkit, "architectures"))
     yield Bound(release, (way,), f"its nvcc knows {_listed(f'sm_{name}' for name in toolkit.architectures)}")
@@ -122,11 +126,16 @@ def _unknown(release: Release, kind: str) -> Bound:
     return Bound(release, (Way({kind: frozenset()}),), f"nothing is known of its {kind}")
 
 
-def _at_most(release: Release, kind: str, newest: int | None, scale: frozenset[str], source: str) -> Bound:
+def _host_bound(
+    release: Release, kind: str, bounds: tuple[int | None, int | None], scale: frozenset[str], source: str
+) -> Bound:
+    """The host compilers from the oldest, where it is known, to the newest."""
+    oldest, newest = bounds
     if newest is None:
         return _unknown(release, kind)
-    allowed = frozenset(version for version in scale if version_key(version)[0] <= newest)
-    return Bound(release, (Way({kind: allowed}, source=source),), f"its nvcc takes host {kind} up to {newest}")
+    allowed = frozenset(version for version in scale if (oldest or 0) <= version_key(version)[0] <= newest)
+    span = f"up to {newest}" if oldest is None else f"{oldest} to {newest}"
+    return Bound(release, (Way({kind: allowed}, source=source),), f"its nvcc takes host {kind} {span}")
 
 
 def _visual_studio_bound(release: Release, toolkit: Toolkit, source: str) -> Bound:

@@ -21,12 +21,12 @@ LINUX = Platform.parse("linux-64")
 def test_toolkits_are_in_the_order_of_their_versions() -> None:
     keys = [version_key(version) for version in FACTS.toolkits]
     assert keys == sorted(keys)
-    assert keys[0] == (10, 2)
+    assert keys[0] == (8, 0)
 
 
 @pytest.mark.parametrize("toolkit", TOOLKITS, ids=lambda toolkit: toolkit.version)
 def test_every_fact_names_sources_that_are_listed(toolkit: Toolkit) -> None:
-    optional = ("newest_gcc", "newest_clang", "visual_studio", "driver", "platforms")
+    optional = ("oldest_gcc", "newest_gcc", "newest_clang", "visual_studio", "driver", "platforms")
     known = {fact for fact in optional if getattr(toolkit, fact) is not None}
     assert set(toolkit.sources) == {"era", "architectures", "least_driver"} | known
     assert {name for names in toolkit.sources.values() for name in names} <= set(FACTS.sources)
@@ -41,6 +41,11 @@ def test_every_source_is_used_and_says_what_it_is() -> None:
 @pytest.mark.parametrize(
     ("version", "oldest", "newest", "gcc", "driver"),
     [
+        ("8.0", "20", "62", 5, "367.48"),
+        ("9.0", "30", "72", 6, "384.81"),
+        ("9.2", "30", "72", 7, "396.26"),
+        ("10.0", "30", "75", 7, "410.48"),
+        ("10.1", "30", "75", 8, "418.39"),
         ("10.2", "30", "75", 8, "440.33"),
         ("11.0", "35", "80", 9, "450.51.05"),
         ("11.1", "35", "86", 10, "455.23"),
@@ -65,6 +70,11 @@ def test_nvcc_compiles_for_its_generation(version: str, oldest: str, newest: str
 @pytest.mark.parametrize(
     ("version", "architecture", "accepted"),
     [
+        ("8.0", "sm_21", True),
+        ("8.0", "compute_21", False),  # its PTX is that of 2.0
+        ("8.0", "sm_70", False),
+        ("9.2", "sm_20", False),
+        ("10.0", "sm_75", True),
         ("11.0", "sm_86", False),  # an RTX 3080 gets PTX from CUDA 11.0
         ("11.1", "sm_86", True),
         ("11.2", "compute_86", True),
@@ -81,6 +91,21 @@ def test_nvcc_compiles_for_its_generation(version: str, oldest: str, newest: str
 )
 def test_it_is_known_what_nvcc_accepts(version: str, architecture: str, accepted: bool) -> None:
     assert FACTS.toolkit(version).accepts(architecture) is accepted
+
+
+@pytest.mark.parametrize(
+    ("version", "years"),
+    [
+        ("9.1", (2012, 2017)),
+        ("10.1", (2012, 2019)),
+        ("11.2", (2017, 2019)),
+        ("11.5", (2017, 2019)),
+        ("11.6", (2017, 2022)),
+        ("13.0", (2019, 2022)),
+    ],
+)
+def test_nvcc_takes_the_visual_studio_of_its_time(version: str, years: tuple[int, int]) -> None:
+    assert FACTS.toolkit(version).visual_studio == years
 
 
 def test_within_a_major_version_nothing_is_dropped() -> None:
@@ -134,7 +159,7 @@ def test_the_preset_for_tensorflow_is_what_was_built() -> None:
     [
         ("tensorflow-2.5", "11.2", "no preset 'tensorflow-2.5'", "Did you mean 'tensorflow-2.6'?"),
         ("tensorflow-2.6", "12.0", "has no architectures for CUDA 12.0", "It has 10.2, 11.0, 11.1, 11.2."),
-        ("common", "9.9", "nothing is known of CUDA 9.9", "Known are 10.2"),
+        ("common", "9.9", "nothing is known of CUDA 9.9", "Known are 8.0"),
     ],
 )
 def test_a_preset_that_cannot_be_had_is_an_error(name: str, version: str, message: str, hint: str) -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from feedstock_tools.facts import load_cuda
+from feedstock_tools.facts.cuda import version_key
 from feedstock_tools.facts.packages import read_packages
 
 FACTS = load_cuda()
 PACKAGES = read_packages()
+#: Builds are for this CUDA version and later ones; of those before there are facts for old channels only.
+FIRST_BUILT = (10, 2)
 
 
 def minor_versions(name: str, subdirs: tuple[str, ...]) -> set[str]:
@@ -14,13 +17,19 @@ def minor_versions(name: str, subdirs: tuple[str, ...]) -> set[str]:
     return {".".join(package.version.split(".")[:2]) for package in packages}
 
 
+def _built(version: str) -> bool:
+    return version_key(version) >= FIRST_BUILT
+
+
 def test_every_toolkit_on_conda_forge_has_its_metapackage() -> None:
-    on_conda_forge = {version for version, toolkit in FACTS.toolkits.items() if toolkit.platforms}
+    on_conda_forge = {version for version, toolkit in FACTS.toolkits.items() if toolkit.platforms and _built(version)}
     assert minor_versions("cuda-version", ("noarch",)) == on_conda_forge
 
 
 def test_the_toolkits_of_the_first_era_are_those_with_a_cudatoolkit() -> None:
-    first_era = {version for version, toolkit in FACTS.toolkits.items() if toolkit.era == "cudatoolkit"}
+    first_era = {
+        version for version, toolkit in FACTS.toolkits.items() if toolkit.era == "cudatoolkit" and _built(version)
+    }
     assert minor_versions("cudatoolkit", ("linux-64", "noarch")) == first_era
 
 

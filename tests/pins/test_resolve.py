@@ -53,7 +53,8 @@ def test_a_kind_of_which_there_is_none_is_left_out(facts_graph: PinGraph) -> Non
 @pytest.mark.parametrize(
     ("demands", "conflict", "said", "nearest"),
     [
-        (["cuda=11.2", "gcc=13"], ["cuda=11.2", "gcc=13"], "nvcc takes host gcc up to 10", ["cuda=11.2", "gcc=10"]),
+        (["cuda=12.4", "gcc=5"], ["cuda=12.4", "gcc=5"], "nvcc takes host gcc 6 to 13", ["cuda=12.4", "gcc=6"]),
+        (["cuda=11.2", "gcc=13"], ["cuda=11.2", "gcc=13"], "nvcc takes host gcc 5 to 10", ["cuda=11.2", "gcc=10"]),
         (
             ["python=3.9", "sm=70", "cuda=13.0"],
             ["sm=70", "cuda=13.0"],
@@ -197,6 +198,6 @@ def test_every_set_of_the_kinds_named(facts_graph: PinGraph) -> None:
     demands = parse_demands(["cuda=11.2", "platform=linux-64"])
     found = list(all_sets(facts_graph, demands, asked_kinds(facts_graph, demands, ["cudnn", "gcc"])))
     assert found[0]["cudnn"] == newest_first("cudnn", {one["cudnn"] for one in found})[0]
-    assert {one["gcc"] for one in found} == {"7", "8", "9", "10"}
+    assert {one["gcc"] for one in found} == {"5", "6", "7", "8", "9", "10"}
     assert len(found) == len({tuple(one.items()) for one in found})
     assert all(facts_graph.holds(one) for one in found)
