@@ -7,7 +7,7 @@ import json
 import threading
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from feedstock_tools.channel.metadata import DAMAGED, RunExports
 from feedstock_tools.channel.waiting import wait_for
 from feedstock_tools.errors import WorkError
 
-__all__ = ["run_exports_of"]
+__all__ = ["listed_run_exports", "run_exports_of"]
 
 _SECONDS = 60
 _ONE_AT_A_TIME = threading.Lock()
@@ -35,9 +35,31 @@ def run_exports_of(url: str) -> RunExports:
         listed = _listed(subdir)
     if file_name in listed:
         return RunExports.from_json(listed[file_name].get("run_exports") or {})
-    if url.startswith("file:"):
-        return read_package(Path(unquote(urlsplit(url).path))).run_exports
+    path = _path(url)
+    if path is not None:
+        return read_package(path).run_exports
     return _from_remote_package(url)
+
+
+def listed_run_exports(urls: Iterable[str]) -> dict[str, RunExports]:
+    """The run exports of packages by URL, as far as they cost little: from run_exports.json, or from a file at hand.
+
+    Raises:
+        WorkError: a run_exports.json or a package that is there cannot be read.
+    """
+    found = {}
+    for url in urls:
+        subdir, _, file_name = url.rpartition("/")
+        listed = _listed(subdir)
+        if file_name in listed:
+            found[url] = RunExports.from_json(listed[file_name].get("run_exports") or {})
+        elif (path := _path(url)) is not None and path.is_file():
+            found[url] = read_package(path).run_exports
+    return found
+
+
+def _path(url: str) -> Path | None:
+    return Path(unquote(urlsplit(url).path)) if url.startswith("file:") else None
 
 
 @lru_cache(maxsize=16)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from feedstock_tools.channel.metadata import Record
+from feedstock_tools.channel.run_exports import listed_run_exports
 from feedstock_tools.facts.cuda import CudaFacts
 from feedstock_tools.facts.packages import read_packages
 from feedstock_tools.pins.demands import Demand, versions_named
@@ -34,6 +35,9 @@ def pin_graph(
         demands: what will be demanded: versions of drivers and compilers that no fact names get a place in the graph.
         records: what a channel has; None for what the facts say of conda-forge.
         origin: the channel's name.
+
+    Raises:
+        WorkError: the run exports of packages that are demanded cannot be read.
     """
     demanded = tuple(demands)
     if records is None:
@@ -45,8 +49,9 @@ def pin_graph(
         named = versions_named(demanded, graph)
         return graph_of_facts(facts, also=named, pythons=pythons) if named else graph
     packages = [demand.kind for demand in demanded if demand.kind not in KINDS]
+    exports = listed_run_exports(record.url for record in records if record.name in packages)
     virtual = {"__cuda": tuple(facts.toolkits)} if facts else {}
-    channel = graph_of_channel(records, origin, packages=packages, virtual=virtual)
+    channel = graph_of_channel(records, origin, packages=packages, virtual=virtual, exports=exports)
     if facts is None:
         return channel
     cudas = channel.versions.get("cuda") or tuple(facts.toolkits)

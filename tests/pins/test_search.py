@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from feedstock_tools.channel.archive import write_package
 from feedstock_tools.channel.folder import index_channel
-from feedstock_tools.channel.metadata import PackageMetadata, Record
+from feedstock_tools.channel.metadata import PackageMetadata, Record, RunExports
 from feedstock_tools.cli.cuda import command as cuda
 from feedstock_tools.cli.search import command as search
 from feedstock_tools.errors import InputError, WorkError
@@ -124,9 +124,17 @@ def test_what_goes_together_there(defaults_channel: Path, demands: list[str], ex
     assert ("cudnn" in found) == ("cudnn" in expected)
 
 
-def test_nothing_is_claimed_of_a_toolkit_without_facts(defaults_channel: Path) -> None:
-    (found,) = ask(Question(("cuda=9.2",), (str(defaults_channel),))).sets
-    assert found == {"platform": "linux-64", "cuda": "9.2", "cudnn": "7.6.5"}
+def test_the_facts_say_what_the_channel_cannot_of_old_toolkits(defaults_channel: Path) -> None:
+    (found,) = ask(Question(("cuda=9.0",), (str(defaults_channel),))).sets
+    asked = {"gcc": "6", "driver": "384.81", "__cuda": "9.0"}
+    assert found == {"platform": "linux-64", "cuda": "9.0", "cudnn": "7.6.5", **asked}
+
+
+def test_nothing_is_claimed_of_a_toolkit_without_facts(tmp_path: Path) -> None:
+    write_package(tmp_path, PackageMetadata("cudatoolkit", "7.5", "0", 0, "linux-64"))
+    index_channel(tmp_path)
+    (found,) = ask(Question(("cuda=7.5",), (str(tmp_path),))).sets
+    assert found == {"platform": "linux-64", "cuda": "7.5"}
 
 
 def test_the_metadata_alone(defaults_channel: Path) -> None:
@@ -172,7 +180,7 @@ def test_what_conda_could_not_read_does_no_harm(tmp_path: Path) -> None:
 
 
 def record(name: str, version: str, build: str, *depends: str) -> Record:
-    entry = {"name": name, "version": version, "build": build, "build_number": 0, "depends": depends}
+    entry = {"name": name, "version": version, "build": build, "build_number": 0, "depends": list(depends)}
     return Record.from_repodata(f"{name}.conda", entry, channel="file:///c", subdir="linux-64")
 
 
@@ -208,3 +216,31 @@ def test_the_toolkit_of_a_build(of: Record, toolkit: str | None) -> None:
 )
 def test_names_of_channels(channel: str, title: str, urls: tuple[str, ...]) -> None:
     assert (channel_title(channel), channel_urls(channel)) == (title, urls)
+
+
+def test_what_a_package_depends_on_through_others_ties_it_too(tmp_path: Path) -> None:
+    def package(name: str, build: str, *depends: str, version: str = "1.0", exports: tuple[str, ...] = ()) -> None:
+        run_exports = RunExports(strong=exports)
+        metadata = PackageMetadata(name, version, build, 0, "linux-64", depends=depends, run_exports=run_exports)
+        write_package(tmp_path, metadata)
+
+    for version in ("11.2.2", "11.8.0"):
+        package("cudatoolkit", "h_0", version=version)
+    for short, toolkit, python in (("112", "11.2", "3.8"), ("118", "11.8", "3.9")):
+        package("tf-base", f"cuda{short}_0", f"cudatoolkit {toolkit}.*", f"python {python}.*")
+        package("tf", f"cuda{short}_0", f"tf-base 1.0 cuda{short}_0")
+        package("python", f"h{short}_0", version=f"{python}.1")
+    package("tf-gpu", "h_0", "tf 1.0 cuda*")
+    package("tf-old", "h_0", "tf 1.0 cuda112*")
+    package("tf-lost", "h_0", "tf 2.0")
+    package("compiler", "h_0", exports=("cudatoolkit >=11.8,<12",))
+    index_channel(tmp_path)
+
+    def sets(*demands: str) -> tuple[dict[str, str], ...]:
+        return ask(Question(demands, (str(tmp_path),), facts=False, most=9)).sets
+
+    assert {one["cuda"] for one in sets("tf-gpu")} == {"11.8", "11.2"}
+    assert {(one["cuda"], one["python"]) for one in sets("tf-gpu", "python")} == {("11.8", "3.9"), ("11.2", "3.8")}
+    assert {one["cuda"] for one in sets("tf-old")} == {"11.2"}
+    assert sets("tf-lost") == ()
+    assert {one["cuda"] for one in sets("compiler")} == {"11.8"}
