@@ -15,7 +15,8 @@ _COMPARED = re.compile(
     r'^(?P<negated>not\s+)?(?:/i\s+)?(?P<left>"[^"]*"|\S+?)\s*==\s*(?P<right>"[^"]*"|[^\s("]+)\s*(?P<then>.*)$', re.I
 )
 _VARIABLE = re.compile(r"%(?P<name>\w+)(?::~0,(?P<length>\d+))?%|!(?P<late>\w+)!")
-_ARGUMENT = re.compile(r'-D(?P<name>CMAKE_CUDA_ARCHITECTURES)(?::\w+)?=(?P<value>"[^"]*"|[^\s"^]+)')
+#: With `-D`, or without it as a word for a script that puts it before (build.py --cmake_extra_defines).
+_ARGUMENT = re.compile(r'(?:-D|(?<=[\s"]))(?P<name>CMAKE_CUDA_ARCHITECTURES)(?::\w+)?=(?P<value>"[^"]*"|[^\s"^]+)')
 _ALWAYS: Condition = (frozenset(), lambda _: True)
 _UNKNOWN: Condition = (frozenset(), lambda _: None)
 

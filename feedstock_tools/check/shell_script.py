@@ -13,7 +13,10 @@ __all__ = ["read_shell"]
 _ASSIGNMENT = re.compile(
     r"(?:(?:export|local|readonly|declare(?:\s+-\w+)?)\s+)?(?P<name>[A-Za-z_]\w*)(?P<more>\+?)=(?P<value>\"[^\"]*\"|'[^']*'|[^\s;&|]*)"
 )
-_ARGUMENT = re.compile(r"-D(?P<name>CMAKE_CUDA_ARCHITECTURES)(?::\w+)?=(?P<value>\"[^\"]*\"|'[^']*'|[^\s\"')]+)")
+#: With `-D`, or without it as a word for a script that puts it before (build.py --cmake_extra_defines).
+_ARGUMENT = re.compile(
+    r"(?:-D|(?<=[\s\"'(]))(?P<name>CMAKE_CUDA_ARCHITECTURES)(?::\w+)?=(?P<value>\"[^\"]*\"|'[^']*'|[^\s\"')]+)"
+)
 _VARIABLE = re.compile(r"\$(?:\{(?P<braced>\w+)(?P<rest>[^}]*)\}|(?P<plain>\w+))")
 _PATTERN = re.compile(r"^\s*\(?(?P<patterns>[^()]+)\)\s*(?P<rest>.*)$")
 _HEREDOC = re.compile(r"<<-?\s*['\"]?(?P<end>\w+)['\"]?\s*$")

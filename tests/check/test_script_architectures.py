@@ -33,6 +33,7 @@ def texts(folder: Path, file: str, content: str, values: dict[str, tuple[str, ..
         ('[[ "$cuda_compiler_version" == "11.8" ]] && export CUDAARCHS=70', set()),
         ('A="80;90"\ncmake -G Ninja \\\n  -DCMAKE_CUDA_ARCHITECTURES="$A" .', {"80;90"}),
         ('A=80-real\nargs="-DCMAKE_CUDA_ARCHITECTURES=${A};90"', {"80-real;90"}),
+        ('A="80;90"\ndefines+=( "X=1" \\\n  "CMAKE_CUDA_ARCHITECTURES=${A}"\n)', {"80;90"}),
         ("export CUDAARCHS=$(nvidia-smi)", set()),
         ("export CUDAARCHS=all-major", set()),
         ("cat <<EOF\nCUDAARCHS=10\nEOF\n", set()),
@@ -57,6 +58,7 @@ def test_in_a_shell_script(tmp_path: Path, script: str, expected: set[str]) -> N
         ),
         ('if not "%cuda_compiler_version%"=="None" set "CUDAARCHS=90"', {"90"}),
         ("if EXIST x (\n  del x\n)\nrem set CUDAARCHS=10\n:: set CUDAARCHS=20\nset CUDAARCHS=90", {"90"}),
+        ("set A=90\npython build.py --cmake_extra_defines X=1 CMAKE_CUDA_ARCHITECTURES=%A% ^\n  --build", {"90"}),
         ("set A=90\ncmake -DCMAKE_CUDA_ARCHITECTURES=!A! ^\n  .", {"90"}),
     ],
 )
