@@ -129,6 +129,34 @@ def test_a_damaged_ledger_is_said_to_be(tmp_path: Path, content: bytes) -> None:
     assert path.read_bytes() == content
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        *("UPDATE builds SET inputs = '{'", "UPDATE builds SET inputs = '[1]'", "UPDATE builds SET channels = '5'"),
+        *('UPDATE builds SET "values" = \'{"python": [3.12]}\'', "UPDATE builds SET started = x'00ff'"),
+        *("UPDATE builds SET seconds = 'long'", "UPDATE builds SET seconds = 9e999", "UPDATE builds SET result = 'x'"),
+        *("UPDATE builds SET log = 'a' || char(0)", "UPDATE packages SET file = 'a' || char(0)"),
+        *("UPDATE packages SET size = 'x'", "UPDATE environments SET packages = '[1]'"),
+        *("UPDATE environments SET packages = '{'", "UPDATE environments SET packages = '[{\"name\": 1}]'"),
+        "CREATE TRIGGER t AFTER INSERT ON builds BEGIN DELETE FROM builds; END",
+        "DROP TABLE packages; CREATE VIEW packages AS SELECT 1 AS build",
+    ],
+)
+def test_a_ledger_that_holds_what_no_ledger_does_is_damaged(tmp_path: Path, change: str) -> None:
+    path = tmp_path / "ledger.sqlite"
+    with Ledger(path) as ledger:
+        begun = ledger.begin(BEGUN)
+        package = PackageRecord("", "linux-64/a-1-0.conda", 1, "0", 1)
+        solved = EnvironmentRecord("host", (SolvedPackage("a", "1", "0", "linux-64", "c"),))
+        ledger.finish(replace(begun, result="done", packages=(package,)), [solved])
+    with sqlite3.connect(path) as connection:
+        connection.executescript(f"PRAGMA ignore_check_constraints = ON; {change}")
+    connection.close()
+    with pytest.raises(WorkError, match="the ledger is damaged"), Ledger(path) as ledger:
+        ledger.builds()
+        ledger.environments(begun.id or 0)
+
+
 def test_a_locked_ledger_is_said_to_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(database, "_WAIT_SECONDS", 0.05)
     path = tmp_path / "ledger.sqlite"

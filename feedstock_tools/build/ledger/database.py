@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from feedstock_tools.build.contents import sha256_of
+from feedstock_tools.build.ledger.damage import checked
 from feedstock_tools.build.ledger.forms import SCHEMA_VERSION, bring_up_to_date
 from feedstock_tools.build.ledger.records import (
     BuildRecord,
@@ -140,14 +141,14 @@ class Ledger:
 
     def environments(self, build: int) -> tuple[EnvironmentRecord, ...]:
         """The environments that a build (its `id`) was made in, by name."""
-        with self._explained():
+        with self._explained(), self._undamaged():
             rows = self._database.execute(
                 "SELECT environment, packages FROM environments WHERE build = ? ORDER BY environment", (build,)
             ).fetchall()
-        return tuple(
-            EnvironmentRecord(name, tuple(SolvedPackage(**each) for each in json.loads(packages)))
-            for name, packages in rows
-        )
+            return tuple(
+                checked(EnvironmentRecord(name, tuple(checked(SolvedPackage(**each)) for each in json.loads(packages))))
+                for name, packages in rows
+            )
 
     def record_test(self, record: TestRecord) -> TestRecord:
         """Record a test of a package that has ended; what comes back has its `id`."""
@@ -157,13 +158,13 @@ class Ledger:
     def tests(self, sha256: str | None = None) -> tuple[TestRecord, ...]:
         """The tests of a package by its hash, or of all, the oldest first."""
         condition, values = ("1", ()) if sha256 is None else ("sha256 = ?", (sha256,))
-        with self._explained():
+        with self._explained(), self._undamaged():
             columns = ", ".join(TestRecord.COLUMNS)
             rows = self._database.execute(
                 f"SELECT {columns}, id FROM tests WHERE {condition} ORDER BY id",  # noqa: S608 - names of columns
                 values,
             ).fetchall()
-        return tuple(TestRecord(**_fields(TestRecord, row), id=row[-1]) for row in rows)
+            return tuple(checked(TestRecord(**_fields(TestRecord, row), id=row[-1])) for row in rows)
 
     def holds(self, record: BuildRecord) -> bool:
         """Whether the channel holds the packages of a build, and they are what was recorded."""
@@ -191,7 +192,7 @@ class Ledger:
 
     def _records(self, condition: str, values: Sequence[str]) -> list[BuildRecord]:
         columns = ", ".join(f'"{column}"' for column in BuildRecord.COLUMNS)
-        with self._explained():
+        with self._explained(), self._undamaged():
             rows = self._database.execute(
                 f"SELECT {columns}, id FROM builds WHERE {condition}",  # noqa: S608 - names of columns
                 values,
@@ -201,8 +202,9 @@ class Ledger:
     def _record(self, row: Sequence[Any]) -> BuildRecord:
         found = self._database.execute(_SELECT_PACKAGES, (row[-1],))
         fields = _fields(BuildRecord, row)
-        packages = tuple(PackageRecord(*package) for package in found)
-        return BuildRecord(**{**fields, "channels": tuple(fields["channels"])}, packages=packages, id=row[-1])
+        packages = tuple(checked(PackageRecord(*package)) for package in found)
+        record = BuildRecord(**{**fields, "channels": tuple(fields["channels"])}, packages=packages, id=row[-1])
+        return checked(record)
 
     def _prepare(self) -> None:
         form = bring_up_to_date(self._database)
@@ -212,6 +214,9 @@ class Ledger:
                 path=self.path,
                 hint="Update feedstock-tools, or give another --output-dir.",
             )
+        others = "SELECT name FROM sqlite_master WHERE type NOT IN ('table', 'index')"
+        for (name,) in self._database.execute(others).fetchmany(1):
+            raise self._damage(f"'{name}' is neither a table nor an index")
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -235,10 +240,24 @@ class Ledger:
             hint = "Another program holds it. Wait for it to end, then try again." if busy else None
             raise WorkError(f"the ledger cannot be used: {error}", path=self.path, hint=hint) from error
         except sqlite3.DatabaseError as error:
-            hint = "Move it away: a new one is begun, and what it recorded is built again."
-            raise WorkError(f"the ledger is damaged: {error}", path=self.path, hint=hint) from error
+            raise self._damage(error) from error
         except OSError as error:
-            raise WorkError(f"the ledger cannot be used: {error.strerror or error}", path=self.path) from error
+            hint = "Give a folder that can be written with --output-dir."
+            raise WorkError(
+                f"the ledger cannot be used: {error.strerror or error}", path=self.path, hint=hint
+            ) from error
+
+    @contextmanager
+    def _undamaged(self) -> Iterator[None]:
+        """Records are made of what the database holds, which may be anything."""
+        try:
+            yield
+        except (ValueError, TypeError, RecursionError) as error:
+            raise self._damage(error) from error
+
+    def _damage(self, error: object) -> WorkError:
+        hint = "Move it away: a new one is begun, and what it recorded is built again."
+        return WorkError(f"the ledger is damaged: {error}", path=self.path, hint=hint)
 
 
 def _stored(record: BuildRecord | TestRecord, column: str) -> Any:
@@ -252,7 +271,10 @@ def _stored(record: BuildRecord | TestRecord, column: str) -> Any:
 def _fields(kind: type[BuildRecord | TestRecord], row: Sequence[Any]) -> dict[str, Any]:
     """The inverse of `_stored` for a whole row, whose columns may be followed by others."""
     pairs = zip(kind.COLUMNS, row, strict=False)
-    return {column: json.loads(value) if column in kind.JSON else value for column, value in pairs}
+    fields = {column: json.loads(value) if column in kind.JSON else value for column, value in pairs}
+    if fields["result"] not in kind.RESULTS:
+        raise ValueError("it holds a wrong 'result'")
+    return fields
 
 
 def _environment_json(record: EnvironmentRecord) -> str:

@@ -99,6 +99,7 @@ class BuildRecord:
         *("commit_id", "inputs", "values", "command", "seen"),
     )
     JSON: ClassVar[frozenset[str]] = frozenset({"channels", "marks", "inputs", "values"})
+    RESULTS: ClassVar[tuple[str, ...]] = ("running", "done", "failed", "interrupted")
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +135,7 @@ class TestRecord:
         *("gpu", "driver", "benchmark"),
     )
     JSON: ClassVar[frozenset[str]] = frozenset({"benchmark"})
+    RESULTS: ClassVar[tuple[str, ...]] = ("passed", "failed")
     #: pytest would take a class of this name for a class of tests.
     __test__: ClassVar[bool] = False
 
