@@ -2,7 +2,7 @@
 
 A package written here has the same bytes whenever its metadata and contents are the same. Its inner archives are
 Zstandard frames of stored (not compressed) blocks, so that no compression library is needed and its version cannot
-change the bytes; what is written here stays on this machine, where copying is cheaper than compressing.
+change the bytes; most of what is written here stays on this machine, where copying is cheaper than compressing.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import shutil
 import tarfile
 import zipfile
 from collections.abc import Iterable, Sequence
@@ -21,7 +22,7 @@ from feedstock_tools.channel.metadata import DAMAGED, PackageFile, PackageMetada
 from feedstock_tools.channel.waiting import wait_for
 from feedstock_tools.errors import WorkError
 
-__all__ = ["PACKAGE_SUFFIXES", "read_documents", "read_package", "write_package"]
+__all__ = ["PACKAGE_SUFFIXES", "read_documents", "read_package", "replace_document", "write_package"]
 
 #: The endings of files that are conda packages.
 PACKAGE_SUFFIXES = (".conda", ".tar.bz2")
@@ -94,6 +95,49 @@ def read_documents(path: Path, names: Sequence[str]) -> dict[str, bytes | None]:
     except Exception as error:  # rattler raises several types, among them plain Exception, for a damaged archive
         raise WorkError(f"this is not a readable conda package: {error}", path=path) from error
     return {name: found.get(name) for name in names}
+
+
+def replace_document(path: Path, name: str, content: bytes) -> None:
+    """Put another text in the place of a file in the `info` part of a `.conda` package; its contents stay as they are.
+
+    Raises:
+        WorkError: the package is damaged or cannot be written, or has no such file.
+    """
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    info = f"info-{path.name.removesuffix('.conda')}.tar.zst"
+    try:
+        replaced = _zstd_stored(wait_for(_info_with(path, name, content)))
+        with zipfile.ZipFile(path) as archive, zipfile.ZipFile(part, "w", zipfile.ZIP_STORED) as copy:
+            for member in archive.infolist():
+                entry = zipfile.ZipInfo(member.filename, _ZIP_EPOCH)
+                with archive.open(member) as source, copy.open(entry, "w", force_zip64=True) as target:
+                    if member.filename == info:
+                        target.write(replaced)
+                    else:
+                        shutil.copyfileobj(source, target, 1 << 20)
+        part.replace(path)
+    except (OSError, zipfile.BadZipFile) as error:
+        raise WorkError(f"cannot write the package: {error}", path=path) from error
+    finally:
+        part.unlink(missing_ok=True)
+
+
+async def _info_with(path: Path, name: str, content: bytes) -> bytes:
+    """The tar of the `info` part of a package, with another text in one of its files."""
+    from rattler.package_streaming import PackageArchive
+
+    buffer = io.BytesIO()
+    found = False
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.GNU_FORMAT) as made:
+        async for entry in (await PackageArchive.from_path(path)).stream("info"):
+            if entry.is_link:
+                _add(made, entry.name, b"", 0, link=entry.link_target)
+            elif entry.is_file:
+                found = found or entry.name == name
+                _add(made, entry.name, content if entry.name == name else await entry.read(), 0)
+    if not found:
+        raise WorkError(f"the package has no {name}", path=path)
+    return buffer.getvalue()
 
 
 def _write_conda(stream: BinaryIO, metadata: PackageMetadata, files: Sequence[PackageFile]) -> None:

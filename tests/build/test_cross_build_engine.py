@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 import sys
+from hashlib import sha1
 from pathlib import Path
 
 import pytest
@@ -67,6 +69,27 @@ def test_host_environments_are_solved_for_the_target(crossed: tuple[Path, str]) 
     rendered = (read_documents(package, [name])[name] or b"").decode()
     host = rendered[rendered.index("host:") :]
     assert "subdir: linux-aarch64" in host
+
+
+def test_the_hash_of_a_name_is_that_of_what_its_package_says_it_was_made_of(crossed: tuple[Path, str]) -> None:
+    """And no key that the engine was given for its own sake is in it."""
+    name = "info/hash_input.json"
+    for package in crossed[0].glob("*.conda"):
+        contents = read_documents(package, [name])[name] or b""
+        assert "host_platform" not in json.loads(contents)
+        assert f"h{sha1(contents, usedforsecurity=False).hexdigest()[:7]}_" in package.name
+
+
+def test_its_packages_bear_the_names_that_were_told(crossed: tuple[Path, str]) -> None:
+    words = ["outputs", f"linux_aarch64_cuda11.2_{RUNNING}", "--feedstock", str(ROOT / "examples" / "gpuprobe")]
+    told = subprocess.run(
+        [sys.executable, "-m", "feedstock_tools", *words],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert {f"linux-aarch64/{package.name}" for package in crossed[0].glob("*.conda")} <= set(told.split())
 
 
 emulated = pytest.mark.skipif(not isinstance(EMULATOR, Emulator), reason=str(EMULATOR))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rattler.package_streaming import extract
 
-from feedstock_tools.channel.archive import read_package, write_package
+from feedstock_tools.channel.archive import read_documents, read_package, replace_document, write_package
 from feedstock_tools.channel.metadata import PackageFile, PackageMetadata, RunExports
 from feedstock_tools.errors import WorkError
 
@@ -56,6 +56,20 @@ def test_the_bytes_depend_on_nothing_but_the_content(tmp_path: Path) -> None:
     other = write_package(tmp_path / "other", LIBRARY, reversed(FILES))
 
     assert one.read_bytes() == other.read_bytes()
+
+
+def test_a_document_is_replaced_and_the_contents_stay(tmp_path: Path) -> None:
+    path = write_package(tmp_path, LIBRARY, FILES)
+    before = zipfile.ZipFile(path).read(f"pkg-{path.stem}.tar.zst")
+    replace_document(path, "info/run_exports.json", b'{"weak": ["other"]}')
+    assert zipfile.ZipFile(path).read(f"pkg-{path.stem}.tar.zst") == before
+    assert read_package(path).run_exports == RunExports(weak=("other",))
+    names = ["info/about.json", "info/index.json", "info/paths.json"]
+    assert read_documents(path, names) == read_documents(write_package(tmp_path / "again", LIBRARY, FILES), names)
+    extract(path, tmp_path / "prefix")
+    assert [each.name for each in tmp_path.glob("linux-64/*")] == [path.name]
+    with pytest.raises(WorkError, match=r"has no info/other\.json"):
+        replace_document(path, "info/other.json", b"")
 
 
 def test_a_package_cannot_write_outside_of_its_prefix(tmp_path: Path) -> None:

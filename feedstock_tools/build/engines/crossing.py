@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from feedstock_tools.build.engines.contract import BuildRequest
@@ -17,9 +18,10 @@ from feedstock_tools.errors import InputError
 if TYPE_CHECKING:
     from rattler_build import RenderedVariant
 
-__all__ = ["crossing"]
+__all__ = ["crossing", "without_host_platform"]
 
 _KEY = "host_platform"
+_HASH_INPUT = "info/hash_input.json"
 
 
 def crossing(variant: RenderedVariant, row: Sequence[RenderedVariant], request: BuildRequest) -> RenderedVariant:
@@ -43,6 +45,22 @@ def crossing(variant: RenderedVariant, row: Sequence[RenderedVariant], request: 
     platforms = Platform.parse(request.target), Platform.parse(request.builder)
     (rendered,) = render_row(alone, Row(request.name, {key: str(value) for key, value in values.items()}), *platforms)
     return rendered
+
+
+def without_host_platform(package: Path, request: BuildRequest) -> None:
+    """Let a package of the private channel say what its hash was made of, without the key that the engine was given.
+
+    Raises:
+        WorkError: the package cannot be read or written.
+    """
+    from feedstock_tools.channel.archive import read_documents, replace_document
+    from feedstock_tools.channel.folder import index_channel
+
+    contents = json.loads(read_documents(package, [_HASH_INPUT])[_HASH_INPUT] or b"{}")
+    if _KEY in contents and _KEY not in request.values:
+        del contents[_KEY]
+        replace_document(package, _HASH_INPUT, json.dumps(contents, sort_keys=True).encode())
+        index_channel(request.output, replaced=True)
 
 
 def _plain(item: Any, siblings: Mapping[str, Any], own: str) -> Any:

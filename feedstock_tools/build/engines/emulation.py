@@ -24,12 +24,12 @@ from feedstock_tools.platforms import Platform
 
 __all__ = ["Emulator", "emulate", "find_emulator", "main"]
 
-#: Subdir → what QEMU calls the architecture, and its number in an ELF header (elf.h, EM_…) as it stands there.
+#: Subdir → what QEMU calls the architecture, what compilers do, and its number in an ELF header (elf.h, EM_…).
 _ARCHITECTURES = {
-    "linux-64": ("x86_64", b"\x3e\x00"),
-    "linux-aarch64": ("aarch64", b"\xb7\x00"),
-    "linux-ppc64le": ("ppc64le", b"\x15\x00"),
-    "linux-riscv64": ("riscv64", b"\xf3\x00"),
+    "linux-64": ("x86_64", "x86_64", b"\x3e\x00"),
+    "linux-aarch64": ("aarch64", "aarch64", b"\xb7\x00"),
+    "linux-ppc64le": ("ppc64le", "powerpc64le", b"\x15\x00"),
+    "linux-riscv64": ("riscv64", "riscv64", b"\xf3\x00"),
 }
 #: The start of a 64-bit, little-endian ELF file; then its type (2: program, 3: program that can lie anywhere).
 _MAGIC = b"\x7fELF\x02\x01\x01" + bytes(9) + b"\x02\x00"
@@ -71,14 +71,14 @@ def find_emulator(target: str, machine: Mapping[str, str]) -> Emulator | str:
     Args:
         machine: the environment of the machine: `PATH`, and `QEMU_LD_PREFIX` where the C library is in no usual place.
     """
-    architecture = _ARCHITECTURES.get(target, ("", b""))[0]
+    architecture, triplet, _ = _ARCHITECTURES.get(target, ("", "", b""))
     if sys.platform != "linux" or not architecture:
         return f"programs for {target} are not run on {Platform.here().subdir}"
     names = (f"qemu-{architecture}-static", f"qemu-{architecture}")
     program = next(filter(None, (shutil.which(name, path=machine.get("PATH")) for name in names)), None)
     if program is None:
         return f"there is no {names[1]} on PATH that could run programs for {target} (Debian: qemu-user-static)"
-    places = filter(None, (machine.get("QEMU_LD_PREFIX"), f"/usr/{architecture}-linux-gnu"))
+    places = filter(None, (machine.get("QEMU_LD_PREFIX"), f"/usr/{triplet}-linux-gnu"))
     libraries = next((place for place in places if any(Path(place, "lib").glob("ld*.so*"))), None)
     if libraries is None:
         return f"there is no C library for {target} on this machine (Debian: libc6-arm64-cross, for linux-aarch64)"
@@ -132,7 +132,7 @@ def emulate(emulator: Emulator, folder: Path) -> None:
     # Only root may tell the kernel of a handler: be that in a namespace, and who one was in another inside of it.
     _become(libc, _CLONE_NEWUSER | _CLONE_NEWNS, (0, user), (0, group))
     _check(libc.mount(b"none", os.fsencode(point), b"binfmt_misc", 0, None), "mount binfmt_misc")
-    magic = _escaped(_MAGIC + _ARCHITECTURES[emulator.target][1])
+    magic = _escaped(_MAGIC + _ARCHITECTURES[emulator.target][2])
     mask = _escaped(_MASK + b"\xff\xff")
     between = next(sign for sign in ":;|,+" if sign not in str(handler))
     # M: known by its first bytes. P: the handler is told the name that the program was called by.

@@ -136,6 +136,9 @@ def _with_extra(text: str, extra: Mapping[str, str]) -> str:
 def _build_output(variant: RenderedVariant, request: BuildRequest, events: _Events) -> bool:
     from rattler_build import RattlerBuildError, ToolConfiguration
 
+    from feedstock_tools.build.engines.crossing import without_host_platform
+    from feedstock_tools.errors import FeedstockError
+
     name = variant.recipe.package.name
     native = request.target in (request.builder, "noarch")
     tested = name not in request.untested
@@ -150,13 +153,16 @@ def _build_output(variant: RenderedVariant, request: BuildRequest, events: _Even
             progress_callback=events,
             package_format="conda",
         )
-    except (RattlerBuildError, OSError, ValueError, RuntimeError) as error:
+        package = Path(result.packages[0])
+        if not native:
+            without_host_platform(package, request)
+    except (RattlerBuildError, FeedstockError, OSError, ValueError, RuntimeError) as error:
         events.send("failed", name, *_reason(error, events.stage))
         return False
-    if tested and request.emulator and not _passes_emulated(Path(result.packages[0]), request, events):
+    if tested and request.emulator and not _passes_emulated(package, request, events):
         events.send("failed", name, f"its tests failed under {request.emulator.program}", "tests")
         return False
-    events.send("built", name, str(result.packages[0]), time.monotonic() - began)
+    events.send("built", name, str(package), time.monotonic() - began)
     return True
 
 
