@@ -11,14 +11,15 @@ pkg_cache/, src_cache/  what engines have fetched
 from __future__ import annotations
 
 import json
-import os
 import shutil
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from feedstock_tools.errors import WorkError
+from feedstock_tools.writing import write_whole
 
 __all__ = ["STAND_IN_CHANNEL", "Artifacts"]
 
@@ -72,22 +73,9 @@ class Artifacts:
             return None
 
     def remember(self, name: str, content: Any) -> None:
-        """Keep something that can be made again, for another run.
-
-        Raises:
-            WorkError: it cannot be written.
-        """
-        path = self.root / ".cache" / f"{name}.json"
-        part = path.with_name(f".{path.name}.{os.getpid()}")
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            part.write_text(json.dumps(content))
-            part.replace(path)
-        except OSError as error:
-            hint = "Give a folder that can be written with --output-dir."
-            raise WorkError(f"cannot write here: {error.strerror or error}", path=path, hint=hint) from error
-        finally:
-            part.unlink(missing_ok=True)
+        """Keep something that can be made again, for another run, if there is a place for it."""
+        with suppress(WorkError):  # who only reads, as --list does, may do so in a folder that cannot be written
+            write_whole(self.root / ".cache" / f"{name}.json", json.dumps(content))
 
     def fresh_private(self, row: str) -> Path:
         """An empty private folder for a row whose lock is held.

@@ -47,6 +47,7 @@ class Ground:
         target: the subdir built for; `builder` that of this machine.
         channels: URLs to solve in; `stand_in` says that they are the stand-in channel.
         identities: the ledger's identity of each output, from the plan's.
+        changed: whether the files that an output of a row is built from are others than it was planned from.
         untested: why the tests of an output are left out; None where they are run.
         inputs: part of that identity → its digest.
         environment: the environment of a row's build, from its private folder and the number of jobs.
@@ -67,6 +68,7 @@ class Ground:
     stand_in: bool
     identities: Callable[[PlannedOutput], str]
     inputs: Callable[[PlannedOutput], Mapping[str, str]]
+    changed: Callable[[PlannedRow, PlannedOutput], bool]
     untested: Callable[[PlannedRow, PlannedOutput], str | None]
     environment: Callable[[PlannedRow, Path, int], Mapping[str, str]]
     has: Callable[[str, str], bool]
@@ -235,6 +237,7 @@ def _take(build: _RowBuild, event: Event, request: BuildRequest, watch: Callable
         build.specs.clear()
         build.guard.peak = 0
         build.running = build.ground.ledger.begin(_record(build, event.output))
+        _refuse_changed(build, event.output)
     elif isinstance(event, Built):
         _deliver(build, event, request)
         watch(event)
@@ -284,8 +287,16 @@ def _record(build: _RowBuild, name: str) -> BuildRecord:
     )
 
 
+def _refuse_changed(build: _RowBuild, output: str) -> None:
+    """End a build of which nobody could tell what it was made from."""
+    if build.ground.changed(build.row, _outputs(build)[output]):
+        hint = "Run it again: what is done stays done, and the rest is built from what is there now."
+        raise WorkError("the recipe, its files or local sources have changed since the run began", hint=hint)
+
+
 def _deliver(build: _RowBuild, event: Built, request: BuildRequest) -> None:
     """Check a package, let it enter the output channel, and record it as done."""
+    _refuse_changed(build, event.output)
     ground = build.ground
     planned = _outputs(build)[event.output]
     promise = with_final_name(event.package, planned)

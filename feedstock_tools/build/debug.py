@@ -15,6 +15,7 @@ from feedstock_tools.build.channels import channels_identity
 from feedstock_tools.build.console import Console
 from feedstock_tools.build.engines.contract import BuildRequest, Engine
 from feedstock_tools.build.ground import make_ground
+from feedstock_tools.build.inputs import Inputs
 from feedstock_tools.build.ledger import Ledger
 from feedstock_tools.build.locks import Locks
 from feedstock_tools.build.planned import PlannedConfiguration, PlannedOutput, PlannedRow
@@ -51,7 +52,7 @@ def debug_output(
     base = channels_identity(setting.machine, configuration.platform, choice)
     locks = Locks.wait_for(setting.artifacts.locks, [f"row {row.name}"])
     with Ledger(setting.artifacts.ledger) as ledger, locks:
-        ground = make_ground(setting, engine, configuration, choice, base, ledger)
+        ground = make_ground(setting, engine, configuration, choice, base, ledger, Inputs(setting))
         known = {each.name: ledger.done(ground.identities(each)) for each in row.outputs}
         missing = [name for name in output.siblings if known[name] is None]
         if missing:

@@ -11,6 +11,7 @@ from pathlib import Path
 from feedstock_tools import __version__
 from feedstock_tools.data import data_folder
 from feedstock_tools.errors import InputError
+from feedstock_tools.writing import replacing
 
 __all__ = ["EXAMPLE", "Feedstock", "feedstock_or_example", "find_feedstock", "user_cache"]
 
@@ -106,9 +107,7 @@ def _copied(example: Path, environment: Mapping[str, str]) -> Path:
         place = target / source.relative_to(example)
         if "build_artifacts" in place.parts or source.is_dir() or place.exists():
             continue
-        place.parent.mkdir(parents=True, exist_ok=True)
-        part = place.with_name(f".{place.name}.{os.getpid()}")
-        shutil.copyfile(source, part)
-        part.chmod(source.stat().st_mode | 0o200)
-        part.replace(place)
+        with replacing(place) as part:
+            shutil.copyfile(source, part)
+            part.chmod(source.stat().st_mode | 0o200)
     return target

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from feedstock_tools.build.building import Ground
@@ -11,6 +11,7 @@ from feedstock_tools.build.channels import ChannelChoice, identity_on
 from feedstock_tools.build.engines.contract import Engine
 from feedstock_tools.build.engines.emulation import Emulator, find_emulator
 from feedstock_tools.build.environment import build_environment
+from feedstock_tools.build.inputs import Inputs
 from feedstock_tools.build.ledger import Ledger
 from feedstock_tools.build.planned import PlannedConfiguration, PlannedOutput, PlannedRow
 from feedstock_tools.build.setting import Setting
@@ -28,12 +29,14 @@ def make_ground(
     choice: ChannelChoice,
     base: str,
     ledger: Ledger,
+    inputs: Inputs,
     commit: str = "",
 ) -> Ground:
     """Make the stand-in channel where it is the choice, and put together what `build_row` needs.
 
     Args:
         base: what identifies the channels.
+        inputs: what was planned from.
         commit: the feedstock's.
 
     Raises:
@@ -62,6 +65,7 @@ def make_ground(
         stand_in=stand_in is not None,
         identities=lambda output: identity_on(base, output),
         inputs=lambda output: {**output.inputs, "channels": base},
+        changed=partial(inputs.differ, configuration),
         untested=_untested(stand_in, emulator),
         environment=_environment(setting, configuration, stand_in=stand_in is not None),
         has=lambda channel, name: name in names(channel),

@@ -54,7 +54,6 @@ class Plan:
 
         Raises:
             InputError: the feedstock's files cannot be used.
-            WorkError: the cache cannot be written.
         """
         self._feedstock = feedstock
         self._artifacts = artifacts
@@ -80,19 +79,22 @@ class Plan:
 
         Raises:
             InputError: the spec cannot be used.
-            WorkError: the cache cannot be written.
         """
         if self._needs is None:
             self._needs = _needs_of(self._feedstock)
             self._remember()
         return self._needs
 
+    @property
+    def sources(self) -> tuple[Path, ...]:
+        """The local sources of the configurations that were completed."""
+        return tuple(sorted(self._sources))
+
     def complete(self, chosen: Sequence[PlannedConfiguration]) -> tuple[PlannedConfiguration, ...]:
         """The chosen configurations, each with the rows it has, with their outputs.
 
         Raises:
             InputError: the recipe cannot be read.
-            WorkError: the cache cannot be written.
         """
         missing = [each.name for each in chosen if not self._configurations[each.name].rendered]
         if missing:

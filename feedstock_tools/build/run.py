@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from feedstock_tools.build.channels import DEFAULT_CHANNELS, ChannelChoice, choose_channels
 from feedstock_tools.build.console import Console
 from feedstock_tools.build.engines.contract import Engine
+from feedstock_tools.build.inputs import Inputs
 from feedstock_tools.build.ledger import BuildRecord, Ledger, this_machine, this_process
 from feedstock_tools.build.planned import PlannedConfiguration, PlannedOutput, PlannedRow
 from feedstock_tools.build.planning import plan_works
@@ -54,16 +55,18 @@ def run_builds(
         InputError: channels were given to an engine that takes none.
         WorkError: a channel cannot be reached, or the artifacts folder or the ledger cannot be used.
     """
+    inputs = Inputs(setting)
     choices = choices_for(setting, chosen, engine, console)
     with Ledger(setting.artifacts.ledger) as ledger:
         works = plan_works(setting, ledger, chosen, choices, capacity, limits.jobs)
         todo = in_order([work for work in works if work.missing])
-        found = _build(setting, engine, ledger, todo, choices, console, capacity, limits) if todo else {}
+        found = _build(setting, inputs, engine, ledger, todo, choices, console, capacity, limits) if todo else {}
     return tuple(outcome for work in works for outcome in _outcomes(work, found.get(work.name, {})))
 
 
 def _build(
     setting: Setting,
+    inputs: Inputs,
     engine: EngineFor,
     ledger: Ledger,
     todo: Sequence[Work],
@@ -77,6 +80,11 @@ def _build(
     from feedstock_tools.build.provenance import commit_of
 
     _refuse_full_disk(setting, todo)
+    if " " in str(setting.artifacts.root):
+        console.say(
+            f"The path {setting.artifacts.root} has a space in it, which many build scripts cannot take; "
+            "--output-dir gives another."
+        )
     commit = commit_of(setting.feedstock.folder)
     grounds = {
         work.configuration.name: make_ground(
@@ -86,6 +94,7 @@ def _build(
             choices[work.configuration.name],
             work.base,
             ledger,
+            inputs,
             commit,
         )
         for work in {work.configuration.name: work for work in todo}.values()

@@ -73,7 +73,7 @@ class Session:
 
         Raises:
             InputError: there is no feedstock, or its files cannot be used.
-            WorkError: the artifacts folder cannot be written.
+            WorkError: what is generated cannot be written.
         """
         fold = fold_of(machine)
         console = Terminal(sys.stderr if as_json else sys.stdout, fold)
@@ -128,7 +128,7 @@ class Session:
         refuse_unbuildable(chosen, self.engines.why_not)
         for line in self.engines.told(chosen):
             self.console.say(line)
-        setting = replace(self.setting, needs=self.plan.needs)
+        setting = replace(self.setting, needs=self.plan.needs, sources=self.plan.sources)
         rows = sum(len(configuration.rows) for configuration in chosen)
         with signals_as_exit(), self._showing(min(limits.jobs, rows), rows) as console:
             outcomes = run_builds(setting, self.engines.engine, chosen, console, capacity, limits)

@@ -19,7 +19,8 @@ class Setting:
     """What a run works with: where, the channels that were given, the environment of the machine.
 
     `recipe` is the `recipe.yaml` that is built; for a feedstock with a `meta.yaml` it is made from the same spec.
-    `needs` is what the spec says that a build takes, and `command` what was typed, without secrets.
+    `needs` is what the spec says that a build takes, `sources` are the local sources that the recipe names, and
+    `command` is what was typed, without secrets.
     """
 
     feedstock: Feedstock
@@ -28,6 +29,7 @@ class Setting:
     channels: tuple[str, ...]
     machine: Mapping[str, str]
     needs: Mapping[str, object] = field(default_factory=dict)
+    sources: tuple[Path, ...] = ()
     command: str = ""
 
     def possible_channels(self, configuration: PlannedConfiguration) -> tuple[ChannelChoice, ...]:

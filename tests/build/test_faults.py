@@ -260,6 +260,26 @@ def _hours(begin: str, end: str) -> float:
     return (datetime.fromisoformat(end) - datetime.fromisoformat(begin)).total_seconds() / 3600
 
 
+def test_a_recipe_that_is_edited_during_a_run_is_not_taken_for_what_was_built(feedstock: Feedstock) -> None:
+    edit = 'case $PKG_BUILD_STRING in cpu*) echo "# edited" >> "$RECIPE_DIR/build-library.sh";; esac\nmkdir'
+    feedstock.edit("recipe/build-library.sh", "mkdir", edit)
+    before = (feedstock.folder / "recipe" / "build-library.sh").read_text()
+    run = feedstock.build(f"{GPU}_py3.11", f"{CPU}_py3.11")
+    assert run.returncode == 1
+    assert "have changed since the run began" in run.stdout
+    assert len(done(feedstock)) == 4
+    (feedstock.folder / "recipe" / "build-library.sh").write_text(before)  # the very inputs that were planned
+    listed = feedstock.build("--list", "--json", CPU)
+    assert json.loads(listed.stdout)[0]["built"] is False
+
+
+def test_files_that_are_merely_touched_during_a_run_change_nothing(feedstock: Feedstock) -> None:
+    feedstock.edit("recipe/build-library.sh", "mkdir", 'touch "$RECIPE_DIR/recipe.yaml"\nmkdir')
+    run = feedstock.build(f"{CPU}_py3.11")
+    assert run.returncode == 0, run.stdout
+    assert "Nothing to do" in feedstock.build(f"{CPU}_py3.11").stdout
+
+
 def test_a_rerender_and_a_rebase_that_change_nothing_leave_a_build_done(gpu_feedstock: Feedstock) -> None:
     fresh = gpu_feedstock.folder.with_name("again")
     shutil.copytree(gpu_feedstock.folder, fresh, symlinks=True)
