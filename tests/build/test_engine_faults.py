@@ -6,16 +6,20 @@ docs/engine.md says what we do about each; where a test here fails after an upda
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from feedstock_tools.build.engines.contract import BuildRequest
+from feedstock_tools.build.engines.crossing import crossing, without_host_platform
 from feedstock_tools.build.plan import outline, render_outputs
 from feedstock_tools.build.promise import promise_row, read_recipe, render_row
-from feedstock_tools.channel.archive import read_package, write_package
+from feedstock_tools.channel.archive import read_documents, read_package, write_package
 from feedstock_tools.channel.folder import index_channel
 from feedstock_tools.channel.metadata import PackageMetadata
 from feedstock_tools.channel.repodata import read_records
+from feedstock_tools.platforms import Platform
 from feedstock_tools.rerender.rows import Row
 
 from .conftest import HERE, Feedstock
@@ -137,6 +141,64 @@ def test_a_templated_script_is_run_as_a_command(tmp_path: Path) -> None:
     (variant,) = render_row(read_recipe(path), Row("only", {}), HERE, HERE)
     with pytest.raises(RattlerBuildError, match="Script failed"):
         variant.run_build(output_dir=tmp_path / "out", channels=[])
+
+
+OTHER = Platform.parse("linux-aarch64" if HERE.subdir == "linux-64" else "linux-64")
+
+
+@pytest.fixture
+def cross_request(tmp_path: Path) -> BuildRequest:
+    """A cross build of a recipe whose host environment needs a package that only the target has."""
+    channel = tmp_path / "channel"
+    write_package(channel, PackageMetadata("shared", "2.0", "0", 0, OTHER.subdir))
+    index_channel(channel)
+    recipe = recipe_file(tmp_path, NEEDS_LIBRARY)
+    folder = tmp_path / "private"
+    folder.mkdir()
+    channels = (channel.as_uri(),)
+    return BuildRequest("row", recipe, {}, OTHER.subdir, HERE.subdir, channels, folder, wanted=("user",))
+
+
+def test_the_host_environment_of_a_cross_build_is_solved_for_the_machine_that_builds(
+    cross_request: BuildRequest,
+) -> None:
+    from rattler_build import RattlerBuildError
+
+    (variant,) = render_row(read_recipe(cross_request.recipe), Row("row", {}), OTHER, HERE)
+    try:
+        variant.run_build(output_dir=cross_request.output, channels=list(cross_request.channels))
+    except RattlerBuildError as error:
+        assert "Failed to resolve dependencies" in str(error)
+    else:
+        pytest.fail("mended: engines/crossing.py and the change of hash_input.json can go")
+
+
+def test_the_host_platform_comes_from_a_variant_key_that_is_then_listed_in_the_hash_input(
+    cross_request: BuildRequest,
+) -> None:
+    rendered = render_row(read_recipe(cross_request.recipe), Row("row", {}), OTHER, HERE)
+    result = crossing(rendered[0], rendered, cross_request).run_build(
+        output_dir=cross_request.output, channels=list(cross_request.channels)
+    )
+    package = Path(result.packages[0])
+    assert result.build_string == rendered[0].recipe.build.string
+    assert b"host_platform" in (read_documents(package, ["info/hash_input.json"])["info/hash_input.json"] or b"")
+    without_host_platform(package, cross_request)
+    assert json.loads(read_documents(package, ["info/hash_input.json"])["info/hash_input.json"] or b"") == dict(
+        rendered[0].variant
+    )
+
+
+def test_a_staging_output_is_built_for_the_target_of_a_cross_build(cross_request: BuildRequest) -> None:
+    needs = "    build:\n      script:\n        - echo run"
+    text = STAGED.replace(needs, f"    requirements: {{host: [shared]}}\n{needs}")
+    recipe, _ = staged_recipe(cross_request.folder, text)
+    rendered = render_row(read_recipe(recipe), Row("row", {}), OTHER, HERE)
+    for variant in rendered:
+        crossed = crossing(variant, rendered, replace(cross_request, recipe=recipe))
+        result = crossed.run_build(output_dir=cross_request.output, channels=list(cross_request.channels))
+        made = read_package(Path(result.packages[0]))
+        assert (made.subdir, made.build) == (OTHER.subdir, variant.recipe.build.string)
 
 
 def test_a_debug_session_does_not_know_siblings(tmp_path: Path) -> None:

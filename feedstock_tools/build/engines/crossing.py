@@ -38,13 +38,30 @@ def crossing(variant: RenderedVariant, row: Sequence[RenderedVariant], request: 
     content["requirements"] = _plain(content.get("requirements") or {}, siblings, own)
     build = content.setdefault("build", {})
     build["variant"] = {**(build.get("variant") or {}), "use_keys": sorted({_KEY, *map(str, variant.variant)})}
-    alone = Stage0Recipe.from_yaml(json.dumps(content), recipe_dir=request.folder / "crossing")
+    alone = Stage0Recipe.from_yaml(json.dumps(_whole(content)), recipe_dir=request.folder / "crossing")
     # Scripts and sources are found beside the recipe as it was written.
     alone._recipe_path = request.recipe
     values = {**dict(variant.variant), **request.values, _KEY: request.target}
     platforms = Platform.parse(request.target), Platform.parse(request.builder)
     (rendered,) = render_row(alone, Row(request.name, {key: str(value) for key, value in values.items()}), *platforms)
     return rendered
+
+
+def _whole(content: dict[str, Any]) -> dict[str, Any]:
+    """A rendered output as a recipe; one that inherits from staging outputs with these as outputs before it."""
+    staged = content.pop("staging_caches", None) or ()
+    inherited = content.pop("inherits_from", None)
+    if inherited is None:
+        return content
+    content["inherit"] = {"from": inherited["cache_name"], "run_exports": inherited["inherit_run_exports"]}
+    common = {key: content.pop(key) for key in ("schema_version", "context", "extra") if key in content}
+    return {**common, "recipe": dict(content["package"]), "outputs": [*map(_staging_output, staged), content]}
+
+
+def _staging_output(content: Mapping[str, Any]) -> dict[str, Any]:
+    build = {key: value for key, value in (content.get("build") or {}).items() if key != "string"}
+    rest = {key: value for key, value in content.items() if key not in ("name", "build")}
+    return {"staging": {"name": content["name"]}, "build": build, **rest}
 
 
 def without_host_platform(package: Path, request: BuildRequest) -> None:
