@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from feedstock_tools.errors import InputError
+from feedstock_tools.variants.block_yaml import NotSimpleError, parse_block
 from feedstock_tools.variants.quick_yaml import may_have_anchors
 from feedstock_tools.variants.read import parse_yaml
 
@@ -38,9 +39,17 @@ def _loader() -> Any:
     return type("TextNumbersLoader", (base,), {"yaml_implicit_resolvers": resolvers})
 
 
+@lru_cache(maxsize=8192)
+def _scalar(text: str) -> Any:
+    return parse_yaml(text, None, _loader())
+
+
 @lru_cache(maxsize=4096)
 def _parsed(text: str, path: Path) -> Any:
-    return parse_yaml(text, path, _loader())
+    try:
+        return parse_block(text, _scalar)
+    except (NotSimpleError, InputError):
+        return parse_yaml(text, path, _loader())
 
 
 def _item(text: str, path: Path) -> Any:

@@ -1,4 +1,4 @@
-"""Variant files are long and plain: keys with lists of simple values. Those are read here, and the rest by PyYAML.
+"""Variant files are long, and platforms have most of their keys alike.
 
 Every top-level key is read on its own, and once for all platforms that have it alike.
 """
@@ -11,17 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from feedstock_tools.errors import InputError
+from feedstock_tools.variants.block_yaml import NotSimpleError, parse_block
 from feedstock_tools.variants.read import parse_plain_yaml
 
 __all__ = ["may_have_anchors", "parse_variant_yaml"]
 
 _KEY_START = re.compile(r"^(?=[^\s#\-])", re.MULTILINE)
-#: A scalar that means just what it says: nothing that YAML takes for a mark, comment or key in it.
-_PLAIN = r"[A-Za-z0-9_./](?:[ !\"$-9;-~]|:(?=[!-~]))*?"
-#: The same, or in quotes, with nothing in them that is written otherwise than it is meant.
-_SCALAR = rf"{_PLAIN}|'[ -&(-~]*'|\"[ !#-\[\]-~]*\""
-_SIMPLE = re.compile(rf"([A-Za-z_]\w*):(?:[ ]+({_SCALAR}))?[ ]*\n((?:[ ]*\n|[ ]*-[ ]+(?:{_SCALAR})[ ]*\n)*)\Z")
-_ITEM = re.compile(rf"^([ ]*)-[ ]+({_SCALAR})[ ]*$", re.MULTILINE)
 #: More keys than any variant file has; so many are parsed together.
 _MOST_PARTS = 4_000
 _MARK = re.compile(r"[&*](?=[^\s,\[\]{}])")
@@ -69,16 +64,13 @@ def parse_variant_yaml(text: str, path: Path | None) -> Any:
 
 @lru_cache(maxsize=4096)
 def _part(text: str) -> dict[str, Any] | None:
-    simple = _SIMPLE.match(text)
-    if simple is not None:
-        key, value, items = simple.groups()
-        found = _ITEM.findall(items)
-        if not (value and found) and len({indent for indent, _ in found}) < 2:
-            return {key: _text(value) if value else [_text(item) for _, item in found] if found else ""}
     try:
-        content = parse_plain_yaml(text)
-    except InputError:
-        return None
+        content = parse_block(text, _text, "")
+    except NotSimpleError:
+        try:
+            content = parse_plain_yaml(text)
+        except InputError:
+            return None
     return {} if content in (None, "") else content if isinstance(content, dict) else None
 
 
