@@ -29,7 +29,7 @@ from feedstock_tools.recipe.v0_yaml import parse_rendered
 from feedstock_tools.variants import Axis, CondaBuildRules, Variant, VariantConfig, VariantSpace, explode
 from feedstock_tools.variants.model import values_of
 from feedstock_tools.variants.namespace import Namespace, default_variant
-from feedstock_tools.variants.read import LARGEST_RECIPE, read_text
+from feedstock_tools.variants.read import read_text
 from feedstock_tools.variants.selectors import has_selectors, select_lines
 from feedstock_tools.variants.versions import parse_version
 
@@ -57,7 +57,7 @@ def read_recipe(folder: Path, rules: CondaBuildRules | None = None) -> Recipe:
         InputError: it cannot be read.
     """
     path = folder / "meta.yaml"
-    return parse_recipe(read_text(path, LARGEST_RECIPE), path, rules)
+    return parse_recipe(read_text(path), path, rules)
 
 
 def parse_recipe(text: str, path: Path, rules: CondaBuildRules | None = None) -> Recipe:

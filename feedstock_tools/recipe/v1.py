@@ -21,7 +21,7 @@ from feedstock_tools.recipe.v1_engine import engine_error, engine_variants, pars
 from feedstock_tools.recipe.v1_templates import check_templates
 from feedstock_tools.variants.explode import explode
 from feedstock_tools.variants.model import Axis, VariantConfig, VariantSpace
-from feedstock_tools.variants.read import LARGEST_RECIPE, parse_plain_yaml, read_text
+from feedstock_tools.variants.read import parse_plain_yaml, read_text
 
 if TYPE_CHECKING:
     from rattler_build import RenderConfig, RenderedVariant, Stage0Recipe
@@ -58,7 +58,7 @@ def read_recipe_v1(folder: Path) -> RecipeV1:
         InputError: it cannot be read, or the engine refuses it; with line and column where the engine tells them.
     """
     path = folder / "recipe.yaml"
-    return parse_recipe_v1(read_text(path, LARGEST_RECIPE), path)
+    return parse_recipe_v1(read_text(path), path)
 
 
 def parse_recipe_v1(text: str, path: Path) -> RecipeV1:

@@ -38,6 +38,9 @@ AZURE_FILES: Mapping[str, str] = {
 GITHUB_FILE = ".github/workflows/conda-build.yml"
 CI_FILES = (*AZURE_FILES.values(), GITHUB_FILE)
 
+#: A CI file with the job lists of thousands of configurations has less.
+_LARGEST_FILE = 4 * 1024 * 1024
+
 # From the text of a file to its jobs by name, None where it has no list of them.
 Entries = Callable[[str], dict[str, str] | None]
 
@@ -68,7 +71,7 @@ def read_ci_files(feedstock: Path) -> dict[str, str]:
     """The CI files that a feedstock has, by their paths in it.
 
     Raises:
-        InputError: one of them cannot be read, is not UTF-8, or is a link, or lies behind one.
+        InputError: one of them cannot be read, is too large or not UTF-8, or is a link, or lies behind one.
     """
     texts = {}
     for name in CI_FILES:
@@ -77,7 +80,11 @@ def read_ci_files(feedstock: Path) -> dict[str, str]:
             if part.is_symlink():
                 raise InputError("is a link; CI files are changed in the feedstock alone", path=part)
         try:
-            texts[name] = path.read_bytes().decode()
+            with path.open("rb") as stream:
+                content = stream.read(_LARGEST_FILE + 1)
+            if len(content) > _LARGEST_FILE:
+                raise InputError(f"is larger than {_LARGEST_FILE // 1024} KiB", path=path)
+            texts[name] = content.decode()
         except (FileNotFoundError, NotADirectoryError):
             continue
         except OSError as error:

@@ -10,7 +10,7 @@ from typing import Any
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.rerender.ci_rules import CiRules
-from feedstock_tools.variants.read import parse_settings, read_text
+from feedstock_tools.variants.read import LARGEST_SETTINGS, parse_settings, read_text
 
 __all__ = ["Placement", "docker_run_args", "placements", "read_conda_forge_yml", "section", "workflow_settings"]
 
@@ -60,7 +60,7 @@ def read_conda_forge_yml(feedstock: Path) -> Mapping[str, Any]:
     path = feedstock / "conda-forge.yml"
     if not path.exists():
         return {}
-    settings = parse_settings(read_text(path), path) or {}
+    settings = parse_settings(read_text(path, LARGEST_SETTINGS), path) or {}
     if not isinstance(settings, dict):
         raise InputError("conda-forge.yml is to be a mapping", path=path)
     return settings

@@ -19,7 +19,7 @@ from feedstock_tools.rerender.ci_rules import ci_rules
 from feedstock_tools.rerender.ci_settings import placements, section
 from feedstock_tools.rerender.forge_yaml import parse_settings
 from feedstock_tools.rerender.rules import Rules
-from feedstock_tools.variants.read import LARGEST_RECIPE, read_text
+from feedstock_tools.variants.read import LARGEST_SETTINGS, read_text
 
 __all__ = ["FORGE_FILE", "PROVIDERS", "Forge", "Rendering", "read_forge"]
 
@@ -108,7 +108,7 @@ def read_forge(feedstock: Path, rules: Rules | None = None) -> Forge:
     recipe = feedstock / recipe_dir / ("recipe.yaml" if is_v1 else "meta.yaml")
     if not recipe.exists():
         raise _no_recipe(feedstock, recipe)
-    text = read_text(recipe, LARGEST_RECIPE)
+    text = read_text(recipe)
     return Forge(
         recipe_dir=recipe_dir,
         recipe=recipe,
@@ -139,7 +139,7 @@ def _no_recipe(feedstock: Path, recipe: Path) -> InputError:
 def _read_settings(path: Path) -> Mapping[str, Any]:
     if not path.is_file() and not path.is_symlink():
         return {}
-    settings, places = parse_settings(read_text(path), path)
+    settings, places = parse_settings(read_text(path, LARGEST_SETTINGS), path)
     mistakes = [
         Mistake(message, path, *places.get(keys, places.get(keys[:1], (None, None))))
         for keys, message in _wrong(settings)

@@ -26,6 +26,8 @@ __all__ = ["EXTENDING_KEYS", "config_of", "defaults", "faults", "load", "parse",
 #: Keys whose entries grow from file to file (conda_build/variants.py, DEFAULT_VARIANTS["extend_keys"]).
 EXTENDING_KEYS = ("pin_run_as_build", "ignore_version", "ignore_build_only_deps", "extend_keys")
 
+#: Keys in one zip group; the largest of conda-forge has nine.
+_LARGEST_GROUP = 100
 _X_X = {"min_pin": "x.x", "max_pin": "x.x"}
 _TOP_LEVEL_KEY = re.compile(r"^([^\s#:\-][^:]*?)\s*:(?:\s|$)")
 
@@ -202,6 +204,9 @@ def faults(config: VariantConfig) -> list[tuple[str, str]]:
     # The same keys in another order are the same group, as conda-build compares groups as sets.
     for group in {frozenset(group): group for group in reversed(config.zip_keys)}.values():
         names = ", ".join(group)
+        if len(group) > _LARGEST_GROUP:
+            found.append((group[0], f"a zip group of more than {_LARGEST_GROUP} keys"))
+            continue
         for key in group:
             if key not in config.values:
                 found.append((key, f"'{key}' of the zip group [{names}] has no values"))

@@ -13,7 +13,7 @@ __all__ = [
     "DEEPEST",
     "LARGEST_EXPANSION",
     "LARGEST_FILE",
-    "LARGEST_RECIPE",
+    "LARGEST_SETTINGS",
     "MOST_MERGED",
     "parse_plain_yaml",
     "parse_settings",
@@ -23,9 +23,9 @@ __all__ = [
 ]
 
 #: No recipe or variant file of conda-forge comes near this many bytes; more is a mistake or an attack.
-LARGEST_FILE = 4 * 1024 * 1024
-#: The same of a recipe alone; the longest of conda-forge has a tenth of it.
-LARGEST_RECIPE = 1024 * 1024
+LARGEST_FILE = 1024 * 1024
+#: The same of a conda-forge.yml, whose every key may have to be told from others.
+LARGEST_SETTINGS = 256 * 1024
 #: Values in one file with its aliases followed; conda-forge's pinning has a few thousand.
 LARGEST_EXPANSION = 500_000
 #: Keys that merges bring into one mapping.

@@ -88,6 +88,7 @@ def test_a_shorter_part_with_new_values_is_refused_where_it_stands(folder: Path)
     [
         ({"a-b": [1]}, "has a '-'"),
         ({"a": [1], "zip_keys": [["a", "b"]]}, "'b' of the zip group"),
+        ({"a": [1], "zip_keys": [["a"] * 101]}, "more than 100 keys"),
         ({"a": [1], "b": [1, 2], "zip_keys": [["a", "b"]]}, "different numbers of values"),
         ({"a": [1], "b": [1], "c": [1], "zip_keys": [["a", "b"], ["b", "c"]]}, "more than one zip group"),
         ("a:\n  - 1\nzip_keys:\n  -\n    - a  # [win]\n  -\n    - a\n", "leave a zip group without keys"),
