@@ -8,7 +8,6 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
-from pathlib import Path
 
 from feedstock_tools.build.building import write_siblings
 from feedstock_tools.build.channels import channels_identity
@@ -22,6 +21,7 @@ from feedstock_tools.build.planned import PlannedConfiguration, PlannedOutput, P
 from feedstock_tools.build.run import choose_for
 from feedstock_tools.build.setting import Setting
 from feedstock_tools.errors import InputError, WorkError
+from feedstock_tools.workers import worker_command
 
 __all__ = ["debug_output"]
 
@@ -110,13 +110,8 @@ def _set_up(request: BuildRequest) -> Mapping[str, str]:
     """Let a process of its own make the environments; the folders that came of it, by what they are."""
     request_file = request.folder / "request.json"
     request_file.write_text(json.dumps(request.to_json()))
-    packages = Path(__file__).resolve().parents[2]
-    start = (
-        "import sys; from pathlib import Path; sys.path.insert(0, sys.argv[1]);"
-        "from feedstock_tools.build.debug_worker import main; sys.exit(main(Path(sys.argv[2])))"
-    )
     done = subprocess.run(
-        [sys.executable, "-P", "-c", start, str(packages), str(request_file)],
+        worker_command("feedstock_tools.build.debug_worker", str(request_file)),
         cwd=request.folder,
         env=dict(request.environment),
         stdout=subprocess.PIPE,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["main"]
 
 
-def main(request_file: Path) -> int:
+def main(request_file: str) -> int:
     """Set up the first wanted output of a request; the folders go to standard output, as JSON, on the last line."""
     from rattler_build import DebugSession, RattlerBuildError
 
@@ -25,7 +25,7 @@ def main(request_file: Path) -> int:
     from feedstock_tools.platforms import Platform
     from feedstock_tools.rerender.rows import Row
 
-    request = BuildRequest.from_json(json.loads(request_file.read_text()))
+    request = BuildRequest.from_json(json.loads(Path(request_file).read_text(encoding="utf-8")))
     platforms = Platform.parse(request.target), Platform.parse(request.builder)
     row = Row(request.name, request.values)
     try:

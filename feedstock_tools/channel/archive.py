@@ -21,6 +21,7 @@ from typing import BinaryIO
 from feedstock_tools.channel.metadata import DAMAGED, PackageFile, PackageMetadata
 from feedstock_tools.channel.waiting import wait_for
 from feedstock_tools.errors import WorkError
+from feedstock_tools.writing import replacing
 
 __all__ = ["PACKAGE_SUFFIXES", "read_documents", "read_package", "replace_document", "write_package"]
 
@@ -103,11 +104,14 @@ def replace_document(path: Path, name: str, content: bytes) -> None:
     Raises:
         WorkError: the package is damaged or cannot be written, or has no such file.
     """
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
     info = f"info-{path.name.removesuffix('.conda')}.tar.zst"
     try:
         replaced = _zstd_stored(wait_for(_info_with(path, name, content)))
-        with zipfile.ZipFile(path) as archive, zipfile.ZipFile(part, "w", zipfile.ZIP_STORED) as copy:
+        with (
+            replacing(path, what="cannot write the package") as part,
+            zipfile.ZipFile(path) as archive,
+            zipfile.ZipFile(part, "w", zipfile.ZIP_STORED) as copy,
+        ):
             for member in archive.infolist():
                 entry = zipfile.ZipInfo(member.filename, _ZIP_EPOCH)
                 with archive.open(member) as source, copy.open(entry, "w", force_zip64=True) as target:
@@ -115,11 +119,8 @@ def replace_document(path: Path, name: str, content: bytes) -> None:
                         target.write(replaced)
                     else:
                         shutil.copyfileobj(source, target, 1 << 20)
-        part.replace(path)
     except (OSError, zipfile.BadZipFile) as error:
         raise WorkError(f"cannot write the package: {error}", path=path) from error
-    finally:
-        part.unlink(missing_ok=True)
 
 
 async def _info_with(path: Path, name: str, content: bytes) -> bytes:

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from feedstock_tools.build.engines.contract import BuildRequest, Built, Event, Failed, Log, Started
-from feedstock_tools.build.engines.worker import how_it_ended, lines_of, started, worker_command
+from feedstock_tools.build.engines.worker import how_it_ended, lines_of, started
+from feedstock_tools.workers import worker_command
 
 __all__ = ["Command", "run_command", "write_order"]
 

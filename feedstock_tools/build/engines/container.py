@@ -20,7 +20,8 @@ from feedstock_tools.build.engines.command import write_order
 from feedstock_tools.build.engines.contract import BuildRequest, CrossTests, Event, Failed
 from feedstock_tools.build.engines.rattler import WORKER, RattlerBuild, events_of, write_request
 from feedstock_tools.build.engines.runtime import Runtime, share_arguments
-from feedstock_tools.build.engines.worker import PACKAGES, START, started
+from feedstock_tools.build.engines.worker import started
+from feedstock_tools.workers import PACKAGES, worker_words
 
 __all__ = ["Container"]
 
@@ -108,7 +109,7 @@ class Container:
             *(word for name in passed for word in ("-e", name)),
             *(word for name, value in own.items() for word in ("-e", f"{name}={value}")),
             *("--entrypoint", "/bin/sh", image, "-c", _SHELL, "sh"),
-            *(START, ":".join(inside), WORKER, str(request.folder / "request.json")),
+            *worker_words(inside, WORKER, str(request.folder / "request.json")),
         ]
 
     def _user(self) -> list[str]:

@@ -54,7 +54,7 @@ def _whole(content: dict[str, Any]) -> dict[str, Any]:
     if inherited is None:
         return content
     content["inherit"] = {"from": inherited["cache_name"], "run_exports": inherited["inherit_run_exports"]}
-    common = {key: content.pop(key) for key in ("schema_version", "context", "extra") if key in content}
+    common: dict[str, Any] = {key: content.pop(key) for key in ("schema_version", "context", "extra") if key in content}
     return {**common, "recipe": dict(content["package"]), "outputs": [*map(_staging_output, staged), content]}
 
 

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from feedstock_tools.build.engines.worker import worker_command
 from feedstock_tools.platforms import Platform
+from feedstock_tools.workers import worker_command
 
 __all__ = ["Emulator", "emulate", "find_emulator", "main"]
 

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from feedstock_tools.build.engines.contract import BuildRequest, Built, CrossTests, Event, Failed, Log, Started
-from feedstock_tools.build.engines.worker import how_it_ended, lines_of, started, worker_command
+from feedstock_tools.build.engines.worker import how_it_ended, lines_of, started
+from feedstock_tools.workers import worker_command
 
 if TYPE_CHECKING:
     import subprocess

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from feedstock_tools.build.engines.contract import BuildRequest
 from feedstock_tools.build.engines.process import supervise
-from feedstock_tools.build.engines.worker import TEST_WORKER, worker_command
+from feedstock_tools.build.engines.worker import TEST_WORKER
+from feedstock_tools.workers import worker_command
 
 if TYPE_CHECKING:
     from rattler_build import RenderedVariant, Stage0Recipe

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import selectors
 import signal
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -17,29 +16,13 @@ from feedstock_tools.build.engines.process import end_group
 if TYPE_CHECKING:
     import subprocess
 
-__all__ = ["PACKAGES", "START", "TEST_WORKER", "how_it_ended", "lines_of", "started", "worker_command"]
+__all__ = ["TEST_WORKER", "how_it_ended", "lines_of", "started"]
 
 #: How long the supervisor of a build may take to end it before its whole session is killed, in seconds.
 _GRACE = 5.0
 _CHUNK = 1 << 16
-#: The worker is to be the code that runs here, from wherever this was imported, in whatever folder it starts.
-PACKAGES = Path(__file__).resolve().parents[3]
 #: The module whose process runs a package's own tests.
 TEST_WORKER = "feedstock_tools.build.testing.worker"
-#: The folders of packages, with colons between them; the module whose `main` is called; its arguments.
-START = (
-    "import sys; from importlib import import_module; sys.path[:0] = sys.argv[1].split(':');"
-    "sys.exit(import_module(sys.argv[2]).main(*sys.argv[3:]))"
-)
-
-
-def worker_command(module: str, *arguments: str) -> list[str]:
-    """The command that calls `main` of a module of this package with some texts.
-
-    It finds the packages that this process has, which may come from a `PYTHONPATH` that builds are not given.
-    """
-    places = (str(PACKAGES), *(place for place in sys.path if place and ":" not in place))
-    return [sys.executable, "-P", "-c", START, ":".join(places), module, *arguments]
 
 
 @contextmanager

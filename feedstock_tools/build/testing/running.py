@@ -17,13 +17,14 @@ from urllib.parse import unquote, urlsplit
 
 from feedstock_tools.build.engines.command import write_order
 from feedstock_tools.build.engines.guard import Guard, OutOfTimeError
-from feedstock_tools.build.engines.worker import TEST_WORKER, lines_of, started, worker_command
+from feedstock_tools.build.engines.worker import TEST_WORKER, lines_of, started
 from feedstock_tools.build.environment import PASSED_ON
 from feedstock_tools.build.testing.gpu import VISIBLE, Gpus
 from feedstock_tools.build.testing.subject import Subject
 from feedstock_tools.channel.archive import PACKAGE_SUFFIXES
 from feedstock_tools.channel.folder import add_packages
 from feedstock_tools.errors import WorkError
+from feedstock_tools.workers import worker_command
 
 __all__ = ["Conditions", "clear_cache", "run_benchmark", "run_tests"]
 
