@@ -31,6 +31,7 @@ class Lines:
         self._fold = fold
         self._ended = 0
         self._logs: dict[str, list[str]] = {}
+        self._waiting: set[str] = set()
 
     def say(self, text: str) -> None:
         """See `Console`."""
@@ -65,7 +66,11 @@ class Lines:
         self.say(f"{work.name}: {how} ({self._ended} of {self._total})")
 
     def progress(self, progress: Progress) -> None:
-        """See `Console`: lines tell of it when something changes."""
+        """See `Console`: of a row that waits for another run it is told once, of the others when something changes."""
+        for name in progress.elsewhere:
+            if name not in self._waiting:
+                self._waiting.add(name)
+                self.say(f"{name}: waits for another run, which builds a part of it")
 
 
 class LiveTable:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from functools import cache
 from importlib.util import find_spec
@@ -63,8 +64,10 @@ class Plan:
         self._sources: set[Path] = set()
         self._configurations: dict[str, PlannedConfiguration] = {}
         self._needs: dict[str, Any] | None = None
+        self._known = ""
         if not self._recall():
             refresh()
+            self._known = self._key()
             self._configurations = {each.name: each for each in outline(feedstock.folder)}
             self._remember()
 
@@ -100,9 +103,8 @@ class Plan:
         if missing:
             wanted = [self._configurations[name] for name in missing]
             rendered, sources = render_outputs(wanted, self._recipe(), self._engine)
-            self._sources |= sources
             self._configurations |= {each.name: each for each in rendered}
-            self._remember()
+            self._remember(sources)
         return tuple(_with_rows(self._configurations[each.name], each.rows) for each in chosen)
 
     def _recall(self) -> bool:
@@ -112,6 +114,7 @@ class Plan:
             if cached["key"] != self._key():
                 self._sources = set()
                 return False
+            self._known = cached["key"]
             found = [PlannedConfiguration.from_json(each) for each in cached["configurations"]]
         except (KeyError, TypeError):  # none yet, or one of another version
             return False
@@ -119,9 +122,15 @@ class Plan:
         self._needs = cached.get("needs")
         return True
 
-    def _remember(self) -> None:
+    def _remember(self, sources: AbstractSet[Path] = frozenset()) -> None:
+        """Keep the plan, unless files have changed since it was begun: then parts of it are of before and after."""
+        unchanged = self._key() == self._known
+        self._sources |= sources
+        if not unchanged:
+            return
+        self._known = self._key()
         content = {
-            "key": self._key(),
+            "key": self._known,
             "sources": sorted(str(path) for path in self._sources),
             "configurations": [each.to_json() for each in self._configurations.values()],
             "needs": self._needs,

@@ -1,4 +1,4 @@
-"""Cores and memory: what the machine has, what a build gets of it, and how amounts are written."""
+"""Cores, memory and time: what the machine has, what a run and a build get of it, and how amounts are written."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from feedstock_tools.errors import InputError
 
-__all__ = ["Capacity", "Share", "Tokens", "jobs_of", "size_of", "time_of"]
+__all__ = ["Capacity", "Limits", "Share", "Tokens", "jobs_of", "size_of", "time_of"]
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?) ?(?:([KMGT])(i?)B?)?", re.IGNORECASE)
 _TIME = re.compile(r"(\d+(?:\.\d+)?) ?(s|min|h)?")
@@ -63,6 +63,20 @@ class Capacity:
         known = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
         here = tuple(known)
         return cls(here[: cores or len(here)], min(memory or int(_memory() * _OURS), _memory()))
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a run is held to.
+
+    `jobs` is how many rows are built at once, `seconds` how long each may take (None for ever), `retries` how often one
+    that failed is tried again where that can help. With `fail_fast` nothing is begun after a failure.
+    """
+
+    jobs: int = 1
+    seconds: float | None = None
+    retries: int = 2
+    fail_fast: bool = False
 
 
 @dataclass(frozen=True, slots=True)

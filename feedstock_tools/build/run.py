@@ -13,8 +13,8 @@ from feedstock_tools.build.inputs import Inputs
 from feedstock_tools.build.ledger import BuildRecord, Ledger, this_machine, this_process
 from feedstock_tools.build.planned import PlannedConfiguration, PlannedOutput, PlannedRow
 from feedstock_tools.build.planning import plan_works
-from feedstock_tools.build.resources import Capacity
-from feedstock_tools.build.scheduling import Limits, Scheduler
+from feedstock_tools.build.resources import Capacity, Limits
+from feedstock_tools.build.scheduling import Scheduler
 from feedstock_tools.build.setting import Setting
 from feedstock_tools.build.work import Work, in_order
 from feedstock_tools.errors import InputError, WorkError

@@ -20,30 +20,16 @@ from feedstock_tools.build.console import Console, Progress
 from feedstock_tools.build.engines.contract import Built, Event, Log
 from feedstock_tools.build.engines.guard import Stopped
 from feedstock_tools.build.planned import PlannedOutput
-from feedstock_tools.build.resources import Capacity, Share, Tokens
+from feedstock_tools.build.resources import Capacity, Limits, Share, Tokens
 from feedstock_tools.build.work import Work
 from feedstock_tools.errors import WorkError
 
-__all__ = ["Limits", "Scheduler"]
+__all__ = ["Scheduler"]
 
 #: How often the console hears of the progress, and how soon a row that another run has is asked for again, in seconds.
 _TICK = 0.2
 #: How often the run gives a sign of life, in seconds.
 _SIGN_EVERY = 60.0
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What a run is held to.
-
-    `jobs` is how many rows are built at once, `seconds` how long each may take (None for ever), `retries` how often one
-    that failed is tried again where that can help. With `fail_fast` nothing is begun after a failure.
-    """
-
-    jobs: int = 1
-    seconds: float | None = None
-    retries: int = 2
-    fail_fast: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -27,11 +27,13 @@ from feedstock_tools.errors import InputError
 if TYPE_CHECKING:
     from feedstock_tools.build.channels import ChannelChoice
     from feedstock_tools.build.console import Console
-    from feedstock_tools.build.resources import Capacity
+    from feedstock_tools.build.resources import Capacity, Limits
     from feedstock_tools.build.run import Outcome
-    from feedstock_tools.build.scheduling import Limits
 
 __all__ = ["Planned", "Session"]
+
+#: So many rows are rendered within a second or two.
+_FORESEEN = 200
 
 
 class Planned(NamedTuple):
@@ -136,7 +138,16 @@ class Session:
             print(json.dumps(summary_json(setting.artifacts, outcomes, left_out), indent=2))  # noqa: T201
         else:
             self.console.say(summary_text(setting.artifacts, outcomes, left_out))
+        if any(outcome.new for outcome in outcomes):
+            self._foresee()
         return 0 if _complete(outcomes) else 1
+
+    def _foresee(self) -> None:
+        """Render the configurations that were not built, now that nobody waits for it: a list is to come at once."""
+        rest = [each for each in self.plan.configurations if not each.rendered]
+        if rest and sum(len(each.rows) for each in rest) <= _FORESEEN:
+            with suppress(InputError):  # whoever asks for them is told
+                self.plan.complete(rest)
 
     @contextmanager
     def _showing(self, jobs: int, rows: int) -> Iterator[Console]:

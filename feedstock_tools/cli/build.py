@@ -58,8 +58,7 @@ def command(
     A row is one variant of a configuration: one Python, say.
     """
     from feedstock_tools.build.feedstock import feedstock_or_example
-    from feedstock_tools.build.resources import Capacity, size_of, time_of
-    from feedstock_tools.build.scheduling import Limits
+    from feedstock_tools.build.resources import Capacity, Limits, size_of, time_of
     from feedstock_tools.build.session import Session
 
     capacity = Capacity.of_machine(cores, size_of(memory) if memory else None)

@@ -96,3 +96,18 @@ def test_without_a_name_there_is_a_menu_in_a_terminal(feedstock: Feedstock, type
     assert f"1. {HERE.name}_cuda_compiler_version11.2\n2. {HERE.name}_cuda_compiler_versionNone\n" in run.stderr
     assert run.returncode == status, run.stderr
     assert bool(feedstock.packages()) == (status == 0)
+
+
+def test_a_build_leaves_a_list_that_comes_at_once(gpu_feedstock: Feedstock) -> None:
+    plan = json.loads((gpu_feedstock.artifacts / ".cache" / "plan.json").read_text())
+    assert [each["rendered"] for each in plan["configurations"]] == [True, True, True]
+
+
+def test_a_recipe_that_is_edited_during_a_build_leaves_no_list_of_before(feedstock: Feedstock) -> None:
+    feedstock.edit(
+        "recipe/build-library.sh", "mkdir", 'sed -i "s/number: 3/number: 4/" "$RECIPE_DIR/recipe.yaml"\nmkdir'
+    )
+    assert feedstock.build(f"{HERE.name}_cpu_py3.11").returncode == 1
+    entries = json.loads(feedstock.build("--list", "--json").stdout)
+    builds = {output["build"].rpartition("_")[2] for entry in entries for output in entry["outputs"]}
+    assert builds == {"4"}
