@@ -24,30 +24,41 @@ _SYSROOT = "CONDA_BUILD_SYSROOT"
 
 
 class _Key:
-    """The patterns of one variant key, compiled when a line may match them: most keys of a pinning meet none."""
+    """The patterns of one variant key, each compiled when a line may match it: most keys of a pinning meet none."""
 
     def __init__(self, key: str, rules: CondaBuildRules) -> None:
         self.key = key
         self._rules = rules
         self._language = language = _LANGUAGE.match(key)
+        self._compiled: dict[str, re.Pattern[str]] = {}
         self.call = ""
         if language and (language.group(2) == "compiler" or rules.stdlib_uses):
             self.call = f"{language.group(2)}("
         elif key.startswith("cdt_") and rules.cdt_uses:
             self.call = "cdt("
 
+    def is_used_in(self, line: str) -> bool:
+        """Whether a line uses it whose selector has been applied."""
+        return any(mark in line and self._matches(pattern, line) for mark, pattern in self._patterns)
+
+    def _matches(self, pattern: str, line: str) -> bool:
+        compiled = self._compiled.get(pattern)
+        if compiled is None:
+            compiled = self._compiled[pattern] = re.compile(pattern)
+        return compiled.search(line) is not None
+
     @cached_property
-    def used(self) -> re.Pattern[str]:
-        """A use in a line whose selector has been applied."""
-        key = self.key
+    def _patterns(self) -> list[tuple[str, str]]:
+        """The patterns of uses, each with what a line has to have for it."""
         patterns = []
         if self._language and self.call:
             language = re.escape(self._language.group(1))
-            patterns.append(rf"\{{\s*{self._language.group(2)}\([\'\"]{language}[\"\'][^\{{]*?\}}")
+            call = rf"\{{\s*{self._language.group(2)}\([\'\"]{language}[\"\'][^\{{]*?\}}"
+            patterns.append((self.call, call))
         elif self.call:
-            patterns.append(r"\{{\s*cdt\(")
-        patterns.extend(_text_patterns(re.escape(key), "[-_]".join(map(re.escape, key.split("_"))), self._rules))
-        return re.compile("|".join(patterns))
+            patterns.append((self.call, r"\{{\s*cdt\("))
+        dashed = "[-_]".join(map(re.escape, self.key.split("_")))
+        return [*patterns, *_text_patterns(re.escape(self.key), dashed, self._rules)]
 
     @cached_property
     def selector(self) -> re.Pattern[str]:
@@ -55,8 +66,8 @@ class _Key:
         return re.compile(rf"^[^#\[]*?\#?\s\[[^\]]*?(?<![_\w\d]){re.escape(self.key)}[=\s<>!\]]")
 
 
-def _text_patterns(name: str, dashed: str, rules: CondaBuildRules) -> list[str]:
-    """The patterns of a use in `{{ }}`, as a bare requirement, and in `{% %}`."""
+def _text_patterns(name: str, dashed: str, rules: CondaBuildRules) -> list[tuple[str, str]]:
+    """The patterns of a use in `{{ }}`, as a bare requirement, and in `{% %}`, each with what a line has to have."""
     if not rules.whole_names_only:
         end = r"[^'\"]*?"
     elif rules.bare_names_in_braces:
@@ -65,15 +76,15 @@ def _text_patterns(name: str, dashed: str, rules: CondaBuildRules) -> list[str]:
         end = r"[^_0-9a-zA-Z].*?"
     anything = ".*" if rules.anywhere_in_conditions else ""
     patterns = [
-        rf"\{{\s*(?:pin_[a-z]+\(\s*?['\"])?{name}{end}\}}\}}",
-        rf"^\s+\-\s+{dashed}\s*(?:\s[\[#]|$)",
-        rf"(?:^|[^\{{])\{{%\s*(?:el)?if\s*{anything}{name}\s*(?:[^%]*?)?%\}}",
+        ("{", rf"\{{\s*(?:pin_[a-z]+\(\s*?['\"])?{name}{end}\}}\}}"),
+        ("-", rf"^\s+\-\s+{dashed}\s*(?:\s[\[#]|$)"),
+        ("{%", rf"(?:^|[^\{{])\{{%\s*(?:el)?if\s*{anything}{name}\s*(?:[^%]*?)?%\}}"),
     ]
     if rules.for_and_set_use:
         after = "(?![a-zA-Z_0-9])" if rules.whole_names_in_for_and_set else ""
         before = "(?<![a-zA-Z_0-9])" if rules.whole_suffix_in_set else ""
-        patterns.append(rf"(?:^|[^\{{])\{{%\s*for\s*.*\s*in\s*{name}{after}(?:[^%]*?)?%\}}")
-        patterns.append(rf"(?:^|[^\{{])\{{%\s*set\s*.*\s*=\s*.*{before}{name}{after}(?:[^%]*?)?%\}}")
+        patterns.append(("{%", rf"(?:^|[^\{{])\{{%\s*for\s*.*\s*in\s*{name}{after}(?:[^%]*?)?%\}}"))
+        patterns.append(("{%", rf"(?:^|[^\{{])\{{%\s*set\s*.*\s*=\s*.*{before}{name}{after}(?:[^%]*?)?%\}}"))
     return patterns
 
 
@@ -126,7 +137,7 @@ class UsageFinder:
         return frozenset(
             key.key
             for key in self._keys
-            if (key.key in dashless or (key.call and key.call in line)) and key.used.search(line)
+            if (key.key in dashless or (key.call and key.call in line)) and key.is_used_in(line)
         )
 
     def _in_selector(self, line: str) -> frozenset[str]:
