@@ -44,13 +44,12 @@ def missing_configurations(
         InputError: the configurations or the recipe cannot be read, or a name means nothing.
         WorkError: a channel cannot be read.
     """
-    from feedstock_tools.build.chosen import choose
+    from feedstock_tools.build.chosen import configurations_of
     from feedstock_tools.channel.missing import lacking
-    from feedstock_tools.rerender.configuration import read_configurations
     from feedstock_tools.rerender.outputs import output_files
     from feedstock_tools.rerender.rules import Rules
 
-    chosen = choose(names, read_configurations(feedstock))
+    chosen = configurations_of(feedstock, names)
     platforms = {each.name: each.platform.subdir for each in chosen}
     if channels:
         files = output_files(feedstock, chosen, Rules.newest())

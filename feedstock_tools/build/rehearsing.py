@@ -12,7 +12,7 @@ from typing import Any
 from feedstock_tools import __version__
 from feedstock_tools.build.artifacts import Artifacts
 from feedstock_tools.build.channels import ChannelChoice, choose_channels
-from feedstock_tools.build.chosen import choose
+from feedstock_tools.build.chosen import configurations_of
 from feedstock_tools.build.contents import digest_of_files, stamp_of_files
 from feedstock_tools.build.feedstock import find_feedstock
 from feedstock_tools.build.stand_in.channel import stand_in_channel_of
@@ -21,10 +21,9 @@ from feedstock_tools.check.demands import Demands, Row, demands_of
 from feedstock_tools.check.rehearsal import Rehearsal
 from feedstock_tools.check.rehearse import rehearse
 from feedstock_tools.data import data_folder
-from feedstock_tools.errors import InputError
 from feedstock_tools.facts.cuda import load_cuda, version_key
 from feedstock_tools.platforms import Platform
-from feedstock_tools.rerender.configuration import CI_SUPPORT, Configuration, read_configurations
+from feedstock_tools.rerender.configuration import Configuration
 from feedstock_tools.rerender.forge import read_forge
 from feedstock_tools.rerender.rows import NO_LOOP, cuda_version, rows_of
 from feedstock_tools.rerender.rules import Rules
@@ -67,10 +66,7 @@ def rehearse_feedstock(
     """
     feedstock = find_feedstock(folder, here)
     artifacts = Artifacts((output or feedstock.artifacts).resolve())
-    configurations = choose(names, read_configurations(feedstock.folder))
-    if not configurations:
-        hint = "`feedstock-tools rerender` writes them."
-        raise InputError("the feedstock has no configurations", path=feedstock.folder / CI_SUPPORT, hint=hint)
+    configurations = configurations_of(feedstock.folder, names)
     choice = _choice(channels, configurations, artifacts)
     subdirs = [platform.subdir for platform in _platforms(feedstock.folder, configurations, Rules.newest())]
     by_subdir = {subdir: _channels_for(Platform.parse(subdir), choice, artifacts, machine) for subdir in subdirs}

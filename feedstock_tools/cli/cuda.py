@@ -20,7 +20,7 @@ def command() -> None:
     """Ask which CUDA, cuDNN, NCCL, compiler, driver and GPU go together."""
 
 
-@command.command("resolve")
+@command.command("resolve", short_help="Find releases that go together, or say why none do.")
 @click.argument("demands", nargs=-1, required=True, metavar="DEMAND...")
 @_CHANNEL
 @_PLATFORM
@@ -56,7 +56,7 @@ def resolve(
     return 0 if answer.sets else 1
 
 
-@command.command("archs")
+@command.command("archs", short_help="Print the list of GPU architectures in a build system's form.")
 @click.argument("cuda", metavar="cuda=VERSION")
 @click.option("--for", "form", default="nvcc", show_default=True, help="tensorflow, pytorch, cmake or nvcc.")
 @click.option(
@@ -80,7 +80,7 @@ def archs(cuda: str, form: str, preset: str, quiet: bool, as_json: bool) -> int:
     return 0
 
 
-@command.command("show")
+@command.command("show", short_help="Show the table of CUDA versions and the graph of what goes with them.")
 @click.argument("versions", nargs=-1, metavar="[VERSION...]")
 @_CHANNEL
 @_PLATFORM
@@ -116,7 +116,7 @@ def show(
     return 0
 
 
-@command.command("audit")
+@command.command("audit", short_help="Compare the facts with what a channel has.")
 @_CHANNEL
 @click.option("--platform", "platforms", multiple=True, help="For this platform (repeatable); default: all with CUDA.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
@@ -138,7 +138,7 @@ def audit(channels: tuple[str, ...], platforms: tuple[str, ...], as_json: bool) 
     return 1 if found else 0
 
 
-@command.command("check")
+@command.command("check", short_help="Check the configurations of a feedstock against the facts.")
 @click.argument("feedstock", type=click.Path(path_type=Path, exists=True, file_okay=False), default=Path())
 @click.option(
     "--pinning",
@@ -154,23 +154,19 @@ def check(feedstock: Path, pinning: Path | None, as_json: bool) -> int:
     out of step, and, in configurations, build scripts, recipe and spec, architectures that nvcc does not know and lists
     without PTX. Exits with 1 where there is a mistake.
     """
+    from feedstock_tools.build.chosen import configurations_of
     from feedstock_tools.check import against_facts
-    from feedstock_tools.errors import InputError
     from feedstock_tools.facts import load_cuda
-    from feedstock_tools.rerender.configuration import read_configurations
     from feedstock_tools.rerender.pinning import find_pinning
 
-    configurations = read_configurations(feedstock)
-    if not configurations:
-        hint = "`feedstock-tools rerender` writes them."
-        raise InputError("the feedstock has no configurations", path=feedstock / ".ci_support", hint=hint)
+    configurations = configurations_of(feedstock)
     against = find_pinning(pinning) if pinning else None
     found = against_facts.check_feedstock(load_cuda(), feedstock, configurations, against)
     click.echo(against_facts.as_json(found) if as_json else against_facts.as_text(found, len(configurations)))
     return 1 if found else 0
 
 
-@command.command("binary")
+@command.command("binary", short_help="List the GPU architectures that a package or library was compiled for.")
 @click.argument("path", type=click.Path(path_type=Path, exists=True))
 @click.option(
     "--require", "required", metavar="LIST", help="Exit with 1 unless these are in it: sm_80,sm_90,compute_90"
@@ -193,7 +189,7 @@ def binary(path: Path, required: str | None, as_json: bool) -> int:
     return 1 if missing else 0
 
 
-@command.command("fetch")
+@command.command("fetch", short_help="Fetch CUDA compilers for builds on the stand-in channel.")
 @click.argument("versions", nargs=-1, metavar="[VERSION]...")
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 def fetch(versions: tuple[str, ...], as_json: bool) -> int:

@@ -66,7 +66,7 @@ def list_(cache: Path | None, as_json: bool) -> None:
         click.echo(pinning.describe(now))
 
 
-@command.command("fetch")
+@command.command("fetch", short_help="Fetch a version from a channel.")
 @click.argument("version", required=False)
 @_CHANNEL
 @_CACHE

@@ -1,0 +1,110 @@
+"""README and docs are true: links lead somewhere, options are told of, and examples that need nothing are run."""
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from feedstock_tools import cli
+from feedstock_tools.errors import FeedstockError
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/*.md"), *ROOT.glob("examples/*/README.md")])
+_LINK = re.compile(r"\]\((?!https?://)([^)#\s]*)(?:#([^)\s]*))?\)")
+_CONSOLE = re.compile(r"^```console\n(.*?)^```", re.DOTALL | re.MULTILINE)
+#: Commands whose answer follows from what ships with the program.
+_NEED_NOTHING = ("cuda resolve", "cuda archs", "cuda show", "gpu --gpu", "gpu --capability", "variants --list")
+
+
+def without_code(text: str) -> str:
+    return re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors that GitHub makes of the headings of a page."""
+    headings = re.findall(r"^#+ (.*)$", without_code(page.read_text(encoding="utf-8")), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_lead_somewhere(page: Path) -> None:
+    for path, anchor in _LINK.findall(without_code(page.read_text(encoding="utf-8"))):
+        target = page.parent / path if path else page
+        assert target.exists(), f"{page.name}: {path}"
+        assert not anchor or anchor in anchors(target), f"{page.name}: {path}#{anchor}"
+
+
+def test_the_readme_links_to_every_page() -> None:
+    linked = {path for path, _ in _LINK.findall((ROOT / "README.md").read_text(encoding="utf-8"))}
+    assert {f"docs/{page.name}" for page in ROOT.glob("docs/*.md")} <= linked
+
+
+def leaves(command: click.Command, name: str) -> Iterator[tuple[str, click.Command]]:
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for each in command.list_commands(context):
+            found = command.get_command(context, each)
+            assert found is not None
+            yield from leaves(found, f"{name} {each}".strip())
+    else:
+        yield name, command
+
+
+COMMANDS = dict(leaves(cli._group, ""))
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_option_is_documented(name: str) -> None:
+    """On the page of the command (`cuda.md` for `cuda resolve`); `build.md` has those that several commands share."""
+    own = {"schema": "spec", "collect": "ci"}.get(name, name.split()[0])
+    text = (ROOT / "docs" / f"{own}.md").read_text(encoding="utf-8")
+    options = {option for each in COMMANDS[name].params if isinstance(each, click.Option) for option in each.opts}
+    assert not [option for option in sorted(options) if option.startswith("--") and option not in text]
+
+
+def examples() -> Iterator[tuple[str, str, str]]:
+    """Page, command and printed answer of the examples that can be run anywhere."""
+    for page in PAGES:
+        for block in _CONSOLE.findall(page.read_text(encoding="utf-8")):
+            for call in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+                command, _, answer = call.partition("\n")
+                words = command.removeprefix("feedstock-tools ")
+                if words.startswith(_NEED_NOTHING) and "--channel" not in words:
+                    yield page.name, words, answer
+
+
+@pytest.mark.parametrize(("page", "words", "answer"), list(examples()), ids=lambda text: text.partition("\n")[0][:50])
+def test_examples_print_what_is_shown(page: str, words: str, answer: str) -> None:
+    """`…` stands for whatever was left out, of a line or of lines."""
+    printed = CliRunner().invoke(cli._group, shlex.split(words, comments=True)).output
+    pattern = re.escape(answer.rstrip()).replace(re.escape("[…]"), r"\[.*?\]").replace("…", r"[\s\S]*?")
+    assert re.match(pattern, printed), printed
+
+
+def readme_block(language: str, begins: str) -> str:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    (block,) = re.findall(rf"^```{language}\n({re.escape(begins)}.*?)^```", text, re.DOTALL | re.MULTILINE)
+    assert isinstance(block, str)
+    return block
+
+
+def test_the_spec_of_the_readme_is_all_that_a_feedstock_takes(tmp_path: Path) -> None:
+    (tmp_path / "feedstock.yaml").write_text(readme_block("yaml", "name: hello"), encoding="utf-8")
+    cli._group.main(["generate", str(tmp_path)], standalone_mode=False)
+    cli._group.main(["rerender", str(tmp_path)], standalone_mode=False)
+    assert len(list((tmp_path / ".ci_support").glob("*.yaml"))) == 4
+
+
+def test_the_mistakes_of_the_readme_are_those_that_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = readme_block("yaml", "name: hello").replace("version:", "verson:").replace("12.9]", "12.99]")
+    (tmp_path / "hello").mkdir()
+    (tmp_path / "hello" / "feedstock.yaml").write_text(spec, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(FeedstockError) as raised:
+        cli._group.main(["generate", "hello"], standalone_mode=False)
+    shown = readme_block("console", "$ feedstock-tools generate hello\nerror:")
+    assert f"$ feedstock-tools generate hello\nerror: {raised.value}\n" == shown
