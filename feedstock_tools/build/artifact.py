@@ -12,7 +12,7 @@ from typing import Any
 
 from feedstock_tools.build.ledger import EnvironmentRecord, SolvedPackage
 from feedstock_tools.build.planned import PlannedOutput
-from feedstock_tools.build.provenance import redacted
+from feedstock_tools.build.secrets import redacted
 from feedstock_tools.channel.archive import read_documents, read_package
 from feedstock_tools.channel.metadata import PackageMetadata
 from feedstock_tools.errors import WorkError

@@ -21,7 +21,10 @@ from typing import Any
 from feedstock_tools.errors import WorkError
 from feedstock_tools.writing import write_whole
 
-__all__ = ["STAND_IN_CHANNEL", "Artifacts"]
+__all__ = ["LEDGER", "STAND_IN_CHANNEL", "Artifacts"]
+
+#: The name of the ledger's file: a folder that has one is a folder of artifacts.
+LEDGER = "ledger.sqlite"
 
 #: The folder of the channel for builds that used the stand-in channel.
 STAND_IN_CHANNEL = "built-on-stand-in"
@@ -36,7 +39,7 @@ class Artifacts:
     @property
     def ledger(self) -> Path:
         """The ledger's file."""
-        return self.root / "ledger.sqlite"
+        return self.root / LEDGER
 
     @property
     def logs(self) -> Path:

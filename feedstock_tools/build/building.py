@@ -23,9 +23,9 @@ from feedstock_tools.build.gpu_code.promises import check_gpu_code
 from feedstock_tools.build.ledger import BuildRecord, Ledger, PackageRecord, now, this_machine, this_process
 from feedstock_tools.build.locks import Locks
 from feedstock_tools.build.planned import PlannedOutput, PlannedRow
-from feedstock_tools.build.provenance import redacted
 from feedstock_tools.build.resources import Share
 from feedstock_tools.build.row_log import RowLog
+from feedstock_tools.build.secrets import redacted
 from feedstock_tools.channel.folder import add_packages, index_channel, locked
 from feedstock_tools.errors import FeedstockError, WorkError
 

@@ -11,15 +11,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from feedstock_tools.build.artifacts import Artifacts
+from feedstock_tools.build.artifacts import LEDGER, Artifacts
 from feedstock_tools.build.contents import sha256_of
 from feedstock_tools.build.ledger import BuildRecord, EnvironmentRecord, Ledger, PackageRecord, TestRecord
 from feedstock_tools.channel.folder import add_packages
 from feedstock_tools.errors import InputError, Mistake, WorkError
 
 __all__ = ["Collected", "collect"]
-
-_LEDGER = "ledger.sqlite"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +81,10 @@ def collect(folders: Sequence[Path], artifacts: Artifacts) -> Collected:
 
 def _roots(folder: Path, target: Path) -> list[Path]:
     """The artifacts folders in a folder, itself included; the one that is collected into is none of them."""
-    found = [folder / _LEDGER] if (folder / _LEDGER).is_file() else sorted(folder.glob(f"*/**/{_LEDGER}"))
+    found = [folder / LEDGER] if (folder / LEDGER).is_file() else sorted(folder.glob(f"*/**/{LEDGER}"))
     roots = [path.parent for path in found if path.parent.resolve() != target.resolve()]
     if not roots:
-        hint = f"An artifacts folder has a {_LEDGER}."
+        hint = f"An artifacts folder has a {LEDGER}."
         raise InputError("there is no other artifacts folder here", path=folder, hint=hint)
     return roots
 
@@ -94,9 +92,9 @@ def _roots(folder: Path, target: Path) -> list[Path]:
 def _read(root: Path) -> tuple[list[_Found], tuple[TestRecord, ...]]:
     """The builds and tests of a ledger, read from a copy, since opening one of an older form would change it."""
     with tempfile.TemporaryDirectory() as folder:
-        for path in root.glob(f"{_LEDGER}*"):
+        for path in root.glob(f"{LEDGER}*"):
             shutil.copyfile(path, Path(folder, path.name))
-        with Ledger(Path(folder, _LEDGER)) as ledger:
+        with Ledger(Path(folder, LEDGER)) as ledger:
             builds = [
                 _Found(root, record, ledger.environments(record.id) if record.id is not None else ())
                 for record in _without_replaced(ledger.builds())

@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-__all__ = ["commit_of", "redacted", "typed"]
+from feedstock_tools.build.secrets import redacted
 
-#: A user and password, or a token, in a URL: `https://user:password@host/t/TOKEN/channel`.
-_SECRETS = re.compile(r"(?<=://)[^/@\s]+(?=@)|(?<=/t/)[^/\s]+")
-
-
-def redacted(text: str) -> str:
-    """A text with the secrets in its URLs replaced by stars.
-
-    >>> redacted("https://me:word@example.org/t/ab-12/channel")
-    'https://***@example.org/t/***/channel'
-    """
-    return _SECRETS.sub("***", text)
+__all__ = ["commit_of", "typed"]
 
 
 def typed(arguments: Sequence[str]) -> str:

@@ -14,14 +14,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from feedstock_tools.build.artifacts import Artifacts
 from feedstock_tools.build.contents import files_below, sha256_of
 from feedstock_tools.build.ledger import BuildRecord, EnvironmentRecord, Ledger, PackageRecord
 from feedstock_tools.build.matrix import Matrix
-from feedstock_tools.build.provenance import redacted
+from feedstock_tools.build.secrets import known_secrets, redacted, secrets_in
 from feedstock_tools.build.state import ConfigurationState
 from feedstock_tools.errors import Mistake, WorkError
 from feedstock_tools.report.dossier_page import dossier_page
-from feedstock_tools.report.secrets import known_secrets, secrets_in
 
 __all__ = ["Dossier", "make_dossier"]
 
@@ -142,7 +142,7 @@ def _fill(
     support: Path,
     packages: Sequence[PackageRecord],
 ) -> None:
-    with Ledger(matrix.artifacts / "ledger.sqlite") as ledger:
+    with Ledger(Artifacts(matrix.artifacts).ledger) as ledger:
         for each in chosen:
             folder = part / "configurations" / each.configuration.name
             folder.mkdir(parents=True)

@@ -9,7 +9,7 @@ from feedstock_tools import __version__
 from feedstock_tools.build.channels import STAND_IN
 from feedstock_tools.build.ledger.records import BuildRecord
 from feedstock_tools.build.matrix import Matrix
-from feedstock_tools.build.provenance import redacted
+from feedstock_tools.build.secrets import redacted
 from feedstock_tools.build.state import ConfigurationState
 from feedstock_tools.build.terminal import size_text
 from feedstock_tools.data import data_folder

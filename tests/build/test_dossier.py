@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from feedstock_tools.report.secrets import known_secrets, secrets_in
+from feedstock_tools.build.secrets import known_secrets, redacted, secrets_in
 
 from .conftest import HERE, ROOT, Feedstock
 
@@ -141,6 +141,9 @@ def test_a_build_is_given_no_secrets(feedstock: Feedstock) -> None:
         ("fetching https://***@example.org/t/***/channel", set()),
         ("cp /home/me/t/gpuprobe/a file:///home/me/t/b", set()),
         ("git@github.com:conda-forge/hello", set()),
+        ("ssh://git@github.com/conda-forge/hello", set()),
+        ("s3://key:word@bucket/channel", {"a password in a URL"}),
+        ("https://user:***@example.org/channel", set()),
         (f"ghp_{'a' * 36}", {"a token of GitHub"}),
         ("-----BEGIN OPENSSH PRIVATE KEY-----", {"a private key"}),
         ("signed with sesame-sesame", {"the value of MY_API_KEY"}),
@@ -149,3 +152,5 @@ def test_a_build_is_given_no_secrets(feedstock: Feedstock) -> None:
 def test_secrets_are_known_by_their_form_or_from_the_environment(line: str, kinds: set[str]) -> None:
     known = known_secrets({"MY_API_KEY": "sesame-sesame", "HOME": "/home/me", "A_TOKEN": "short"})
     assert set(secrets_in(f"begin\n{line}\n", known)) == kinds
+    assert (redacted(line) != line) == bool(kinds - {"the value of MY_API_KEY"})
+    assert not secrets_in(redacted(line), {})

@@ -24,7 +24,6 @@ from feedstock_tools.errors import InputError, WorkError
 
 __all__ = ["Place", "TestOptions", "places_of", "test_packages", "tested_json", "tested_text"]
 
-_LEDGER = "ledger.sqlite"
 _LAST_LINES = 20
 
 
@@ -82,7 +81,7 @@ def _place_of_file(path: Path, feedstock: Path | None, output: Path | None) -> P
     if not path.is_file():
         raise InputError("there is no such package", path=path)
     for root in (*path.parents[1:3], *filter(None, (output, feedstock and feedstock / "build_artifacts"))):
-        if (root / _LEDGER).is_file():
+        if Artifacts(root).ledger.is_file():
             return Place(path, Artifacts(root.resolve()))
     return Place(path, None)
 
