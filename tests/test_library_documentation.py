@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import doctest
+import re
 import shutil
 import subprocess
 import sys
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 
 import pytest
@@ -62,3 +64,14 @@ def test_every_name_of_the_library_is_there() -> None:
 def test_a_name_that_the_library_lacks_is_said() -> None:
     with pytest.raises(AttributeError, match="has no attribute 'rerendr'"):
         getattr(api, "rerendr")  # noqa: B009 - mypy would complain of it
+
+
+def test_every_name_and_its_attributes_are_documented() -> None:
+    text = (ROOT / "docs" / "library.md").read_text(encoding="utf-8")
+    tables = text[text.index("## All names") :]
+    assert {name for name in api.__all__ if f"`{name}`" not in tables and f"`{name}(" not in tables} == set()
+    for name in sorted(set(api.__all__) - {"Rules"}):  # the rules themselves are for the program alone
+        value = getattr(api, name)
+        attributes = [field.name for field in fields(value)] if is_dataclass(value) else []
+        (row,) = re.findall(rf"^\| [^|]*`{name}[`(].*$", tables, re.MULTILINE)
+        assert [each for each in attributes if f"`{each}`" not in row and f"`{each}:" not in row] == []
