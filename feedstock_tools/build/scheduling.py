@@ -19,8 +19,10 @@ from feedstock_tools.build.building import Attempt, BuiltRow, Ground, build_row
 from feedstock_tools.build.console import Console, Progress
 from feedstock_tools.build.engines.contract import Built, Event, Log
 from feedstock_tools.build.engines.guard import Stopped
+from feedstock_tools.build.engines.process import signals_held_back
 from feedstock_tools.build.planned import PlannedOutput
 from feedstock_tools.build.resources import Capacity, Limits, Share, Tokens
+from feedstock_tools.build.terminal import counted
 from feedstock_tools.build.work import Work
 from feedstock_tools.errors import WorkError
 
@@ -97,7 +99,8 @@ class Scheduler:
                 self._sign()
             return self._results
         finally:
-            self._end_all()
+            with signals_held_back():  # a second Ctrl-C is not to keep builds from being recorded
+                self._end_all()
 
     def _start(self) -> None:
         """Begin what can be begun. A row that waits for tokens lets no later one pass, or it might wait for ever."""
@@ -198,6 +201,9 @@ class Scheduler:
 
     def _end_all(self) -> None:
         """End every build that runs, and wait until it is recorded."""
+        if self._running:
+            what = counted(len(self._running), "build")
+            self._console.say(f"Ending {what}. What is done stays done; the same command goes on from there.")
         os.close(self._stopping)
         for running in self._running.values():
             running.thread.join()

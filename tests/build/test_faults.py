@@ -107,8 +107,12 @@ def test_several_builds_that_ignore_signals_leave_nothing_behind(
     try:
         wait_until(lambda: len(list(feedstock.folder.glob("begun-*"))) == 2 or run.poll() is not None)
         run.send_signal(number)
+        if number == signal.SIGINT:  # as people press Ctrl-C
+            time.sleep(0.1)
+            run.send_signal(number)
         output, _ = run.communicate(timeout=30)
         assert run.returncode == status, output
+        assert ("Ending 2 builds. What is done stays done" in output) == (number != signal.SIGKILL)
         wait_until(lambda: not _processes(feedstock.artifacts))
         with Ledger(feedstock.artifacts / "ledger.sqlite") as ledger:
             results = [record.result for record in ledger.builds()]
