@@ -200,7 +200,8 @@ class Record:
         """The entry of repodata that `from_repodata` reads."""
         names = ("name", "version", "build", "build_number", "subdir", "noarch", "timestamp", "size")
         document = {name: getattr(self, name) for name in names}
-        document["track_features"] = " ".join(self.track_features)
+        if self.track_features:  # rattler takes an empty text for one feature, which ranks a build behind others
+            document["track_features"] = " ".join(self.track_features)
         document |= {"depends": list(self.depends), "constrains": list(self.constrains)}
         if self.sha256:
             document["sha256"] = self.sha256

@@ -14,6 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from feedstock_tools.channel.left_to_time import left_to_time
 from feedstock_tools.channel.metadata import Record, RunExports
 from feedstock_tools.channel.repodata import channel_url
 from feedstock_tools.channel.run_exports import run_exports_of
@@ -44,10 +45,14 @@ class Solved:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The packages of an environment by name, or in a few words why there are none."""
+    """The packages of an environment by name, or in a few words why there are none.
+
+    `by_time` are pairs of a build and another that only their time stamps chose between (`left_to_time`).
+    """
 
     packages: Mapping[str, Solved]
     reason: str | None = None
+    by_time: tuple[tuple[str, str], ...] = ()
 
 
 class ManySolves:
@@ -143,11 +148,12 @@ class ManySolves:
             try:
                 with plain_errors():
                     solved = await self._with_plain_repodata(question, sources)
+                    by_time = await left_to_time(question, solved, PROMISED, self._gateway)
             except SolveError as error:
                 return Answer({}, str(error))
             finally:
                 self._done()
-        return Answer({package.name: package for package in map(self._package, solved)})
+        return Answer({package.name: package for package in map(self._package, solved)}, by_time=by_time)
 
     async def _with_plain_repodata(
         self, question: Question, sources: Sequence[Channel | SparseRepoData | MultiSource]

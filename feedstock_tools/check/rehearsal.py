@@ -20,7 +20,8 @@ State = Literal["solved", "failed", "waiting", "unknown"]
 class Environment:
     """One environment of one output in one row: `kind` is `build`, `host`, `run` or `test`.
 
-    `packages` counts those of the solution; `reason` says why there is none.
+    `packages` counts those of the solution; `reason` says why there is none. `by_time` names builds of other feedstocks
+    that only time stamps chose, with another that would have done; it is no mistake of this one.
     """
 
     configuration: str
@@ -31,6 +32,7 @@ class Environment:
     state: State
     packages: int = 0
     reason: str | None = None
+    by_time: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

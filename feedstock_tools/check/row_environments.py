@@ -167,7 +167,7 @@ class RowEnvironments:
             unknown = self._partial and only_lacks(answer.reason)
             self._note(demands, kind, platform, "unknown" if unknown else "failed", answer.reason)
             return None
-        self._note(demands, kind, platform, "solved", packages=len(answer.packages))
+        self._note(demands, kind, platform, "solved", answer=answer)
         return answer
 
     async def _ask(self, question: Question, visible: Sequence[Promised], *, uses_own: bool) -> Answer:
@@ -198,11 +198,13 @@ class RowEnvironments:
         platform: Platform,
         state: State,
         reason: str | None = None,
-        packages: int = 0,
+        answer: Answer | None = None,
     ) -> None:
         name = self.row.configuration.name
+        by_time = "\n".join(f"{one} or {other}" for one, other in answer.by_time) or None if answer else None
+        count = len(answer.packages) if answer else 0
         self.environments.append(
-            Environment(name, self.row.name, demands.name, kind, platform.subdir, state, packages, reason)
+            Environment(name, self.row.name, demands.name, kind, platform.subdir, state, count, reason, by_time)
         )
 
 

@@ -18,6 +18,7 @@ def rehearsal_text(rehearsal: Rehearsal) -> str:
     parts = [_channels(rehearsal), _environments(rehearsal.environments)]
     parts += _reasons([one for one in rehearsal.environments if one.state == "failed"])
     parts += _lacks([one for one in rehearsal.environments if one.state == "unknown"])
+    parts += _left_to_time([one for one in rehearsal.environments if one.by_time])
     if rehearsal.picks:
         parts.append(_users(rehearsal.picks))
     parts += _mistakes(rehearsal.picks)
@@ -61,20 +62,25 @@ def _reasons(environments: Sequence[Environment]) -> list[str]:
     for one in environments:
         if one.reason != FOLLOWS:
             by_reason.setdefault((one.platform, one.reason or ""), []).append(one)
-    blocks = []
-    for (platform, reason), ones in by_reason.items():
-        where = dict.fromkeys(f"{one.kind} of {one.output}" for one in ones)
-        configurations = dict.fromkeys(one.configuration for one in ones)
-        blocks.append(
-            "\n".join(
-                [
-                    f"does not solve ({platform}): {_some(where)}",
-                    *(f"  {line}" for line in reason.splitlines()),
-                    f"  in {_some(configurations)}",
-                ]
-            )
-        )
-    return blocks
+    return [_block("does not solve", *place, ones) for place, ones in by_reason.items()]
+
+
+def _left_to_time(environments: Sequence[Environment]) -> list[str]:
+    """Each choice between builds of other feedstocks that only time stamps made, with the environments that have it."""
+    by_choice: dict[tuple[str, str], list[Environment]] = {}
+    for one in environments:
+        for choice in (one.by_time or "").splitlines():
+            by_choice.setdefault((one.platform, choice), []).append(one)
+    said = "whichever was built last, as nothing else tells them apart"
+    return [_block("note", platform, f"{choice},\n{said}", ones) for (platform, choice), ones in by_choice.items()]
+
+
+def _block(what: str, platform: str, text: str, environments: Sequence[Environment]) -> str:
+    """Something that is said of environments, with their kinds, outputs and configurations."""
+    where = dict.fromkeys(f"{one.kind} of {one.output}" for one in environments)
+    configurations = dict.fromkeys(one.configuration for one in environments)
+    lines = [f"{what} ({platform}): {_some(where)}", *(f"  {line}" for line in text.splitlines())]
+    return "\n".join([*lines, f"  in {_some(configurations)}"])
 
 
 def _lacks(environments: Sequence[Environment]) -> list[str]:

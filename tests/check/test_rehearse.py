@@ -184,6 +184,32 @@ def test_a_choice_that_only_time_stamps_decide_is_a_mistake(
     assert "only time stamps decide" in shown.output
 
 
+def test_a_cpu_build_that_is_marked_down_leaves_nothing_to_time_stamps(tmp_path: Path, channel: Path) -> None:
+    marked = (
+        "    build:\n      variant: {down_prioritize_variant: \"${{ 1 if cuda_compiler_version == 'None' else 0 }}\"}\n"
+    )
+    feedstock = make_feedstock(tmp_path / "demo", recipe(GUARD, "0").replace("    build:\n", marked), ("None", "11.2"))
+    found = rehearsed(feedstock, channel)
+
+    assert found.holds
+    assert picked(found, "demo")["11.2"] == "1.2.3 cuda112_0"
+    assert picked(found, "demo")[None] == "1.2.3 cpu_0"
+
+
+def test_what_only_time_stamps_chose_of_other_packages_is_noted_and_no_mistake(tmp_path: Path) -> None:
+    twins = [package("zlib", "1.3.1", build="h1_0"), package("tester", "1.0", build="h1_0", depends=["nowhere"])]
+    channel = make_channel(tmp_path / "channel", [*PACKAGES, *twins])
+    feedstock = make_feedstock(tmp_path / "demo", recipe())
+
+    found = rehearsed(feedstock, channel, "linux_64_cuda11.2")
+    assert found.holds
+    told = {(one.output, one.kind): one.by_time for one in found.environments if one.by_time}
+    assert told.keys() == {("libdemo", "host")}
+    assert set(told["libdemo", "host"].split(" or ")) == {"zlib 1.3.1 h0_0", "zlib 1.3.1 h1_0"}
+    text = rehearsal_text(Rehearsal.from_json(json.loads(json.dumps(found.to_json()))))
+    assert "note (linux-64): host of libdemo\n  zlib 1.3.1 h" in text
+
+
 def test_a_gpu_build_without_a_guard_is_not_what_is_meant_without_a_gpu(tmp_path: Path, channel: Path) -> None:
     found = rehearsed(make_feedstock(tmp_path / "demo", recipe("zlib")), channel)
 

@@ -1,0 +1,121 @@
+"""Builds that a solver could as well have taken: where only the time of building decided which it was.
+
+Two builds of the same version with the same build number, both of which fit the same environment, are told apart by
+their time stamps alone. What is installed then changes with the next upload.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from feedstock_tools.channel.solving import Question
+
+if TYPE_CHECKING:
+    from rattler import Gateway, MatchSpec, RepoDataRecord, Version
+
+__all__ = ["left_to_time"]
+
+
+async def left_to_time(
+    question: Question, solved: Sequence[RepoDataRecord], skipped: str, gateway: Gateway
+) -> tuple[tuple[str, str], ...]:
+    """Pairs of a build that was taken and another that would have done as well, as `name version build`.
+
+    Only what was asked for by name is looked at, and only builds that could take the other's place in just this
+    environment: one that needs other versions of what it depends on is ranked by those.
+
+    Args:
+        question: what was solved.
+        solved: the packages of the answer.
+        skipped: packages of the channel with this URL are not looked at.
+        gateway: has the channels' repodata.
+    """
+    from rattler import MatchSpec
+
+    asked = [MatchSpec(spec) for spec in question.specs]
+    names = {_name(spec) for spec in asked}
+    chosen = {found.name.normalized: found for found in solved}
+    machine = _machine(question.virtual)
+    pairs = []
+    for name in sorted(names & chosen.keys()):
+        found = chosen[name]
+        if (found.channel or "").rstrip("/") == skipped:
+            continue
+        wanted = [*(spec for spec in asked if _name(spec) == name), *_specs_on(name, chosen.values())]
+        for other in await _siblings(found, question, gateway):
+            if all(spec.matches(other) for spec in wanted) and _fits(other, chosen, machine):
+                pairs.append((_distribution(found), _distribution(other)))
+                break
+    return tuple(pairs)
+
+
+async def _siblings(found: RepoDataRecord, question: Question, gateway: Gateway) -> list[RepoDataRecord]:
+    """Other builds that nothing but time ranks before or behind one, as far as they themselves tell."""
+    from rattler import Channel, Subdir
+
+    subdirs = [Subdir(question.platform.subdir), Subdir("noarch")]
+    answers = await gateway.query([Channel(found.channel or "")], subdirs, [found.name.normalized], recursive=False)
+    return [
+        other
+        for answer in answers
+        for other in answer
+        if other.version == found.version
+        and other.build_number == found.build_number
+        and str(other.build) != str(found.build)
+        and len(other.track_features) == len(found.track_features)
+    ]
+
+
+def _fits(other: RepoDataRecord, chosen: Mapping[str, RepoDataRecord], machine: Mapping[str, Version]) -> bool:
+    """Whether a build has in an environment all that it depends on, and none of what it excludes."""
+    return all(_kept(spec, chosen, machine, needed=True) for spec in _specs(other.depends)) and all(
+        _kept(spec, chosen, machine, needed=False) for spec in _specs(other.constrains)
+    )
+
+
+def _kept(
+    spec: MatchSpec, chosen: Mapping[str, RepoDataRecord], machine: Mapping[str, Version], *, needed: bool
+) -> bool:
+    from rattler import VersionSpec
+
+    name = _name(spec)
+    if name.startswith("__"):
+        there = machine.get(name)
+        if there is None:
+            return not needed
+        return spec.version is None or bool(VersionSpec(str(spec.version)).matches(there))
+    found = chosen.get(name)
+    return not needed if found is None else bool(spec.matches(found))
+
+
+def _specs_on(name: str, records: Iterable[RepoDataRecord]) -> list[MatchSpec]:
+    """What the packages of an environment ask of one of them."""
+    return [
+        spec
+        for record in records
+        for text in (*record.depends, *record.constrains)
+        if text.split(" ", 1)[0] == name
+        for spec in _specs((text,))
+    ]
+
+
+def _specs(texts: Iterable[str]) -> list[MatchSpec]:
+    from rattler import MatchSpec
+
+    return [MatchSpec(text) for text in texts]
+
+
+def _machine(virtual: Iterable[str]) -> dict[str, Version]:
+    from rattler import Version
+
+    parts = (text.split("=") for text in virtual)
+    return {name: Version(rest[0] if rest else "0") for name, *rest in parts}
+
+
+def _name(spec: MatchSpec) -> str:
+    return str(getattr(spec.name, "normalized", spec.name))
+
+
+def _distribution(record: RepoDataRecord) -> str:
+    return f"{record.name.normalized} {record.version} {record.build}"
