@@ -176,21 +176,22 @@ def _place(moment: datetime, segments: Sequence[Segment]) -> float:
 
 
 def _ticks(segments: Sequence[Segment]) -> Iterable[Tick]:
-    """The beginning of each segment with its date where that is a new one, and round times between."""
+    """The beginning of each segment with its date where that was not told yet, and round times between.
+
+    A beginning goes before the round times to its left; where even two of them have no room the second is left out.
+    """
     day, free = None, 0.0
-    for segment in segments:
-        fresh = segment.begin.date() != day
-        day = segment.begin.date()
+    for segment, end in zip(segments, [*(each.x for each in segments[1:]), _WIDTH], strict=True):
         if segment.x >= free:
-            text = segment.begin.strftime("%Y-%m-%d %H:%M:%S" if fresh else "%H:%M:%S")
+            text = segment.begin.strftime("%Y-%m-%d %H:%M:%S" if segment.begin.date() != day else "%H:%M:%S")
             yield Tick(round(segment.x, 1), text, True)
-            free = segment.x + 7.0 * len(text) + 8
+            day, free = segment.begin.date(), segment.x + 7.0 * len(text) + 8
         length = (segment.end - segment.begin).total_seconds()
         step = next((step for step in _STEPS if length / step * 90 <= segment.width), _STEPS[-1])
         first = int(segment.begin.timestamp() // step + 1) * step
         for second in range(first, int(segment.end.timestamp()) + 1, step):
             moment = datetime.fromtimestamp(second, UTC)
             x = _place(moment, segments)
-            if x >= free and x <= _WIDTH - 60:
+            if free <= x <= end - 60:
                 yield Tick(round(x, 1), moment.strftime("%H:%M:%S" if step < 60 else "%H:%M"), False)
                 free = x + 70

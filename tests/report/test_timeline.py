@@ -46,3 +46,11 @@ def test_a_build_whose_run_died_does_not_go_on(matrix_of: MakeMatrix) -> None:
 
 def test_nothing_built_is_no_picture() -> None:
     assert draw(()) is None
+
+
+def test_every_day_with_builds_is_named(matrix_of: MakeMatrix) -> None:
+    matrix = matrix_of(15)
+    picture = draw(jobs_of(matrix.builds, (), matrix.at))
+    assert picture is not None
+    assert {tick.text[:10] for tick in picture.ticks if len(tick.text) > 10} == {"2026-03-03", "2026-03-04"}
+    assert all(after.x - before.x > 40 for before, after in pairwise(picture.ticks))
