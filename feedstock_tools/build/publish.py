@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from feedstock_tools.build.artifacts import Artifacts
 from feedstock_tools.build.channels import STAND_IN
 from feedstock_tools.build.contents import sha256_of
 from feedstock_tools.build.ledger import BuildRecord, Ledger
@@ -33,7 +34,8 @@ class Published:
         file: `<subdir>/<file name>`.
         path: where it lies on this machine.
         size: in bytes.
-        result: `to be published`, `published`, or `there` where the target had it.
+        result: `to be published`, `published`, `there` where the target had it, or `there, not verified` where a
+            service refused it for its name and does not show which it has.
     """
 
     file: str
@@ -61,6 +63,8 @@ def publish(
         InputError: builds on the stand-in channel are to leave this machine.
         WorkError: a check fails (what fails is told at once), or the target does not take a package.
     """
+    from feedstock_tools.channel.targets import OTHER_PACKAGE
+
     chosen, wrong = _complete(matrix, say, complete_only=complete_only)
     _refuse_stand_in(chosen, target)
     found = _packages(matrix, chosen)
@@ -74,16 +78,14 @@ def publish(
     there = target.there([each.file for each in found])
     other = [each.file for each in found if there.get(each.file) not in (None, each.sha256)]
     if other:
-        hint = "Raise the build number, or remove the packages there."
-        raise WorkError(f"{target.name} has other packages of these names: {', '.join(other)}", hint=hint)
+        raise WorkError(f"{target.name} has other packages of these names: {', '.join(other)}", hint=OTHER_PACKAGE)
     new = [each for each in found if each.file not in there]
     if dry_run:
         return tuple(each if each in new else replace(each, result="there") for each in found)
     results = dict.fromkeys((each.file for each in found), "there")
     for number, each in enumerate(new, 1):
         say(f"[{number}/{len(new)}] {each.file} ({size_text(each.size)})")
-        if target.put(each.path, each.file, each.sha256):
-            results[each.file] = "published"
+        results[each.file] = target.put(each.path, each.file, each.sha256)
     if found:
         target.finish()  # also where nothing is new: the run before may have ended before its index was made
     return tuple(replace(each, result=results[each.file]) for each in found)
@@ -93,23 +95,17 @@ def _complete(
     matrix: Matrix, say: Callable[[str], None], *, complete_only: bool
 ) -> tuple[list[ConfigurationState], list[str]]:
     """The configurations of which every output is done, and what is wrong with the others."""
-    chosen: list[ConfigurationState] = []
-    wrong: list[str] = []
-    for each in matrix.configurations:
-        if each.state == "done":
-            chosen.append(each)
-            continue
-        lacking = sum(output.state != "done" for output in each.outputs)
-        reason = (
-            f"{each.configuration.name} is not complete: {lacking} of {len(each.outputs)} packages are {each.state}"
-        )
-        if complete_only:
-            say(f"Left out: {reason}.")
-        else:
-            wrong.append(reason)
-    if not chosen and not wrong:
-        raise WorkError("there is nothing to publish: no configuration is complete", path=matrix.artifacts)
-    return chosen, wrong
+    chosen = [each for each in matrix.configurations if each.state == "done"]
+    others = [each for each in matrix.configurations if each.state != "done"]
+    if not complete_only and others:
+        return chosen, [f"{each.configuration.name} is not complete, but {each.state}" for each in others]
+    if not chosen:
+        hint = "`feedstock-tools status` says what is done."
+        raise WorkError("there is nothing to publish: no configuration is complete", path=matrix.artifacts, hint=hint)
+    for state in dict.fromkeys(each.state for each in others):
+        names = ", ".join(each.configuration.short_name for each in others if each.state == state)
+        say(f"Left out, {state}: {names}.")
+    return chosen, []
 
 
 def _records(chosen: Sequence[ConfigurationState]) -> Iterator[BuildRecord]:
@@ -135,19 +131,18 @@ def _packages(matrix: Matrix, chosen: Sequence[ConfigurationState]) -> list[Publ
 
 
 def _untested(matrix: Matrix, chosen: Sequence[ConfigurationState]) -> list[str]:
-    """Which packages passed no tests, neither when they were built nor in a run of `test` since; by reason."""
-    left_out = [record for record in _records(chosen) if record.marks.get("tests") == "left out"]
-    if not left_out:
-        return []
-    with Ledger(matrix.artifacts / "ledger.sqlite") as ledger:
-        passed = {test.sha256 for test in ledger.tests() if test.result == "passed"}
+    """Which packages passed no tests, neither when they were built nor in the last run of `test` since; by reason."""
+    with Ledger(Artifacts(matrix.artifacts).ledger) as ledger:
+        last = {test.sha256: test for test in ledger.tests()}
     files: dict[str, set[str]] = {}
-    for record in left_out:
-        reason = record.marks.get("tests-reason", "its tests were left out")
-        files.setdefault(reason, set()).update(
-            package.file for package in record.packages if package.sha256 not in passed
-        )
-    return [f"{_some(sorted(names))} not tested: {reason}" for reason, names in files.items() if names]
+    for record, package in [(built, each) for built in _records(chosen) for each in built.packages]:
+        test = last.get(package.sha256)
+        if test is not None and test.result != "passed":
+            files.setdefault(f"found failing by the last `test`: {test.reason}", set()).add(package.file)
+        elif test is None and record.marks.get("tests") == "left out":
+            reason = record.marks.get("tests-reason", "its tests were left out")
+            files.setdefault(f"not tested: {reason}", set()).add(package.file)
+    return [f"{_some(sorted(names))} {reason}" for reason, names in files.items()]
 
 
 def _some(names: Sequence[str]) -> str:
@@ -168,10 +163,10 @@ def _is_what_was_built(package: Published) -> bool:
 def published_text(target: Target, packages: Sequence[Published]) -> str:
     """The table of packages, and how many went where."""
     rows = [(each.file, size_text(each.size), each.sha256, each.result) for each in packages]
-    counts = {result: sum(each.result == result for each in packages) for result in ("published", "there")}
-    pending = len(packages) - sum(counts.values())
-    said = f"{pending} to be published" if pending else f"{counts['published']} published"
-    summary = f"{target.name}: {said}, {counts['there']} there already."
+    pending, published = (sum(each.result == said for each in packages) for said in ("to be published", "published"))
+    there = len(packages) - pending - published
+    said = f"{pending} to be published" if pending else f"{published} published"
+    summary = f"{target.name}: {said}, {there} there already."
     return f"{table(('package', 'size', 'sha256', 'result'), rows, right=frozenset({1}))}\n{summary}"
 
 

@@ -7,7 +7,7 @@ keyring (read by rattler), and for S3 what every AWS program reads. They are pas
 from __future__ import annotations
 
 import json
-import sys
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,17 +17,20 @@ from urllib.parse import urlsplit
 from feedstock_tools.channel.folder import add_packages
 from feedstock_tools.channel.repodata import local_folder, read_records
 from feedstock_tools.errors import InputError, WorkError
+from feedstock_tools.workers import worker_command
 
-__all__ = ["Target", "parse_target"]
+__all__ = ["OTHER_PACKAGE", "Target", "parse_target"]
+
+#: What to do where a target has another package of a name.
+OTHER_PACKAGE = "Raise the build number, or remove the packages there."
+#: How long a service may take to begin with an answer.
+_SECONDS = 30.0
 
 _FORMS = "a folder, file://…, s3://BUCKET/CHANNEL, anaconda:OWNER[/LABEL], prefix:CHANNEL or quetz:CHANNEL"
+#: What looks like the name of a service, known or not; one letter is a Windows drive.
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9.+-]+:")
 #: The name of the metadata of an S3 object that holds the hash of its package.
 _HASH = "sha256"
-#: Runs the worker of the code that runs here, from wherever this was imported.
-_START = (
-    "import sys; sys.path.insert(0, sys.argv[1]);"
-    "from feedstock_tools.channel.upload_worker import main; sys.exit(main())"
-)
 
 
 class Target(Protocol):
@@ -51,11 +54,14 @@ class Target(Protocol):
         """
         ...
 
-    def put(self, package: Path, file: str, sha256: str) -> bool:
-        """Add a package, whole or not at all; False where the service says that it has one of that name already.
+    def put(self, package: Path, file: str, sha256: str) -> str:
+        """Add a package, whole or not at all: `published`.
+
+        Or `there`, where the target turns out to have it already, and `there, not verified` where it has one of that
+        name and does not show which.
 
         Raises:
-            WorkError: it cannot be added; the reason holds no credentials.
+            WorkError: it cannot be added, or another one of its name is there; the reason holds no credentials.
         """
         ...
 
@@ -83,7 +89,7 @@ def parse_target(text: str, server: str | None, machine: Mapping[str, str], here
         return S3Target(text.rstrip("/"), server)
     if colon and kind in _SERVICES:
         return _service(kind, rest, server, machine)
-    if "://" in text and kind != "file":
+    if _SCHEME.match(text) and kind != "file" and not (here / text).is_dir():
         raise InputError(f"cannot publish to '{text}'", hint=f"A target is {_FORMS}.")
     if server:
         raise InputError("--server goes with s3://, anaconda:, prefix: and quetz:")
@@ -120,10 +126,10 @@ class FolderTarget:
                 raise WorkError(f"cannot read: {error.strerror or error}", path=self.folder / file) from error
         return found
 
-    def put(self, package: Path, file: str, sha256: str) -> bool:
+    def put(self, package: Path, file: str, sha256: str) -> str:
         """See `Target`."""
         add_packages(self.folder, [package])
-        return True
+        return "published"
 
     def finish(self) -> None:
         """See `Target`: `put` has done it."""
@@ -154,12 +160,12 @@ class S3Target:
                     found[file] = known or _hash_of_object(client, bucket, self._key(file))
         return found
 
-    def put(self, package: Path, file: str, sha256: str) -> bool:
+    def put(self, package: Path, file: str, sha256: str) -> str:
         """See `Target`: an object of S3 is there whole or not at all."""
         with _explained(self.url):
             bucket = urlsplit(self.url).netloc
             self._client().upload_file(str(package), bucket, self._key(file), ExtraArgs={"Metadata": {_HASH: sha256}})
-        return True
+        return "published"
 
     def finish(self) -> None:
         """See `Target`: write the repodata of every subdir."""
@@ -290,8 +296,8 @@ class ServiceTarget:
         listed = {f"{record.subdir}/{record.file_name}": record.sha256 for record in records}
         return {file: listed[file] for file in wanted if file in listed}
 
-    def put(self, package: Path, file: str, sha256: str) -> bool:
-        """See `Target`; a package that the service has already is left as it is."""
+    def put(self, package: Path, file: str, sha256: str) -> str:
+        """See `Target`. Where the service refuses, the file that it serves under this name tells whether it has it."""
         import subprocess
 
         asked = {
@@ -303,17 +309,35 @@ class ServiceTarget:
             "key": self.key,
             "auth_file": self.auth_file,
         }
-        command = [sys.executable, "-P", "-c", _START, str(Path(__file__).resolve().parents[2])]
+        command = worker_command("feedstock_tools.channel.upload_worker")
         done = subprocess.run(command, input=json.dumps(asked), stdout=subprocess.PIPE, text=True, check=False)
-        if done.returncode:
-            reason = done.stdout.strip() or f"the upload ended with status {done.returncode}"
-            if "already exists" in reason or "409" in reason:
-                return False
-            raise WorkError(f"{self.name} does not take {file}: {reason}")
-        return True
+        if done.returncode == 0:
+            return "published"
+        served = _served(f"{self.read}/{file}")
+        if served == sha256:
+            return "there"
+        if served is not None:
+            raise WorkError(f"{self.name} has another package of this name: {file}", hint=OTHER_PACKAGE)
+        reason = done.stdout.strip() or f"the upload ended with status {done.returncode}"
+        if "already exists" in reason:
+            return "there, not verified"
+        raise WorkError(f"{self.name} does not take {file}: {reason}")
 
     def finish(self) -> None:
         """See `Target`: services index what they are given."""
+
+
+def _served(url: str) -> str | None:
+    """The SHA-256 of what everybody gets from a URL; None where that is nothing."""
+    import urllib.request
+    from hashlib import file_digest
+    from http.client import HTTPException
+
+    try:
+        with urllib.request.urlopen(url, timeout=_SECONDS) as answer:  # noqa: S310 - https, or the server that was given
+            return file_digest(answer, "sha256").hexdigest()
+    except (OSError, HTTPException):
+        return None
 
 
 class _explained:  # noqa: N801 - reads as a function at its uses

@@ -34,6 +34,6 @@ def _upload(asked: dict[str, Any], key: str | None) -> None:
             files, channel, channel=[asked["label"]], api_key=key, url=server, auth_file=auth
         )
     elif asked["kind"] == "prefix":
-        rattler_build.upload_package_to_prefix(files, server, channel, api_key=key, auth_file=auth, skip_existing=True)
+        rattler_build.upload_package_to_prefix(files, server, channel, api_key=key, auth_file=auth)
     else:
         rattler_build.upload_package_to_quetz(files, server, channel, api_key=key, auth_file=auth)

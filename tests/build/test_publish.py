@@ -19,7 +19,9 @@ from typing import Any
 
 import pytest
 
-from feedstock_tools.channel.archive import read_package
+from feedstock_tools.build.ledger import Ledger, TestRecord, now
+from feedstock_tools.channel.archive import read_package, write_package
+from feedstock_tools.channel.metadata import PackageFile
 from feedstock_tools.channel.repodata import read_records
 
 from .conftest import HERE, ROOT, Feedstock
@@ -47,12 +49,15 @@ def results(run: subprocess.CompletedProcess[str]) -> set[str]:
 
 @dataclass
 class Service:
-    """What a service has been sent. `limit`: it refuses packages after so many."""
+    """What a service has been sent. `limit`: it refuses packages after so many; `listing`: its repodata is up to date;
+    `shown`: it gives packages to everybody."""
 
     url: str
     packages: dict[str, bytes] = field(default_factory=dict)
     keys: set[str] = field(default_factory=set)
     limit: int | None = None
+    listing: bool = True
+    shown: bool = True
     received: list[str] = field(default_factory=list)
 
     def take(self, name: str, content: bytes) -> int:
@@ -76,7 +81,7 @@ class Service:
                     **{"build_number": metadata.build_number, "subdir": subdir, "depends": list(metadata.depends)},
                     **{"size": len(content), "sha256": sha256(content).hexdigest()},
                 }
-        if not self.packages:
+        if not self.packages or not self.listing:
             return None
         return json.dumps({"info": {"subdir": subdir}, "packages": {}, "packages.conda": entries}).encode()
 
@@ -117,6 +122,9 @@ def served(kind: str, folder: Path) -> Iterator[Service]:
         if asked.path.endswith("/repodata.json"):
             found = service.repodata(asked.path.split("/")[-2], folder)
             return (200, found) if found else (404, b"")
+        if asked.command == "GET" and asked.path.endswith(".conda"):
+            content = service.packages.get(asked.path.rpartition("/")[2]) if service.shown else None
+            return (200, content) if content else (404, b"")
         if asked.command in ("GET", "HEAD") and "repodata" in asked.path:
             return 404, b""
         return SPOKEN[kind](service, asked, body)
@@ -238,6 +246,19 @@ def test_untested_packages_do_not_go(gpu_feedstock: Feedstock, tmp_path: Path) -
     assert "test NAME" in run.stderr
 
 
+def test_packages_that_failed_their_last_test_do_not_go(gpu_feedstock: Feedstock, tmp_path: Path) -> None:
+    with Ledger(gpu_feedstock.artifacts / "ledger.sqlite") as ledger:
+        package = ledger.builds()[0].packages[0]
+        named = {"channel": package.channel, "file": package.file, "log": "", "machine": "here"}
+        for result, reason in (("passed", ""), ("failed", "its tests failed")):
+            ledger.record_test(TestRecord(package.sha256, started=now(), result=result, reason=reason, **named))
+        run = publish(gpu_feedstock, str(tmp_path / "channel"), BUILT)
+        assert run.returncode == 1
+        assert f"{package.file} was found failing by the last `test`: its tests failed" in run.stderr
+        ledger.record_test(TestRecord(package.sha256, started=now(), result="passed", **named))
+    assert publish(gpu_feedstock, str(tmp_path / "channel"), BUILT).returncode == 0
+
+
 def test_stand_in_builds_stay_on_the_machine(gpu_feedstock: Feedstock) -> None:
     with sqlite3.connect(gpu_feedstock.artifacts / "ledger.sqlite") as ledger:
         ledger.execute("UPDATE builds SET marks = ?", (json.dumps({"channel": "stand-in"}),))
@@ -260,6 +281,30 @@ def test_a_service_gets_what_an_interrupted_run_left(kind: str, gpu_feedstock: F
         assert sorted(service.received) == gpu_feedstock.packages()
         assert {key.removeprefix("Bearer ").removeprefix("token ") for key in service.keys} == {KEY}
         assert KEY not in first.stdout + first.stderr
+
+
+@pytest.mark.parametrize(
+    ("kind", "same", "shown", "status", "said"),
+    [
+        ("anaconda", True, True, 0, "  there\n"),
+        ("quetz", True, True, 0, "  there\n"),
+        ("quetz", False, True, 1, "has another package of this name"),
+        ("prefix", True, False, 0, "there, not verified"),
+        ("quetz", True, False, 1, "does not take"),  # whose answer does not get through rattler-build
+    ],
+)
+def test_a_name_that_a_service_has_and_does_not_list_yet(
+    kind: str, same: bool, shown: bool, status: int, said: str, gpu_feedstock: Feedstock, tmp_path: Path
+) -> None:
+    (tmp_path / "served").mkdir()
+    built = next(gpu_feedstock.artifacts.glob(f"{HERE.subdir}/*.conda"))
+    other = write_package(tmp_path, read_package(built), [PackageFile("other", b"")])
+    with served(kind, tmp_path / "served") as service:
+        service.packages[built.name] = (built if same else other).read_bytes()
+        service.listing, service.shown = False, shown
+        run = publish(gpu_feedstock, f"{kind}:mine", BUILT, "--server", service.url, **{KEYS[kind]: KEY})
+    assert run.returncode == status, run.stderr
+    assert said in run.stdout + run.stderr
 
 
 def test_a_service_needs_a_key(gpu_feedstock: Feedstock, tmp_path: Path) -> None:
@@ -290,11 +335,20 @@ def test_s3_becomes_a_channel(gpu_feedstock: Feedstock, tmp_path: Path) -> None:
         assert results(publish(gpu_feedstock, *arguments, **environment)) == {"published"}
         assert results(publish(gpu_feedstock, *arguments, **environment)) == {"there"}
         keys = [entry["Key"] for entry in client.list_objects_v2(Bucket="packages")["Contents"]]
+        (first, *_) = [key for key in keys if key.endswith(".conda")]
+        content = client.get_object(Bucket="packages", Key=first)["Body"].read()
+        client.put_object(Bucket="packages", Key=first, Body=content)  # as another tool puts it, without its hash
+        assert results(publish(gpu_feedstock, *arguments, **environment)) == {"there"}
+        client.put_object(Bucket="packages", Key=first, Body=b"another")
+        other = publish(gpu_feedstock, *arguments, **environment)
         body = client.get_object(Bucket="packages", Key=f"mine/{HERE.subdir}/repodata.json")["Body"].read()
     finally:
         server.stop()
     here = [name for name in gpu_feedstock.packages() if f"mine/{HERE.subdir}/{name}" in keys]
     assert here
+    assert other.returncode == 1
+    assert f"other packages of these names: {first.removeprefix('mine/')}" in other.stderr
+    assert KEY not in other.stdout + other.stderr
     assert sorted(json.loads(body)["packages.conda"]) == here
     assert "mine/noarch/repodata.json" in keys
 
@@ -303,6 +357,7 @@ def test_s3_becomes_a_channel(gpu_feedstock: Feedstock, tmp_path: Path) -> None:
     ("target", "said"),
     [
         ("ftp://somewhere/else", "cannot publish to"),
+        ("conda:mine", "cannot publish to"),
         ("s3://", "names no bucket"),
         ("quetz:mine", "needs the server's URL"),
         ("prefix:", "names no channel"),
