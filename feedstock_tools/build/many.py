@@ -19,11 +19,15 @@ if TYPE_CHECKING:
 
 __all__ = ["Lines", "LiveTable"]
 
-_LAST_LINES = 20
+#: How much of the log of a build that fails is shown; the engine adds a dozen lines of advice to what went wrong.
+_LAST_LINES = 30
 
 
 class Lines:
-    """A `Console` of plain lines, each with its row; on a service that folds, the log of each row when it ends."""
+    """A `Console` of plain lines, each with its row; the log's end where one fails.
+
+    On a service that folds it is the whole log of each row, when it ends.
+    """
 
     def __init__(self, stream: TextIO, total: int, fold: Fold) -> None:
         self._stream = stream
@@ -31,6 +35,7 @@ class Lines:
         self._fold = fold
         self._ended = 0
         self._logs: dict[str, list[str]] = {}
+        self._recent: dict[str, deque[str]] = {}
         self._waiting: set[str] = set()
 
     def say(self, text: str) -> None:
@@ -48,12 +53,17 @@ class Lines:
         if isinstance(event, Built):
             self.say(f"{work.name}: built {event.package.name} in {duration(event.seconds)}")
         elif isinstance(event, Failed):
+            for line in self._recent.pop(work.name, ()):
+                self.say(f"  {line}")
             self.say(f"{work.name}: {event.output} failed: {event.reason}")
         elif not isinstance(event, Started):
             if event.stage == "feedstock-tools":
                 self.say(f"{work.name}: {event.text.removeprefix('-- ')}")
             if self._fold.begin:
                 self._logs.setdefault(work.name, []).append(event.text)
+            elif event.text.strip():
+                recent = self._recent.setdefault(work.name, deque(maxlen=_LAST_LINES))
+                recent.extend(event.text.rstrip().splitlines())
 
     def end(self, work: Work, built: BuiltRow) -> None:
         """See `Console`."""
@@ -112,7 +122,7 @@ class LiveTable:
         elif isinstance(event, Failed):
             self.say("\n".join([*self._recent[work.name], f"{work.name}: {event.output} failed: {event.reason}"]))
         elif event.text.strip():
-            self._recent[work.name].append(event.text.rstrip())
+            self._recent[work.name].extend(event.text.rstrip().splitlines())
 
     def end(self, work: Work, built: BuiltRow) -> None:
         """See `Console`."""
@@ -128,8 +138,10 @@ class LiveTable:
 
         title = f"{progress.done} done, {progress.failed} failed, {progress.waiting} waiting"
         table = Table(title=title, title_justify="left", box=None, pad_edge=False)
-        for name in ("building", "output", "elapsed", "expected"):
-            table.add_column(name, no_wrap=True, justify="right" if name in ("elapsed", "expected") else "left")
+        for name in ("building", "output"):
+            table.add_column(name, overflow="ellipsis")  # what a narrow terminal cuts off are names, not times
+        for name in ("elapsed", "expected"):
+            table.add_column(name, no_wrap=True, justify="right")
         for cells in self._rows(progress):
             table.add_row(*(Text(cell) for cell in cells))
         return table
