@@ -192,6 +192,6 @@ def _ticks(segments: Sequence[Segment]) -> Iterable[Tick]:
         for second in range(first, int(segment.end.timestamp()) + 1, step):
             moment = datetime.fromtimestamp(second, UTC)
             x = _place(moment, segments)
-            if free <= x <= end - 60:
+            if free <= x <= end - 70:
                 yield Tick(round(x, 1), moment.strftime("%H:%M:%S" if step < 60 else "%H:%M"), False)
                 free = x + 70
