@@ -277,3 +277,13 @@ def test_a_run_that_died_is_told_from_one_that_lives() -> None:
         assert process_lives(f"{os.getpid()}:1", this_machine()) is False
     assert process_lives("999999999:1", this_machine()) is False
     assert process_lives(this_process(), "another machine") is None
+
+
+def test_a_run_gives_signs_of_life_for_its_own_running_builds(tmp_path: Path) -> None:
+    with Ledger(tmp_path / "ledger.sqlite") as ledger:
+        mine = replace(BEGUN, machine="here", process="1:2")
+        ledger.finish(replace(ledger.begin(mine), result="failed", ended=now()))
+        ledger.begin(mine)
+        ledger.begin(replace(BEGUN, machine="here", process="3:4"))
+        ledger.give_sign("here", "1:2")
+        assert [bool(record.seen) for record in ledger.builds()] == [False, True, False]

@@ -188,6 +188,24 @@ def test_two_runs_of_several_rows_share_the_work(feedstock: Feedstock) -> None:
     assert sorted(index) == feedstock.packages()
 
 
+def test_a_run_says_now_and_then_that_it_is_alive(feedstock: Feedstock) -> None:
+    feedstock.edit("recipe/build-library.sh", "mkdir", "sleep 1\nmkdir")
+    program = (
+        "from feedstock_tools.build import scheduling; scheduling._SIGN_EVERY = 0.1; import runpy;"
+        "runpy.run_module('feedstock_tools', run_name='__main__', alter_sys=True)"
+    )
+    subprocess.run(
+        [sys.executable, "-c", program, *feedstock.command(f"{CPU}_py3.11")[3:]],
+        cwd=feedstock.folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        check=True,
+        capture_output=True,
+    )
+    library = next(record for record in records(feedstock) if record.output == "libtiny")
+    assert library.ended is not None
+    assert library.started < library.seen <= library.ended
+
+
 def test_a_plan_tells_order_needs_and_times(gpu_feedstock: Feedstock) -> None:
     command = [
         sys.executable,
