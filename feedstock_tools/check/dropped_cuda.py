@@ -9,11 +9,12 @@ from pathlib import Path
 from feedstock_tools.facts import CudaFacts
 from feedstock_tools.platforms import Platform
 from feedstock_tools.rerender.pinning import Pinning
+from feedstock_tools.variants.read import read_text
 
 __all__ = ["named_by_feedstock", "why_dropped"]
 
 _KEY = re.compile(r"^cuda_compiler_version\s*:\s*(?P<inline>.*)$")
-_USE_LOCAL = re.compile(r"^\s*use_local:\s*true", re.IGNORECASE | re.MULTILINE)
+_USE_LOCAL = re.compile(r"^[ \t]*use_local:[ \t]*true", re.IGNORECASE | re.MULTILINE)
 _VERSION = re.compile(r"(?<![\d.])(\d+\.\d+)(?![\d.])")
 
 
@@ -26,7 +27,7 @@ def named_by_feedstock(feedstock: Path, recipe: Path, pinning: Pinning | None) -
     files = [recipe / "conda_build_config.yaml", recipe / "variants.yaml"]
     upstream = pinning.migrations if pinning else None
     for path in sorted((feedstock / ".ci_support" / "migrations").glob("*.y*ml")):
-        own = _USE_LOCAL.search(path.read_text(encoding="utf-8", errors="replace")) is not None
+        own = _USE_LOCAL.search(read_text(path)) is not None
         if own or pinning is None or (upstream is not None and (upstream / path.name).is_file()):
             files.append(path)
     return frozenset(version for path in files if path.is_file() for version in _named_in(path))
@@ -53,7 +54,7 @@ def why_dropped(version: str, platform: Platform, facts: CudaFacts, pinning: Pin
 def _named_in(path: Path) -> Iterator[str]:
     """The versions under `cuda_compiler_version` in a variant file, whatever selectors say."""
     inside = False
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+    for line in read_text(path).splitlines():
         text = line.split("#", 1)[0].rstrip()
         match = _KEY.match(text)  # indented, it is the order that a migration names
         if match:

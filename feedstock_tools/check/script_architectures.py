@@ -13,6 +13,7 @@ from feedstock_tools.check.batch_script import read_batch
 from feedstock_tools.check.script_tree import Assigned, Node, run
 from feedstock_tools.check.shell_script import read_shell
 from feedstock_tools.pins.architectures import Architecture
+from feedstock_tools.variants.read import read_text
 
 __all__ = ["ScriptList", "lists_in_scripts"]
 
@@ -21,12 +22,13 @@ _NAMES = frozenset({*ARCHITECTURE_KEYS, "HERMETIC_CUDA_COMPUTE_CAPABILITIES", "C
 _GENCODE = re.compile(r"-gencode[= ]+arch=compute_\w+,code=(?P<codes>\[[^\]]*\]|[\w,]+)")
 #: `env:` of a v1 recipe and `script_env` of a v0 one: `TORCH_CUDA_ARCH_LIST: "8.0"`, `- TORCH_CUDA_ARCH_LIST=8.0`.
 _IN_RECIPE = re.compile(
-    rf"^\s*-?\s*(?:export |set )?\"?(?P<name>{'|'.join(sorted(_NAMES))})"
-    r"\s*[:=]\s*[\"']?(?P<value>[^\"'#$\[\]{}]+?)[\"']?\s*$"
+    rf"^\s*+(?:-\s*+)?(?:export |set )?\"?(?P<name>{'|'.join(sorted(_NAMES))})"
+    r"\s*+[:=]\s*+[\"']?(?P<value>[^\"'#$\[\]{}]++)[\"']?\s*+$"
 )
 #: What bash says of the system, by the first part of a subdir.
 _OSTYPES = {"linux": "linux-gnu", "osx": "darwin"}
-_LIST = re.compile(r"^[\w.,;+\s-]*\d[\w.,;+\s-]*$")
+_BRANCH = re.compile(r"\s*+(?:-\s*+)?(?:if|then|else)\s*+:")
+_LIST = re.compile(r"^(?=\D*\d)[\w.,;+\s-]*$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,20 +100,16 @@ def _tree(path: Path, changed: int) -> tuple[Node, ...]:
 
 def _in_recipe(path: Path, name: str) -> Iterator[ScriptList]:
     """Lists that hold for every configuration: a line with a selector or under an `if` is passed over."""
-    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-    for number, line in enumerate(lines, 1):
+    # The lines that a line stands under, by indentation, and whether an `if` is among them.
+    above: list[tuple[int, bool]] = []
+    for number, line in enumerate(read_text(path).splitlines(), 1):
+        if not line.strip():
+            continue
+        depth = len(line) - len(line.lstrip())
+        while above and above[-1][0] >= depth:
+            above.pop()
+        conditional = bool(above) and above[-1][1]
         match = _IN_RECIPE.match(line)
-        if match and _LIST.match(match["value"]) and not _conditional(lines, number - 1):
-            yield ScriptList(name, number, match["name"], match["value"])
-
-
-def _conditional(lines: list[str], at: int) -> bool:
-    """Whether a line stands under a `then:` or `else:`, as its indentation says."""
-    depth = len(lines[at]) - len(lines[at].lstrip())
-    for line in reversed(lines[:at]):
-        indent = len(line) - len(line.lstrip())
-        if line.strip() and indent < depth:
-            if re.match(r"\s*-?\s*(if|then|else)\s*:", line):
-                return True
-            depth = indent
-    return False
+        if match and _LIST.match(match["value"]) and not conditional:
+            yield ScriptList(name, number, match["name"], match["value"].rstrip())
+        above.append((depth, conditional or _BRANCH.match(line) is not None))

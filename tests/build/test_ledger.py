@@ -139,7 +139,7 @@ def test_a_damaged_ledger_is_said_to_be(tmp_path: Path, content: bytes) -> None:
         *("UPDATE packages SET size = 'x'", "UPDATE environments SET packages = '[1]'"),
         *("UPDATE environments SET packages = '{'", "UPDATE environments SET packages = '[{\"name\": 1}]'"),
         "CREATE TRIGGER t AFTER INSERT ON builds BEGIN DELETE FROM builds; END",
-        "DROP TABLE packages; CREATE VIEW packages AS SELECT 1 AS build",
+        *("DROP TABLE packages; CREATE VIEW packages AS SELECT 1 AS build", "PRAGMA user_version = -5"),
     ],
 )
 def test_a_ledger_that_holds_what_no_ledger_does_is_damaged(tmp_path: Path, change: str) -> None:

@@ -84,6 +84,9 @@ def test_scripts_of_other_systems_are_passed_over(tmp_path: Path) -> None:
         ("build:\n  script_env:\n    - CUDAARCHS=80;90  # [linux]\n", set()),
         ("build:\n  script:\n    - if: win\n      then:\n        - export CUDAARCHS=80\n", set()),
         ("context:\n  CUDAARCHS: ${{ archs }}\n", set()),
+        # What takes minutes where time grows with the square of a file's lines, or of a line.
+        ("x:\n" + "  CUDAARCHS: 80\n" * 30_000, {"80"}),
+        (f"x:\n  CUDAARCHS: 80{' ' * 200_000}' y\n{' ' * 200_000}x\n  CUDAARCHS: {'9' * 200_000}!\n", set()),
     ],
 )
 def test_in_a_recipe(tmp_path: Path, recipe: str, expected: set[str]) -> None:

@@ -80,8 +80,13 @@ def bring_up_to_date(database: sqlite3.Connection) -> int:
     """Make the tables, or change those of an earlier form, in one transaction; give the form that is there now.
 
     A newer form than is known here is left as it is.
+
+    Raises:
+        sqlite3.DatabaseError: the form is none.
     """
     form: int = database.execute("PRAGMA user_version").fetchone()[0]
+    if form < 0:
+        raise sqlite3.DatabaseError(f"its form is {form}")
     if form >= SCHEMA_VERSION:
         return form
     database.execute("BEGIN IMMEDIATE")
