@@ -1,6 +1,8 @@
 """The command line as a whole: help, exit codes, errors without tracebacks."""
 
+import json
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +12,9 @@ import pytest
 
 from feedstock_tools import __version__, cli
 from feedstock_tools.errors import FeedstockError, InputError, Mistake, WorkError
+
+
+BUILT = shutil.ignore_patterns("build_artifacts")
 
 
 def feedstock_tools(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -135,3 +140,15 @@ def test_a_recipe_that_was_not_generated_yet_is_asked_for(tmp_path: Path) -> Non
     run = feedstock_tools("rerender", str(tmp_path))
     assert run.returncode == 2
     assert "`feedstock-tools generate` writes it from feedstock.yaml" in run.stderr
+
+
+def test_what_a_rerender_changes_can_be_had_as_json(tmp_path: Path) -> None:
+    shutil.copytree(Path(__file__).parents[1] / "examples" / "gpuprobe", tmp_path / "demo", ignore=BUILT)
+    (file,) = (tmp_path / "demo" / ".ci_support").glob("osx_64_.yaml")
+    file.unlink()
+    checked = feedstock_tools("rerender", str(tmp_path / "demo"), "--check", "--json")
+    assert checked.returncode == 1
+    assert json.loads(checked.stdout)["changes"] == [{"file": ".ci_support/osx_64_.yaml", "change": "add"}]
+    assert not file.exists()
+    generated = feedstock_tools("generate", str(tmp_path / "demo"), "--json")
+    assert {each["state"] for each in json.loads(generated.stdout)} == {"same"}

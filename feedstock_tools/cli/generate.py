@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import click
@@ -13,13 +14,22 @@ import click
 @click.option("--output", type=click.Path(path_type=Path, file_okay=False), help="Write here, not into the feedstock.")
 @click.option("--check", is_flag=True, help="Write nothing; exit 1 and name the files that are stale.")
 @click.option("--diff", "show_diff", is_flag=True, help="Show what changes.")
+@click.option("--json", "as_json", is_flag=True, help="Print the files and what becomes of them as JSON.")
 @click.option("--force", is_flag=True, help="Overwrite files that were edited since they were generated.")
 def command(
-    feedstock: Path, recipe_format: str | None, output: Path | None, check: bool, show_diff: bool, force: bool
+    feedstock: Path,
+    recipe_format: str | None,
+    output: Path | None,
+    check: bool,
+    show_diff: bool,
+    as_json: bool,
+    force: bool,
 ) -> int:
     """Write the recipe and variant files that FEEDSTOCK/feedstock.yaml describes."""
     from feedstock_tools.generate import apply, compare, diff, read_spec, render
 
+    if as_json and show_diff:
+        raise click.UsageError("--json says what changes; --diff prints lines")
     spec = read_spec(feedstock)
     if recipe_format not in (None, spec.format) and output is None:
         raise click.UsageError("a feedstock has one recipe: give --output with another --format than the spec's")
@@ -29,15 +39,17 @@ def command(
     stale = [change for change in changes if change.kind != "same"]
     for change in stale:
         if show_diff or (change.kind == "edited" and not (force or check)):
-            click.echo(diff(change), nl=False)
+            click.echo(diff(change), nl=False, err=as_json)
+    if as_json:
+        click.echo(json.dumps([{"file": str(folder / one.path), "state": one.kind} for one in changes], indent=2))
     if check:
         for change in stale:
             click.echo(f"{folder / change.path}: {_STALE[change.kind]}", err=True)
         return 1 if stale else 0
     apply(folder, texts, force=force)
-    for change in stale:
+    for change in () if as_json else stale:
         click.echo(f"{'removed' if change.new is None else 'wrote'} {folder / change.path}")
-    if not stale:
+    if not (stale or as_json):
         click.echo(f"nothing to do: {len(texts)} files are as the spec says")
     return 0
 

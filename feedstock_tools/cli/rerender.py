@@ -7,8 +7,13 @@ import os
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from feedstock_tools.rerender.rerendering import Rerender
+    from feedstock_tools.rerender.write import Changes
 
 __all__ = ["chosen_pinning", "command"]
 
@@ -20,6 +25,7 @@ __all__ = ["chosen_pinning", "command"]
 @click.option("--platform", "platforms", multiple=True, help="Rerender this platform alone (repeatable).")
 @click.option("--check", is_flag=True, help="Write nothing; exit 1 and name the files that would change.")
 @click.option("--diff", "show_diff", is_flag=True, help="Print what changes.")
+@click.option("--json", "as_json", is_flag=True, help="Print configurations and changes as JSON.")
 @click.option("--verify", is_flag=True, help="Write nothing; run the conda-smithy on PATH in a copy and compare.")
 def command(
     feedstock: Path,
@@ -28,6 +34,7 @@ def command(
     platforms: tuple[str, ...],
     check: bool,
     show_diff: bool,
+    as_json: bool,
     verify: bool,
 ) -> None:
     """Write .ci_support of FEEDSTOCK as conda-smithy does, and let the job lists of its CI files follow.
@@ -39,6 +46,8 @@ def command(
     from feedstock_tools.rerender.rerendering import rerender
     from feedstock_tools.rerender.rules import Rules
 
+    if as_json and (show_diff or verify):
+        raise click.UsageError("--json says what changes; --diff and --verify print lines")
     gc.disable()  # a short process, whose values hold no circles: looking for them takes a third of its time
     pinning_path = chosen_pinning(pinning, feedstock)
     result = rerender(
@@ -54,20 +63,41 @@ def command(
     if show_diff:
         for line in changes.diff():
             click.echo(line, nl=False)
-    for path, content in sorted(changes.files.items()):
-        verb = "delete" if content is None else "change" if path.is_file() else "add"
-        click.echo(f"{verb} {path.relative_to(feedstock).as_posix()}", err=show_diff)
-    update = result.ci_files()
-    for note in update.notes:
-        click.echo(f"note: {note}", err=True)
-    if check:
-        for job in update.stale:
-            click.echo(f"stale {job}", err=show_diff)
-        if changes:
-            raise SystemExit(1)
+    found = _found(feedstock, result, changes)
+    if as_json:
+        import json
+
+        click.echo(json.dumps(found, indent=2))
     else:
+        for each in found["changes"]:
+            click.echo(f"{each['change']} {each['file']}", err=show_diff)
+        for note in found["notes"]:
+            click.echo(f"note: {note}", err=True)
+        for job in found["stale_jobs"] if check else ():
+            click.echo(f"stale {job}", err=show_diff)
+    if check and changes:
+        raise SystemExit(1)
+    if not check:
         changes.apply()
     click.echo(f"{len(result.configurations)} configurations, {len(changes.files)} changes", err=True)
+
+
+def _found(feedstock: Path, result: Rerender, changes: Changes) -> dict[str, Any]:
+    """What a rerender found, before anything is written, as values that JSON has."""
+    update = result.ci_files()
+    return {
+        "rules": result.rules.name,
+        "configurations": [configuration.name for configuration in result.configurations],
+        "changes": [
+            {
+                "file": path.relative_to(feedstock).as_posix(),
+                "change": "delete" if content is None else "change" if path.is_file() else "add",
+            }
+            for path, content in sorted(changes.files.items())
+        ],
+        "stale_jobs": [str(job) for job in update.stale],
+        "notes": list(update.notes),
+    }
 
 
 def _verify(feedstock: Path, pinning: Path | None, ours: Mapping[str, bytes], platforms: tuple[str, ...]) -> None:
