@@ -13,7 +13,6 @@ import pytest
 from feedstock_tools import __version__, cli
 from feedstock_tools.errors import FeedstockError, InputError, Mistake, WorkError
 
-
 BUILT = shutil.ignore_patterns("build_artifacts")
 
 
