@@ -380,8 +380,15 @@ def _explained(build: _RowBuild, event: Failed) -> str:
             f"{event.reason}\nIts processes wanted more memory than its limit of {build.attempt.share.memory >> 20} MiB"
         )
     if event.during != "solve":
-        return event.reason
+        return _with_note(build, event)
     from feedstock_tools.build.explain import explain_solve
 
     why = explain_solve(build.specs, build.ground.target)
     return f"{event.reason}\n{why}" if why else event.reason
+
+
+def _with_note(build: _RowBuild, event: Failed) -> str:
+    """A script's failure, with why its output could not have been tested either: it may be for the same reason."""
+    output = _outputs(build).get(event.output)
+    unable = build.ground.untested(build.row, output) if output and event.during == "script" else None
+    return f"{event.reason}\nNote: {unable}" if unable else event.reason
