@@ -11,8 +11,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from feedstock_tools.build.engines.command_worker import REMOVAL_SECONDS
 from feedstock_tools.build.engines.contract import BuildRequest, Built, Event, Failed, Log, Started
-from feedstock_tools.build.engines.worker import how_it_ended, lines_of, started
+from feedstock_tools.build.engines.worker import GRACE, how_it_ended, lines_of, started
 from feedstock_tools.workers import worker_command
 
 __all__ = ["Command", "run_command", "write_order"]
@@ -70,7 +71,10 @@ def run_command(command: Command, request: BuildRequest) -> Iterator[Iterator[Ev
     """Run it: a context as `Engine.build` gives it. Outputs are known to be built only when the program has ended."""
     wants = "terminal" if command.terminal else "nothing"
     worker = write_order(request.folder, command.words, command.folder, wants, command.container)
-    with started(worker, folder=request.folder, environment=command.environment, guard=request.guard) as process:
+    grace = REMOVAL_SECONDS if command.container else GRACE
+    with started(
+        worker, folder=request.folder, environment=command.environment, guard=request.guard, grace=grace
+    ) as process:
 
         def events() -> Iterator[Event]:
             began = time.monotonic()

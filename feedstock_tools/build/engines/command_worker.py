@@ -17,10 +17,11 @@ from pathlib import Path
 
 from feedstock_tools.build.engines.process import supervise
 
-__all__ = ["main"]
+__all__ = ["REMOVAL_SECONDS", "main"]
 
 _CHUNK = 1 << 16
-_REMOVAL_SECONDS = 60
+#: How long it may take to remove a container.
+REMOVAL_SECONDS = 60
 
 
 def main(order_file: str) -> int:
@@ -72,7 +73,11 @@ _WAYS: dict[str, Callable[[Sequence[str], str], int]] = {
 
 
 def _remove_container(id_file: Path, runtime: str) -> None:
-    """Remove a container that is still there: a daemon's child does not end with the program that asked for it."""
+    """Remove a container that is still there: a daemon's child does not end with the program that asked for it.
+
+    It is killed first: podman's `rm --force` would ask it to end, and wait for ten seconds.
+    """
     with suppress(OSError, subprocess.SubprocessError):
         identity = id_file.read_text(encoding="utf-8").strip()
-        subprocess.run([runtime, "rm", "--force", identity], capture_output=True, timeout=_REMOVAL_SECONDS, check=False)
+        for words in (("kill", identity), ("rm", "--force", identity)):
+            subprocess.run([runtime, *words], capture_output=True, timeout=REMOVAL_SECONDS / 2, check=False)

@@ -17,6 +17,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from feedstock_tools.build.engines.command import write_order
+from feedstock_tools.build.engines.command_worker import REMOVAL_SECONDS
 from feedstock_tools.build.engines.contract import BuildRequest, CrossTests, Event, Failed
 from feedstock_tools.build.engines.rattler import WORKER, RattlerBuild, events_of, write_request
 from feedstock_tools.build.engines.runtime import Runtime, share_arguments
@@ -89,7 +90,9 @@ class Container:
         container = (request.folder / "container.id", self.runtime.program)
         watcher = write_order(request.folder, self.command(request, image), request.folder, "company", container)
         environment = {**self.machine, **request.environment}
-        with started(watcher, folder=request.folder, environment=environment, guard=request.guard) as process:
+        with started(
+            watcher, folder=request.folder, environment=environment, guard=request.guard, grace=REMOVAL_SECONDS
+        ) as process:
             yield events_of(process, request)
 
     def command(self, request: BuildRequest, image: str) -> list[str]:

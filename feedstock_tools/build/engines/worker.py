@@ -16,10 +16,10 @@ from feedstock_tools.build.engines.process import end_group
 if TYPE_CHECKING:
     import subprocess
 
-__all__ = ["TEST_WORKER", "how_it_ended", "lines_of", "started"]
+__all__ = ["GRACE", "TEST_WORKER", "how_it_ended", "lines_of", "started"]
 
-#: How long the supervisor of a build may take to end it before its whole session is killed, in seconds.
-_GRACE = 5.0
+#: How long the supervisor of a build has, where nothing else is said.
+GRACE = 5.0
 _CHUNK = 1 << 16
 #: The module whose process runs a package's own tests.
 TEST_WORKER = "feedstock_tools.build.testing.worker"
@@ -27,7 +27,12 @@ TEST_WORKER = "feedstock_tools.build.testing.worker"
 
 @contextmanager
 def started(
-    command: Sequence[str], *, folder: Path, environment: Mapping[str, str], guard: Guard
+    command: Sequence[str],
+    *,
+    folder: Path,
+    environment: Mapping[str, str],
+    guard: Guard,
+    grace: float = GRACE,
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Run a worker that leads a session and supervises its own descendants; on leaving, it and they are ended.
 
@@ -35,6 +40,7 @@ def started(
 
     Args:
         guard: what the worker is held to.
+        grace: how long its supervisor may take to end the build before the whole session is killed, in seconds.
     """
     import subprocess
 
@@ -51,18 +57,18 @@ def started(
         guard.attach(process.pid)
         yield process
     finally:
-        _end(process)
+        _end(process, grace)
         guard.detach()
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _end(process: subprocess.Popen[bytes], grace: float) -> None:
     """End the build and all it started; the supervisor knows its descendants, so it goes first."""
     from subprocess import TimeoutExpired
 
     if process.poll() is None:
         process.send_signal(signal.SIGTERM)
         with suppress(TimeoutExpired):
-            process.wait(_GRACE)
+            process.wait(grace)
     end_group(process.pid)
     for stream in (process.stdin, process.stdout, process.stderr):
         if stream is not None:
