@@ -6,12 +6,11 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 from feedstock_tools.build.artifacts import Artifacts
 from feedstock_tools.build.contents import digest_of_files
 from feedstock_tools.build.planned import PlannedOutput
+from feedstock_tools.channel.local import local_folder, why_no_channel
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.platforms import Platform
 
@@ -87,8 +86,8 @@ def _ask(channel: str, artifacts: Artifacts, ask: Callable[[str], str | None] | 
     """Why a channel cannot be reached, as found within the last minutes; a folder is looked at every time."""
     if ask is not None:
         return ask(channel)
-    if (folder := _folder(channel)) is not None:
-        return None if (folder / "noarch" / "repodata.json").is_file() else "there is no noarch/repodata.json in it"
+    if (folder := local_folder(channel)) is not None:
+        return why_no_channel(folder)
     asked = artifacts.recall(_CACHE)
     known = asked if isinstance(asked, dict) else {}
     name = sha256(channel.encode()).hexdigest()[:16]
@@ -110,7 +109,7 @@ def identity_of_channels(channels: Sequence[str]) -> str:
     """
     parts = []
     for channel in channels:
-        folder = _folder(channel)
+        folder = local_folder(channel)
         if folder is None:
             parts.append(channel if "://" in channel else f"https://conda.anaconda.org/{channel}")
         else:
@@ -133,11 +132,3 @@ def channels_identity(machine: Mapping[str, str], platform: str, choice: Channel
 def identity_on(base: str, output: PlannedOutput) -> str:
     """The identity of an output's build in the ledger: what the plan knows of, and the channels."""
     return sha256(f"{output.identity}\n{base}".encode()).hexdigest()
-
-
-def _folder(channel: str) -> Path | None:
-    """The folder of a channel given as a path or a file URL."""
-    if channel.startswith("file:"):
-        return Path(unquote(urlsplit(channel).path))
-    is_path = "://" not in channel and (channel.startswith((".", "/", "~")) or Path(channel).is_absolute())
-    return Path(channel).expanduser().resolve() if is_path else None

@@ -24,7 +24,7 @@ from feedstock_tools.data import data_folder
 from feedstock_tools.facts.cuda import load_cuda, version_key
 from feedstock_tools.platforms import Platform
 from feedstock_tools.rerender.configuration import Configuration
-from feedstock_tools.rerender.forge import read_forge
+from feedstock_tools.rerender.forge import Forge, read_forge
 from feedstock_tools.rerender.rows import NO_LOOP, cuda_version, rows_of
 from feedstock_tools.rerender.rules import Rules
 
@@ -68,8 +68,11 @@ def rehearse_feedstock(
     artifacts = Artifacts((output or feedstock.artifacts).resolve())
     configurations = configurations_of(feedstock.folder, names)
     choice = _choice(channels, configurations, artifacts)
-    subdirs = [platform.subdir for platform in _platforms(feedstock.folder, configurations, Rules.newest())]
-    by_subdir = {subdir: _channels_for(Platform.parse(subdir), choice, artifacts, machine) for subdir in subdirs}
+    forge = read_forge(feedstock.folder, Rules.newest())
+    by_subdir = {
+        platform.subdir: _channels_for(platform, choice, artifacts, machine)
+        for platform in _platforms(forge, configurations)
+    }
     key = _key(feedstock.inputs, [one.name for one in configurations], by_subdir)
     remembered = _remembered(artifacts)
     if key is not None and not fresh and (known := _known(remembered.get(key))) is not None:
@@ -105,24 +108,30 @@ def rehearse_configurations(
         WorkError: a channel cannot be read.
     """
     chosen = rules or Rules.newest()
-    platforms = _platforms(feedstock, configurations, chosen)
+    forge = read_forge(feedstock, chosen)
+    platforms = _platforms(forge, configurations)
     by_subdir = (
         channels if isinstance(channels, Mapping) else {platform.subdir: tuple(channels) for platform in platforms}
     )
     versions = {version for platform in platforms for version in load_cuda().versions(platform)}
-    rows = rows_to_rehearse(feedstock, configurations, chosen)
+    rows = rows_to_rehearse(feedstock, configurations, chosen, forge)
     drivers = sorted(versions, key=version_key)
     return rehearse(rows, by_subdir, drivers=drivers, stand_in=stand_in, progress=progress)
 
 
-def rows_to_rehearse(feedstock: Path, configurations: Sequence[Configuration], rules: Rules) -> Rows:
+def rows_to_rehearse(
+    feedstock: Path, configurations: Sequence[Configuration], rules: Rules, forge: Forge | None = None
+) -> Rows:
     """Each row of some configurations with what its outputs ask for.
+
+    Args:
+        forge: the feedstock's conda-forge.yml, where it was read already.
 
     Raises:
         InputError: the recipe, a configuration or conda-forge.yml is wrong; with file and line.
     """
-    forge = read_forge(feedstock, rules)
-    builders = _builders(feedstock, rules)
+    forge = forge or read_forge(feedstock, rules)
+    builders = _builders(forge)
     found = []
     for configuration in configurations:
         builder = builders.get(configuration.platform, configuration.platform)
@@ -135,13 +144,13 @@ def rows_to_rehearse(feedstock: Path, configurations: Sequence[Configuration], r
     return found
 
 
-def _builders(feedstock: Path, rules: Rules) -> dict[Platform, Platform]:
-    return {rendering.platform: rendering.build_platform for rendering in read_forge(feedstock, rules).renderings}
+def _builders(forge: Forge) -> dict[Platform, Platform]:
+    return {rendering.platform: rendering.build_platform for rendering in forge.renderings}
 
 
-def _platforms(feedstock: Path, configurations: Sequence[Configuration], rules: Rules) -> list[Platform]:
+def _platforms(forge: Forge, configurations: Sequence[Configuration]) -> list[Platform]:
     """The platforms of configurations and of those that build them."""
-    builders = _builders(feedstock, rules)
+    builders = _builders(forge)
     own = {one.platform for one in configurations}
     return sorted(own | {builders.get(platform, platform) for platform in own})
 

@@ -11,6 +11,7 @@ from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
 
+from feedstock_tools.channel.local import local_folder
 from feedstock_tools.channel.metadata import Record
 from feedstock_tools.channel.pinning import (
     ORIGIN_FILE,
@@ -20,7 +21,7 @@ from feedstock_tools.channel.pinning import (
     cached_pinnings,
     version_numbers,
 )
-from feedstock_tools.channel.repodata import channel_url, first_cause, local_folder, read_records
+from feedstock_tools.channel.repodata import channel_url, first_cause, read_records
 from feedstock_tools.channel.waiting import wait_for
 from feedstock_tools.errors import InputError, WorkError
 

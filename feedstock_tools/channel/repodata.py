@@ -1,4 +1,4 @@
-"""What channels have: their repodata, whether they answer, and their identity."""
+"""What channels have: their repodata, whether they answer, and where they are."""
 
 from __future__ import annotations
 
@@ -9,17 +9,15 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from hashlib import sha256
 from pathlib import Path
-from urllib.parse import urlsplit
 
+from feedstock_tools.channel.local import local_folder, why_no_channel
 from feedstock_tools.channel.metadata import DAMAGED, Record
 from feedstock_tools.channel.waiting import wait_for
 from feedstock_tools.errors import InputError, WorkError
 
 __all__ = [
     "builds_of",
-    "channel_identity",
     "channel_url",
     "first_cause",
     "local_folder",
@@ -42,18 +40,13 @@ def channel_url(channel: str) -> str:
 
     if not channel.strip():
         raise InputError("a channel needs a name, a URL or a folder")
-    if "://" not in channel and (Path(channel).is_absolute() or channel.startswith(".")):
-        return Path(channel).resolve().as_uri()
+    folder = local_folder(channel)
+    if folder is not None:
+        return folder.as_uri()
     try:
         return Channel(channel).base_url.rstrip("/")
     except InvalidChannelError as error:
         raise InputError(f"'{channel}' is not a channel: {error}") from error
-
-
-def local_folder(channel: str) -> Path | None:
-    """The folder of a channel that lies on this machine, else None."""
-    url = urlsplit(channel_url(channel))
-    return Path(urllib.request.url2pathname(url.path)) if url.scheme == "file" else None
 
 
 def why_unreachable(channel: str, *, seconds: float = 3.0) -> str | None:
@@ -63,7 +56,7 @@ def why_unreachable(channel: str, *, seconds: float = 3.0) -> str | None:
     """
     folder = local_folder(channel)
     if folder is not None:
-        return None if (folder / "noarch" / "repodata.json").is_file() else "there is no noarch/repodata.json in it"
+        return why_no_channel(folder)
     answer: list[str | None] = [f"no answer within {seconds:g} s"]
 
     def ask() -> None:
@@ -134,16 +127,6 @@ def builds_of(name: str, channel: str, subdirs: Sequence[str]) -> tuple[Record, 
     return tuple(
         Record.from_repodata(file, json.loads(text), channel=url, subdir=subdir) for file, text, subdir in found
     )
-
-
-def channel_identity(channel: str, subdirs: Sequence[str]) -> str:
-    """A hash over the packages that a channel has in some subdirs: it changes when, and only when, one of them does.
-
-    Raises:
-        WorkError: as `read_records`.
-    """
-    lines = sorted(f"{record.subdir}/{record.file_name} {record.sha256}\n" for record in read_records(channel, subdirs))
-    return sha256("".join(lines).encode()).hexdigest()
 
 
 @contextmanager

@@ -7,7 +7,8 @@ import urllib.request
 from collections.abc import Sequence
 from hashlib import file_digest, sha256
 
-from feedstock_tools.channel.repodata import channel_url, local_folder
+from feedstock_tools.channel.local import local_folder
+from feedstock_tools.channel.repodata import channel_url
 
 __all__ = ["repodata_state"]
 

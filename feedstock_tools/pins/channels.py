@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
+from feedstock_tools.channel.local import local_folder
 from feedstock_tools.channel.repodata import channel_url
 
 __all__ = ["channel_anywhere", "channel_title", "channel_urls"]
@@ -29,11 +30,8 @@ def channel_urls(channel: str) -> tuple[str, ...]:
 
 def channel_anywhere(channel: str) -> str:
     """A channel as it can be named from any folder: a name or URL as it is, a folder by its URL."""
-    return channel_url(channel) if _is_folder(channel) else channel
-
-
-def _is_folder(channel: str) -> bool:
-    return channel.startswith(("/", ".", "~"))
+    folder = local_folder(channel)
+    return channel if folder is None else folder.as_uri()
 
 
 def channel_title(channel: str) -> str:
@@ -42,7 +40,7 @@ def channel_title(channel: str) -> str:
     >>> channel_title("https://repo.anaconda.com/pkgs/main/")
     'pkgs/main'
     """
-    if "://" not in channel and not _is_folder(channel):
+    if "://" not in channel and local_folder(channel) is None:
         return channel
     url = urlsplit(channel_url(channel))
     parts = [part for part in url.path.split("/") if part]

@@ -16,9 +16,9 @@ import pytest
 from rattler.index import index_fs
 
 from feedstock_tools.channel.archive import write_package
-from feedstock_tools.channel.folder import add_packages, index_channel
+from feedstock_tools.channel.folder import index_channel
 from feedstock_tools.channel.metadata import PackageMetadata
-from feedstock_tools.channel.repodata import channel_identity, channel_url, read_records, why_unreachable
+from feedstock_tools.channel.repodata import channel_url, read_records, why_unreachable
 from feedstock_tools.channel.solving import solve
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.platforms import Platform
@@ -83,15 +83,6 @@ def test_a_subdir_that_a_channel_does_not_have_is_empty(channel: Path, serve) ->
     url = serve(partial(Quiet, directory=str(channel)))
 
     assert read_records(str(channel), ["win-64"]) == read_records(url, ["win-64"]) == ()
-
-
-def test_a_channel_is_the_same_while_its_packages_are(channel: Path, tmp_path: Path) -> None:
-    before = channel_identity(str(channel), SUBDIRS)
-    index_channel(channel)
-    assert channel_identity(str(channel), SUBDIRS) == before
-
-    add_packages(channel, [write_package(tmp_path, PackageMetadata("three", "1", "0", 0, "linux-64"))])
-    assert channel_identity(str(channel), SUBDIRS) != before
 
 
 def test_a_plain_file_server_with_shards_can_be_asked_twice(

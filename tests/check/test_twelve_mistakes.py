@@ -82,9 +82,22 @@ def without_own_versions(folder: Path) -> None:
 
 OF_11_0, OF_11_2 = ".ci_support/linux_64_*11.0.yaml", ".ci_support/linux_64_*11.2.yaml"
 OF_12_9 = ".ci_support/linux_64_*12.9.yaml"
+MISTAKES = (
+    "compiler", "library", "image", "platform", "unknown", "old", "ptx",
+    "old-ptx", "dropped", "guard", "glibc", "zip",
+)  # fmt: skip
 SCRIPT = "recipe/cuda_architectures.sh"
 IMAGE = "quay.io/condaforge/linux-anvil-cuda:11.2"
 SIXES = "sm_80,sm_86,compute_86"
+
+
+def holds_until_planted(folder: Path, plant: Plant, said: str) -> None:
+    """Nothing is found before, and nothing but the mistake afterwards."""
+    assert checked(folder) == ()
+    plant(folder)
+    found = checked(folder)
+    assert found
+    assert [finding.message for finding in found if said not in finding.message] == []
 
 
 @pytest.mark.parametrize(
@@ -106,27 +119,10 @@ SIXES = "sm_80,sm_86,compute_86"
         (replaced(OF_11_2, "'2.17'", "'2.12'"), "needs glibc 2.17"),
         (replaced(OF_11_2, "- '11.2'", "- '11.2'\n- '11.8'"), "as many values each"),
     ],
-    ids=[
-        "compiler",
-        "library",
-        "image",
-        "platform",
-        "unknown",
-        "old",
-        "ptx",
-        "old-ptx",
-        "dropped",
-        "guard",
-        "glibc",
-        "zip",
-    ],
+    ids=MISTAKES,
 )
 def test_in_gpuprobe(gpuprobe: Path, plant: Plant, said: str) -> None:
-    assert checked(gpuprobe) == ()
-    plant(gpuprobe)
-    found = checked(gpuprobe)
-    assert found
-    assert [finding.message for finding in found if said not in finding.message] == []
+    holds_until_planted(gpuprobe, plant, said)
 
 
 def guarded(folder: Path) -> None:
@@ -169,27 +165,10 @@ def torn(folder: Path) -> None:
         (replaced(OF_TF, "c_stdlib_version:\n- '2.17'", "c_stdlib_version:\n- '2.12'"), "needs glibc 2.17"),
         (torn, "as many values each"),
     ],
-    ids=[
-        "compiler",
-        "library",
-        "image",
-        "platform",
-        "unknown",
-        "old",
-        "ptx",
-        "old-ptx",
-        "dropped",
-        "guard",
-        "glibc",
-        "zip",
-    ],
+    ids=MISTAKES,
 )
 def test_in_tensorflow(tensorflow: Path, plant: Plant, said: str) -> None:
-    assert checked(tensorflow) == ()
-    plant(tensorflow)
-    found = checked(tensorflow)
-    assert found
-    assert [finding.message for finding in found if said not in finding.message] == []
+    holds_until_planted(tensorflow, plant, said)
 
 
 def test_architectures_of_a_spec(gpuprobe: Path) -> None:
