@@ -1,5 +1,6 @@
 """README and docs are true: links lead somewhere, options are told of, and examples that need nothing are run."""
 
+import doctest
 import re
 import shlex
 from collections.abc import Iterator
@@ -17,7 +18,15 @@ PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/*.md"), *ROOT.glob("example
 _LINK = re.compile(r"\]\((?!https?://)([^)#\s]*)(?:#([^)\s]*))?\)")
 _CONSOLE = re.compile(r"^```console\n(.*?)^```", re.DOTALL | re.MULTILINE)
 #: Commands whose answer follows from what ships with the program.
-_NEED_NOTHING = ("cuda resolve", "cuda archs", "cuda show", "gpu --gpu", "gpu --capability", "variants --list")
+_NEED_NOTHING = (
+    "cuda resolve",
+    "cuda archs",
+    "cuda show",
+    "gpu --gpu",
+    "gpu --capability",
+    "variants --list",
+    "outputs ",
+)
 
 
 def without_code(text: str) -> str:
@@ -73,16 +82,23 @@ def examples() -> Iterator[tuple[str, str, str]]:
             for call in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
                 command, _, answer = call.partition("\n")
                 words = command.removeprefix("feedstock-tools ")
-                if words.startswith(_NEED_NOTHING) and "--channel" not in words:
+                if words.startswith(_NEED_NOTHING) and answer and "--channel" not in words:
                     yield page.name, words, answer
 
 
 @pytest.mark.parametrize(("page", "words", "answer"), list(examples()), ids=lambda text: text.partition("\n")[0][:50])
-def test_examples_print_what_is_shown(page: str, words: str, answer: str) -> None:
-    """`…` stands for whatever was left out, of a line or of lines."""
+def test_examples_print_what_is_shown(page: str, words: str, answer: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`…` stands for whatever was left out, of a line or of lines; files are named from the top of the repository."""
+    monkeypatch.chdir(ROOT)
     printed = CliRunner().invoke(cli._group, shlex.split(words, comments=True)).output
     pattern = re.escape(answer.rstrip()).replace(re.escape("[…]"), r"\[.*?\]").replace("…", r"[\s\S]*?")
     assert re.match(pattern, printed), printed
+
+
+def test_the_python_examples_on_facts_give_what_they_show() -> None:
+    shown = doctest.testfile(str(ROOT / "docs" / "facts.md"), module_relative=False, encoding="utf-8")
+    assert shown.attempted > 5
+    assert not shown.failed
 
 
 def readme_block(language: str, begins: str) -> str:
