@@ -84,17 +84,18 @@ def build_environment(
             for a machine without a GPU, whatever this machine has.
         folder: the private folder of the build, which temporary files go to.
         cache: where the engine keeps packages that it has fetched.
-        jobs: how many jobs its tools may run at once; a `CPU_COUNT` of the machine's environment goes before it.
+        jobs: how many jobs its tools may run at once: its share. A `CPU_COUNT` of the machine's environment can ask
+            for fewer, and not for more.
     """
     kept = {name: value for name, value in machine.items() if name in PASSED_ON}
     defaults = {
-        "CPU_COUNT": str(jobs),
         "FEEDSTOCK_NAME": feedstock.name,
         "MINIFORGE_HOME": str(feedstock / "miniforge3"),
     }
     fixed = {
         "CONDA_OVERRIDE_CUDA": cuda or "",
         "CONFIG": configuration,
+        "CPU_COUNT": str(_fewest(machine.get("CPU_COUNT", ""), jobs)),
         "IS_PR_BUILD": "True",
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONUNBUFFERED": "1",
@@ -103,3 +104,8 @@ def build_environment(
         "UPLOAD_PACKAGES": "False",
     }
     return {**defaults, **kept, **fixed}
+
+
+def _fewest(asked: str, jobs: int) -> int:
+    """How many jobs, of the share and of what was asked for; what is no number is not looked at."""
+    return min(int(asked), jobs) if asked.isascii() and asked.isdigit() and int(asked) else jobs

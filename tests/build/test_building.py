@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from feedstock_tools.build.contents import sha256_of
+from feedstock_tools.build.environment import build_environment
 from feedstock_tools.build.ledger import Ledger
 from feedstock_tools.channel.archive import read_documents, read_package
 
@@ -172,10 +173,19 @@ def test_a_log_file_holds_the_whole_build_with_times(gpu_feedstock: Feedstock) -
 
 def test_a_build_sees_what_conda_smithys_script_sets(feedstock: Feedstock) -> None:
     feedstock.edit("recipe/recipe.yaml", "script: build-library.sh", SHOW_ENVIRONMENT)
-    run = feedstock.build(f"{GPU}_py3.11", environment={"CPU_COUNT": "3", "SECRET_TOKEN": "hidden"})
+    run = feedstock.build(f"{GPU}_py3.11", environment={"CPU_COUNT": "1", "SECRET_TOKEN": "hidden"})
     configuration = f"{HERE.name}_cuda_compiler_version11.2"
     assert f"<{configuration} False True>" in run.stdout
-    assert "<3 tiny-feedstock unset>" in run.stdout
+    assert "<1 tiny-feedstock unset>" in run.stdout
+
+
+@pytest.mark.parametrize(("asked", "given"), [(None, "4"), ("2", "2"), ("16", "4"), ("0", "4"), ("many", "4")])
+def test_a_share_of_the_cores_can_be_made_smaller_and_not_larger(asked: str | None, given: str, tmp_path: Path) -> None:
+    machine = {"CPU_COUNT": asked} if asked else {}
+    environment = build_environment(
+        machine, feedstock=tmp_path, configuration="any", cuda=None, folder=tmp_path, cache=tmp_path, jobs=4
+    )
+    assert environment["CPU_COUNT"] == given
 
 
 SHOW_ENVIRONMENT = """script:
