@@ -32,6 +32,8 @@ from feedstock_tools.errors import FeedstockError, WorkError
 __all__ = ["Attempt", "BuiltRow", "Ground", "build_row", "lock_names", "write_siblings"]
 
 
+#: Of a disk with so few bytes free it is said that it is full.
+_FULL = 1 << 20
 #: What the guard of a build ends it with → what failed then.
 _BY_GUARD = {OutOfMemoryError: "memory", OutOfTimeError: "time"}
 
@@ -374,11 +376,14 @@ def write_siblings(output: Path, done: list[BuildRecord], artifacts: Artifacts) 
 
 
 def _explained(build: _RowBuild, event: Failed) -> str:
-    """A reason with more to it where the engine's own says too little: memory that ran out, a solve that failed."""
+    """A reason with more to it where the engine's own says too little: no memory, no room on the disk, no solution."""
     if build.guard.ran_out_of_memory:
         return (
             f"{event.reason}\nIts processes wanted more memory than its limit of {build.attempt.share.memory >> 20} MiB"
         )
+    free = shutil.disk_usage(build.ground.artifacts.root).free
+    if free < _FULL:
+        return f"{event.reason}\nThe disk is full: {free >> 10} KiB are free in {build.ground.artifacts.root}"
     if event.during != "solve":
         return _with_note(build, event)
     from feedstock_tools.build.explain import explain_solve

@@ -198,8 +198,7 @@ class Session:
             InputError: this machine has an engine for none.
         """
         candidates = self._candidates(glob)
-        choices = {each.name: self.engines.choose(each.platform) for each in candidates}
-        left_out = {name: choice.reason for name, choice in choices.items() if choice.engine is None}
+        left_out = refused(candidates, self.engines.why_elsewhere)
         if len(left_out) == len(candidates):
             refuse_unbuildable(candidates, self.engines.why_not)
         for line in in_words(left_out):

@@ -11,11 +11,13 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from feedstock_tools.build.engines.choice import Engines
 from feedstock_tools.build.engines.contract import BuildRequest
 from feedstock_tools.build.engines.feedstock_script import FeedstockScript, script_for
 from feedstock_tools.build.engines.runtime import find_runtime
@@ -167,6 +169,19 @@ def test_platforms_take_the_scripts_that_conda_smithy_takes() -> None:
     assert script_for("osx-arm64", "osx-64") == ".scripts/run_osx_build.sh"
     assert script_for("win-64", "win-64") == ".scripts/run_win_build.bat"
     assert script_for("win-64", "linux-64") is None
+
+
+@pytest.mark.parametrize(("image", "elsewhere"), [("docker_image:\n- example.org/builder:1\n", False), ("", True)])
+def test_a_configuration_for_macos_is_built_on_linux_where_its_ci_does_so(
+    scripted: Path, tmp_path: Path, image: str, elsewhere: bool
+) -> None:
+    (scripted / ".ci_support" / "osx_64_.yaml").write_text(f"{image}target_platform:\n- osx-64\n")
+    environment = machine(stand_in(tmp_path / "bin"))
+    engines = Engines(scripted, lambda: scripted / "recipe" / "recipe.yaml", environment)
+    (linux, osx) = outline(scripted)
+    assert engines.why_elsewhere(linux) is None
+    assert ("need macOS" in (engines.why_elsewhere(osx) or "")) == elsewhere
+    assert replace(engines, given="container").why_elsewhere(osx) is None
 
 
 def test_macos_asks_for_the_consent_to_the_license_of_its_sdk(scripted: Path) -> None:

@@ -74,8 +74,26 @@ class Engines:
 
     def why_not(self, configuration: PlannedConfiguration) -> str | None:
         """The reason why a configuration cannot be built on this machine; None where it can."""
+        return self.why_elsewhere(configuration) or configuration.refusal
+
+    def why_elsewhere(self, configuration: PlannedConfiguration) -> str | None:
+        """The reason why a configuration is for another machine to build; None where it is not.
+
+        The feedstock's script would put any for macOS into a Linux container. Those that conda-forge builds so name the
+        image of it; the others are tried only where `--engine container` asks for it.
+        """
         choice = self.choose(configuration.platform)
-        return configuration.refusal if choice.engine else choice.reason
+        if choice.engine is None:
+            return choice.reason
+        scripted = choice.engine.own_channels and self.given is None and configuration.platform.startswith("osx-")
+        builder = Platform.here().subdir
+        if (
+            scripted
+            and builder.startswith("linux-")
+            and not any(each.values.get("docker_image") for each in configuration.rows)
+        ):
+            return f"packages for {configuration.platform} need macOS: its CI builds them there, without a docker_image"
+        return None
 
     def told(self, chosen: Sequence[PlannedConfiguration]) -> Iterator[str]:
         """What a user should know of the engines of some configurations: whatever is not the embedded engine, and why.
