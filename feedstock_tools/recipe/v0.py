@@ -118,6 +118,7 @@ class _Rendering:
         self.ignore_build_only = self.config.extended.get("ignore_build_only_deps", ())
         self.ignore_version = self.config.extended.get("ignore_version", ())
         self.finder = usage_finder(self.space.keys, self.recipe.text.raw, self.rules)
+        self.names_package = "PKG_" in self.recipe.text.raw
         tokens = self.recipe.text.tokens
         always = (
             "python",
@@ -257,12 +258,12 @@ class _Rendering:
     def _render(self, variant: Variant, variants: VariantSpace, top_name: str) -> Meta:
         view, namespace = self._seen(variant, False)
         path = self.recipe.text.path
-        package = self._package if top_name else PackageNames()
+        package = self._package if top_name and self.names_package else PackageNames()
         data = self._parse(view, namespace, variant, package)
         name = str((data.get("package") or {}).get("name", ""))
         meta = Meta(dict(data), variant, variants, view, name, rendering=id(data))
         self._package = PackageNames(meta.name, meta.version, meta.build_number)
-        if self._package != package and "PKG_" in self.recipe.text.raw and not meta.skip:
+        if self._package != package and self.names_package and not meta.skip:
             data = self._parse(view, namespace, variant, self._package)
             meta = replace(meta, data=dict(data), rendering=id(data))
         if not meta.name and not meta.outputs:

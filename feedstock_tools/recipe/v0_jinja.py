@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache, wraps
+from itertools import islice
 from pathlib import Path
 from string import Formatter
 from typing import Any
@@ -27,6 +28,8 @@ _MOST_STEPS = 100_000
 _LARGEST_VALUE = 1_000_000
 _LARGEST_TOTAL = 20_000_000
 _LARGEST_TEXT = 8_000_000
+#: So many parts of what is rendered are looked at together.
+_AT_A_TIME = 256
 #: Of one recipe; to compile so many takes half a second.
 _MOST_TEMPLATES = 5_000
 #: String methods whose result can be far longer than what goes in, with the bound they are held to.
@@ -256,13 +259,14 @@ def render(recipe: Path, template: str | None, text: str, context: Mapping[str, 
     try:
         environment, compiled = _compiled(recipe, text if template is None else template)
         environment.begin()
-        parts = []
+        stream = compiled.generate(context)
+        parts: list[str] = []
         size = 0
-        for part in compiled.generate(context):
-            size += len(part)
+        while some := list(islice(stream, _AT_A_TIME)):
+            size += sum(map(len, some))
             if size > _LARGEST_TEXT:
                 raise jinja2.TemplateRuntimeError("what it renders to is too large")
-            parts.append(part)
+            parts.extend(some)
         return "".join(parts)
     except jinja2.TemplateSyntaxError as error:
         raise InputError(f"the template is wrong: {error.message}", path=recipe) from error

@@ -19,8 +19,8 @@ from feedstock_tools.variants.model import Variant, VariantSpace
 
 __all__ = ["Meta", "force_keys", "output_dicts", "output_meta"]
 
-_TRUE = {"y", "on", "true", "yes"}
-_FALSE = {"n", "no", "false", "off"}
+#: YAML's old booleans, in any case.
+_BOOLEANS = {"y": True, "on": True, "true": True, "yes": True, "n": False, "no": False, "false": False, "off": False}
 #: No recipe has so many; each is held against all others.
 _MOST_OUTPUTS = 500
 _PIN_SUBPACKAGE = re.compile(r"{{\s*pin_subpackage\(.*\)\s*}}")
@@ -64,10 +64,7 @@ class Meta:
         """A value of a section, with YAML's old booleans read as such."""
         held = self.data.get(section)
         value = held.get(key) if isinstance(held, dict) else None
-        if isinstance(value, str):
-            lowered = value.lower()
-            return True if lowered in _TRUE else False if lowered in _FALSE else value
-        return value
+        return _BOOLEANS.get(value.lower(), value) if isinstance(value, str) else value
 
     @cached_property
     def name(self) -> str:

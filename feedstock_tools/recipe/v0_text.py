@@ -10,6 +10,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 
 from feedstock_tools.errors import InputError
@@ -142,11 +144,13 @@ class RecipeText:
             return None
         names = {selector: f"_k{number}" for number, selector in enumerate(self.selectors)}
         parts = []
-        for line in split_lines(self.raw, self.rules.blank_comment_lines):
-            if line.selector is None:
-                parts.append(f"{line.text}\n")
-            elif _is_whole(line.text):
-                parts.append(f"{{% if {names[line.selector]} %}}{line.text}\n{{% endif %}}")
+        lines = split_lines(self.raw, self.rules.blank_comment_lines)
+        for selector, group in groupby(lines, key=attrgetter("selector")):
+            texts = [f"{line.text}\n" for line in group]
+            if selector is None:
+                parts.extend(texts)
+            elif all(map(_is_whole, texts)):
+                parts.append(f"{{% if {names[selector]} %}}{''.join(texts)}{{% endif %}}")
             else:
                 return None
         return "".join(parts)

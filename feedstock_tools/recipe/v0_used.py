@@ -212,13 +212,9 @@ def trim_requirements(
 
     That is what occurs in `run` alone, and, of `ignore_build_only`, what occurs in `build` alone.
     """
-    build = set(map(_key_of, requirements.get("build", ())))
-    host = set(map(_key_of, requirements.get("host", ())))
-    run = requirements.get("run", [])
-
-    def stays(key: str) -> bool:
-        if key in run:
-            return key in build or key in host
-        return not (key in build and key not in host and key in ignore_build_only)
-
-    return frozenset(key for key in used if stays(key))
+    build = used.intersection(map(_key_of, requirements.get("build", ())))
+    host = used.intersection(map(_key_of, requirements.get("host", ())))
+    run = used.intersection(requirements.get("run", ()))
+    in_run_alone = run - build - host
+    in_build_alone = build.intersection(ignore_build_only) - host - run
+    return used - in_run_alone - in_build_alone

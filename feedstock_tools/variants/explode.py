@@ -24,7 +24,7 @@ def explode(config: VariantConfig) -> VariantSpace:
     groups = {frozenset(group): group for group in reversed(config.zip_keys)}.values()
     axes = [Axis(group, _whole_rows(zip(*(config.values[key] for key in group), strict=True))) for group in groups]
     axes.extend(
-        Axis((key,), tuple((value,) for value in values))
+        Axis((key,), tuple(zip(values, strict=True)))
         for key, values in config.values.items()
         if values and key not in zipped
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import product
+from itertools import chain, product
 from math import prod
 from operator import itemgetter
 from pathlib import Path
@@ -153,7 +153,7 @@ class VariantSpace:
         Raises:
             IndexError: an axis has no rows left.
         """
-        return {key: value for axis in self.axes for key, value in zip(axis.keys, axis.rows[0], strict=True)}
+        return dict(zip(self._axis_of, chain.from_iterable(axis.rows[0] for axis in self.axes), strict=True))
 
     def where(self, choice: Mapping[str, Collection[str]]) -> VariantSpace:
         """The part where each key of `choice` has one of the given values; keys that no axis has are left aside."""
