@@ -72,7 +72,7 @@ def publish(
     wrong += untested
     wrong += [f"{each.file} is not the file that was built" for each in found if not _is_what_was_built(each)]
     if wrong:
-        hint = "`feedstock-tools test NAME` runs what was left out; a NAME such as linux_64_cpu_py3.11 publishes less."
+        hint = "`feedstock-tools test NAME` runs tests again; a NAME such as linux_64_cpu_py3.11 publishes less."
         text = "nothing was published:\n" + "\n".join(f"  {reason}" for reason in wrong)
         raise WorkError(text, hint=hint if untested else None)
     there = target.there([each.file for each in found])

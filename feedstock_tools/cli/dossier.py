@@ -18,6 +18,8 @@ __all__ = ["command"]
     "-o", "--output", type=click.Path(path_type=Path), metavar="DIR", help="Default: dossier in the artifacts."
 )
 @click.option("--no-packages", is_flag=True, help="Leave the packages themselves out; their hashes stay.")
+@click.option("--uploaded", metavar="TARGET", help="Where the packages were put, as `publish` takes it; it is asked.")
+@click.option("--server", metavar="URL", help="With --uploaded: the service's own URL, where it is not the public one.")
 @click.option("--feedstock", type=click.Path(path_type=Path), metavar="DIR", help="The feedstock (default: here).")
 @click.option("--output-dir", type=click.Path(path_type=Path), metavar="DIR", help="Default: build_artifacts in it.")
 @click.option("--channel", "channels", multiple=True, metavar="CHANNEL", help="As given to the builds; repeatable.")
@@ -26,6 +28,8 @@ def command(
     names: tuple[str, ...],
     output: Path | None,
     no_packages: bool,
+    uploaded: str | None,
+    server: str | None,
     feedstock: Path | None,
     output_dir: Path | None,
     channels: tuple[str, ...],
@@ -39,8 +43,10 @@ def command(
     .yaml, a glob, or a short name; without one it is all configurations that are done.
     """
     from feedstock_tools.build.matrix import open_matrix
+    from feedstock_tools.channel.targets import parse_target
     from feedstock_tools.report.dossier import make_dossier
 
+    place = parse_target(uploaded, server, os.environ, Path.cwd()) if uploaded else None
     setting, matrix = open_matrix(names, feedstock, output_dir, channels, Path.cwd(), os.environ)
     made = make_dossier(
         matrix,
@@ -49,6 +55,7 @@ def command(
         os.environ,
         named=bool(names),
         with_packages=not no_packages,
+        uploaded=place,
     )
     if as_json:
         click.echo(json.dumps({**asdict(made), "folder": str(made.folder)}, indent=2))

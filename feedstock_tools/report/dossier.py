@@ -10,18 +10,21 @@ import json
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from feedstock_tools.build.artifacts import Artifacts
 from feedstock_tools.build.contents import files_below, sha256_of
-from feedstock_tools.build.ledger import BuildRecord, EnvironmentRecord, Ledger, PackageRecord
+from feedstock_tools.build.ledger import BuildRecord, EnvironmentRecord, Ledger, PackageRecord, TestRecord
 from feedstock_tools.build.matrix import Matrix
 from feedstock_tools.build.secrets import known_secrets, redacted, secrets_in
 from feedstock_tools.build.state import ConfigurationState
 from feedstock_tools.errors import Mistake, WorkError
 from feedstock_tools.report.dossier_page import dossier_page
+
+if TYPE_CHECKING:
+    from feedstock_tools.channel.targets import Target
 
 __all__ = ["Dossier", "make_dossier"]
 
@@ -47,6 +50,7 @@ def make_dossier(
     *,
     named: bool,
     with_packages: bool,
+    uploaded: Target | None = None,
 ) -> Dossier:
     """Write the dossier of a matrix's finished configurations to a folder, whole or not at all.
 
@@ -57,29 +61,33 @@ def make_dossier(
         environment: of this machine; the values of its secrets must not be in the logs.
         named: the configurations were asked for by name, so that each of them has to be done.
         with_packages: put the packages themselves in, too.
+        uploaded: where the packages were put for the reviewers, which has to have each of them.
 
     Raises:
-        WorkError: nothing is done, a package or log is missing or is not what was recorded, a log holds a secret, or
-            the folder cannot be written; every reason at once.
+        WorkError: nothing is done, a package or log is missing or is not what was recorded, a log holds a secret, a
+            package is not where it was uploaded to, or the folder cannot be written; every reason at once.
     """
     _refuse_other_folder(target)
     chosen = [each for each in matrix.configurations if each.state == "done"]
     others = [each.configuration.name for each in matrix.configurations if each.state != "done"]
-    mistakes = [*_mistakes(matrix, chosen, environment), *_gone(matrix)]
+    packages = _packages(chosen)
+    tests = _tests(matrix, packages)
+    mistakes = [*_mistakes(matrix, chosen, tests, environment), *_gone(matrix), *_not_at(uploaded, packages)]
     if named:
         mistakes += [Mistake(f"{name} is not done", hint="`feedstock-tools status` says why.") for name in others]
     if not chosen and not mistakes:
         mistakes = [Mistake("no configuration is done, so there is nothing to show", path=matrix.artifacts)]
     if mistakes:
         raise WorkError.of(mistakes)
-    packages = _packages(chosen)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         part = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
         try:
-            _fill(part, matrix, chosen, support, packages if with_packages else ())
+            _fill(part, matrix, chosen, tests, support)
+            if with_packages:
+                _add_packages(part, matrix, packages)
             _write(part / "packages.sha256", _sums((each.sha256, each.file) for each in packages))
-            page = dossier_page(matrix, chosen, others, with_packages=with_packages)
+            page = dossier_page(matrix, chosen, others, tests, with_packages=with_packages, uploaded=uploaded)
             _write(part / _PAGE, page)
             files = [Path(name) for name in files_below(part)]
             _write(part / SUMS, _sums((sha256_of(file), file.relative_to(part).as_posix()) for file in files))
@@ -103,7 +111,34 @@ def _packages(chosen: Sequence[ConfigurationState]) -> tuple[PackageRecord, ...]
     return tuple(found[file] for file in sorted(found))
 
 
-def _mistakes(matrix: Matrix, chosen: Sequence[ConfigurationState], environment: Mapping[str, str]) -> list[Mistake]:
+def _tests(matrix: Matrix, packages: Sequence[PackageRecord]) -> tuple[TestRecord, ...]:
+    """The runs of `test` on the packages, those whose logs are gone without them."""
+    if not packages:
+        return ()
+    wanted = {package.sha256 for package in packages}
+    with Ledger(Artifacts(matrix.artifacts).ledger) as ledger:
+        found = [test for test in ledger.tests() if test.sha256 in wanted]
+    return tuple(test if _log(matrix.artifacts, test.log) else replace(test, log="") for test in found)
+
+
+def _not_at(target: Target | None, packages: Sequence[PackageRecord]) -> list[Mistake]:
+    """The packages that a channel has not, or not these."""
+    if target is None:
+        return []
+    there = target.there([each.file for each in packages])
+    wrong = [each.file for each in packages if there.get(each.file) != each.sha256]
+    return [
+        Mistake(f"{target.name} does not have this {file}" if file in there else f"{target.name} has no {file}")
+        for file in wrong
+    ]
+
+
+def _mistakes(
+    matrix: Matrix,
+    chosen: Sequence[ConfigurationState],
+    tests: Sequence[TestRecord],
+    environment: Mapping[str, str],
+) -> list[Mistake]:
     mistakes = []
     for package in _packages(chosen):
         path = matrix.artifacts / package.channel / package.file
@@ -112,15 +147,23 @@ def _mistakes(matrix: Matrix, chosen: Sequence[ConfigurationState], environment:
         elif sha256_of(path) != package.sha256:
             mistakes.append(Mistake("the package is not the one that was built: its sha256 differs", path=path))
     secrets = known_secrets(environment)
-    for log in dict.fromkeys(record.log for record in _records(chosen)):
+    logs = [record.log for record in _records(chosen)] + [test.log for test in tests if test.log]
+    for log in dict.fromkeys(logs):
         mistakes += _mistakes_of_log(matrix.artifacts, log, secrets)
     return mistakes
 
 
-def _mistakes_of_log(artifacts: Path, log: str, secrets: Mapping[str, str]) -> list[Mistake]:
+def _log(artifacts: Path, log: str) -> Path | None:
+    """The file of a log, which lies in the folder of artifacts; None where it is gone."""
     path = (artifacts / log).resolve()
-    if not path.is_relative_to(artifacts.resolve()) or not path.is_file():
-        return [Mistake("the log of a build is missing", path=path, hint="Build that configuration again.")]
+    return path if path.is_relative_to(artifacts.resolve()) and path.is_file() else None
+
+
+def _mistakes_of_log(artifacts: Path, log: str, secrets: Mapping[str, str]) -> list[Mistake]:
+    path = _log(artifacts, log)
+    if path is None:
+        hint = "Build that configuration again."
+        return [Mistake("the log of a build is missing", path=artifacts / log, hint=hint)]
     text = path.read_text(encoding="utf-8", errors="replace")
     return [Mistake(f"the log holds {kind}", path=path, line=line) for kind, line in secrets_in(text, secrets).items()]
 
@@ -139,8 +182,8 @@ def _fill(
     part: Path,
     matrix: Matrix,
     chosen: Sequence[ConfigurationState],
+    tests: Sequence[TestRecord],
     support: Path,
-    packages: Sequence[PackageRecord],
 ) -> None:
     with Ledger(Artifacts(matrix.artifacts).ledger) as ledger:
         for each in chosen:
@@ -148,17 +191,30 @@ def _fill(
             folder.mkdir(parents=True)
             shutil.copyfile(support / f"{each.configuration.name}.yaml", folder / "configuration.yaml")
             records = _records([each])
-            for log in dict.fromkeys(record.log for record in records):
+            hashes = {package.sha256 for record in records for package in record.packages}
+            tested = [test for test in tests if test.sha256 in hashes]
+            logs = [record.log for record in records] + [test.log for test in tested if test.log]
+            for log in dict.fromkeys(logs):
                 shutil.copyfile(matrix.artifacts / log, folder / Path(log).name)
             _write_json(folder / "builds.json", [_build_json(record) for record in records])
             solved = {record.output + f" {record.row}": _environments(ledger, record) for record in records}
             _write_json(folder / "environments.json", solved)
+            if tested:
+                _write_json(folder / "tests.json", [_test_json(test) for test in tested])
+
+
+def _add_packages(part: Path, matrix: Matrix, packages: Sequence[PackageRecord]) -> None:
     for package in packages:
         place = part / "packages" / package.file
         place.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(matrix.artifacts / package.channel / package.file, place)
         if sha256_of(place) != package.sha256:
             raise WorkError("the package changed while it was copied", path=place)
+
+
+def _test_json(test: TestRecord) -> dict[str, Any]:
+    shown = {name: value for name, value in asdict(test).items() if name not in ("id", "channel")}
+    return {**shown, "log": Path(test.log).name}
 
 
 def _build_json(record: BuildRecord) -> dict[str, Any]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from feedstock_tools import __version__
 from feedstock_tools.build.channels import STAND_IN
-from feedstock_tools.build.ledger.records import BuildRecord
+from feedstock_tools.build.ledger.records import BuildRecord, TestRecord
 from feedstock_tools.build.matrix import Matrix
 from feedstock_tools.build.secrets import redacted
 from feedstock_tools.build.state import ConfigurationState
@@ -15,13 +15,28 @@ from feedstock_tools.build.terminal import size_text
 from feedstock_tools.data import data_folder
 from feedstock_tools.report.matrix_view import duration, moment, printable
 
-__all__ = ["dossier_page"]
+if TYPE_CHECKING:
+    from feedstock_tools.channel.targets import Target
+
+__all__ = ["copying", "dossier_page"]
 
 
 def dossier_page(
-    matrix: Matrix, chosen: Sequence[ConfigurationState], left_out: Sequence[str], *, with_packages: bool
+    matrix: Matrix,
+    chosen: Sequence[ConfigurationState],
+    left_out: Sequence[str],
+    tests: Sequence[TestRecord],
+    *,
+    with_packages: bool,
+    uploaded: Target | None = None,
 ) -> str:
-    """The page for some finished configurations; `left_out` are the names of those that are not in the dossier."""
+    """The page for some finished configurations.
+
+    Args:
+        left_out: the names of those that are not in the dossier.
+        tests: the runs of `test` on their packages; `log` is empty for one whose log is gone.
+        uploaded: where the packages can be had.
+    """
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     # Markdown, which HTML's escapes would spoil: `cell` makes a text harmless where it stands.
@@ -29,7 +44,8 @@ def dossier_page(
         loader=FileSystemLoader(data_folder("templates")), undefined=StrictUndefined, trim_blocks=True
     )
     environment.filters |= {"cell": cell, "duration": duration, "moment": moment, "size": size_text}
-    views = [_view(each) for each in chosen]
+    views = [_view(each, tests) for each in chosen]
+    files = sorted({each.file for view in views for record in view["records"] for each in record.packages})
     return environment.get_template("dossier.md.j2").render(
         matrix=matrix,
         version=__version__,
@@ -38,7 +54,9 @@ def dossier_page(
         with_packages=with_packages,
         commits=sorted({record.commit_id for view in views for record in view["records"]}),
         stand_in=any(record.marks.get("channel") == STAND_IN for view in views for record in view["records"]),
-        count=len({each.file for view in views for record in view["records"] for each in record.packages}),
+        count=len(files),
+        uploaded=uploaded,
+        copying=copying(uploaded, files),
     )
 
 
@@ -50,11 +68,24 @@ def cell(text: str) -> str:
     return plain
 
 
-def _view(state: ConfigurationState) -> dict[str, Any]:
+def copying(uploaded: Target | None, files: Sequence[str]) -> list[str]:
+    """The commands that copy packages from a maintainer's channel at anaconda.org, by conda-forge's proposal 3."""
+    from feedstock_tools.channel.targets import ServiceTarget
+
+    if not isinstance(uploaded, ServiceTarget) or uploaded.kind != "anaconda":
+        return []
+    releases = dict.fromkeys("/".join(file.rpartition("/")[2].rsplit("-", 2)[:2]) for file in files)
+    words = f"anaconda copy --from-label {uploaded.label} --to-label main --to-owner conda-forge"
+    return [f"{words} {uploaded.channel}/{release}" for release in releases]
+
+
+def _view(state: ConfigurationState, tests: Sequence[TestRecord]) -> dict[str, Any]:
     found: dict[int | None, BuildRecord] = {each.record.id: each.record for each in state.outputs if each.record}
     records = list(found.values())
+    hashes = {package.sha256 for record in records for package in record.packages}
     return {
         "configuration": state.configuration,
+        "tests": [test for test in tests if test.sha256 in hashes],
         "records": records,
         "logs": list(dict.fromkeys(record.log.rpartition("/")[2] for record in records)),
         "engines": _each(record.engine for record in records),

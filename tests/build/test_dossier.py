@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from feedstock_tools.build.secrets import known_secrets, redacted, secrets_in
+from feedstock_tools.channel.targets import parse_target
+from feedstock_tools.report.dossier_page import copying
 
 from .conftest import HERE, ROOT, Feedstock
 
@@ -75,6 +77,41 @@ def test_it_tells_how_each_package_came_to_be(gpu_feedstock: Feedstock) -> None:
     text = (folder / "README.md").read_text()
     assert all(build["packages"][0]["sha256"] in text for build in builds)
     assert not (folder / "packages").exists()
+
+
+def test_tests_that_were_run_since_are_in_it_with_their_logs(gpu_feedstock: Feedstock) -> None:
+    package = next(gpu_feedstock.artifacts.glob("*/libtiny-*.conda"))
+    assert command(gpu_feedstock, "test", str(package), "--channel", str(gpu_feedstock.channel)).returncode == 0
+    assert dossier(gpu_feedstock, GPU, "--no-packages").returncode == 0
+    folder = gpu_feedstock.folder / "dossier"
+    (file,) = folder.glob("configurations/*/tests.json")
+    (tested,) = json.loads(file.read_text())
+    assert (tested["file"], tested["result"]) == (f"{HERE.subdir}/{package.name}", "passed")
+    assert "Test 1 of" in (file.parent / tested["log"]).read_text()
+    assert f"- tests of {HERE.subdir}/{package.name} run again" in (folder / "README.md").read_text()
+
+
+def test_packages_that_were_uploaded_are_looked_for_there(gpu_feedstock: Feedstock) -> None:
+    target = ("--uploaded", "uploaded")
+    run = dossier(gpu_feedstock, GPU, *target)
+    assert run.returncode == 1
+    assert f"has no {HERE.subdir}/libtiny-" in run.stderr
+    published = command(gpu_feedstock, "publish", "uploaded", GPU, "--channel", str(gpu_feedstock.channel))
+    assert published.returncode == 0, published.stderr
+    assert dossier(gpu_feedstock, GPU, *target).returncode == 0
+    assert "They were found at file://" in (gpu_feedstock.folder / "dossier" / "README.md").read_text()
+    package = next((gpu_feedstock.folder / "uploaded").glob("*/libtiny-*.conda"))
+    package.write_bytes(b"another")
+    run = dossier(gpu_feedstock, GPU, *target)
+    assert run.returncode == 1
+    assert f"does not have this {HERE.subdir}/{package.name}" in run.stderr
+
+
+def test_a_core_member_is_given_the_commands_that_copy_from_a_label() -> None:
+    target = parse_target("anaconda:me/cfep03", None, {}, Path())
+    files = ["linux-64/libtiny-1.0.0-cuda112_0.conda", "linux-64/libtiny-1.0.0-cpu_0.conda", "noarch/tiny-2-0.conda"]
+    words = "anaconda copy --from-label cfep03 --to-label main --to-owner conda-forge me"
+    assert copying(target, files) == [f"{words}/libtiny/1.0.0", f"{words}/tiny/2"]
 
 
 @pytest.mark.parametrize("harm", ["tampered", "of the same size and time", "missing", "without its log"])

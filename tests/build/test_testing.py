@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from feedstock_tools.build.testing.comparing import compared, compared_text
 from feedstock_tools.build.testing.gpu import Gpus
 from feedstock_tools.build.testing.session import Place, TestOptions
 from feedstock_tools.build.testing.subject import subject_of
-from feedstock_tools.channel.archive import write_package
+from feedstock_tools.channel.archive import read_package, replace_document, write_package
 from feedstock_tools.channel.metadata import PackageMetadata
 from feedstock_tools.errors import InputError, WorkError
 
@@ -68,6 +69,24 @@ def test_a_package_whose_dependencies_cannot_be_had_fails(gpu_feedstock: Feedsto
     done = run(gpu_feedstock, str(package), "--channel", str(gpu_feedstock.folder / "nowhere"))
     assert done.returncode == 1
     assert "its tests failed" in done.stdout
+
+
+def test_the_reason_why_an_environment_cannot_be_made_is_told(gpu_feedstock: Feedstock, tmp_path: Path) -> None:
+    package = library(gpu_feedstock)
+    needy = replace(read_package(package), depends=("no-such-package >=2",))
+    replace_document(package, "info/index.json", json.dumps(needy.index_json()).encode())
+    done = run(gpu_feedstock, str(package), "--channel", str(gpu_feedstock.channel))
+    assert done.returncode == 1
+    assert "no-such-package" in done.stdout.partition("failed to setup test environment")[2]
+
+
+def test_a_gpu_build_is_known_by_what_its_hash_was_made_of(gpu_feedstock: Feedstock) -> None:
+    """Its dependencies may need a driver where it needs none itself, as those of a metapackage do."""
+    package = library(gpu_feedstock)
+    plain = replace(read_package(package), depends=())
+    replace_document(package, "info/index.json", json.dumps(plain.index_json()).encode())
+    subject = subject_of(package, (str(gpu_feedstock.channel),), {})
+    assert (subject.cuda, subject.built_for) == (None, "11.2")
 
 
 def test_a_file_alone_needs_no_feedstock(gpu_feedstock: Feedstock, tmp_path: Path) -> None:

@@ -19,11 +19,13 @@ from feedstock_tools.build.engines.command import write_order
 from feedstock_tools.build.engines.guard import Guard, OutOfTimeError
 from feedstock_tools.build.engines.worker import TEST_WORKER, lines_of, started
 from feedstock_tools.build.environment import PASSED_ON
+from feedstock_tools.build.explain import last_question
 from feedstock_tools.build.testing.gpu import VISIBLE, Gpus
 from feedstock_tools.build.testing.subject import Subject
 from feedstock_tools.channel.archive import PACKAGE_SUFFIXES
 from feedstock_tools.channel.folder import add_packages
-from feedstock_tools.errors import WorkError
+from feedstock_tools.errors import FeedstockError, WorkError
+from feedstock_tools.facts.cuda import version_key
 from feedstock_tools.workers import worker_command
 
 __all__ = ["Conditions", "clear_cache", "run_benchmark", "run_tests"]
@@ -32,6 +34,8 @@ __all__ = ["Conditions", "clear_cache", "run_benchmark", "run_tests"]
 _FOR_GPUS = ("CUDA_DEVICE_ORDER", VISIBLE, "LD_LIBRARY_PATH", "NVIDIA_VISIBLE_DEVICES")
 #: A figure of an integer beyond this, or one that is no number, would be no figure to compare.
 _LARGEST = sys.float_info.max
+#: What rattler-build says where the environment of a test cannot be solved.
+_NO_ENVIRONMENT = "failed to setup test environment"
 Log = Callable[[str], None]
 
 
@@ -64,10 +68,33 @@ def run_tests(subject: Subject, conditions: Conditions, log: Log) -> float:
         folder = Path(name)
         request = folder / "request.json"
         request.write_text(json.dumps({"package": str(subject.path), "channels": list(subject.channels)}))
+        said: list[str] = []
+
+        def read(line: str) -> None:
+            said.append(line)
+            log(line)
+
         began = time.monotonic()
-        if _run(worker_command(TEST_WORKER, str(request)), subject, conditions, folder, log):
-            raise WorkError("its tests failed")
+        if _run(worker_command(TEST_WORKER, str(request)), subject, conditions, folder, read):
+            why = _why_unsolved(subject, said, folder)
+            raise WorkError("its tests failed" + (f": {why}" if why else ""))
         return time.monotonic() - began
+
+
+def _why_unsolved(subject: Subject, said: Sequence[str], folder: Path) -> str | None:
+    """Why the environment of a test could not be made, which rattler-build does not say; None for another failure."""
+    from feedstock_tools.channel.solving import solve
+
+    question = last_question(said)
+    if question is None or not any(_NO_ENVIRONMENT in line for line in said[-3:]):
+        return None
+    _, virtual, _, specs = question
+    add_packages(folder / "channel", [subject.path])
+    try:
+        solve(specs, [(folder / "channel").as_uri(), *subject.channels], subject.platform, virtual=virtual)
+    except FeedstockError as error:
+        return f"an environment for them cannot be made: {error}"
+    return None
 
 
 def run_benchmark(subject: Subject, conditions: Conditions, log: Log) -> dict[str, dict[str, Any]]:
@@ -132,9 +159,15 @@ def _environment(subject: Subject, conditions: Conditions, folder: Path) -> dict
     if gpus and gpus.visible is not None:
         kept[VISIBLE] = gpus.visible
     kept |= {"TMPDIR": str(folder), "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1"}
-    kept["CONDA_OVERRIDE_CUDA"] = gpus.cuda if gpus else subject.cuda or ""
+    kept["CONDA_OVERRIDE_CUDA"] = _cuda(subject, gpus) or ""
     kept["RATTLER_CACHE_DIR"] = str(_cache(subject, folder))
     return kept
+
+
+def _cuda(subject: Subject, gpus: Gpus | None) -> str | None:
+    """The CUDA version that environments are solved for."""
+    known = [version for version in (subject.built_for, subject.cuda) if version]
+    return gpus.cuda if gpus else max(known, key=version_key, default=None)
 
 
 def _cache(subject: Subject, folder: Path) -> Path:
@@ -167,7 +200,7 @@ def _installed(subject: Subject, gpus: Gpus | None, folder: Path) -> Path:
     metadata = subject.metadata
     specs = [f"{metadata.name} =={metadata.version} {metadata.build}", *subject.benchmark_needs]
     glibc = platform.libc_ver()[1] or "2.17"
-    virtual = virtual_packages(subject.platform, cuda=gpus.cuda if gpus else subject.cuda, glibc=glibc)
+    virtual = virtual_packages(subject.platform, cuda=_cuda(subject, gpus), glibc=glibc)
     channels = ((folder / "channel").as_uri(), *subject.channels)
     prefix = folder / "environment"
     cache = _cache(subject, folder) / "pkgs"

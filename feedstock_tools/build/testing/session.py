@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -21,6 +20,7 @@ from feedstock_tools.build.testing.side_by_side import side_by_side
 from feedstock_tools.build.testing.subject import Subject, subject_of
 from feedstock_tools.channel.archive import PACKAGE_SUFFIXES
 from feedstock_tools.errors import InputError, WorkError
+from feedstock_tools.facts.cuda import version_key
 
 __all__ = ["Place", "TestOptions", "places_of", "test_packages", "tested_json", "tested_text"]
 
@@ -166,14 +166,10 @@ def _refuse(subject: Subject, gpus: Gpus | None, options: TestOptions) -> None:
     if options.benchmark and not subject.benchmark:
         hint = "`benchmark` of an output in feedstock.yaml names one; it comes into the package when that is built."
         raise InputError("the package has no benchmark", path=subject.path, hint=hint)
-    if gpus and subject.cuda and _numbers(subject.cuda) > _numbers(gpus.cuda):
+    if gpus and subject.cuda and version_key(subject.cuda) > version_key(gpus.cuda):
         raise WorkError(
             f"{subject.path.name} needs a driver for CUDA {subject.cuda}, and this machine's runs up to {gpus.cuda}"
         )
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(number) for number in re.findall(r"\d+", version))
 
 
 def _tested(

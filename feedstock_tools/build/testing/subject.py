@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,14 +11,16 @@ from pathlib import Path
 from feedstock_tools.build.contents import sha256_of
 from feedstock_tools.build.feedstock import user_cache
 from feedstock_tools.build.stand_in.channel import is_stand_in, stand_in_channel_of
-from feedstock_tools.channel.archive import read_package
+from feedstock_tools.channel.archive import read_documents, read_package
 from feedstock_tools.channel.metadata import PackageMetadata
 from feedstock_tools.channel.repodata import channel_url
 from feedstock_tools.errors import InputError
+from feedstock_tools.facts.cuda import version_key
 from feedstock_tools.platforms import Platform
 
 __all__ = ["Subject", "subject_of"]
 
+_VERSION = re.compile(r"\d+(\.\d+)*")
 _CUDA = re.compile(r"__cuda\s*>=\s*(\d+(?:\.\d+)?)")
 
 
@@ -30,7 +33,8 @@ class Subject:
         channels: URLs to solve in, the first preferred; the package's own folder is the first where it is a channel.
         cache: where packages of remote channels are kept from test to test; None where all channels are folders, so
             that nothing has to be.
-        cuda: the oldest CUDA version that the driver has to run; None for a package that needs no GPU.
+        cuda: the oldest CUDA version that the driver has to run, by the package's own dependencies; None for none.
+        built_for: the CUDA version that it was built for; what it depends on may need a driver for it.
         benchmark: the commands of its benchmark, and what they need besides the package.
     """
 
@@ -40,6 +44,7 @@ class Subject:
     channels: tuple[str, ...]
     cache: Path | None
     cuda: str | None
+    built_for: str | None
     benchmark: tuple[str, ...]
     benchmark_needs: tuple[str, ...]
 
@@ -73,17 +78,29 @@ def subject_of(path: Path, channels: Sequence[str], machine: Mapping[str, str]) 
     all_channels = (*beside, *(given or (channel_url("conda-forge"),)))
     is_local = all(channel.startswith("file:") for channel in all_channels)
     benchmark = _benchmark(metadata)
-    needs = [float(found[1]) for spec in metadata.depends if (found := _CUDA.match(spec))]
+    needs = [found[1] for spec in metadata.depends if (found := _CUDA.match(spec))]
     return Subject(
         path=path.resolve(),
         metadata=metadata,
         sha256=sha256_of(path),
         channels=all_channels,
         cache=None if is_local else user_cache(machine, path.parent / ".cache") / "test-packages",
-        cuda=str(max(needs)) if needs else None,
+        cuda=max(needs, key=version_key, default=None),
+        built_for=_built_for(path),
         benchmark=_texts(benchmark.get("commands")),
         benchmark_needs=_texts(benchmark.get("requires")),
     )
+
+
+def _built_for(path: Path) -> str | None:
+    """The CUDA version among the variant values that a package's hash was made of."""
+    (text,) = read_documents(path, ["info/hash_input.json"]).values()
+    try:
+        values = json.loads(text) if text else None
+    except (ValueError, RecursionError):
+        return None
+    found = values.get("cuda_compiler_version") if isinstance(values, dict) else None
+    return found if isinstance(found, str) and _VERSION.fullmatch(found) else None
 
 
 def _pythons(metadata: PackageMetadata) -> list[str]:

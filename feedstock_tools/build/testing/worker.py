@@ -75,5 +75,7 @@ def _test(request: Any) -> int:
             passed = False
         else:
             passed = passed and bool(result.success)
+            if not result.success and result.output:
+                sys.stdout.write(f"{result.output[-1]}\n")  # what failed, which the progress does not tell
     sys.stdout.flush()
     return 0 if passed else 1
