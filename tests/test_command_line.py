@@ -151,3 +151,9 @@ def test_what_a_rerender_changes_can_be_had_as_json(tmp_path: Path) -> None:
     assert not file.exists()
     generated = feedstock_tools("generate", str(tmp_path / "demo"), "--json")
     assert {each["state"] for each in json.loads(generated.stdout)} == {"same"}
+
+
+def test_options_that_would_do_nothing_are_refused() -> None:
+    run = feedstock_tools("build", "--output-id", "libgpuprobe")
+    assert run.returncode == 2
+    assert "--output-id says what --debug is to set up" in run.stderr

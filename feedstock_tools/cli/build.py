@@ -57,6 +57,8 @@ def command(
 
     A row is one variant of a configuration: one Python, say.
     """
+    if output_id and not debug:
+        raise click.UsageError("--output-id says what --debug is to set up; a build makes all outputs of a row")
     from feedstock_tools.build.feedstock import feedstock_or_example
     from feedstock_tools.build.resources import Capacity, Limits, size_of, time_of
     from feedstock_tools.build.session import Session
