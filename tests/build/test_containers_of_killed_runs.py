@@ -74,6 +74,8 @@ def _start(feedstock: Path, **environment: str) -> subprocess.Popen[bytes]:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda number: number.name)
 def test_its_container_is_removed(number: signal.Signals, tmp_path: Path) -> None:
+    if signal.getsignal(number) == signal.SIG_IGN:
+        pytest.skip(f"these tests were started without {number.name}, as in the background of a shell")
     (tmp_path / "docker").write_text(DOCKER.format(folder=tmp_path))
     (tmp_path / "docker").chmod(0o755)
     run = _start(_feedstock(tmp_path, ""), DOCKER_EXECUTABLE=str(tmp_path / "docker"), DOCKER_IMAGE="any")
