@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +11,8 @@ from pathlib import Path
 from feedstock_tools import __version__
 from feedstock_tools.build.ci_matrix import MACHINES
 from feedstock_tools.data import data_folder
-from feedstock_tools.errors import InputError, WorkError
+from feedstock_tools.errors import InputError
+from feedstock_tools.writing import write_whole
 
 __all__ = ["SERVICES", "CiFiles", "ci_files"]
 
@@ -50,16 +50,7 @@ class CiFiles:
         """
         stale = self.stale()
         for name in stale:
-            path = self.feedstock / name
-            part = path.with_name(f".{path.name}.{os.getpid()}.part")
-            try:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                part.write_text(self.texts[name], encoding="utf-8", newline="\n")
-                part.replace(path)
-            except OSError as error:
-                raise WorkError(f"cannot write: {error.strerror or error}", path=path) from error
-            finally:
-                part.unlink(missing_ok=True)
+            write_whole(self.feedstock / name, self.texts[name])
         return stale
 
     def _present(self, name: str) -> str | None:

@@ -16,6 +16,7 @@ from feedstock_tools.build.contents import sha256_of
 from feedstock_tools.build.ledger import BuildRecord, EnvironmentRecord, Ledger, PackageRecord, TestRecord
 from feedstock_tools.channel.folder import add_packages
 from feedstock_tools.errors import InputError, Mistake, WorkError
+from feedstock_tools.writing import replacing
 
 __all__ = ["Collected", "collect"]
 
@@ -169,13 +170,8 @@ def _copy_log(source: Path, target: Path) -> None:
     """Copy a log that is not there yet; a machine may have lost it, which is no reason to lose the packages."""
     if not source.is_file() or target.exists():
         return
-    part = target.with_name(f".{target.name}.part")
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(target, what="cannot copy the log") as part:
         shutil.copyfile(source, part)
-        part.replace(target)
-    except OSError as error:
-        raise WorkError(f"cannot copy the log: {error.strerror or error}", path=target) from error
 
 
 def _take_over(

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import shutil
 import tarfile
 import zipfile
@@ -49,16 +48,8 @@ def write_package(folder: Path, metadata: PackageMetadata, files: Iterable[Packa
     """
     contents = sorted(files, key=lambda file: file.path)
     path = folder / metadata.subdir / metadata.file_name
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with part.open("wb") as stream:
-            _write_conda(stream, metadata, contents)
-        part.replace(path)
-    except OSError as error:
-        raise WorkError(f"cannot write the package: {error.strerror or error}", path=path) from error
-    finally:
-        part.unlink(missing_ok=True)
+    with replacing(path, what="cannot write the package") as part, part.open("wb") as stream:
+        _write_conda(stream, metadata, contents)
     return path
 
 

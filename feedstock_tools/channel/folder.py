@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
 import zipfile
@@ -14,6 +13,7 @@ from feedstock_tools.channel.archive import PACKAGE_SUFFIXES, read_package
 from feedstock_tools.channel.waiting import wait_for
 from feedstock_tools.errors import WorkError
 from feedstock_tools.platforms import KNOWN_SUBDIRS
+from feedstock_tools.writing import replacing
 
 __all__ = ["add_packages", "index_channel", "locked"]
 
@@ -101,15 +101,8 @@ def _target(folder: Path, package: Path) -> Path:
 
 
 def _copy_whole(source: Path, target: Path) -> None:
-    part = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        target.parent.mkdir(exist_ok=True)
+    with replacing(target, what="cannot add the package to the channel") as part:
         shutil.copyfile(source, part)
-        part.replace(target)
-    except OSError as error:
-        raise WorkError(f"cannot add the package to the channel: {error.strerror or error}", path=target) from error
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _refuse_damaged(folder: Path) -> None:

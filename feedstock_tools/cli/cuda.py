@@ -106,13 +106,13 @@ def show(
     The HTML page holds table and picture in one file and needs no network.
     """
     from feedstock_tools.report import pin_show
-    from feedstock_tools.report.text_file import write_text
+    from feedstock_tools.writing import write_whole
 
     text = pin_show.show(versions, channels, platform, facts=not no_facts, form=form)
     if output is None:
         click.echo(text)
     else:
-        write_text(output, text)
+        write_whole(output, f"{text}\n")
     return 0
 
 

@@ -51,7 +51,7 @@ def command(
     from feedstock_tools.facts.frameworks import load_frameworks
     from feedstock_tools.pins import environment_yml
     from feedstock_tools.pins.framework_environment import environment, request_of
-    from feedstock_tools.report.text_file import write_text
+    from feedstock_tools.writing import write_whole
 
     facts = load_cuda()
     request = request_of(packages, gpu, cuda, platform, channels, python, virtual, facts, solved=not unsolved)
@@ -63,5 +63,5 @@ def command(
     if output is None:
         click.echo(text)
     else:
-        write_text(output, text)
+        write_whole(output, f"{text}\n")
     return 0

@@ -7,8 +7,6 @@ the remembered nor the new one was edited by a person since.
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import unified_diff
@@ -16,8 +14,9 @@ from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
-from feedstock_tools.errors import InputError, Mistake, WorkError
+from feedstock_tools.errors import InputError, Mistake
 from feedstock_tools.variants.read import read_text
+from feedstock_tools.writing import write_whole
 
 __all__ = ["RECORD", "Change", "apply", "compare", "diff"]
 
@@ -77,10 +76,10 @@ def apply(folder: Path, texts: Mapping[PurePosixPath, str], *, force: bool = Fal
         if change.new is None:
             (folder / change.path).unlink(missing_ok=True)
         else:
-            _write(folder, change.path, change.new)
+            write_whole(_inside(folder, change.path), change.new)
     record = json.dumps({str(path): _hash(text) for path, text in sorted(texts.items())}, indent=2) + "\n"
     if not (folder / RECORD).is_file() or (folder / RECORD).read_text(encoding="utf-8") != record:
-        _write(folder, RECORD, record)
+        write_whole(_inside(folder, RECORD), record)
     return changes
 
 
@@ -133,23 +132,3 @@ def _inside(folder: Path, path: PurePosixPath) -> Path:
     if path.is_absolute() or not target.resolve().is_relative_to(folder.resolve()):
         raise InputError("leads out of the feedstock", path=target)
     return target
-
-
-def _write(folder: Path, path: PurePosixPath, text: str) -> None:
-    """Replace a file in one step, so that nobody ever meets half of it."""
-    target = _inside(folder, path)
-    temporary: Path | None = None
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        mode = target.stat().st_mode & 0o777 if target.exists() else 0o644
-        with tempfile.NamedTemporaryFile(
-            "w", encoding="utf-8", newline="\n", dir=target.parent, prefix=f".{target.name}.", delete=False
-        ) as file:
-            temporary = Path(file.name)
-            file.write(text)
-        temporary.chmod(mode)
-        os.replace(temporary, target)  # noqa: PTH105 - the name says what matters: replaced, in one step
-    except OSError as error:
-        if temporary is not None:
-            temporary.unlink(missing_ok=True)
-        raise WorkError(f"cannot be written: {error.strerror or error}", path=target) from error

@@ -6,8 +6,6 @@ zipped.
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -16,6 +14,7 @@ from pathlib import Path
 
 from feedstock_tools.errors import InputError, Mistake
 from feedstock_tools.facts import CudaFacts, PinningRow
+from feedstock_tools.writing import write_whole
 
 __all__ = ["Difference", "as_json", "as_table", "choose", "compare", "variant_files", "write"]
 
@@ -170,17 +169,5 @@ def write(folder: Path, files: Mapping[str, str], chosen: Collection[str]) -> tu
         raise InputError.of([Mistake("was not written by this command", path, hint=hint) for path in foreign])
     folder.mkdir(parents=True, exist_ok=True)
     for change in changed:
-        _replace(change.path, files[change.path.stem])
+        write_whole(change.path, files[change.path.stem])
     return tuple(change.path for change in changed)
-
-
-def _replace(path: Path, text: str) -> None:
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise

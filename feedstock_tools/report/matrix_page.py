@@ -21,8 +21,8 @@ from feedstock_tools.build.state import OutputState
 from feedstock_tools.build.terminal import size_text
 from feedstock_tools.data import data_folder
 from feedstock_tools.report.matrix_view import Line, counted, duration, groups, lines, moment, printable
-from feedstock_tools.report.text_file import write_text
 from feedstock_tools.report.timeline import draw, jobs_of
+from feedstock_tools.writing import write_whole
 
 __all__ = ["page", "write_page"]
 
@@ -48,7 +48,7 @@ def write_page(path: Path, matrix: Matrix) -> None:
     Raises:
         WorkError: it cannot be written.
     """
-    write_text(path, page(matrix, path.resolve().parent))
+    write_whole(path, page(matrix, path.resolve().parent) + "\n")
 
 
 def page(matrix: Matrix, folder: Path) -> str:

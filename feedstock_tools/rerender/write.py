@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import os
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,8 +10,9 @@ from pathlib import Path
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.platforms import Platform
 from feedstock_tools.rerender.configuration import CI_SUPPORT, platform_of
+from feedstock_tools.writing import write_whole
 
-__all__ = ["Changes", "changes", "replace_file"]
+__all__ = ["Changes", "changes"]
 
 
 @dataclass(frozen=True)
@@ -43,32 +42,14 @@ class Changes:
         Raises:
             WorkError: the system refuses, for want of space or of rights; files written until then stay as they are.
         """
-        try:
-            for path, content in self.files.items():
-                if content is None:
-                    path.unlink(missing_ok=True)
-                else:
-                    replace_file(path, content)
-        except OSError as error:
-            raise WorkError(f"cannot write {error.filename}: {error.strerror}") from error
-
-
-def replace_file(path: Path, content: bytes) -> None:
-    """Write a file beside its place and move it there.
-
-    Raises:
-        OSError: it cannot be written; nothing is left behind.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".part")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-        Path(name).chmod(path.stat().st_mode & 0o777 if path.is_file() else 0o644)
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+        for path, content in self.files.items():
+            if content is not None:
+                write_whole(path, content)
+                continue
+            try:
+                path.unlink(missing_ok=True)
+            except OSError as error:
+                raise WorkError(f"cannot remove: {error.strerror or error}", path=path) from error
 
 
 def changes(

@@ -123,7 +123,7 @@ def test_a_failed_write_leaves_the_old_file_and_no_scraps(tmp_path: Path, monkey
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("feedstock_tools.generate.applying.os.replace", full)
+    monkeypatch.setattr("pathlib.Path.replace", full)
     with pytest.raises(WorkError, match="No space left on device"):
         apply(tmp_path, {B: "new\n"})
 
