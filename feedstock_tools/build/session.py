@@ -176,6 +176,8 @@ class Session:
         chosen = self.complete(names)
         reasons = refused(chosen, self.engines.why_not)
         possible = [each for each in chosen if each.name not in reasons]
+        for line in self.engines.told(possible):
+            self.console.say(line)
         setting = replace(self.setting, needs=self.plan.needs)
         return Planned(setting, chosen, choices_for(setting, possible, self.engines.engine, self.console), reasons)
 
