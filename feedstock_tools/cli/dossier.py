@@ -60,7 +60,8 @@ def command(
     if as_json:
         click.echo(json.dumps({**asdict(made), "folder": str(made.folder)}, indent=2))
         return
-    click.echo(f"{len(made.configurations)} configurations, {made.packages} packages: {made.folder}")
+    number = len(made.configurations)
+    click.echo(f"{number} configuration{'s' if number != 1 else ''}, {made.packages} packages: {made.folder}")
     if made.left_out:
         click.echo(f"Not done, and so left out: {', '.join(made.left_out)}")
     click.echo("Check it there with: sha256sum -c SHA256SUMS")

@@ -112,13 +112,13 @@ def _packages(chosen: Sequence[ConfigurationState]) -> tuple[PackageRecord, ...]
 
 
 def _tests(matrix: Matrix, packages: Sequence[PackageRecord]) -> tuple[TestRecord, ...]:
-    """The runs of `test` on the packages, those whose logs are gone without them."""
-    if not packages:
-        return ()
+    """The last run of `test` on each package and machine (or kind of GPU); those whose logs are gone without them."""
     wanted = {package.sha256 for package in packages}
+    if not wanted:
+        return ()
     with Ledger(Artifacts(matrix.artifacts).ledger) as ledger:
-        found = [test for test in ledger.tests() if test.sha256 in wanted]
-    return tuple(test if _log(matrix.artifacts, test.log) else replace(test, log="") for test in found)
+        last = {(test.sha256, test.gpu or test.machine): test for test in ledger.tests() if test.sha256 in wanted}
+    return tuple(test if _log(matrix.artifacts, test.log) else replace(test, log="") for test in last.values())
 
 
 def _not_at(target: Target | None, packages: Sequence[PackageRecord]) -> list[Mistake]:
