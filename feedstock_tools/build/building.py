@@ -266,6 +266,8 @@ def _record(build: _RowBuild, name: str) -> BuildRecord:
     marks = {"channel": STAND_IN} if ground.stand_in else {}
     if left_out:
         marks |= {"tests": "left out", "tests-reason": left_out}
+    elif ground.emulator:
+        marks |= {"tests": f"run under {Path(ground.emulator.program).name}"}
     return BuildRecord(
         identity=ground.identities(output),
         configuration=ground.configuration,

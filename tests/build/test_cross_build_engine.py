@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from feedstock_tools.build.engines.emulation import Emulator, find_emulator
+from feedstock_tools.build.ledger import Ledger
 from feedstock_tools.channel.archive import read_documents, read_package
 
 from .conftest import HERE, ROOT
@@ -101,6 +102,14 @@ def test_its_own_tests_are_run_under_qemu(crossed: tuple[Path, str]) -> None:
     ran = said[said.index("Running tests under") : said.index("-- built libgpuprobe")]
     assert "+ gpuprobe --version\ngpuprobe 1.0.0" in ran
     assert "all tests passed" in ran
+
+
+@emulated
+def test_it_is_recorded_under_what_its_tests_were_run(crossed: tuple[Path, str]) -> None:
+    with Ledger(crossed[0].parents[1] / "ledger.sqlite") as ledger:
+        marks = {record.output: record.marks for record in ledger.builds()}
+    assert marks["libgpuprobe"]["tests"] in ("run under qemu-aarch64", "run under qemu-aarch64-static")
+    assert marks["gpuprobe"]["tests"] == "left out"
 
 
 @emulated
