@@ -51,7 +51,7 @@ class BuildRecord:
         started: and `ended`: UTC, as ISO 8601; `seconds` is the time that the engine took.
         log: the log file's path below the ledger's folder.
         marks: what is to be known of it: `channel` is `stand-in` for a build on the stand-in channel, `tests` is
-            `left out` where they were not run, and why under `tests-reason`, or says what a cross build's were run under.
+            `left out` where they were not run, and why under `tests-reason`, or says under what a cross build's ran.
         attempt: 1, or more where a run tried again what can pass a second time.
         machine: the name of the machine; `process` that of the run on it, as `pid:starttime`.
         cores: how many it was given; None where an earlier form of the ledger did not say.
