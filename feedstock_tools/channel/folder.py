@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 import zipfile
@@ -103,6 +104,8 @@ def _target(folder: Path, package: Path) -> Path:
 def _copy_whole(source: Path, target: Path) -> None:
     with replacing(target, what="cannot add the package to the channel") as part:
         shutil.copyfile(source, part)
+        with part.open("r+b") as stream:
+            os.fsync(stream.fileno())  # whoever records that it is there is right after a power cut too
 
 
 def _refuse_damaged(folder: Path) -> None:
