@@ -177,9 +177,11 @@ def _texts(key: str, value: Any, path: Path | None, lines: Mapping[str, int]) ->
 
 
 def _pins(value: Any, path: Path | None, lines: Mapping[str, int]) -> dict[str, Mapping[str, str]]:
-    if not isinstance(value, dict) or not all(isinstance(pin, dict) for pin in value.values()):
+    if not isinstance(value, dict) or not all(isinstance(pin, (dict, str)) for pin in value.values()):
         raise InputError("pin_run_as_build is a mapping of mappings", path=path, line=lines.get("pin_run_as_build"))
-    return {name: {str(key): str(text) for key, text in pin.items()} for name, pin in value.items()}
+    # conda-build takes one text for both ends.
+    pins = {name: {"min_pin": pin, "max_pin": pin} if isinstance(pin, str) else pin for name, pin in value.items()}
+    return {name: {str(key): str(text) for key, text in pin.items()} for name, pin in pins.items()}
 
 
 def _groups(value: Any, path: Path | None, lines: Mapping[str, int]) -> tuple[tuple[str, ...], ...]:

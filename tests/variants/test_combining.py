@@ -58,6 +58,10 @@ def test_later_files_win_and_lists_that_extend_grow(folder: Path) -> None:
     assert both.pin_run_as_build == {"p": {"max_pin": "x.x"}, "q": {"max_pin": "x"}}
 
 
+def test_a_pin_that_is_one_text_holds_for_both_ends(folder: Path) -> None:
+    assert read(folder, {"pin_run_as_build": {"p": "x.x"}}).pin_run_as_build == {"p": {"min_pin": "x.x", "max_pin": "x.x"}}
+
+
 def test_a_whole_zip_group_is_replaced(folder: Path) -> None:
     both = combine([read(folder, ZIPPED), read(folder, {"python": ["3.14"], "numpy": ["2.3"]})])
 
