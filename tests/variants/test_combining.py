@@ -59,7 +59,9 @@ def test_later_files_win_and_lists_that_extend_grow(folder: Path) -> None:
 
 
 def test_a_pin_that_is_one_text_holds_for_both_ends(folder: Path) -> None:
-    assert read(folder, {"pin_run_as_build": {"p": "x.x"}}).pin_run_as_build == {"p": {"min_pin": "x.x", "max_pin": "x.x"}}
+    assert read(folder, {"pin_run_as_build": {"p": "x.x"}}).pin_run_as_build == {
+        "p": {"min_pin": "x.x", "max_pin": "x.x"}
+    }
 
 
 def test_a_whole_zip_group_is_replaced(folder: Path) -> None:
