@@ -1,10 +1,14 @@
-"""Where the data that ships with the package lies: templates, variant files, examples."""
+"""Where the data that ships with the package lies: templates, variant files, examples; and reading the templates."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-__all__ = ["data_folder"]
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+__all__ = ["data_folder", "text_templates"]
 
 _PACKAGE = Path(__file__).parent
 
@@ -13,3 +17,29 @@ def data_folder(name: str) -> Path:
     """The folder `templates`, `variants` or `examples`: of an installation, else of the checkout."""
     installed = _PACKAGE / "_data" / name
     return installed if installed.is_dir() else _PACKAGE.parent / name
+
+
+def text_templates(opening: str = "{", closing: str = "}") -> Environment:
+    """Jinja over the templates of plain texts: a value that is not given is an error, and none is escaped.
+
+    Args:
+        opening: and `closing`: the brackets of values (twice), blocks (with `%`) and comments (with `#`), such as the
+            text itself has not.
+    """
+    from jinja2 import FileSystemLoader, StrictUndefined
+    from jinja2.sandbox import SandboxedEnvironment
+
+    return SandboxedEnvironment(
+        loader=FileSystemLoader(data_folder("templates")),
+        undefined=StrictUndefined,
+        block_start_string=f"{opening}%",
+        block_end_string=f"%{closing}",
+        variable_start_string=opening * 2,
+        variable_end_string=closing * 2,
+        comment_start_string=f"{opening}#",
+        comment_end_string=f"#{closing}",
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,
+    )

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from feedstock_tools import __version__
 from feedstock_tools.build.ci_matrix import MACHINES
-from feedstock_tools.data import data_folder
+from feedstock_tools.data import text_templates
 from feedstock_tools.errors import InputError
 from feedstock_tools.writing import write_whole
 
@@ -81,20 +81,7 @@ def ci_files(feedstock: Path, services: Sequence[str], *, install: str | None, c
     for name, value in values.items():
         if not _PLAIN.fullmatch(value):
             raise InputError(f"{value!r} cannot stand in a CI file as the {name}")
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    environment = Environment(  # noqa: S701 - YAML, in which every value is quoted as JSON is
-        loader=FileSystemLoader(data_folder("templates")),
-        undefined=StrictUndefined,
-        variable_start_string="[[",
-        variable_end_string="]]",
-        block_start_string="[%",
-        block_end_string="%]",
-        comment_start_string="[#",
-        comment_end_string="#]",
-        trim_blocks=True,
-        keep_trailing_newline=True,
-    )
+    environment = text_templates("[", "]")
     environment.filters["quoted"] = json.dumps
     view = {**values, "build": _build_command(feedstock), "machines": MACHINES}
     texts = {SERVICES[each][0]: environment.get_template(SERVICES[each][1]).render(view) for each in services}

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from feedstock_tools.data import data_folder
+from feedstock_tools.data import text_templates
 from feedstock_tools.generate.architectures import architecture_script
 from feedstock_tools.generate.benchmarks import benchmark_lines
 from feedstock_tools.generate.build_scripts import build_scripts
@@ -78,22 +78,7 @@ def _laid_out(template: str, view: Mapping[str, Any]) -> str:
 @cache
 def _environment() -> Environment:
     """Jinja with delimiters that neither recipe format uses."""
-    from jinja2 import FileSystemLoader, StrictUndefined
-    from jinja2.sandbox import SandboxedEnvironment
-
-    environment = SandboxedEnvironment(
-        loader=FileSystemLoader(data_folder("templates")),
-        undefined=StrictUndefined,
-        block_start_string="<%",
-        block_end_string="%>",
-        variable_start_string="<<",
-        variable_end_string=">>",
-        comment_start_string="<#",
-        comment_end_string="#>",
-        trim_blocks=True,
-        lstrip_blocks=True,
-        autoescape=False,
-    )
+    environment = text_templates("<", ">")
     environment.filters["quoted"] = quoted
     environment.filters["aligned"] = aligned
     environment.filters["comment"] = lambda text, indent: "\n".join(comment(text, indent))

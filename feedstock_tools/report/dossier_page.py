@@ -12,7 +12,7 @@ from feedstock_tools.build.matrix import Matrix
 from feedstock_tools.build.secrets import redacted
 from feedstock_tools.build.state import ConfigurationState
 from feedstock_tools.build.terminal import size_text
-from feedstock_tools.data import data_folder
+from feedstock_tools.data import text_templates
 from feedstock_tools.report.matrix_view import duration, moment, printable
 
 if TYPE_CHECKING:
@@ -37,12 +37,8 @@ def dossier_page(
         tests: the runs of `test` on their packages; `log` is empty for one whose log is gone.
         uploaded: where the packages can be had.
     """
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
     # Markdown, which HTML's escapes would spoil: `cell` makes a text harmless where it stands.
-    environment = Environment(  # noqa: S701
-        loader=FileSystemLoader(data_folder("templates")), undefined=StrictUndefined, trim_blocks=True
-    )
+    environment = text_templates()
     environment.filters |= {"cell": cell, "duration": duration, "moment": moment, "size": size_text}
     views = [_view(each, tests) for each in chosen]
     files = sorted({each.file for view in views for record in view["records"] for each in record.packages})
