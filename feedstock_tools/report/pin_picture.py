@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from feedstock_tools.pins.kinds import kind_named
 from feedstock_tools.pins.model import PinGraph, Release
+from feedstock_tools.report.pin_table import runs_on_linux
 
 if TYPE_CHECKING:
     import networkx
@@ -136,9 +137,9 @@ def _grouped(graph: PinGraph, kind: str, cudas: Sequence[str]) -> Iterator[tuple
 
 
 def _partners(graph: PinGraph, kind: str, version: str, cudas: Sequence[str]) -> tuple[str, ...]:
-    release = Release(kind, version)
-    beside = {"platform": "linux-64"} if kind == "driver" else {}
-    return tuple(cuda for cuda in cudas if graph.open_to({**beside, "cuda": cuda}, release))
+    if kind == "driver":
+        return tuple(cuda for cuda in cudas if runs_on_linux(graph, cuda, version))
+    return tuple(cuda for cuda in cudas if graph.open_to({"cuda": cuda}, Release(kind, version)))
 
 
 def _decisive(kind: str, partners: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:

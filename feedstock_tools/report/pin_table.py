@@ -9,7 +9,7 @@ from html import escape
 from feedstock_tools.pins.kinds import newest_first
 from feedstock_tools.pins.model import PinGraph, Release
 
-__all__ = ["COLUMNS", "Row", "html_table", "markdown_table", "span", "table_rows", "text_table"]
+__all__ = ["COLUMNS", "Row", "html_table", "markdown_table", "runs_on_linux", "span", "table_rows", "text_table"]
 
 #: Heading and kind of each column after the version; of the kinds in `_NEWEST` the newest version is what matters, of
 #: those in `_LEAST` the least, of the others the oldest and the newest.
@@ -87,12 +87,17 @@ def html_table(headings: Sequence[str], rows: Sequence[Row]) -> str:
     return f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>"
 
 
+def runs_on_linux(graph: PinGraph, cuda: str, driver: str) -> bool:
+    """Whether a driver on Linux runs what a toolkit compiles, be there packages of the toolkit or not."""
+    bounds = [bound for bound in graph.bounds_of(Release("cuda", cuda)) if "driver" in bound.kinds]
+    return bool(bounds) and all(bound.open_to({"platform": "linux-64", "driver": driver}) for bound in bounds)
+
+
 def _cell(graph: PinGraph, cuda: str, kind: str) -> str:
     versions = graph.partners(Release("cuda", cuda), kind)
     if kind == "driver":
         # The bound has a way for each system; Linux's is what people ask for, and named in the heading of the page.
-        chosen = {"cuda": cuda, "platform": "linux-64"}
-        versions = tuple(v for v in versions if graph.open_to(chosen, Release(kind, v)))
+        versions = tuple(version for version in versions if runs_on_linux(graph, cuda, version))
     if kind == "sm":
         versions = newest_first(kind, (version for version in versions if version.isdigit()))
     return span(kind, versions)
