@@ -103,6 +103,8 @@ def _untested(
     def untested(row: PlannedRow, output: PlannedOutput) -> str | None:
         if isinstance(emulator, str):
             return f"a cross build: {emulator}"
+        if emulator is not None and output.subdir == "noarch":
+            return "a cross build: the engine would test a noarch package among packages for the machine that builds"
         if stand_in is None or not output.uses_python or not row.python or stand_in.can_run(row.python):
             return None
         return "on the stand-in channel of this machine that Python is metadata only"

@@ -201,6 +201,16 @@ def test_a_staging_output_is_built_for_the_target_of_a_cross_build(cross_request
         assert (made.subdir, made.build) == (OTHER.subdir, variant.recipe.build.string)
 
 
+def test_a_noarch_output_of_a_cross_build_stays_one(cross_request: BuildRequest) -> None:
+    cross_request.recipe.write_text(NEEDS_LIBRARY.replace("number: 0,", "number: 0, noarch: generic,"))
+    rendered = render_row(read_recipe(cross_request.recipe), Row("row", {"target_platform": OTHER.subdir}), OTHER, HERE)
+    request = replace(cross_request, values={"target_platform": OTHER.subdir})
+    result = crossing(rendered[0], rendered, request).run_build(
+        output_dir=request.output, channels=list(request.channels)
+    )
+    assert read_package(Path(result.packages[0])).subdir == "noarch"
+
+
 def test_a_debug_session_does_not_know_siblings(tmp_path: Path) -> None:
     from rattler_build import DebugSession, RattlerBuildError
 

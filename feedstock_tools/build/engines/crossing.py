@@ -41,7 +41,7 @@ def crossing(variant: RenderedVariant, row: Sequence[RenderedVariant], request: 
     alone = Stage0Recipe.from_yaml(json.dumps(_whole(content)), recipe_dir=request.folder / "crossing")
     # Scripts and sources are found beside the recipe as it was written.
     alone._recipe_path = request.recipe
-    values = {**dict(variant.variant), **request.values, _KEY: request.target}
+    values = {**request.values, **dict(variant.variant), _KEY: request.target}
     platforms = Platform.parse(request.target), Platform.parse(request.builder)
     (rendered,) = render_row(alone, Row(request.name, {key: str(value) for key, value in values.items()}), *platforms)
     return rendered
