@@ -45,7 +45,7 @@ def digest_of_files(roots: Iterable[Path]) -> str:
             else:
                 kind = "program" if path.stat().st_mode & 0o100 else "file"
                 content = sha256_of(path)
-            digest.update(f"{number}\0{name}\0{kind}\0{content}\n".encode())
+            digest.update(f"{number}\0{name}\0{kind}\0{content}\n".encode(errors="surrogateescape"))
     return digest.hexdigest()
 
 
@@ -55,8 +55,10 @@ def stamp_of_files(roots: Iterable[Path]) -> str:
     for root in roots:
         for path in files_below(root):
             state = os.lstat(path)
-            digest.update(f"{path}\0{state.st_size}\0{state.st_mtime_ns}\0{state.st_mode}\n".encode())
-        digest.update(f"{root}\n".encode())
+            digest.update(
+                f"{path}\0{state.st_size}\0{state.st_mtime_ns}\0{state.st_mode}\n".encode(errors="surrogateescape")
+            )
+        digest.update(f"{root}\n".encode(errors="surrogateescape"))
     return digest.hexdigest()
 
 

@@ -111,3 +111,9 @@ def test_a_recipe_that_is_edited_during_a_build_leaves_no_list_of_before(feedsto
     entries = json.loads(feedstock.build("--list", "--json").stdout)
     builds = {output["build"].rpartition("_")[2] for entry in entries for output in entry["outputs"]}
     assert builds == {"4"}
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="file names are bytes on Linux alone")
+def test_a_file_whose_name_is_no_text_is_a_file_like_others(feedstock: Feedstock) -> None:
+    (feedstock.folder / "recipe" / os.fsdecode(b"caf\xe9.patch")).write_text("")
+    assert [output for entry in listed(feedstock).values() for output in entry["outputs"]]  # type: ignore[attr-defined]
