@@ -53,12 +53,14 @@ def render_row(recipe: Stage0Recipe, row: Row, target: Platform, builder: Platfo
     Raises:
         InputError: the recipe cannot be rendered with these values, or makes two packages of one name.
     """
-    from rattler_build import PlatformConfig, RattlerBuildError, RenderConfig, VariantConfig
+    from rattler_build import PlatformConfig, RattlerBuildError, RenderConfig
+
+    from feedstock_tools.recipe.v1_engine import engine_variants
 
     platforms = PlatformConfig(
         target_platform=target.subdir, build_platform=builder.subdir, host_platform=target.subdir
     )
-    variant = VariantConfig({key: [value] for key, value in row.values.items()})
+    variant = engine_variants({key: [str(value)] for key, value in row.values.items()}, ())
     try:
         if _is_skipped(recipe, variant, RenderConfig(platforms)):
             return []

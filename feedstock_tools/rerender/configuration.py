@@ -10,7 +10,7 @@ from typing import Any
 from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import KNOWN_SUBDIRS, Platform
 from feedstock_tools.rerender.dump import Booleans, dump_mapping
-from feedstock_tools.variants.read import read_plain_yaml
+from feedstock_tools.variants.read import read_values_yaml
 
 __all__ = ["CI_SUPPORT", "Configuration", "platform_of", "read_configurations"]
 
@@ -22,7 +22,8 @@ CI_SUPPORT = ".ci_support"
 class Configuration:
     """One CI job's variants: the file `<name>.yaml`.
 
-    `values` are lists of strings, as YAML's base schema reads them (`true` is the string "true").
+    `values` are lists of strings, as YAML's base schema reads them (`true` is the string "true"), and whole numbers
+    without quotes are of a type of their own.
     """
 
     name: str
@@ -38,7 +39,7 @@ class Configuration:
         Raises:
             InputError: it cannot be read, is no mapping of lists, or its name does not begin with a platform.
         """
-        content = read_plain_yaml(path)
+        content = read_values_yaml(path)
         if not isinstance(content, dict):
             raise InputError("a configuration is a mapping of lists", path=path)
         zips: Any = content.pop("zip_keys", [])

@@ -142,9 +142,31 @@ def render_with_conda_build(
     own = folder / _RECIPE_CONFIG
     if own.is_file():
         layers.append(load(own, builder, environ={}, rules=behaviour))
-    given = _without_torn_groups(combine([*layers, _variants(configuration)]), configuration)
+    layers.append(_variants(configuration))
+    given = _filtered(_without_torn_groups(combine(layers), configuration), layers[:0:-1])
     recipe = v0.read_recipe(folder, behaviour)
     yield from v0.render_recipe(recipe, given, builder, environ={}, watch=watch, keep_pins=keep_pins).outputs
+
+
+def _filtered(config: VariantConfig, layers: Sequence[VariantConfig]) -> VariantConfig:
+    """Leave of each zip group the rows whose values the first of the layers that has a key names, if any does.
+
+    Where a file has only a part of a group, the values of another one stand, and are chosen from here: conda-build
+    does so when it renders, and not when conda-smithy has it rerender (variants.py, filter_combined_spec_to_used_keys).
+    """
+    named: dict[str, tuple[str, ...]] = {}
+    for layer in layers:
+        named = {**named, **{key: values for key, values in layer.values.items() if key not in named}}
+    left: dict[str, tuple[str, ...]] = {}
+    for group in config.zip_keys:
+        lengths = {len(config.values.get(key, ())) for key in group}
+        if len(lengths) > 1 or 0 in lengths:
+            continue  # a mistake, which is told where the group is exploded
+        rows = list(zip(*(config.values[key] for key in group), strict=True))
+        for key in (key for key in named if key in group):
+            rows = [row for row in rows if row[group.index(key)] in named[key]] or rows
+        left |= dict(zip(group, zip(*rows, strict=True), strict=True))
+    return config.with_values(left)
 
 
 def _without_torn_groups(config: VariantConfig, configuration: Configuration) -> VariantConfig:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from feedstock_tools.errors import InputError
+from feedstock_tools.variants.model import WholeNumber
 
 __all__ = [
     "DEEPEST",
@@ -20,6 +21,7 @@ __all__ = [
     "parse_yaml",
     "read_plain_yaml",
     "read_text",
+    "read_values_yaml",
 ]
 
 #: No recipe or variant file of conda-forge comes near this many bytes; more is a mistake or an attack.
@@ -32,6 +34,8 @@ LARGEST_EXPANSION = 500_000
 MOST_MERGED = 10_000
 #: Brackets within brackets, or characters that indent a line; no file of conda-forge comes near it.
 DEEPEST = 400
+#: What rattler-build takes for a number where it has no quotes.
+_WHOLE = re.compile(r"[-+]?[0-9]{1,18}")
 
 
 def read_text(path: Path, largest: int = LARGEST_FILE) -> str:
@@ -157,3 +161,21 @@ def _expanded_size(node: Any, path: Path | None, sizes: dict[int, int]) -> int:
 def read_plain_yaml(path: Path) -> Any:
     """The content of a YAML file in the base schema; errors as of `read_text` and `parse_plain_yaml`."""
     return parse_plain_yaml(read_text(path), path)
+
+
+def read_values_yaml(path: Path) -> Any:
+    """As `read_plain_yaml`, but whole numbers without quotes are `WholeNumber`: rattler-build tells them from texts."""
+    return parse_yaml(read_text(path), path, _values_loader())
+
+
+@lru_cache(maxsize=1)
+def _values_loader() -> Any:
+    import yaml
+
+    base: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+
+    def construct_scalar(self: Any, node: Any) -> str:
+        text: str = base.construct_scalar(self, node)
+        return WholeNumber(text) if not node.style and _WHOLE.fullmatch(text) else text
+
+    return type("ValuesLoader", (base,), {"construct_scalar": construct_scalar})

@@ -72,6 +72,56 @@ def test_a_name_that_is_none_is_refused_with_the_nearest() -> None:
         named("linux_64_cuda_compiler_version12.8")
 
 
+#: A recipe whose own variant file has a zip group, as `ffmpeg`'s.
+ZIPPED = {
+    "conda-forge.yml": "",
+    "recipe/meta.yaml": (
+        "package:\n  name: tool\n  version: '1'\nbuild:\n  number: {{ increment }}\n"
+        "requirements:\n  host:\n    - codec\n"
+    ),
+    "recipe/conda_build_config.yaml": (
+        "codec:\n- 11\n- 12\n- 13\n- 13\ncuda:\n- 11.8\n- 12.2\n- 13.0\n- 13.1\nincrement:\n- 0\n- 400\n- 600\n- 800\n"
+        "zip_keys:\n- - codec\n  - cuda\n  - increment\n"
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("configuration", "files"),
+    [
+        ("codec:\n- '13'\nincrement:\n- '600'\n", ["tool-1-h1045dd5_600.conda"]),
+        ("codec:\n- '13'\n", ["tool-1-h1045dd5_600.conda", "tool-1-h2adfc11_800.conda"]),
+    ],
+)
+def test_a_configuration_with_a_part_of_a_zip_group_chooses_from_its_rows(
+    tmp_path: Path, configuration: str, files: list[str]
+) -> None:
+    write(tmp_path, {**ZIPPED, ".ci_support/linux_64_.yaml": f"{configuration}target_platform:\n- linux-64\n"})
+    assert [file.file_name for file in output_files(tmp_path, read_configurations(tmp_path))] == files
+
+
+def write(folder: Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+
+
+def test_rattler_build_tells_numbers_and_booleans_from_texts(tmp_path: Path) -> None:
+    recipe = "package: {name: tool, version: '1'}\nbuild: {string: 'h${{ hash }}'}\nrequirements: {host: [abi, flag]}\n"
+    configuration = "abi:\n- 4\n- '11'\nflag:\n- true\ntarget_platform:\n- linux-64\n"
+    files = {
+        "conda-forge.yml": "conda_build_tool: rattler-build\n",
+        "recipe/recipe.yaml": recipe,
+        ".ci_support/linux_64_.yaml": configuration,
+    }
+    write(tmp_path, files)
+    # What py-rattler-build calls them when it reads the configuration itself.
+    assert [file.file_name for file in output_files(tmp_path, read_configurations(tmp_path))] == [
+        "tool-1-h735b6fe.conda",
+        "tool-1-hccf6316.conda",
+    ]
+
+
 RECIPE_V1 = """
 recipe: {name: solver, version: '1'}
 outputs:
@@ -122,16 +172,10 @@ OWN = {
 def test_a_v1_recipe_has_the_keys_of_its_own_variant_file_too(
     tmp_path: Path, files: list[str], packages: list[str]
 ) -> None:
-    for folder in ("recipe", ".ci_support"):
-        (tmp_path / folder).mkdir()
-    (tmp_path / "recipe" / "recipe.yaml").write_text(
-        "package: {name: tool, version: '1'}\nbuild: {string: '${{ target }}_${{ flavour }}'}\n"
-    )
-    for name in files:
-        (tmp_path / "recipe" / name).write_text(OWN[name])
-    (tmp_path / "conda-forge.yml").write_text("conda_build_tool: rattler-build\n")
-    for name in ("linux_64_", "win_64_"):
-        (tmp_path / ".ci_support" / f"{name}.yaml").write_text("flavour: [b]\n")
+    recipe = "package: {name: tool, version: '1'}\nbuild: {string: '${{ target }}_${{ flavour }}'}\n"
+    write(tmp_path, {"conda-forge.yml": "conda_build_tool: rattler-build\n", "recipe/recipe.yaml": recipe})
+    write(tmp_path, {f"recipe/{name}": OWN[name] for name in files})
+    write(tmp_path, {f".ci_support/{name}.yaml": "flavour: [b]\n" for name in ("linux_64_", "win_64_")})
     assert [file.path for file in output_files(tmp_path, read_configurations(tmp_path))] == packages
 
 
