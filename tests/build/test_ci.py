@@ -59,6 +59,12 @@ def test_scripts_of_the_pipeline_take_values_from_the_environment(tmp_path: Path
     assert all("$(" not in step.get("bash", "") and "${{" not in step.get("bash", "") for step in steps)
 
 
+def test_a_script_of_the_pipeline_ends_where_a_command_fails(tmp_path: Path) -> None:
+    """Azure's agent goes by the last command alone; GitHub's runner asks bash for as much by itself."""
+    scripts = [step["bash"] for job in texts(tmp_path)["azure"]["jobs"] for step in job["steps"] if "bash" in step]
+    assert all(script.startswith("set -e\n") for script in scripts if len(script.splitlines()) > 1)
+
+
 def test_a_script_of_ours_is_used_and_conda_smithy_s_is_not(tmp_path: Path) -> None:
     def build() -> str:
         return str(texts(tmp_path)["github"]["jobs"]["build"]["steps"][-2]["run"])
