@@ -93,6 +93,12 @@ def test_g2_guard_such_a_skip_is_looked_at(tmp_path: Path) -> None:
     assert len(render_row(recipe, Row("cuda", {"kind": "cuda"}), HERE, HERE)) == 1
 
 
+def test_false_in_a_configuration_is_false_in_a_recipe(tmp_path: Path) -> None:
+    recipe = "package: {name: flagged, version: '1'}\nbuild: {string: \"${{ 'free' if free else 'gil' }}\"}\n"
+    (rendered,) = render_row(read_recipe(recipe_file(tmp_path, recipe)), Row("gil", {"free": "false"}), HERE, HERE)
+    assert rendered.recipe.build.string == "gil"
+
+
 NEEDS_LIBRARY = """
 recipe: {name: user, version: "1"}
 outputs:
