@@ -1,0 +1,81 @@
+"""A rendered output as a recipe of its own, for what the embedded engine does with whole recipes only.
+
+Its build string and the outputs of the same recipe that it pins are written out, so that it renders to the same.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from feedstock_tools.recipe.pins import pin_of_mapping
+
+if TYPE_CHECKING:
+    from rattler_build import RenderedVariant, Stage0Recipe
+
+__all__ = ["alone"]
+
+_PINS = ("pin_subpackage", "pin_compatible")
+
+
+def alone(
+    variant: RenderedVariant, row: Sequence[RenderedVariant], recipe: Path, folder: Path, keys: Collection[str] = ()
+) -> Stage0Recipe:
+    """The recipe of one output of a row.
+
+    Args:
+        recipe: the recipe that was rendered: scripts and sources are found beside it.
+        folder: a private folder that the engine may look for the recipe in.
+        keys: variant keys that it is to use besides its own.
+    """
+    from rattler_build import Stage0Recipe
+
+    content = variant.recipe.to_dict()
+    builds = {
+        each.recipe.package.name: (str(each.recipe.package.version), str(each.recipe.build.string)) for each in row
+    }
+    del builds[variant.recipe.package.name]
+    content["requirements"] = _written_out(content.get("requirements") or {}, builds)
+    if keys:
+        build = content.setdefault("build", {})
+        build["variant"] = {**(build.get("variant") or {}), "use_keys": sorted({*keys, *map(str, variant.variant)})}
+    single = Stage0Recipe.from_yaml(json.dumps(_with_staging(content)), recipe_dir=folder)
+    single._recipe_path = recipe
+    return single
+
+
+def _with_staging(content: dict[str, Any]) -> dict[str, Any]:
+    """An output as a recipe; one that inherits from staging outputs with these before it."""
+    staged = content.pop("staging_caches", None) or ()
+    inherited = content.pop("inherits_from", None)
+    if inherited is None:
+        return content
+    content["inherit"] = {"from": inherited["cache_name"], "run_exports": inherited["inherit_run_exports"]}
+    common: dict[str, Any] = {key: content.pop(key) for key in ("schema_version", "context", "extra") if key in content}
+    return {**common, "recipe": dict(content["package"]), "outputs": [*map(_staging_output, staged), content]}
+
+
+def _staging_output(content: Mapping[str, Any]) -> dict[str, Any]:
+    build = {key: value for key, value in (content.get("build") or {}).items() if key != "string"}
+    rest = {key: value for key, value in content.items() if key not in ("name", "build")}
+    return {"staging": {"name": content["name"]}, "build": build, **rest}
+
+
+def _written_out(item: Any, builds: Mapping[str, tuple[str, str]]) -> Any:
+    """Requirements with their pins as texts: those on other outputs (`builds`) as what they come to."""
+    if isinstance(item, list):
+        return [_written_out(each, builds) for each in item]
+    if not isinstance(item, dict):
+        return item
+    kind = next((kind for kind in _PINS if kind in item), None)
+    if kind is None:
+        return {key: _written_out(each, builds) for key, each in item.items()}
+    pin = item[kind]
+    if kind == "pin_subpackage" and pin["name"] in builds:
+        return pin_of_mapping(item).applied(*builds[pin["name"]])
+    # A bound that is not there is none, and to say nothing of it would be to take the usual one.
+    bounds = {"exact": True} if pin.get("exact") else {"lower_bound": None, "upper_bound": None, **pin}
+    given = ", ".join(f"{key}={value!r}" for key, value in bounds.items() if key != "name")
+    return f"${{{{ {kind}({pin['name']!r}, {given}) }}}}"
