@@ -213,6 +213,9 @@ def test_the_files_of_a_feedstock_are_read(tmp_path: Path) -> None:
     path.write_bytes(b"\xff")
     with pytest.raises(InputError, match="UTF-8"):
         read_ci_files(tmp_path)
+    path.write_bytes(b"#" * (4 * 1024 * 1024 + 1))
+    with pytest.raises(InputError, match="larger than 4096 KiB"):
+        read_ci_files(tmp_path)
 
 
 @pytest.mark.parametrize("link", [".github", ".github/workflows", GITHUB_FILE])

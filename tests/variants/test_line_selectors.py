@@ -114,3 +114,9 @@ def test_lines_keep_their_numbers() -> None:
 
 def test_older_versions_take_comment_lines_out() -> None:
     assert select_lines("# c\na\n", names(), CondaBuildRules(blank_comment_lines=False)) == ("a\n", (2,))
+
+
+def test_a_file_of_more_lines_than_any_is_refused() -> None:
+    with pytest.raises(InputError, match="more than 50000 lines") as caught:
+        select_lines("\n" * 50_001, names(), RULES, Path("x.yaml"))
+    assert caught.value.mistakes[0].path == Path("x.yaml")
