@@ -168,7 +168,15 @@ def test_all_settings_of_a_wrong_form_are_named_with_their_lines(tmp_path: Path)
 
 @pytest.mark.parametrize(
     "settings",
-    ["- a list", "a: [", "a: !!python/object/apply:os.getcwd []", "a: &a [*a]", "\x00", "a: " + "[" * 5000, "#" * 300_000],
+    [
+        "- a list",
+        "a: [",
+        "a: !!python/object/apply:os.getcwd []",
+        "a: &a [*a]",
+        "\x00",
+        "a: " + "[" * 5000,
+        "#" * 300_000,
+    ],
     ids=["list", "broken", "object", "cycle", "nul", "deep", "large"],
 )
 def test_what_is_no_plain_yaml_mapping_is_refused(tmp_path: Path, settings: str) -> None:
