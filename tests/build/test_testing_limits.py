@@ -83,9 +83,13 @@ def test_a_test_ends_with_the_run_that_began_it(tmp_path: Path, tiny_channel: Pa
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    wait_for(noted.exists)
-    run.send_signal(signal.SIGTERM)
-    assert run.wait(20) == 128 + signal.SIGTERM
+    try:
+        wait_for(noted.exists)
+        run.send_signal(signal.SIGTERM)
+        assert run.wait(20) == 128 + signal.SIGTERM
+    finally:
+        run.kill()
+        run.wait()
     wait_for(lambda: not Path("/proc", noted.read_text().strip()).exists())
 
 
