@@ -164,7 +164,8 @@ def _filtered(config: VariantConfig, layers: Sequence[VariantConfig]) -> Variant
             continue  # a mistake, which is told where the group is exploded
         rows = list(zip(*(config.values[key] for key in group), strict=True))
         for key in (key for key in named if key in group):
-            rows = [row for row in rows if row[group.index(key)] in named[key]] or rows
+            place, wanted = group.index(key), frozenset(named[key])
+            rows = [row for row in rows if row[place] in wanted] or rows
         left |= dict(zip(group, zip(*rows, strict=True), strict=True))
     return config.with_values(left)
 
