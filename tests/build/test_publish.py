@@ -339,9 +339,12 @@ def test_s3_becomes_a_channel(gpu_feedstock: Feedstock, tmp_path: Path) -> None:
         content = client.get_object(Bucket="packages", Key=first)["Body"].read()
         client.put_object(Bucket="packages", Key=first, Body=content)  # as another tool puts it, without its hash
         assert results(publish(gpu_feedstock, *arguments, **environment)) == {"there"}
+        for left in (first, f"mine/{HERE.subdir}/repodata.json"):  # what a run that was cut off has not put there
+            client.delete_object(Bucket="packages", Key=left)
+        assert results(publish(gpu_feedstock, *arguments, **environment)) == {"published", "there"}
+        body = client.get_object(Bucket="packages", Key=f"mine/{HERE.subdir}/repodata.json")["Body"].read()
         client.put_object(Bucket="packages", Key=first, Body=b"another")
         other = publish(gpu_feedstock, *arguments, **environment)
-        body = client.get_object(Bucket="packages", Key=f"mine/{HERE.subdir}/repodata.json")["Body"].read()
     finally:
         server.stop()
     here = [name for name in gpu_feedstock.packages() if f"mine/{HERE.subdir}/{name}" in keys]

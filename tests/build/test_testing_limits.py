@@ -67,6 +67,14 @@ def test_each_gpu_runs_one_test_at_a_time(tmp_path: Path, tiny_channel: Path, mo
     }
 
 
+def test_of_several_packages_those_are_measured_that_can_be(tmp_path: Path, tiny_channel: Path) -> None:
+    plain = write_package(tmp_path / "packages", PackageMetadata("plain", "1.0", "0", 0, "noarch", noarch="generic"))
+    options = TestOptions(benchmark=True, channels=(str(tiny_channel),))
+    places = [Place(plain, None), package(tmp_path, "measured")]
+    records = session.test_packages(places, options, os.environ, len)
+    assert [(record.result, list(record.benchmark)) for record in records] == [("passed", []), ("passed", ["runs"])]
+
+
 def test_gpus_that_this_process_is_shown_keep_their_names() -> None:
     shown = {"CUDA_VISIBLE_DEVICES": "GPU-5ebe9f43, 3"}
     assert [each.visible for each in one_by_one(TWO, shown)] == ["GPU-5ebe9f43", "3"]

@@ -67,7 +67,9 @@ def run_tests(subject: Subject, conditions: Conditions, log: Log) -> float:
     with tempfile.TemporaryDirectory(prefix="feedstock-tools-test-") as name:
         folder = Path(name)
         request = folder / "request.json"
-        request.write_text(json.dumps({"package": str(subject.path), "channels": list(subject.channels)}))
+        emulator = subject.emulator.to_json() if subject.emulator else None
+        asked = {"package": str(subject.path), "channels": list(subject.channels), "emulator": emulator}
+        request.write_text(json.dumps(asked))
         said: list[str] = []
 
         def read(line: str) -> None:

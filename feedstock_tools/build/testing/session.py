@@ -116,8 +116,7 @@ def test_packages(
     """
     gpus = find_gpus() if options.gpu else None
     subjects = _apart([subject_of(place.path, options.channels or _built_with(place), machine) for place in places])
-    for subject in subjects:
-        _refuse(subject, gpus, options)
+    _refuse(subjects, gpus, options)
     clear_cache(subjects)
     conditions = Conditions(gpus, machine, options.seconds)
     seats = one_by_one(gpus, machine) if gpus and options.jobs > 1 else (gpus,) * options.jobs
@@ -162,14 +161,19 @@ def _built_with(place: Place) -> tuple[str, ...]:
     return ()
 
 
-def _refuse(subject: Subject, gpus: Gpus | None, options: TestOptions) -> None:
-    if options.benchmark and not subject.benchmark:
+def _refuse(subjects: Sequence[Subject], gpus: Gpus | None, options: TestOptions) -> None:
+    """Refuse what cannot be done; of several packages not all need to have a benchmark."""
+    if options.benchmark and not any(subject.benchmark for subject in subjects):
         hint = "`benchmark` of an output in feedstock.yaml names one; it comes into the package when that is built."
-        raise InputError("the package has no benchmark", path=subject.path, hint=hint)
-    if gpus and subject.cuda and version_key(subject.cuda) > version_key(gpus.cuda):
-        raise WorkError(
-            f"{subject.path.name} needs a driver for CUDA {subject.cuda}, and this machine's runs up to {gpus.cuda}"
-        )
+        said = "the package has no benchmark" if len(subjects) == 1 else "none of the packages has a benchmark"
+        raise InputError(said, path=subjects[0].path if len(subjects) == 1 else None, hint=hint)
+    for subject in subjects:
+        if options.benchmark and subject.benchmark and subject.emulator:
+            raise InputError(f"under {subject.emulator.program} a benchmark measures nothing", path=subject.path)
+        if gpus and subject.cuda and version_key(subject.cuda) > version_key(gpus.cuda):
+            raise WorkError(
+                f"{subject.path.name} needs a driver for CUDA {subject.cuda}, and this machine's runs up to {gpus.cuda}"
+            )
 
 
 def _tested(
@@ -202,7 +206,7 @@ def _tested(
 
     try:
         record = replace(record, seconds=round(run_tests(subject, conditions, log), 3))
-        if options.benchmark:
+        if options.benchmark and subject.benchmark:
             record = replace(record, benchmark=run_benchmark(subject, conditions, log))
     except WorkError as error:
         record = replace(record, result="failed", reason=str(error))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from feedstock_tools.build.contents import sha256_of
+from feedstock_tools.build.engines.emulation import Emulator, find_emulator
 from feedstock_tools.build.feedstock import user_cache
 from feedstock_tools.build.stand_in.channel import is_stand_in, stand_in_channel_of
 from feedstock_tools.channel.archive import read_documents, read_package
@@ -36,6 +37,7 @@ class Subject:
         cuda: the oldest CUDA version that the driver has to run, by the package's own dependencies; None for none.
         built_for: the CUDA version that it was built for; what it depends on may need a driver for it.
         benchmark: the commands of its benchmark, and what they need besides the package.
+        emulator: what runs its tests where it is for another platform than this machine's.
     """
 
     path: Path
@@ -47,6 +49,7 @@ class Subject:
     built_for: str | None
     benchmark: tuple[str, ...]
     benchmark_needs: tuple[str, ...]
+    emulator: Emulator | None = None
 
     @property
     def platform(self) -> Platform:
@@ -64,15 +67,14 @@ def subject_of(path: Path, channels: Sequence[str], machine: Mapping[str, str]) 
 
     Raises:
         WorkError: the file is no readable package.
-        InputError: it is for another platform than this machine's.
+        InputError: it is for another platform than this machine's, and nothing here runs programs of that.
     """
     metadata = read_package(path)
-    here = Platform.here()
-    if metadata.subdir not in (here.subdir, "noarch"):
-        raise InputError(f"the package is for {metadata.subdir}, and this machine is {here.subdir}", path=path)
+    emulator = _emulator(path, metadata, machine)
     given = tuple(channel_url(channel) for channel in channels)
     if not given and is_stand_in(metadata):
-        given = (stand_in_channel_of(machine, here, _pythons(metadata), path.parent / ".cache").url,)
+        platform = Platform.parse(metadata.subdir) if emulator else Platform.here()
+        given = (stand_in_channel_of(machine, platform, _pythons(metadata), path.parent / ".cache").url,)
     own = path.resolve().parents[1]
     beside = (own.as_uri(),) if (own / "noarch" / "repodata.json").is_file() else ()
     all_channels = (*beside, *(given or (channel_url("conda-forge"),)))
@@ -89,7 +91,22 @@ def subject_of(path: Path, channels: Sequence[str], machine: Mapping[str, str]) 
         built_for=_built_for(path),
         benchmark=_texts(benchmark.get("commands")),
         benchmark_needs=_texts(benchmark.get("requires")),
+        emulator=emulator,
     )
+
+
+def _emulator(path: Path, metadata: PackageMetadata, machine: Mapping[str, str]) -> Emulator | None:
+    """What runs programs of the package's platform; None where this machine does."""
+    here = Platform.here().subdir
+    if metadata.subdir in (here, "noarch"):
+        return None
+    found = find_emulator(metadata.subdir, machine)
+    if isinstance(found, str):
+        raise InputError(f"the package is for {metadata.subdir}, and this machine is {here}: {found}", path=path)
+    if is_stand_in(metadata) and _pythons(metadata):
+        message = f"its tests run Python, of which the stand-in channel has no contents for {metadata.subdir}"
+        raise InputError(message, path=path)
+    return found
 
 
 def _built_for(path: Path) -> str | None:
