@@ -26,11 +26,11 @@ def gpu_code(path: Path) -> Mapping[str, tuple[GpuCode, ...]]:
     """
     if path.is_dir():
         return _below(path)
+    if not path.is_file():
+        raise WorkError("there is no such file", path=path)
     if not path.name.endswith(PACKAGE_SUFFIXES):
         found = gpu_code_in_file(path)
         return {path.name: found} if found else {}
-    if not path.is_file():
-        raise WorkError("there is no such file", path=path)
     from rattler.package_streaming import extract
 
     with tempfile.TemporaryDirectory(prefix="feedstock-tools-") as folder:
