@@ -38,7 +38,11 @@ def run_in_environment(extra: str, program: str, arguments: Sequence[str]) -> in
         return _run_with_newer_python(extra, program, arguments)
     folder = ROOT / ".environments" / "{}-{}.{}".format(extra, *sys.version_info[:2])
     if not _is_current(folder):
-        status = _make(folder, extra)
+        try:
+            status = _make(folder, extra)
+        except KeyboardInterrupt:
+            _say("Interrupted; the next run makes the environment anew.")
+            return 130
         if status:
             return status
     return _replace_process([str(_program(folder, program)), *arguments])
