@@ -105,6 +105,20 @@ def test_its_own_tests_are_run_under_qemu(crossed: tuple[Path, str]) -> None:
 
 
 @emulated
+def test_a_package_can_be_tested_again_under_qemu(crossed: tuple[Path, str]) -> None:
+    (library,) = crossed[0].glob("libgpuprobe-*.conda")
+    ran = subprocess.run(
+        [sys.executable, "-m", "feedstock_tools", "test", str(library)],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert f"passed  {library.name}" in ran.stdout
+
+
+@emulated
 def test_it_is_recorded_under_what_its_tests_were_run(crossed: tuple[Path, str]) -> None:
     with Ledger(crossed[0].parents[1] / "ledger.sqlite") as ledger:
         marks = {record.output: record.marks for record in ledger.builds()}
