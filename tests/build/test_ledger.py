@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 from dataclasses import replace
 from pathlib import Path
@@ -277,6 +278,14 @@ def test_a_run_that_died_is_told_from_one_that_lives() -> None:
         assert process_lives(f"{os.getpid()}:1", this_machine()) is False
     assert process_lives("999999999:1", this_machine()) is False
     assert process_lives(this_process(), "another machine") is None
+
+
+def test_a_ledger_that_is_removed_while_it_is_open_is_said_to_be_so(tmp_path: Path) -> None:
+    with Ledger(tmp_path / "out" / "ledger.sqlite") as ledger:
+        begun = ledger.begin(BEGUN)
+        shutil.rmtree(tmp_path / "out")
+        with pytest.raises(WorkError, match="was removed while it was in use"):
+            ledger.finish(replace(begun, result="failed", ended=now()))
 
 
 def test_a_run_gives_signs_of_life_for_its_own_running_builds(tmp_path: Path) -> None:

@@ -47,6 +47,7 @@ class Ledger:
         """
         self.path = path
         self._turn = threading.RLock()
+        self._opened = False
         with self._explained():
             path.parent.mkdir(parents=True, exist_ok=True)
             self._database = sqlite3.connect(path, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False)
@@ -55,6 +56,7 @@ class Ledger:
             except BaseException:
                 self._database.close()
                 raise
+        self._opened = True
 
     def __enter__(self) -> Ledger:
         return self
@@ -236,6 +238,9 @@ class Ledger:
             with self._turn:
                 yield
         except sqlite3.OperationalError as error:
+            if self._opened and not self.path.exists():
+                hint = "Begin again: what is not there any more is built again."
+                raise WorkError("the ledger was removed while it was in use", path=self.path, hint=hint) from error
             busy = "locked" in str(error) or "busy" in str(error)
             hint = "Another program holds it. Wait for it to end, then try again." if busy else None
             raise WorkError(f"the ledger cannot be used: {error}", path=self.path, hint=hint) from error
