@@ -239,8 +239,8 @@ class Ledger:
                 yield
         except sqlite3.OperationalError as error:
             if self._opened and not self.path.exists():
-                hint = "Begin again: what is not there any more is built again."
-                raise WorkError("the ledger was removed while it was in use", path=self.path, hint=hint) from error
+                again = "Begin again: what is not there any more is built again."
+                raise WorkError("the ledger was removed while it was in use", path=self.path, hint=again) from error
             busy = "locked" in str(error) or "busy" in str(error)
             hint = "Another program holds it. Wait for it to end, then try again." if busy else None
             raise WorkError(f"the ledger cannot be used: {error}", path=self.path, hint=hint) from error
