@@ -59,7 +59,8 @@ def find_gpu(name: str, gpus: Iterable[Gpu]) -> Gpu:
         if found is not None:
             return found
     names = _nearest(asked, by_words)
-    raise InputError(f"no GPU is known as '{name}'", hint=f"Near it are {', '.join(names)}." if names else None)
+    near = f"Near it are {', '.join(names)}." if names else "Write it as RTX 3080, or ask by compute capability."
+    raise InputError(f"no GPU is known as '{name}'", hint=near)
 
 
 def _nearest(asked: tuple[str, ...], by_words: Mapping[tuple[str, ...], Gpu]) -> list[str]:
