@@ -163,8 +163,10 @@ def _version_of(variant: Variant, base: list[str], names: tuple[str, ...]) -> st
 def _whole_string(meta: Meta) -> str | None:
     """The build string that a recipe sets itself, hash or none; else None."""
     manual = meta.value("build", "string")
+    if not manual:
+        return None
     text = package_and_build_in(meta.own_text)
-    return str(manual) if manual and not ("string:" in text and _USES_HASH.search(text)) else None
+    return None if "string:" in text and _USES_HASH.search(text) else str(manual)
 
 
 def build_string_without_hash(meta: Meta) -> str:

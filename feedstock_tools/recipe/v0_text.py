@@ -36,7 +36,8 @@ _MOST_LINES = 10_000
 _MOST_SELECTORS = 500
 
 _FLAGS = re.MULTILINE | re.DOTALL
-_OUTPUT = re.compile(r"^\ +-\ +(?:name|type):.+?(?=^\w|\Z|^\ +-\ +(?:name|type))", _FLAGS)
+#: conda-build's output_re, a line at a time.
+_OUTPUT = re.compile(r"^ +- +(?:name|type):(?!\Z).*(?:\n(?!\w| +- +(?:name|type)).*)*\n?", re.MULTILINE)
 _OUTPUTS_SECTION = re.compile(r"(^outputs:.*?)(?=^test:|^extra:|^about:|\Z)", _FLAGS)
 _PACKAGE_AND_BUILD = re.compile(r"(^.*?)(?=^requirements:|^test:|^extra:|^about:|^outputs:|\Z)", _FLAGS)
 _REQUIREMENTS_OF_TOP = re.compile(r"(^requirements:.*?)(?=^test:|^extra:|^about:|^outputs:|\Z)", _FLAGS)
