@@ -74,13 +74,16 @@ class Session:
             engine: the one that was asked for; None to choose.
 
         Raises:
-            InputError: there is no feedstock, or its files cannot be used.
+            InputError: there is no feedstock, its files cannot be used, or the output folder lies among them.
             WorkError: what is generated cannot be written.
         """
         fold = fold_of(machine)
         console = Terminal(sys.stderr if as_json else sys.stdout, fold)
         feedstock = find_feedstock(folder, here)
         artifacts = Artifacts((output or feedstock.artifacts).resolve())
+        if artifacts.root.is_relative_to(feedstock.recipe):
+            hint = "Give one elsewhere with --output-dir."
+            raise InputError("what is built cannot be kept among the files it is built from", path=output, hint=hint)
         engines = Engines(feedstock.folder, lambda: recipe_to_build(feedstock, artifacts, engine), machine, engine)
         plan = Plan(
             feedstock,

@@ -295,3 +295,9 @@ def test_a_rerender_and_a_rebase_that_change_nothing_leave_a_build_done(gpu_feed
     Path(fresh, "README.md").write_text("rebased")
     run = Feedstock(fresh, gpu_feedstock.channel).build(f"{GPU}_py3.11")
     assert "Nothing to do" in run.stdout
+
+
+def test_an_output_folder_among_the_recipes_files_is_refused(feedstock: Feedstock) -> None:
+    run = feedstock.build(f"{CPU}_py3.11", "--output-dir", "recipe/out")
+    assert run.returncode == 2
+    assert "cannot be kept among the files it is built from" in run.stderr
