@@ -23,13 +23,17 @@ __all__ = ["Collected", "collect"]
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """What was taken over: folders read, builds and tests recorded, packages added, and builds that were known."""
+    """What was taken over: folders read, builds and tests recorded, packages added, and builds that were known.
+
+    `again` counts packages that were left, since an earlier build from the same inputs has made them.
+    """
 
     folders: int
     builds: int
     tests: int
     packages: int
     known: int
+    again: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +66,12 @@ def collect(folders: Sequence[Path], artifacts: Artifacts) -> Collected:
         tests += [(root, each) for each in tested]
     with Ledger(artifacts.ledger) as ledger:
         known = {_key(record): record for record in ledger.builds()}
-        new = [
+        offered = [
             each for each in _unique(found) if (old := known.get(_key(each.record))) is None or old.result == "running"
         ]
-        new_tests = [(root, each) for root, each in tests if _test_key(each) not in set(map(_test_key, ledger.tests()))]
+        new = _first_of_twins(offered, [record for record in known.values() if ledger.holds(record)])
+        known_tests = set(map(_test_key, ledger.tests()))
+        new_tests = [(root, each) for root, each in tests if _test_key(each) not in known_tests]
         mistakes = [mistake for each in new for mistake in _mistakes(each, artifacts)]
         mistakes += _conflicts(new)
         if mistakes:
@@ -77,7 +83,8 @@ def collect(folders: Sequence[Path], artifacts: Artifacts) -> Collected:
         added = _take_over(new, known, ledger, artifacts)
         for _, test in new_tests:
             ledger.record_test(replace(test, id=None))
-    return Collected(len(roots), len(new), len(new_tests), added, len(found) - len(new))
+    again = sum(len(each.record.packages) for each in offered) - sum(len(each.record.packages) for each in new)
+    return Collected(len(roots), len(new), len(new_tests), added, len(found) - len(new), again)
 
 
 def _roots(folder: Path, target: Path) -> list[Path]:
@@ -109,6 +116,26 @@ def _without_replaced(builds: Sequence[BuildRecord]) -> Iterator[BuildRecord]:
     for record in map(_ended, builds):
         kept = tuple(each for each in record.packages if newest[each.channel, each.file] == record.id)
         yield replace(record, packages=kept)
+
+
+def _first_of_twins(found: Sequence[_Found], present: Sequence[BuildRecord]) -> list[_Found]:
+    """The builds, without the packages that an earlier build of the same identity made, here or on another machine.
+
+    Jobs that know nothing of each other build an output that their rows share once each. Either will do, since what
+    depends on it names its version and build string; as on a channel, the first stays.
+    """
+    first = {(record.identity, each.channel, each.file): each.sha256 for record in present for each in record.packages}
+    done = [each.record for each in found if each.record.result == "done"]
+    for record in sorted(done, key=lambda record: record.ended or record.started):
+        for package in record.packages:
+            first.setdefault((record.identity, package.channel, package.file), package.sha256)
+
+    def without_twins(record: BuildRecord) -> BuildRecord:
+        known = [first.get((record.identity, each.channel, each.file), each.sha256) for each in record.packages]
+        kept = (each for each, sha256 in zip(record.packages, known, strict=True) if each.sha256 == sha256)
+        return replace(record, packages=tuple(kept))
+
+    return [replace(each, record=without_twins(each.record)) for each in found]
 
 
 def _ended(record: BuildRecord) -> BuildRecord:

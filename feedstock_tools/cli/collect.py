@@ -38,4 +38,6 @@ def command(folders: tuple[Path, ...], feedstock: Path | None, output_dir: Path 
     folders_read = f"{done.folders} folder{'s' if done.folders != 1 else ''}"
     taken = f"{done.builds} builds, {done.packages} packages and {done.tests} tests taken over"
     click.echo(f"{folders_read}: {taken}, {done.known} builds known already.")
+    if done.again:
+        click.echo(f"{done.again} packages were left: an earlier build from the same inputs has made them.")
     click.echo(f"Ledger: {artifacts.ledger}")

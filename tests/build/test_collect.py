@@ -94,11 +94,35 @@ def test_a_tampered_package_is_refused_and_nothing_taken_over(gpu_feedstock: Fee
         assert ledger.builds() == ()
 
 
-def test_two_packages_of_one_name_that_differ_are_refused(gpu_feedstock: Feedstock, tmp_path: Path) -> None:
-    first, second = part(gpu_feedstock, tmp_path / "first"), tmp_path / "second"
-    shutil.rmtree(gpu_feedstock.artifacts)
-    assert gpu_feedstock.build(f"{GPU}_py3.11").returncode == 0
-    part(gpu_feedstock, second)
+def again(feedstock: Feedstock, folder: Path) -> Path:
+    """What another machine makes of the same configuration: packages of the same names, with other bytes."""
+    shutil.rmtree(feedstock.artifacts)
+    assert feedstock.build(f"{GPU}_py3.11").returncode == 0
+    return part(feedstock, folder)
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_of_builds_from_the_same_inputs_the_first_stays(
+    gpu_feedstock: Feedstock, tmp_path: Path, at_once: bool
+) -> None:
+    """As jobs make them whose configurations share an output."""
+    first = part(gpu_feedstock, tmp_path / "first")
+    second = again(gpu_feedstock, tmp_path / "second")
+    target = Artifacts(tmp_path / "target")
+    if at_once:
+        assert collect([second, first], target) == Collected(2, builds=8, tests=0, packages=4, known=0, again=4)
+    else:
+        collect([first], target)
+        assert collect([second], target) == Collected(1, builds=4, tests=0, packages=0, known=0, again=4)
+    packages = {path.name: path.read_bytes() for path in first.glob("*/*.conda")}
+    assert {path.name: path.read_bytes() for path in target.root.glob("*/*.conda")} == packages
+    assert collect([first, second], target).builds == 0
+
+
+def test_two_packages_of_one_name_from_other_inputs_are_refused(gpu_feedstock: Feedstock, tmp_path: Path) -> None:
+    first = part(gpu_feedstock, tmp_path / "first")
+    gpu_feedstock.edit("recipe/build-library.sh", "mkdir", "# other\nmkdir")
+    second = again(gpu_feedstock, tmp_path / "second")
     with pytest.raises(WorkError, match="built twice, with different contents"):
         collect([first, second], Artifacts(tmp_path / "target"))
 
