@@ -112,7 +112,7 @@ def render_recipe_v1(
         zipped = [group for group in groups if len(group) > 1]
         rows = [
             row
-            for part in batches(recipe.text, chosen, zipped)
+            for part in batches(recipe.text, chosen, zipped, recipe.path)
             for row in recipe.stage0.render(engine_variants(part, zipped), render_config)
         ]
     except InputError:

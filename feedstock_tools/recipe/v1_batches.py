@@ -9,6 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
+from math import prod
+from pathlib import Path
+
+from feedstock_tools.errors import InputError
 
 __all__ = ["batches"]
 
@@ -16,19 +20,26 @@ _WORD = re.compile(r"\w+")
 #: Fewer variants are quicker rendered at once, and more parts than this take longer to hand over than to render.
 _WORTH_CUTTING = 8
 _MOST_BATCHES = 512
+#: As of a meta.yaml; the engine takes gigabytes for more.
+_MOST_VARIANTS = 20_000
 
 
 def batches(
-    text: str, values: Mapping[str, Sequence[str]], groups: Sequence[Sequence[str]]
+    text: str, values: Mapping[str, Sequence[str]], groups: Sequence[Sequence[str]], path: Path | None = None
 ) -> Iterator[dict[str, Sequence[str]]]:
     """The values for each part; together, all variants that `values` and the zip `groups` stand for.
 
     Only keys that the recipe's `text` mentions are cut: the engine loops over no others, but for compilers.
+
+    Raises:
+        InputError: there are more than any recipe has.
     """
     words = set(_WORD.findall(text.replace("-", "_")))
     zipped = {key for group in groups for key in group}
     axes = [tuple(group) for group in groups] + [(key,) for key in values if key not in zipped]
     named = sorted(axis for axis in axes if len(values.get(axis[0], ())) > 1 and words.intersection(axis))
+    if prod(len(values[axis[0]]) for axis in named) > _MOST_VARIANTS:
+        raise InputError(f"the recipe loops over more than {_MOST_VARIANTS} variants", path=path)
     cut: list[tuple[str, ...]] = []
     count = 1
     for axis in named:

@@ -6,6 +6,9 @@ import time
 from itertools import product
 from pathlib import Path
 
+import pytest
+
+from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.v1 import read_recipe_v1, render_recipe_v1
 from feedstock_tools.recipe.v1_batches import batches
@@ -26,6 +29,12 @@ def test_parts_stand_for_all_variants_in_their_order() -> None:
 
 def test_few_variants_are_rendered_at_once() -> None:
     assert list(batches("- a", {"a": ("1", "2")}, [])) == [{"a": ("1", "2")}]
+
+
+def test_a_billion_variants_are_refused() -> None:
+    values = {f"k{number}": tuple("0123456789") for number in range(9)}
+    with pytest.raises(InputError, match="more than 20000 variants"):
+        list(batches(" ".join(values), values, []))
 
 
 def test_many_outputs_of_many_variants_take_little_time(tmp_path: Path) -> None:
