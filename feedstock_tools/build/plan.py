@@ -200,7 +200,9 @@ def render_outputs(
     def with_outputs(row: PlannedRow, platform: Platform) -> PlannedRow:
         rendered = render_row(parsed, Row(row.name, row.values), platform, builder)
         sources.update(local_sources(rendered, recipe.parent))
-        outputs = promise_row(rendered, recipe.parent, engine_for(platform.subdir), lambda roots: remembered(tuple(roots)))
+        outputs = promise_row(
+            rendered, recipe.parent, engine_for(platform.subdir), lambda roots: remembered(tuple(roots))
+        )
         return replace(row, outputs=outputs)
 
     def complete(configuration: PlannedConfiguration) -> PlannedConfiguration:
