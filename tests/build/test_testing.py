@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
 import subprocess
 import sys
+import tarfile
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -16,9 +19,11 @@ from feedstock_tools.build.ledger import Ledger, TestRecord
 from feedstock_tools.build.testing import session
 from feedstock_tools.build.testing.comparing import compared, compared_text
 from feedstock_tools.build.testing.gpu import Gpus
+from feedstock_tools.build.testing.running import Conditions, run_tests
 from feedstock_tools.build.testing.session import Place, TestOptions
 from feedstock_tools.build.testing.subject import subject_of
 from feedstock_tools.channel.archive import read_package, replace_document, write_package
+from feedstock_tools.channel.folder import index_channel
 from feedstock_tools.channel.metadata import PackageMetadata
 from feedstock_tools.errors import InputError, WorkError
 
@@ -134,6 +139,36 @@ def test_a_driver_that_is_too_old_for_a_package_is_an_error(
     options = TestOptions(gpu=True, channels=(str(gpu_feedstock.channel),))
     with pytest.raises(WorkError, match=r"needs a driver for CUDA 11\.2, and this machine's runs up to 10\.2"):
         session.test_packages([Place(library(gpu_feedstock), None)], options, os.environ, print)
+
+
+@pytest.mark.parametrize(("script", "status"), [("test -e $PREFIX/answer", 0), ("test -e $PREFIX/nothing", 1)])
+def test_tests_as_conda_build_writes_them_are_run(script: str, status: int, tmp_path: Path) -> None:
+    index = PackageMetadata("a", "1.0", "0", 0, HERE.subdir).index_json()
+    answer = {"_path": "answer", "path_type": "hardlink", "sha256": sha256(b"42").hexdigest(), "size_in_bytes": 2}
+    files = {
+        "answer": b"42",
+        "info/files": b"answer\n",
+        "info/index.json": json.dumps(index).encode(),
+        "info/paths.json": json.dumps({"paths": [answer], "paths_version": 1}).encode(),
+        "info/test/run_test.sh": f"set -e\n{script}\n".encode(),
+    }
+    path = tmp_path / HERE.subdir / "a-1.0-0.tar.bz2"
+    path.parent.mkdir()
+    with tarfile.open(path, "w:bz2") as archive:
+        for name, content in files.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            archive.addfile(entry, io.BytesIO(content))
+    index_channel(tmp_path)
+    subject = subject_of(path, (str(tmp_path),), {})
+    lines: list[str] = []
+    conditions = Conditions(None, os.environ)
+    if status:
+        with pytest.raises(WorkError, match="its tests failed"):
+            run_tests(subject, conditions, lines.append)
+    else:
+        run_tests(subject, conditions, lines.append)
+    assert not any("brings no tests" in line for line in lines)
 
 
 def test_a_package_for_another_platform_is_refused(tmp_path: Path) -> None:

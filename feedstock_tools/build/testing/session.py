@@ -70,7 +70,14 @@ def places_of(
         session = Session.open(feedstock, output, (), here, machine, as_json=True)
         chosen = session.plan.complete(select(names, session.plan.configurations))
         wanted = {planned.file_name for each in chosen for row in each.rows for planned in row.outputs}
-        built = list(_built(session.setting.artifacts, wanted))
+        rows = {
+            (row.name, planned.name)
+            for each in chosen
+            for row in each.rows
+            for planned in row.outputs
+            if not planned.whole
+        }
+        built = list(_built(session.setting.artifacts, wanted, rows))
         if not built:
             raise InputError(f"nothing is built of {', '.join(names)}", hint="Build it first: feedstock-tools build")
         places += built
@@ -86,17 +93,23 @@ def _place_of_file(path: Path, feedstock: Path | None, output: Path | None) -> P
     return Place(path, None)
 
 
-def _built(artifacts: Artifacts, wanted: set[str]) -> Iterator[Place]:
-    """The newest file of each package name that the ledger has as done and that is still there."""
+def _built(artifacts: Artifacts, wanted: set[str], rows: set[tuple[str, str]]) -> Iterator[Place]:
+    """The newest file of each package name that the ledger has as done and that is still there.
+
+    Args:
+        wanted: the names; `rows` are rows and outputs whose packages may have another, which no plan knows.
+    """
     if not artifacts.ledger.is_file():
         return
     with Ledger(artifacts.ledger) as ledger:
-        seen: set[str] = set()
+        seen: set[str | tuple[str, str]] = set()
         for record in reversed(ledger.builds()):
             for package in record.packages:
                 name = package.file.rpartition("/")[2]
-                if record.result == "done" and name in wanted - seen and ledger.is_intact(package):
-                    seen.add(name)
+                key = (record.row, record.output) if (record.row, record.output) in rows else name
+                meant = key != name or name in wanted
+                if record.result == "done" and meant and key not in seen and ledger.is_intact(package):
+                    seen.add(key)
                     yield Place(artifacts.root / package.channel / package.file, artifacts)
 
 

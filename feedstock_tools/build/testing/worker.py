@@ -8,13 +8,21 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from feedstock_tools.build.engines.emulation import Emulator, emulate
 from feedstock_tools.build.engines.process import supervise
+from feedstock_tools.channel.archive import read_documents
+
+if TYPE_CHECKING:
+    from rattler_build import Package
 
 __all__ = ["main"]
+
+#: Of the scripts that conda-build writes a recipe's tests to (conda_build/create_test.py).
+_ENDINGS = ("sh", "bat", "py", "pl", "r")
 
 
 class _Lines:
@@ -58,24 +66,36 @@ def main(request: str) -> int:
 
 
 def _test(request: Any) -> int:
-    from rattler_build import Package, RattlerBuildError
+    from rattler_build import Package
 
     package = Package.from_file(request["package"])
-    if not package.test_count:
+    numbers = [*range(package.test_count)] or ([None] if _has_script(Path(request["package"])) else [])
+    if not numbers:
         sys.stdout.write("The package brings no tests.\n")
     passed = True
-    for number in range(package.test_count):
-        sys.stdout.write(f"Test {number + 1} of {package.test_count}\n")
-        try:
-            result = package.run_test(
-                number, channel=request["channels"], channel_priority="strict", progress_callback=_Lines()
-            )
-        except RattlerBuildError as error:
-            sys.stdout.write(f"{error}\n")
-            passed = False
-        else:
-            passed = passed and bool(result.success)
-            if not result.success and result.output:
-                sys.stdout.write(f"{result.output[-1]}\n")  # what failed, which the progress does not tell
+    for at, number in enumerate(numbers, 1):
+        sys.stdout.write(f"Test {at} of {len(numbers)}\n")
+        passed = _passes(package, number, request["channels"]) and passed
     sys.stdout.flush()
     return 0 if passed else 1
+
+
+def _has_script(package: Path) -> bool:
+    """Whether a package brings tests as conda-build writes them, of which rattler-build gives no count."""
+    return any(read_documents(package, [f"info/test/run_test.{ending}" for ending in _ENDINGS]).values())
+
+
+def _passes(package: Package, number: int | None, channels: Sequence[str]) -> bool:
+    """Run one test of a package; without a number those of conda-build, which pass or raise and give no result."""
+    from rattler_build import RattlerBuildError
+
+    how: dict[str, Any] = {"channel": channels, "channel_priority": "strict", "progress_callback": _Lines()}
+    try:
+        results = package.run_tests(**how) if number is None else [package.run_test(number, **how)]
+    except RattlerBuildError as error:
+        sys.stdout.write(f"{error}\n")
+        return False
+    for result in results:
+        if not result.success and result.output:
+            sys.stdout.write(f"{result.output[-1]}\n")  # what failed, which the progress does not tell
+    return all(result.success for result in results)
