@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,10 +15,10 @@ import pytest
 from feedstock_tools.build.testing import session
 from feedstock_tools.build.testing.gpu import Gpus, one_by_one
 from feedstock_tools.build.testing.session import Place, TestOptions
-from feedstock_tools.channel.archive import write_package
+from feedstock_tools.channel.archive import read_documents, replace_document, write_package
 from feedstock_tools.channel.metadata import PackageMetadata
 
-from .conftest import ROOT
+from .conftest import ROOT, Feedstock
 
 TWO = Gpus(("NVIDIA H200 (9.0)", "NVIDIA L4 (8.9)"), "580.159.04", "13.0")
 
@@ -73,6 +74,24 @@ def test_of_several_packages_those_are_measured_that_can_be(tmp_path: Path, tiny
     places = [Place(plain, None), package(tmp_path, "measured")]
     records = session.test_packages(places, options, os.environ, len)
     assert [(record.result, list(record.benchmark)) for record in records] == [("passed", []), ("passed", ["runs"])]
+
+
+def test_a_package_s_own_tests_see_the_gpu_that_they_are_given(
+    gpu_feedstock: Feedstock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Through rattler-build, which clears the environment of a test."""
+    monkeypatch.setattr(session, "find_gpus", lambda: TWO)
+    path = next(gpu_feedstock.artifacts.glob("*/libtiny-*.conda"))
+    tests = read_documents(path, ["info/tests/tests.yaml"])["info/tests/tests.yaml"]
+    assert tests is not None
+    told = tests.replace(b"grep -q answer", b'echo "sees $CUDA_VISIBLE_DEVICES;" && grep -q answer')
+    replace_document(path, "info/tests/tests.yaml", told)
+    alone = Path(shutil.copy(path, gpu_feedstock.folder))
+    options = TestOptions(gpu=True, channels=(str(gpu_feedstock.channel),), jobs=2)
+    said: list[str] = []
+    (record,) = session.test_packages([Place(alone, None)], options, os.environ, said.append)
+    assert record.result == "passed"
+    assert any(line.endswith("sees 0;") for line in said), said
 
 
 def test_gpus_that_this_process_is_shown_keep_their_names() -> None:

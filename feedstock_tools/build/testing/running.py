@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
 import shlex
 import shutil
@@ -160,10 +161,26 @@ def _environment(subject: Subject, conditions: Conditions, folder: Path) -> dict
     kept = {name: value for name, value in machine.items() if name in PASSED_ON or name in _FOR_GPUS}
     if gpus and gpus.visible is not None:
         kept[VISIBLE] = gpus.visible
+    if gpus:
+        kept["PATH"] = _path_with_gpus(kept, folder)
     kept |= {"TMPDIR": str(folder), "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1"}
     kept["CONDA_OVERRIDE_CUDA"] = _cuda(subject, gpus) or ""
     kept["RATTLER_CACHE_DIR"] = str(_cache(subject, folder))
     return kept
+
+
+def _path_with_gpus(kept: Mapping[str, str], folder: Path) -> str:
+    """A search path whose `bash` hands on what a test on a GPU needs: rattler-build clears the environment before."""
+    path = kept.get("PATH", os.defpath)
+    programs = folder / "programs"
+    bash = shutil.which("bash", path=path)
+    if bash is None:
+        return path
+    programs.mkdir(exist_ok=True)
+    given = "".join(f"export {name}={shlex.quote(kept[name])}\n" for name in _FOR_GPUS if name in kept)
+    (programs / "bash").write_text(f'#!/bin/sh\n{given}exec {shlex.quote(bash)} "$@"\n', encoding="utf-8")
+    (programs / "bash").chmod(0o755)
+    return f"{programs}{os.pathsep}{path}"
 
 
 def _cuda(subject: Subject, gpus: Gpus | None) -> str | None:
