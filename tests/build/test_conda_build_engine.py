@@ -87,7 +87,7 @@ def test_the_variants_are_those_of_the_row(recorded: tuple[list[str], dict[str, 
     assert recorded[2]["linux_64_.yaml"]["flavour"] == ["plain"]
 
 
-def test_settings_of_the_user_are_left_out(
+def test_settings_of_the_build_come_in_a_file_that_conda_reads_last(
     recorded: tuple[list[str], dict[str, str], dict[str, Any], str], tiny_channel: Path
 ) -> None:
     _, environment, texts, _ = recorded
