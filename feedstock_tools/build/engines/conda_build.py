@@ -59,9 +59,9 @@ class CondaBuild:
     def command(self, request: BuildRequest) -> Command:
         """The call of conda-build for one row, with a variant file of that row's values alone.
 
-        The arguments are those of conda-smithy 2026.8.5, templates/build_steps.sh.tmpl; conda's settings, which that
-        script writes to a `.condarc`, come in a file that `CONDARC` names, which conda reads last: what it says goes before
-        the settings of the installation and of the user.
+        The arguments are those of conda-smithy 2026.8.5, templates/build_steps.sh.tmpl. conda's settings, which that
+        script writes to a `.condarc`, come in a file that `CONDARC` names and conda reads last: what it says goes
+        before the settings of the installation and of the user.
         """
         assert self.program is not None  # noqa: S101  (`why_not` refuses)
         variants = request.folder / f"{request.configuration}.yaml"
