@@ -1,7 +1,8 @@
 """The builds of a channel's packages, each as ways in which its version goes with CUDA, its libraries and Python.
 
 What a build depends on through other packages counts as what it names itself: a `tensorflow-gpu` goes with the CUDA of
-the `tensorflow` whose build it names. What a build exports binds what is built with it, and so counts too.
+the `tensorflow` whose build it names. What a build exports binds what is built with it, and so counts too. Each chain
+of dependencies is followed for itself: that two of them ask for different builds of one package is not seen.
 """
 
 from __future__ import annotations
@@ -62,6 +63,7 @@ class Builds:
         for record in records:
             self._by_name.setdefault(record.name, []).append(record)
         self._through: dict[str, tuple[Way, ...]] = {}
+        self._of_build: dict[str, tuple[Way, ...]] = {}
 
     def release(self, record: Record) -> Release:
         """The release that a build is of."""
@@ -72,15 +74,18 @@ class Builds:
         return self._ways(record, frozenset({record.name}))
 
     def _ways(self, record: Record, path: frozenset[str]) -> tuple[Way, ...]:
-        try:
-            found = [self._own_way(record)]
-            for spec in record.depends:
-                name = _read(spec).name
-                if name in self._between and name not in path:
-                    found = _joined(found, self._ways_through(spec, path | {name}))
-        except InputError:
-            return ()
-        return tuple(found)
+        """`path` has the names of the packages that led here, which a circle of dependencies would come back to."""
+        if record.url not in self._of_build:
+            try:
+                found: tuple[Way, ...] = (self._own_way(record),)
+                for spec in dict.fromkeys(record.depends):
+                    name = _read(spec).name
+                    if name in self._between and name not in path:
+                        found = _joined(found, self._ways_through(spec, path | {name}))
+            except InputError:
+                found = ()
+            self._of_build[record.url] = found
+        return self._of_build[record.url]
 
     def _own_way(self, record: Record) -> Way:
         """What a build names itself; `InputError` where that cannot be read."""
@@ -108,11 +113,8 @@ class Builds:
         """The different ways of the builds that a dependency lets in."""
         if spec not in self._through:
             wanted = _read(spec)
-            found: dict[tuple[object, ...], Way] = {}
-            for record in self._by_name.get(wanted.name, ()):
-                if _admitted(wanted, record):
-                    found.update((_essence(way), way) for way in self._ways(record, path))
-            self._through[spec] = tuple(found.values())
+            builds = [record for record in self._by_name.get(wanted.name, ()) if _admitted(wanted, record)]
+            self._through[spec] = _loosest(way for record in builds for way in self._ways(record, path))
         return self._through[spec]
 
     def _let_in(self, kind: str, wanted: _Wanted) -> frozenset[str]:
@@ -143,11 +145,11 @@ def packages_between(kinds: Mapping[str, str], records: Iterable[Record]) -> fro
     return frozenset(found - kinds.keys())
 
 
-def _joined(ways: Sequence[Way], others: Sequence[Way]) -> list[Way]:
-    """Each of some ways together with each of some others, as far as they can be had together; each only once."""
+def _joined(ways: Sequence[Way], others: Sequence[Way]) -> tuple[Way, ...]:
+    """Each of some ways together with each of some others, as far as they can be had together."""
     if len(others) > _MOST_WAYS:
-        return list(ways)
-    found: dict[tuple[object, ...], Way] = {}
+        return tuple(ways)
+    found = []
     for way in ways:
         for other in others:
             allowed = dict(way.allowed)
@@ -155,14 +157,26 @@ def _joined(ways: Sequence[Way], others: Sequence[Way]) -> list[Way]:
                 allowed[kind] = allowed[kind] & versions if kind in allowed else versions
             needed = way.needed | other.needed
             if all(versions or (kind not in needed and kind != "platform") for kind, versions in allowed.items()):
-                joined = Way(MappingProxyType(allowed), needed, way.source)
-                found.setdefault(_essence(joined), joined)
-    return list(found.values())
+                found.append(Way(MappingProxyType(allowed), needed, way.source))
+    return _loosest(found)
 
 
-def _essence(way: Way) -> tuple[object, ...]:
-    """What makes a way another than others, wherever it is from."""
-    return frozenset(way.allowed.items()), way.needed
+def _loosest(ways: Iterable[Way]) -> tuple[Way, ...]:
+    """Of some alternatives those that no other makes needless by letting in all that they do."""
+    different = {(frozenset(way.allowed.items()), way.needed): way for way in ways}
+    kept: list[Way] = []
+    for way in sorted(different.values(), key=lambda way: -sum(map(len, way.allowed.values()))):
+        if not any(_covers(other, way) for other in kept):
+            kept = [other for other in kept if not _covers(way, other)]
+            kept.append(way)
+    return tuple(kept)
+
+
+def _covers(way: Way, other: Way) -> bool:
+    """Whether a way lets in all that another does."""
+    return way.needed <= other.needed and all(
+        kind in other.allowed and other.allowed[kind] <= versions for kind, versions in way.allowed.items()
+    )
 
 
 def _admitted(wanted: _Wanted, record: Record) -> bool:
