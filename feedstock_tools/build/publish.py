@@ -23,7 +23,7 @@ __all__ = ["Published", "publish", "published_json", "published_text"]
 
 
 #: How many files a message names.
-_SHOWN = 5
+_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,15 +142,15 @@ def _untested(matrix: Matrix, chosen: Sequence[ConfigurationState]) -> list[str]
         elif test is None and record.marks.get("tests") == "left out":
             reason = record.marks.get("tests-reason", "its tests were left out")
             files.setdefault(f"not tested: {reason}", set()).add(package.file)
-    return [f"{_some(sorted(names))} {reason}" for reason, names in files.items()]
+    return [_told(sorted(names), reason) for reason, names in files.items()]
 
 
-def _some(names: Sequence[str]) -> str:
-    """One file, or how many they are with the first few: `3 packages (a, b, c) were`."""
+def _told(names: Sequence[str], reason: str) -> str:
+    """A reason that one file has, or several, of which the first few are named behind it."""
     if len(names) == 1:
-        return f"{names[0]} was"
+        return f"{names[0]} was {reason}"
     shown = ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
-    return f"{len(names)} packages ({shown}) were"
+    return f"{len(names)} packages were {reason} ({shown})"
 
 
 def _is_what_was_built(package: Published) -> bool:
