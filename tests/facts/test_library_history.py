@@ -80,7 +80,10 @@ def test_the_nvcc_that_is_installed_knows_what_the_facts_say() -> None:
     said = subprocess.run([str(NVCC), "--version"], check=True, capture_output=True, text=True).stdout
     match = re.search(r"release (\d+\.\d+)", said)
     assert match is not None
-    listed = subprocess.run([str(NVCC), "--list-gpu-code"], check=True, capture_output=True, text=True).stdout.split()
+    asked = subprocess.run([str(NVCC), "--list-gpu-code"], check=False, capture_output=True, text=True)
+    if asked.returncode:
+        pytest.skip("this nvcc is older than the option that lists what it knows")
+    listed = asked.stdout.split()
     plain = {f"sm_{name}" for name in FACTS.toolkit(match[1]).architectures if name.isdigit()}
     assert plain == {name for name in listed if name.removeprefix("sm_").isdigit()}
 
