@@ -16,7 +16,7 @@ from feedstock_tools.platforms import Platform
 from feedstock_tools.variants.load import config_of
 from feedstock_tools.variants.model import VariantConfig, WholeNumber
 from feedstock_tools.variants.namespace import Namespace
-from feedstock_tools.variants.read import parse_plain_yaml, read_text
+from feedstock_tools.variants.read import LARGEST_SETTINGS, parse_plain_yaml, read_text
 from feedstock_tools.variants.rules import CondaBuildRules
 from feedstock_tools.variants.selectors import evaluate
 
@@ -40,7 +40,7 @@ def load_conditional(
     """
     import yaml
 
-    text = read_text(path)
+    text = read_text(path, LARGEST_SETTINGS)
     parse_plain_yaml(text, path)
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     document = yaml.compose(text, Loader=loader)

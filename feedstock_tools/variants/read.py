@@ -25,8 +25,8 @@ __all__ = [
 ]
 
 #: No recipe or variant file of conda-forge comes near this many bytes; more is a mistake or an attack.
-LARGEST_FILE = 1024 * 1024
-#: The same of a conda-forge.yml, whose every key may have to be told from others.
+LARGEST_FILE = 512 * 1024
+#: The same of a conda-forge.yml, a configuration or a variants.yaml, whose every key is looked at more than once.
 LARGEST_SETTINGS = 256 * 1024
 #: Values in one file with its aliases followed; conda-forge's pinning has a few thousand.
 LARGEST_EXPANSION = 500_000
@@ -165,7 +165,7 @@ def read_plain_yaml(path: Path) -> Any:
 
 def read_values_yaml(path: Path) -> Any:
     """As `read_plain_yaml`, but whole numbers without quotes are `WholeNumber`: rattler-build tells them from texts."""
-    return parse_yaml(read_text(path), path, _values_loader())
+    return parse_yaml(read_text(path, LARGEST_SETTINGS), path, _values_loader())
 
 
 @lru_cache(maxsize=1)

@@ -158,6 +158,14 @@ def test_a_ledger_that_holds_what_no_ledger_does_is_damaged(tmp_path: Path, chan
         ledger.environments(begun.id or 0)
 
 
+def test_a_ledger_whose_words_are_damaged_is_said_to_be(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.sqlite"
+    Ledger(path).close()
+    path.write_bytes(path.read_bytes().replace(b"CREATE TABLE builds", b"CREATE TABLE b\xecilds"))
+    with pytest.raises(WorkError, match="the ledger is damaged"):
+        Ledger(path).builds()
+
+
 def test_a_locked_ledger_is_said_to_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(database, "_WAIT_SECONDS", 0.05)
     path = tmp_path / "ledger.sqlite"

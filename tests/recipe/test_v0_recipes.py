@@ -191,7 +191,7 @@ def test_a_python_package_has_python_and_a_hash_in_its_build_string(tmp_path: Pa
         (HEAD + "requirements: 5\n", "'requirements' is to be a mapping"),
         ("package:\n  name: a\n  version: \0\n", "NUL"),
         (HEAD + "x" * 20_000, "longer than"),
-        (HEAD + "x" * 1024 * 1024, "larger than 1024 KiB"),
+        (HEAD + "x" * 512 * 1024, "larger than 512 KiB"),
         (HEAD + "\n" * 10_000, "more than 10000 lines"),
         (HEAD + "".join(f"a: b  # [a{number}]\n" for number in range(501)), "more than 500 different selectors"),
         (HEAD + "outputs:\n" + "".join(f"  - name: a{number}\n" for number in range(501)), "more than 500 outputs"),

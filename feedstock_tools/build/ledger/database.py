@@ -244,7 +244,7 @@ class Ledger:
             busy = "locked" in str(error) or "busy" in str(error)
             hint = "Another program holds it. Wait for it to end, then try again." if busy else None
             raise WorkError(f"the ledger cannot be used: {error}", path=self.path, hint=hint) from error
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # the second where SQLite quotes what is damaged
             raise self._damage(error) from error
         except OSError as error:
             hint = "Give a folder that can be written with --output-dir."
