@@ -35,6 +35,8 @@ _WORD = re.compile(r"\w+")
 _PLATFORMS = ("target_platform", "build_platform")
 #: More rows than any recipe of conda-forge looks at.
 _MOST_ROWS = 5_000
+#: Several times as many as the longest of conda-forge has; the engine takes seconds for more.
+_MOST_LINES = 5_000
 _SECTIONS = {"build": "build", "host": "host", "run": "run", "run_constraints": "run_constrained"}
 
 
@@ -65,8 +67,10 @@ def parse_recipe_v1(text: str, path: Path) -> RecipeV1:
     """The recipe whose `recipe.yaml` is at `path` and holds `text`.
 
     Raises:
-        InputError: the engine refuses it; with line and column where the engine tells them.
+        InputError: it is too long, or the engine refuses it; with line and column where the engine tells them.
     """
+    if text.count("\n") > _MOST_LINES:
+        raise InputError(f"has more than {_MOST_LINES} lines", path=path)
     check_templates(parse_plain_yaml(text, path), path)
     return RecipeV1(path, text, parsed_recipe(text, path), skip_probe(text, path))
 

@@ -7,6 +7,7 @@ followed by comparing what went in with what came out.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -155,8 +156,10 @@ def _trace_conditional(config: VariantConfig, path: Path) -> VariantConfig:
     values: dict[str, Values] = {}
     for key, old in config.values.items():
         first = next((origin.line for origin in config.origins.get(key, ()) if origin.line), 1)
-        end = next((line for line in starts if line > first), len(texts) + 1)
-        values[key] = tuple(_traced(value, _mentions(value, texts, first, end, path)) for value in old)
+        after = bisect_right(starts, first)
+        end = starts[after] if after < len(starts) else len(texts) + 1
+        places = {value: _mentions(value, texts, first, end, path) for value in dict.fromkeys(old)}
+        values[key] = tuple(_traced(value, places[value]) for value in old)
     return replace(config, values=values)
 
 

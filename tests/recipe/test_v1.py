@@ -154,8 +154,9 @@ def test_an_output_that_is_skipped_is_left_out(tmp_path: Path) -> None:
         ("- 1\n", 1),
         ("\x00", 1),
         ("#" * 600_000, None),
+        (single() + "\n" * 5_000, None),
     ],
-    ids=["yaml", "no version", "undefined", "template", "empty", "list", "nul", "large"],
+    ids=["yaml", "no version", "undefined", "template", "empty", "list", "nul", "large", "long"],
 )
 def test_a_recipe_that_the_engine_refuses_is_an_error_in_the_input(
     tmp_path: Path, recipe: str, line: int | None
