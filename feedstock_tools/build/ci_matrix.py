@@ -53,8 +53,7 @@ def missing_configurations(
     platforms = {each.name: each.platform.subdir for each in chosen}
     if channels:
         files = output_files(feedstock, chosen, Rules.newest())
-        absent = lacking([file.path for file in files], channels)
-        wanted = {file.configuration for file in files if file.path in absent}
+        wanted = {file.configuration for file in lacking(files, channels)}
     else:
         wanted = set(platforms)
     return tuple((name, platform) for name, platform in platforms.items() if name in wanted)

@@ -7,7 +7,6 @@ nothing, so of a `meta.yaml` it knows the hash without them.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -17,6 +16,7 @@ from pathlib import Path
 from feedstock_tools.build.ledger import BuildRecord
 from feedstock_tools.build.planned import PlannedOutput
 from feedstock_tools.channel.archive import read_documents, read_package
+from feedstock_tools.package_hash import package_hash
 
 __all__ = ["as_built", "is_final", "with_final_name"]
 
@@ -45,8 +45,8 @@ def is_final(made: str, planned: str, contents: object) -> bool:
     """
     if not isinstance(contents, dict):
         return False
-    final = _hash(contents)
-    return any(made == planned.replace(_hash(fewer), final) for fewer in _without_virtual(contents))
+    final = package_hash(contents)
+    return any(made == planned.replace(package_hash(fewer), final) for fewer in _without_virtual(contents))
 
 
 def as_built(promise: PlannedOutput, record: BuildRecord) -> PlannedOutput:
@@ -62,8 +62,3 @@ def _without_virtual(contents: Mapping[str, str]) -> Iterator[dict[str, str]]:
     for count in range(1, len(virtual) + 1):
         for left_out in combinations(virtual, count):
             yield {key: value for key, value in contents.items() if key not in left_out}
-
-
-def _hash(contents: Mapping[str, str]) -> str:
-    """The hash of a build string, as conda-build makes it."""
-    return f"h{hashlib.sha1(json.dumps(contents, sort_keys=True).encode(), usedforsecurity=False).hexdigest()[:7]}"

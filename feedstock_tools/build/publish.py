@@ -56,7 +56,8 @@ def publish(
 
     Args:
         say: is told of each package before it goes.
-        complete_only: leave out configurations that are not complete, and say so, instead of failing.
+        complete_only: leave out configurations that are not complete and rows that are not tested, and say so, instead
+            of failing.
         dry_run: check, and put nothing anywhere.
 
     Raises:
@@ -66,10 +67,12 @@ def publish(
     from feedstock_tools.channel.targets import OTHER_PACKAGE
 
     chosen, wrong = _complete(matrix, say, complete_only=complete_only)
+    untested = _untested(matrix, chosen)
+    if complete_only and untested:
+        chosen, untested = _tested(matrix, chosen, untested, say), {}
     _refuse_stand_in(chosen, target)
     found = _packages(matrix, chosen)
-    untested = _untested(matrix, chosen)
-    wrong += untested
+    wrong += [_told(sorted(files), reason) for reason, files in untested.items()]
     wrong += [f"{each.file} is not the file that was built" for each in found if not _is_what_was_built(each)]
     if wrong:
         hint = "`feedstock-tools test NAME` runs tests again; a NAME such as linux_64_cpu_py3.11 publishes less."
@@ -108,6 +111,35 @@ def _complete(
     return chosen, []
 
 
+def _tested(
+    matrix: Matrix,
+    chosen: Sequence[ConfigurationState],
+    untested: Mapping[str, set[str]],
+    say: Callable[[str], None],
+) -> list[ConfigurationState]:
+    """The configurations without the rows of which a package is untested; what rows have in common stays."""
+    bad = set().union(*untested.values())
+    left = {
+        row.name
+        for configuration in chosen
+        for output in configuration.outputs
+        if output.record and any(package.file in bad for package in output.record.packages)
+        for row in output.rows
+    }
+    kept = [
+        replace(
+            each, outputs=tuple(output for output in each.outputs if any(row.name not in left for row in output.rows))
+        )
+        for each in chosen
+    ]
+    for reason, files in untested.items():
+        say(f"Left out with all of their rows: {_told(sorted(files), reason)}.")
+    if not any(each.outputs for each in kept):
+        hint = "`feedstock-tools test NAME` runs tests again."
+        raise WorkError("there is nothing to publish: no row is tested as a whole", path=matrix.artifacts, hint=hint)
+    return kept
+
+
 def _records(chosen: Sequence[ConfigurationState]) -> Iterator[BuildRecord]:
     """The builds of complete configurations, siblings before those that need them."""
     for configuration in chosen:
@@ -130,8 +162,8 @@ def _packages(matrix: Matrix, chosen: Sequence[ConfigurationState]) -> list[Publ
     return list(found.values())
 
 
-def _untested(matrix: Matrix, chosen: Sequence[ConfigurationState]) -> list[str]:
-    """Which packages passed no tests, neither when they were built nor in the last run of `test` since; by reason."""
+def _untested(matrix: Matrix, chosen: Sequence[ConfigurationState]) -> dict[str, set[str]]:
+    """By reason, packages that passed no tests, neither when they were built nor in the last run of `test` since."""
     with Ledger(Artifacts(matrix.artifacts).ledger) as ledger:
         last = {test.sha256: test for test in ledger.tests()}
     files: dict[str, set[str]] = {}
@@ -142,7 +174,7 @@ def _untested(matrix: Matrix, chosen: Sequence[ConfigurationState]) -> list[str]
         elif test is None and record.marks.get("tests") == "left out":
             reason = record.marks.get("tests-reason", "its tests were left out")
             files.setdefault(f"not tested: {reason}", set()).add(package.file)
-    return [_told(sorted(names), reason) for reason, names in files.items()]
+    return files
 
 
 def _told(names: Sequence[str], reason: str) -> str:

@@ -2,30 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol, TypeVar
 
+from feedstock_tools.channel.metadata import Record
 from feedstock_tools.channel.repodata import read_records
+from feedstock_tools.package_hash import package_hash
 
-__all__ = ["lacking"]
+__all__ = ["Promised", "lacking"]
 
 
-def lacking(paths: Iterable[str], channels: Sequence[str]) -> frozenset[str]:
-    """Those of the paths (`<subdir>/<file name>`) that none of the channels has.
+class Promised(Protocol):
+    """What is known of a package before it is built; `hash_input` is what the hash in its build string is made of."""
 
-    A package counts as there whichever of its two forms the channel has, `.conda` or `.tar.bz2`.
+    @property
+    def subdir(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def version(self) -> str: ...
+    @property
+    def build_string(self) -> str: ...
+    @property
+    def hash_input(self) -> Mapping[str, str]: ...
+
+
+_Package = TypeVar("_Package", bound=Promised)
+
+
+def lacking(packages: Iterable[_Package], channels: Sequence[str]) -> tuple[_Package, ...]:
+    """Those of the packages that none of the channels has.
+
+    A package counts as there whichever of its two forms the channel has, `.conda` or `.tar.bz2`, and also where its
+    hash differs by just the virtual packages that it depends on: conda-build hashes those that run exports bring in,
+    such as `__glibc`, which nobody knows before solving (conda_build/metadata.py, get_hash_contents).
 
     Raises:
         WorkError: a channel cannot be read.
     """
-    wanted = frozenset(paths)
-    subdirs = sorted({path.partition("/")[0] for path in wanted} | {"noarch"})
-    there = {
-        f"{record.subdir}/{_stem(record.file_name)}"
-        for channel in channels
-        for record in read_records(channel, subdirs)
-    }
-    return frozenset(path for path in wanted if _stem(path) not in there)
+    wanted = tuple(packages)
+    subdirs = sorted({package.subdir for package in wanted} | {"noarch"})
+    there: dict[tuple[str, str, str], dict[str, Record]] = {}
+    for channel in channels:
+        for record in read_records(channel, subdirs):
+            there.setdefault((record.subdir, record.name, record.version), {})[record.build] = record
+    return tuple(each for each in wanted if not _is_there(each, there.get((each.subdir, each.name, each.version), {})))
 
 
-def _stem(name: str) -> str:
-    return name.removesuffix(".conda").removesuffix(".tar.bz2")
+def _is_there(package: Promised, builds: Mapping[str, Record]) -> bool:
+    return package.build_string in builds or any(_is_final(package, record) for record in builds.values())
+
+
+def _is_final(package: Promised, record: Record) -> bool:
+    """Whether a build is the package with the virtual packages that it depends on in its hash."""
+    virtual = {spec.split(" ")[0]: spec for spec in record.depends if spec.startswith("__")}
+    if not virtual or not package.hash_input:
+        return False
+    final = package_hash({**package.hash_input, **virtual})
+    return record.build == package.build_string.replace(package_hash(package.hash_input), final)

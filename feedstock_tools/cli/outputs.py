@@ -34,6 +34,5 @@ def command(
     chosen = configurations_of(feedstock, names)
     files = output_files(feedstock, chosen, Rules.parse(rules) if rules else Rules.newest())
     if channels:
-        absent = lacking([file.path for file in files], channels)
-        files = tuple(file for file in files if file.path in absent)
+        files = lacking(files, channels)
     click.echo(json.dumps([as_record(file) for file in files], indent=2) if as_json else as_table(files), nl=as_json)

@@ -34,7 +34,7 @@ def command(
     """Put complete and tested builds into a channel, each package verified by its hash.
 
     TARGET is a folder, file://…, s3://BUCKET/CHANNEL, anaconda:OWNER[/LABEL], prefix:CHANNEL or quetz:CHANNEL. Without
-    a NAME every complete configuration goes; those that are named have to be complete. What the target has is left.
+    a NAME all that is complete and tested goes; those that are named have to be. What the target has is left.
     """
     from feedstock_tools.build.matrix import open_matrix
     from feedstock_tools.build.publish import publish, published_json, published_text

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from feedstock_tools.variants.model import Variant, VariantSpace
@@ -32,7 +32,7 @@ class RenderedOutput:
     (those that agree with it in what splits the recipe at its top level). `requirements` is by section: `build`,
     `host`, `run`, `run_constrained`. `noarch` is `python`, `generic` or None. `skip`
     is true for an output that is not built; `pins_numpy` for the old spelling `numpy x.x`, which pins NumPy at run time
-    to the version at build time.
+    to the version at build time. `hashing` gives what the hash of its build string in a variant is made of.
     """
 
     name: str
@@ -46,11 +46,17 @@ class RenderedOutput:
     used: UsedVariables
     skip: bool = False
     pins_numpy: bool = False
+    hashing: Callable[[Variant], Mapping[str, str]] | None = None
 
     @property
     def file_stem(self) -> str:
         """`name-version-build`, as package files are named without their extension."""
         return f"{self.name}-{self.version}-{self.build_string}"
+
+    @property
+    def hash_input(self) -> Mapping[str, str]:
+        """What the hash of the build string is made of, as far as it is known before solving; empty for v1."""
+        return self.hashing(self.variant) if self.hashing is not None else {}
 
 
 @dataclass(frozen=True, slots=True)

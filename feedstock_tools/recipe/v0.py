@@ -355,6 +355,7 @@ class _Finisher:
             used=used,
             skip=meta.skip,
             pins_numpy=pins_numpy(meta),
+            hashing=strings.hash_input,
         )
 
     def of(self, variant: Variant) -> RenderedOutput:

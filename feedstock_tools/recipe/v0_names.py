@@ -5,12 +5,11 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 
+from feedstock_tools.package_hash import HASH_LENGTH, package_hash
 from feedstock_tools.recipe.specs import as_list, spec_name, with_version
 from feedstock_tools.recipe.v0_meta import Meta
 from feedstock_tools.recipe.v0_text import package_and_build_in, requirements_section
@@ -19,13 +18,11 @@ from feedstock_tools.variants.rules import CondaBuildRules
 
 __all__ = ["BuildStrings", "build_string_without_hash", "pins_numpy"]
 
-_HASH_LENGTH = 7
-_HASH_PLACEHOLDER = re.compile(rf"h[0-9a-f]{{{_HASH_LENGTH}}}")
+_HASH_PLACEHOLDER = re.compile(rf"h[0-9a-f]{{{HASH_LENGTH}}}")
 _USES_HASH = re.compile(r"h\{\{\s*PKG_HASH\s*\}\}")
 _NUMPY_X_X = re.compile(r"(numpy\s*x\.x)|pin_compatible\([\'\"]numpy.*max_pin=[\'\"]x\.x[\'\"]")
 _NUMPY_PIN = re.compile(r"pin_\w+\([\'\"]numpy[\'\"]")
 _NUMPY_PIN_PLACES = re.compile(r"pin_\w+\([\'\"]numpy[\'\"].*((?<=x_pin=[\'\"])[x\.]*(?=[\'\"]))")
-_SORTED = json.JSONEncoder(sort_keys=True).encode
 _ALWAYS_IN_STRING = ("python", "r_base", "perl", "lua")
 #: Prefix in the build string, packages that bring it, and how many places of the version it takes.
 _PREFIXES: tuple[tuple[str, tuple[str, ...], int], ...] = (
@@ -79,7 +76,8 @@ class BuildStrings:
         values = self._values(variant)
         hash_ = self._hashes.get(values)
         if hash_ is None:
-            hash_ = self._hashes[values] = _hash(self._contents(values))
+            contents = self._contents(values)
+            hash_ = self._hashes[values] = package_hash(contents) if contents else ""
         if _HASH_PLACEHOLDER.search(plain):
             return _HASH_PLACEHOLDER.sub(hash_, plain)
         start, *rest = plain.rsplit("_", 1)
@@ -88,6 +86,10 @@ class BuildStrings:
         else:
             start += hash_
         return "_".join((start, *rest))
+
+    def hash_input(self, variant: Variant) -> Mapping[str, str]:
+        """What the hash of the build string in a variant is made of; empty where it has none."""
+        return {} if self._whole is not None else self._contents(self._values(variant))
 
     def _contents(self, values: Sequence[str]) -> Mapping[str, str]:
         """What a hash is made of; empty where there is none."""
@@ -113,13 +115,6 @@ def _pins_numpy_places(text: str) -> bool:
 def pins_numpy(meta: Meta) -> bool:
     """Whether the requirements pin NumPy the old way, `numpy x.x`."""
     return "numpy" in meta.variant and bool(_NUMPY_X_X.search(requirements_section(meta.own_text)))
-
-
-def _hash(contents: Mapping[str, str]) -> str:
-    if not contents:
-        return ""
-    digest = hashlib.sha1(_SORTED(contents).encode(), usedforsecurity=False).hexdigest()
-    return f"h{digest}"[: _HASH_LENGTH + 1]
 
 
 def _default_string(meta: Meta, variant: Variant) -> str:

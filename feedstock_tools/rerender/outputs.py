@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from feedstock_tools.platforms import Platform
@@ -33,7 +33,10 @@ _FIRST_WITH_CONDA_FILES = (3, 21, 3)
 
 @dataclass(frozen=True, slots=True, order=True)
 class PackageFile:
-    """A package that a configuration makes: `<subdir>/<name>-<version>-<build_string><ending>` in a channel."""
+    """A package that a configuration makes: `<subdir>/<name>-<version>-<build_string><ending>` in a channel.
+
+    `hash_input` is what the hash in the build string is made of; empty for rattler-build's, which are known whole.
+    """
 
     configuration: str
     subdir: str
@@ -42,6 +45,7 @@ class PackageFile:
     build_string: str
     build_number: int
     ending: str
+    hash_input: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     @property
     def file_name(self) -> str:
@@ -85,6 +89,7 @@ def output_files(
                     output.build_string,
                     output.build_number,
                     ".conda" if forge.is_v1 else ending,
+                    output.hash_input,
                 )
             )
     return tuple(sorted(found))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -194,26 +196,47 @@ def test_the_command_prints_a_table_and_json() -> None:
     }
 
 
-def channel(folder: Path, *file_names: str) -> Path:
-    for subdir in ("noarch", "linux-64"):
-        entries = {
-            name: {"name": "x", "version": "1", "build": "0", "build_number": 0, "depends": [], "subdir": subdir}
-            for name in file_names
-        }
-        (folder / subdir).mkdir(parents=True)
-        kinds = {".conda": "packages.conda", ".bz2": "packages"}
-        repodata: dict[str, dict[str, object]] = {"packages": {}, "packages.conda": {}}
-        for name, entry in entries.items():
-            repodata[kinds[Path(name).suffix]][name] = entry
-        (folder / subdir / "repodata.json").write_text(json.dumps(repodata))
+def channel(folder: Path, *file_names: str, depends: Sequence[str] = ()) -> Path:
+    """A channel that has files of these names."""
+    (folder / "noarch").mkdir(parents=True)
+    (folder / "linux-64").mkdir()
+    repodata: dict[str, dict[str, object]] = {"packages": {}, "packages.conda": {}}
+    for file_name in file_names:
+        stem = file_name.removesuffix(".conda").removesuffix(".tar.bz2")
+        name, version, build = stem.rsplit("-", 2)
+        entry = {"name": name, "version": version, "build": build, "build_number": 3, "depends": list(depends)}
+        repodata["packages.conda" if file_name.endswith(".conda") else "packages"][file_name] = entry
+    (folder / "linux-64" / "repodata.json").write_text(json.dumps(repodata))
+    (folder / "noarch" / "repodata.json").write_text("{}")
     return folder
 
 
 def test_only_what_a_channel_lacks(tmp_path: Path) -> None:
     there = channel(tmp_path, "libsolver-1.4.0-cpu_h9bd39d6_3.tar.bz2", "solver-1.4.0-py311h9c5dc3b_3.conda")
-    assert lacking(NEWEST[CPU], [str(there)]) == set(NEWEST[CPU][2:])
     options = ["linux_64_cpu", "--feedstock", str(FEEDSTOCK), "--missing", str(there)]
     assert CliRunner().invoke(command, options).output.splitlines() == [CPU, *(f"  {path}" for path in NEWEST[CPU][2:])]
+
+
+@pytest.mark.parametrize(
+    ("depends", "is_there"),
+    [
+        (["zlib", "__glibc >=2.17,<3.0.a0"], True),
+        (["zlib", "__glibc >=2.28,<3.0.a0"], False),
+        (["zlib"], False),
+    ],
+    ids=["which it was hashed with", "others", "none"],
+)
+def test_a_package_is_there_under_a_hash_with_virtual_packages(
+    depends: list[str], is_there: bool, tmp_path: Path
+) -> None:
+    (cpu,) = choose([CPU], read_configurations(FEEDSTOCK))
+    libsolver = next(file for file in output_files(FEEDSTOCK, [cpu]) if file.name == "libsolver")
+    contents = {**libsolver.hash_input, "__glibc": "__glibc >=2.17,<3.0.a0"}
+    digest = hashlib.sha1(json.dumps(contents, sort_keys=True).encode(), usedforsecurity=False).hexdigest()
+    built = f"libsolver-1.4.0-cpu_h{digest[:7]}_3.conda"
+    assert built != libsolver.file_name
+    there = channel(tmp_path, built, depends=depends)
+    assert lacking([libsolver], [str(there)]) == (() if is_there else (libsolver,))
 
 
 def test_a_zip_group_that_the_configuration_tears_apart_has_the_rows_of_its_shortest_key(tmp_path: Path) -> None:
