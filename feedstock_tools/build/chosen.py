@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from feedstock_tools.build.feedstock import Feedstock
 from feedstock_tools.build.planned import PlannedConfiguration, PlannedRow
 from feedstock_tools.build.selection import select
 from feedstock_tools.errors import InputError
 from feedstock_tools.rerender.configuration import CI_SUPPORT, Configuration, read_configurations
+from feedstock_tools.rerender.own_variants import with_own_values
 from feedstock_tools.rerender.rows import cuda_version, python_version, rows_of
 
 __all__ = ["choose", "configurations_of"]
 
 
 def configurations_of(feedstock: Path, names: Sequence[str] = ()) -> tuple[Configuration, ...]:
-    """The configurations of a feedstock that names mean, as `choose` finds them.
+    """The configurations of a feedstock that names mean, as `choose` finds them, with all values that a build takes.
 
     Raises:
         InputError: the feedstock has no configurations, they cannot be read, or a name means none.
@@ -24,7 +26,7 @@ def configurations_of(feedstock: Path, names: Sequence[str] = ()) -> tuple[Confi
     if not known:
         hint = "`feedstock-tools rerender` writes them."
         raise InputError("the feedstock has no configurations", path=feedstock / CI_SUPPORT, hint=hint)
-    return choose(names, known)
+    return choose(names, with_own_values(Feedstock(feedstock).recipe, known))
 
 
 def choose(names: Sequence[str], configurations: Sequence[Configuration]) -> tuple[Configuration, ...]:

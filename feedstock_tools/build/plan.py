@@ -155,12 +155,13 @@ def _needs_of(feedstock: Feedstock) -> dict[str, Any]:
 
 
 def outline(feedstock: Path) -> tuple[PlannedConfiguration, ...]:
-    """The configurations of a feedstock and their rows, without outputs.
+    """The configurations of a feedstock and their rows, without outputs; what a recipe.yaml's own file adds included.
 
     Raises:
-        InputError: a configuration cannot be read.
+        InputError: a configuration or the recipe's own variant file cannot be read.
     """
     from feedstock_tools.rerender.configuration import read_configurations
+    from feedstock_tools.rerender.own_variants import with_own_values
     from feedstock_tools.rerender.rows import cuda_version, python_version, rows_of
 
     return tuple(
@@ -173,7 +174,7 @@ def outline(feedstock: Path) -> tuple[PlannedConfiguration, ...]:
             ),
             channels=_channels(configuration.values.get("channel_sources", ())),
         )
-        for configuration in read_configurations(feedstock)
+        for configuration in with_own_values(Feedstock(feedstock).recipe, read_configurations(feedstock))
     )
 
 

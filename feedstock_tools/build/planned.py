@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 __all__ = ["PlannedConfiguration", "PlannedOutput", "PlannedRow"]
@@ -90,16 +90,33 @@ class PlannedConfiguration:
 
     def to_json(self) -> dict[str, Any]:
         """For a cache of plans."""
-        return asdict(self)
+        from feedstock_tools.variants.model import values_to_json
+
+        rows = [{**asdict(row), "values": values_to_json(row.values)} for row in self.rows]
+        return {**asdict(replace(self, rows=())), "rows": rows}
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> PlannedConfiguration:
         """The inverse of `to_json`; `KeyError` or `TypeError` where it is something else."""
         rows = tuple(
-            PlannedRow(**{**row, "outputs": tuple(_output(output) for output in row["outputs"])})
+            PlannedRow(
+                **{
+                    **row,
+                    "values": _values(row["values"]),
+                    "outputs": tuple(_output(output) for output in row["outputs"]),
+                }
+            )
             for row in content["rows"]
         )
         return cls(**{**content, "rows": rows, "channels": tuple(content["channels"])})
+
+
+def _values(content: Mapping[str, Any]) -> Mapping[str, str]:
+    if not any(isinstance(value, dict) for value in content.values()):
+        return content  # most have no numbers, and a list is to come at once
+    from feedstock_tools.variants.model import values_from_json
+
+    return values_from_json(content)
 
 
 def _output(content: Mapping[str, Any]) -> PlannedOutput:

@@ -60,7 +60,7 @@ def render_row(recipe: Stage0Recipe, row: Row, target: Platform, builder: Platfo
     platforms = PlatformConfig(
         target_platform=target.subdir, build_platform=builder.subdir, host_platform=target.subdir
     )
-    variant = engine_variants({key: [str(value)] for key, value in row.values.items()}, ())
+    variant = engine_variants({key: [value] for key, value in row.values.items()}, ())
     try:
         if _is_skipped(recipe, variant, RenderConfig(platforms)):
             return []
@@ -151,7 +151,7 @@ def _promise(
         name=name,
         version=version,
         build=build,
-        build_number=recipe.build.number,
+        build_number=recipe.build.number or 0,
         subdir="noarch" if recipe.build.noarch else _target(variant),
         identity=_digest_of(inputs),
         inputs=inputs,

@@ -17,7 +17,7 @@ from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.model import RenderedOutput, RenderedRecipe, UsedVariables
 from feedstock_tools.recipe.v1_batches import batches
 from feedstock_tools.recipe.v1_branches import mentioned_variables
-from feedstock_tools.recipe.v1_engine import engine_error, engine_variants, parsed_recipe, skip_probe
+from feedstock_tools.recipe.v1_engine import engine_error, engine_variants, parsed_recipe, skip_probe, text_of
 from feedstock_tools.recipe.v1_templates import check_templates
 from feedstock_tools.variants.explode import explode
 from feedstock_tools.variants.model import Axis, VariantConfig, VariantSpace
@@ -207,7 +207,7 @@ class _Outputs:
 
     def _used(self, row: RenderedVariant, siblings: set[str]) -> dict[str, str]:
         """What the engine says it used, less siblings, and less the platform of what is for all platforms."""
-        used = {_key(name): _text(value) for name, value in row.variant.items()}
+        used = {_key(name): text_of(value) for name, value in row.variant.items()}
         left_out = siblings | ({"target_platform"} if row.recipe.build.noarch else set())
         return {key: value for key, value in used.items() if key not in left_out}
 
@@ -281,7 +281,3 @@ def _requirement(item: Any, exact: Mapping[str, str]) -> str:
 
 def _key(name: str) -> str:
     return name.replace("-", "_")
-
-
-def _text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

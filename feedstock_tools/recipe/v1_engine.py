@@ -14,7 +14,7 @@ from feedstock_tools.variants.model import WholeNumber
 if TYPE_CHECKING:
     from rattler_build import Stage0Recipe, VariantConfig
 
-__all__ = ["engine_error", "engine_variants", "parsed_recipe", "skip_probe"]
+__all__ = ["engine_error", "engine_variants", "parsed_recipe", "skip_probe", "text_of"]
 
 _PLACE = re.compile(r"(?<![\d.:])(\d{1,6}):(\d{1,6}):|line (\d{1,6}),? column (\d{1,6})")
 _LONGEST_MESSAGE = 1_000
@@ -82,6 +82,13 @@ def _typed(value: str) -> str | bool | int:
     if isinstance(value, WholeNumber):
         return int(value)
     return value == "true" if value in ("true", "false") else value
+
+
+def text_of(value: Any) -> str:
+    """A value that the engine gives back, as variants have it: the inverse of what `engine_variants` hands over."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return WholeNumber(value) if isinstance(value, int) else str(value)
 
 
 def engine_error(error: BaseException, path: Path, text: str) -> InputError:

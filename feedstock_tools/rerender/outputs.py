@@ -11,9 +11,9 @@ from feedstock_tools.recipe import v0, v1
 from feedstock_tools.recipe.model import RenderedOutput
 from feedstock_tools.rerender.configuration import Configuration
 from feedstock_tools.rerender.forge import Forge, read_forge
+from feedstock_tools.rerender.own_variants import given_variants, variants_of
 from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.variants import VariantConfig, combine, defaults, load
-from feedstock_tools.variants.conditional import load_conditional
 
 __all__ = [
     "PackageFile",
@@ -25,8 +25,6 @@ __all__ = [
 ]
 
 _RECIPE_CONFIG = "conda_build_config.yaml"
-#: The variant files beside a recipe.yaml, of which rattler-build reads the first that is there.
-_OWN_VARIANTS = {"variants.yaml": load_conditional, _RECIPE_CONFIG: load}
 #: conda-forge's builds made `.tar.bz2` until autumn 2022, the time of this conda-smithy.
 _FIRST_WITH_CONDA_FILES = (3, 21, 3)
 
@@ -95,10 +93,6 @@ def output_files(
     return tuple(sorted(found))
 
 
-def _variants(configuration: Configuration) -> VariantConfig:
-    return VariantConfig(configuration.values, configuration.zip_keys, pin_run_as_build=configuration.pin_run_as_build)
-
-
 def render_with_rattler_build(
     folder: Path, configuration: Configuration, builder: Platform, rules: Rules, *, watch: v1.WatchV1 | None = None
 ) -> Iterator[RenderedOutput]:
@@ -109,23 +103,8 @@ def render_with_rattler_build(
     """
     recipe = v1.read_recipe_v1(folder)
     platform = configuration.platform
-    variants = _variants(configuration)
-    own = next((folder / name for name in _OWN_VARIANTS if (folder / name).is_file()), None)
-    if own is not None:
-        variants = _over(_OWN_VARIANTS[own.name](own, platform, rules=rules.conda_build), variants)
-    given = combine([defaults(builder, rules.conda_build), variants])
+    given = variants_of(folder, configuration, rules.conda_build)
     yield from v1.render_recipe_v1(recipe, given, platform, build_platform=builder, watch=watch).outputs
-
-
-def _over(own: VariantConfig, given: VariantConfig) -> VariantConfig:
-    """What is given, and the keys that only the recipe's own file has.
-
-    rattler-build takes the own file's zip groups only where no other file has any (config.rs, merge); those whose keys
-    a configuration has cut to fewer values than the rest are left out here.
-    """
-    values = {**own.values, **given.values}
-    whole = (group for group in own.zip_keys if len({len(values[key]) for key in group if key in values}) < 2)
-    return replace(given, values=values, zip_keys=given.zip_keys or tuple(whole))
 
 
 def render_with_conda_build(
@@ -147,7 +126,7 @@ def render_with_conda_build(
     own = folder / _RECIPE_CONFIG
     if own.is_file():
         layers.append(load(own, builder, environ={}, rules=behaviour))
-    layers.append(_variants(configuration))
+    layers.append(given_variants(configuration))
     given = _filtered(_without_torn_groups(combine(layers), configuration), layers[:0:-1])
     recipe = v0.read_recipe(folder, behaviour)
     yield from v0.render_recipe(recipe, given, builder, environ={}, watch=watch, keep_pins=keep_pins).outputs

@@ -13,14 +13,29 @@ from itertools import chain, product
 from math import prod
 from operator import itemgetter
 from pathlib import Path
+from typing import Any
 
-__all__ = ["NO_VALUE", "Axis", "Origin", "Variant", "VariantConfig", "VariantSpace", "WholeNumber", "values_of"]
+__all__ = [
+    "NO_VALUE",
+    "Axis",
+    "Origin",
+    "Variant",
+    "VariantConfig",
+    "VariantSpace",
+    "WholeNumber",
+    "values_from_json",
+    "values_of",
+    "values_to_json",
+]
 
 #: One choice of a value for every key.
 Variant = Mapping[str, str]
 
 #: Stands in a row of a zip group where a migration set a part of it only; such rows make no variants. No file holds it.
 NO_VALUE = "\0"
+
+#: What JSON has a number's text under.
+_NUMBER = "whole number"
 
 
 def values_of(keys: Sequence[str]) -> Callable[[Variant], tuple[str, ...]]:
@@ -45,6 +60,22 @@ class WholeNumber(str):
 
     def __lt__(self, other: str) -> bool:
         return int(self) < int(other) if isinstance(other, WholeNumber) else str.__lt__(self, other)
+
+
+def values_to_json(values: Variant) -> dict[str, Any]:
+    """A variant for a JSON file; numbers keep their text too.
+
+    >>> values_to_json({"abi": WholeNumber("04"), "python": "3.12"})
+    {'abi': {'whole number': '04'}, 'python': '3.12'}
+    """
+    return {
+        key: {_NUMBER: str(value)} if isinstance(value, WholeNumber) else str(value) for key, value in values.items()
+    }
+
+
+def values_from_json(content: Mapping[str, Any]) -> dict[str, str]:
+    """The inverse of `values_to_json`; `KeyError` or `TypeError` where it is something else."""
+    return {key: WholeNumber(value[_NUMBER]) if isinstance(value, dict) else value for key, value in content.items()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -235,6 +235,24 @@ def test_one_value_is_left_for_each_key_of_a_row(scripted: Path, tmp_path: Path)
     assert "fancy" in configuration.read_text()
 
 
+def test_numbers_and_own_values_of_a_row_are_left_as_rattler_build_would_read_them(
+    scripted: Path, tmp_path: Path
+) -> None:
+    import yaml
+
+    recipe = "package: {name: any, version: '1'}\nbuild: {string: '${{ abi }}_${{ width }}'}\n"
+    (scripted / "recipe" / "recipe.yaml").write_text(recipe)
+    (scripted / "recipe" / "variants.yaml").write_text("abi: [9]\nwidth: [32, 64]\n")
+    with (scripted / ".ci_support" / "linux_64_.yaml").open("a") as file:
+        file.write("abi:\n- 4\n- '5'\n")
+    (tmp_path / "private").mkdir()
+    docker = stand_in(tmp_path / "bin")
+    asked = request(scripted, tmp_path / "private", machine(docker), 0)
+    command = FeedstockScript(scripted, machine(docker), find_runtime(machine(docker))).command(asked)
+    narrowed = yaml.safe_load((command.folder / ".ci_support" / "linux_64_.yaml").read_text())
+    assert (narrowed["abi"], narrowed["width"]) == ([4], [32])
+
+
 @pytest.mark.parametrize(("name", "at"), [("cupy", 0), ("xgboost", 1), ("torchvision", 2), ("nccl", 0)])
 def test_docker_is_given_what_the_script_of_conda_smithy_gives_it(name: str, at: int, tmp_path: Path) -> None:
     clone = MIRROR / f"conda-forge+{name}-feedstock" / "repo"

@@ -91,7 +91,7 @@ class CondaBuild:
         configured = request.feedstock / ".ci_support" / f"{request.configuration}.yaml"
         content = yaml.load(configured.read_text(encoding="utf-8"), Loader=yaml.BaseLoader)  # noqa: S506 - texts alone
         narrowed = {
-            key: [request.values[key]] if key in request.values and isinstance(listed, list) else listed
+            key: [str(request.values[key])] if key in request.values and isinstance(listed, list) else listed
             for key, listed in content.items()
         }
         place.write_text(yaml.safe_dump(narrowed, default_flow_style=False), encoding="utf-8")

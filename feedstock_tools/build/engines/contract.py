@@ -71,10 +71,12 @@ class BuildRequest:
 
     def to_json(self) -> dict[str, Any]:
         """All but the environment and the guard, for a file that another process reads."""
+        from feedstock_tools.variants.model import values_to_json
+
         return {
             "name": self.name,
             "recipe": str(self.recipe),
-            "values": dict(self.values),
+            "values": values_to_json(self.values),
             "target": self.target,
             "builder": self.builder,
             "channels": list(self.channels),
@@ -93,11 +95,13 @@ class BuildRequest:
     def from_json(cls, content: Mapping[str, Any]) -> BuildRequest:
         """The inverse of `to_json`."""
         from feedstock_tools.build.engines.emulation import Emulator
+        from feedstock_tools.variants.model import values_from_json
 
         paths = {key: Path(content[key]) for key in ("recipe", "folder", "feedstock")}
         lists = {key: tuple(content[key]) for key in ("channels", "wanted", "untested")}
         emulator = Emulator(**content["emulator"]) if content["emulator"] else None
-        return cls(**{**content, **paths, **lists, "emulator": emulator})
+        values = values_from_json(content["values"])
+        return cls(**{**content, **paths, **lists, "values": values, "emulator": emulator})
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,12 +28,14 @@ def crossing(variant: RenderedVariant, row: Sequence[RenderedVariant], request: 
     from feedstock_tools.build.engines.alone import alone
     from feedstock_tools.build.promise import render_row
     from feedstock_tools.platforms import Platform
+    from feedstock_tools.recipe.v1_engine import text_of
     from feedstock_tools.rerender.rows import Row
 
     single = alone(variant, row, request.recipe, request.folder / "crossing", (_KEY,))
-    values = {**request.values, **dict(variant.variant), _KEY: request.target}
+    used = {key: text_of(value) for key, value in dict(variant.variant).items()}
+    values = {**request.values, **used, _KEY: request.target}
     platforms = Platform.parse(request.target), Platform.parse(request.builder)
-    (rendered,) = render_row(single, Row(request.name, {key: str(value) for key, value in values.items()}), *platforms)
+    (rendered,) = render_row(single, Row(request.name, values), *platforms)
     return rendered
 
 

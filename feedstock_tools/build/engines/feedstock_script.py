@@ -12,7 +12,7 @@ import shlex
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from feedstock_tools.build.engines.command import Command, run_command
 from feedstock_tools.build.engines.contract import BuildRequest, CrossTests, Event
 from feedstock_tools.build.engines.runtime import Runtime, share_arguments
 from feedstock_tools.errors import WorkError
+from feedstock_tools.rerender.configuration import Configuration
 from feedstock_tools.rerender.rows import NO_LOOP
 
 __all__ = ["DOCKER_SCRIPT", "FeedstockScript", "script_for"]
@@ -154,13 +155,12 @@ class FeedstockScript:
 
 
 def _narrow(configuration: Path, values: Mapping[str, str]) -> None:
-    """Leave one value for each key in the file of a configuration that has several rows; others stay as they are."""
-    import yaml
+    """Leave one value for each key in the file of a configuration that has several rows; others stay as they are.
 
-    text = configuration.read_text(encoding="utf-8")
-    content = yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506 - gives texts, lists and mappings alone
-    loops = [key for key, listed in content.items() if key in values and isinstance(listed, list) and len(listed) > 1]
-    if not [key for key in loops if key not in NO_LOOP]:
+    Keys that the recipe's own variant file brings into the row are written there too, since that file may have several.
+    """
+    whole = Configuration.from_file(configuration)
+    if all(key in NO_LOOP or len(whole.values.get(key, ())) == 1 for key in values):
         return
-    narrowed = {key: [values[key]] if key in loops else listed for key, listed in content.items()}
-    configuration.write_text(yaml.safe_dump(narrowed, default_flow_style=False), encoding="utf-8")
+    narrowed = replace(whole, values={**whole.values, **{key: (value,) for key, value in values.items()}})
+    configuration.write_bytes(narrowed.to_bytes())
