@@ -111,6 +111,15 @@ class PinGraph:
         """What a release asks of others."""
         return self._bounds_of.get(release, ())
 
+    @cached_property
+    def beside(self) -> Mapping[str, frozenset[str]]:
+        """For each kind those that some bound speaks of together with it; kinds without bounds are not there."""
+        found: dict[str, set[str]] = {}
+        for together in {bound.kinds | {bound.release.kind} for bound in self.bounds}:
+            for kind in together:
+                found.setdefault(kind, set()).update(together - {kind})
+        return {kind: frozenset(others) for kind, others in found.items()}
+
     def holds(self, chosen: Chosen) -> bool:
         """Whether all releases of a set exist and keep each other's bounds; a kind that is not named is not there."""
         whole = {kind: chosen.get(kind) for kind in {*self.versions, *chosen}}

@@ -72,17 +72,23 @@ class _Search:
         }
 
     def sets(self, kinds: Sequence[str], chosen: dict[str, str | None]) -> Iterator[dict[str, str | None]]:
-        """Every choice for `kinds` on top of `chosen` that can still end well, in order; None where none can join."""
+        """Every choice for `kinds` on top of `chosen` that can still end well, in order; None where none may join.
+
+        Of those that `is_full` rejects, the ones that can be told early are left out.
+        """
         if not kinds:
             yield chosen
             return
         kind, rest = kinds[0], kinds[1:]
-        for version in self._open(kind, chosen):
+        versions = self._open(kind, chosen)
+        for version in versions:
             joined = {**chosen, kind: version}
             if self.can_end(joined):
                 yield from self.sets(rest, joined)
+        if kind in self._demanded or (versions and self._is_settled(kind, chosen)):
+            return
         without = {**chosen, kind: None}
-        if kind not in self._demanded and self.can_end(without):
+        if self.can_end(without):
             yield from self.sets(rest, without)
 
     def is_full(self, chosen: Chosen) -> bool:
@@ -94,6 +100,13 @@ class _Search:
             if version is None
             for candidate in self._open(kind, decided)
         )
+
+    def _is_settled(self, kind: str, chosen: Chosen) -> bool:
+        """Whether all that a kind is bound to has a version already: what can join now can join whatever follows.
+
+        A set without it would not be full then, however it went on.
+        """
+        return all(chosen.get(other) is not None for other in self._graph.beside.get(kind, ()))
 
     def can_end(self, chosen: dict[str, str | None]) -> bool:
         """Whether what is chosen can be completed with what is demanded and needed; other kinds may be left out."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
-from itertools import combinations, product
+from collections.abc import Iterator, Mapping
+from itertools import combinations, islice, product
 
 import pytest
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts import CudaFacts
+from feedstock_tools.pins import resolve
 from feedstock_tools.pins.demands import Demand, parse_demand, parse_demands
 from feedstock_tools.pins.explain import explain
 from feedstock_tools.pins.kinds import kind_named, newest_first, preferred
@@ -192,6 +193,26 @@ def test_random_graphs_against_brute_force(seed: int) -> None:
     first_of_each = [one for number, one in enumerate(full) if without_driver[number] not in without_driver[:number]]
     assert found == first_of_each
     assert can_hold(graph, demands) == bool(held)
+
+
+@pytest.mark.parametrize("texts", [["cuda=11.2"], ["platform=linux-64"]])
+def test_sets_that_are_not_full_are_left_out_early(
+    facts_graph: PinGraph, monkeypatch: pytest.MonkeyPatch, texts: list[str]
+) -> None:
+    """Not after each driver was tried with each of them."""
+    demands = parse_demands(texts)
+    asked = 0
+    is_full = resolve._Search.is_full
+
+    def counted(search: resolve._Search, chosen: Mapping[str, str | None]) -> bool:
+        nonlocal asked
+        asked += 1
+        return is_full(search, chosen)
+
+    monkeypatch.setattr(resolve._Search, "is_full", counted)
+    found = list(islice(all_sets(facts_graph, demands, asked_kinds(facts_graph, demands)), 300))
+    assert len(found) == 300
+    assert asked <= 2 * len(found)
 
 
 def test_every_set_of_the_kinds_named(facts_graph: PinGraph) -> None:
