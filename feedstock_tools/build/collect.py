@@ -8,6 +8,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -58,17 +59,16 @@ def collect(folders: Sequence[Path], artifacts: Artifacts) -> Collected:
             at once, and nothing is taken over then.
     """
     roots = [root for folder in folders for root in _roots(folder, artifacts.root)]
-    found: list[_Found] = []
-    tests: list[tuple[Path, TestRecord]] = []
-    for root in roots:
-        builds, tested = _read(root)
-        found += builds
-        tests += [(root, each) for each in tested]
     with Ledger(artifacts.ledger) as ledger:
         known = {_key(record): record for record in ledger.builds()}
-        offered = [
-            each for each in _unique(found) if (old := known.get(_key(each.record))) is None or old.result == "running"
-        ]
+        settled = {key for key, record in known.items() if record.result != "running"}
+        found: list[_Found] = []
+        tests: list[tuple[Path, TestRecord]] = []
+        for root in roots:
+            builds, tested = _read(root, settled)
+            found += builds
+            tests += [(root, each) for each in tested]
+        offered = [each for each in _unique(found) if _key(each.record) not in settled]
         new = _first_of_twins(offered, [record for record in known.values() if ledger.holds(record)])
         known_tests = set(map(_test_key, ledger.tests()))
         new_tests = [(root, each) for root, each in tests if _test_key(each) not in known_tests]
@@ -81,8 +81,9 @@ def collect(folders: Sequence[Path], artifacts: Artifacts) -> Collected:
         }:
             _copy_log(root / log, artifacts.root / log)
         added = _take_over(new, known, ledger, artifacts)
-        for _, test in new_tests:
-            ledger.record_test(replace(test, id=None))
+        with ledger.at_once():
+            for _, test in new_tests:
+                ledger.record_test(replace(test, id=None))
     again = sum(len(each.record.packages) for each in offered) - sum(len(each.record.packages) for each in new)
     return Collected(len(roots), len(new), len(new_tests), added, len(found) - len(new), again)
 
@@ -97,14 +98,17 @@ def _roots(folder: Path, target: Path) -> list[Path]:
     return roots
 
 
-def _read(root: Path) -> tuple[list[_Found], tuple[TestRecord, ...]]:
-    """The builds and tests of a ledger, read from a copy, since opening one of an older form would change it."""
+def _read(root: Path, settled: AbstractSet[tuple[str, ...]]) -> tuple[list[_Found], tuple[TestRecord, ...]]:
+    """The builds and tests of a ledger, read from a copy, since opening one of an older form would change it.
+
+    Of builds that are settled (by their `_key`) the environments are not read.
+    """
     with tempfile.TemporaryDirectory() as folder:
         for path in root.glob(f"{LEDGER}*"):
             shutil.copyfile(path, Path(folder, path.name))
         with Ledger(Path(folder, LEDGER)) as ledger:
             builds = [
-                _Found(root, record, ledger.environments(record.id) if record.id is not None else ())
+                _Found(root, record, ledger.environments(record.id or 0) if _key(record) not in settled else ())
                 for record in _without_replaced(ledger.builds())
             ]
             return builds, ledger.tests()
@@ -204,13 +208,17 @@ def _copy_log(source: Path, target: Path) -> None:
 def _take_over(
     new: Sequence[_Found], known: dict[tuple[str, ...], BuildRecord], ledger: Ledger, artifacts: Artifacts
 ) -> int:
-    """Record the builds as running with their packages, add these to the channels, then record how they ended."""
+    """Record the builds as running with their packages, add these to the channels, then record how they ended.
+
+    Each record of a package is either a promise or of a file that is on the disk, wherever a call is cut off.
+    """
     begun: list[tuple[_Found, BuildRecord]] = []
-    for each in new:
-        old = known.get(_key(each.record))
-        record = old if old is not None else ledger.begin(replace(each.record, packages=()))
-        ledger.promise(replace(each.record, id=record.id, result="running"), each.environments)
-        begun.append((each, replace(each.record, id=record.id)))
+    with ledger.at_once():
+        for each in new:
+            old = known.get(_key(each.record))
+            record = old if old is not None else ledger.begin(replace(each.record, packages=()))
+            ledger.promise(replace(each.record, id=record.id, result="running"), each.environments)
+            begun.append((each, replace(each.record, id=record.id)))
     by_channel: dict[str, dict[str, Path]] = {}
     for found, record in begun:
         if record.result == "done":
@@ -220,8 +228,10 @@ def _take_over(
         missing = [path for file, path in packages.items() if not (artifacts.root / channel / file).is_file()]
         if missing:
             add_packages(artifacts.root / channel, missing)
-    for _, record in begun:
-        ledger.finish(replace(record, packages=tuple(_entered(each, artifacts) for each in record.packages)))
+    ended = [replace(each, packages=tuple(_entered(one, artifacts) for one in each.packages)) for _, each in begun]
+    with ledger.at_once():
+        for record in ended:
+            ledger.finish(record)
     return sum(map(len, by_channel.values()))
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -53,22 +55,60 @@ def test_a_second_time_does_nothing(gpu_feedstock: Feedstock, tmp_path: Path) ->
     assert collect([source], target) == Collected(folders=1, builds=0, tests=0, packages=0, known=4)
 
 
+@pytest.mark.parametrize(
+    ("cut_off", "recorded", "present"),
+    [("Ledger.promise", [], 0), ("add_packages", ["running"] * 4, 0), ("Ledger.finish", ["running"] * 4, 4)],
+)
 def test_a_call_that_was_cut_off_is_taken_up(
-    gpu_feedstock: Feedstock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    gpu_feedstock: Feedstock,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    cut_off: str,
+    recorded: list[str],
+    present: int,
 ) -> None:
+    """What is recorded as done is there, wherever it was cut off."""
     source = part(gpu_feedstock, tmp_path / "part")
     target = Artifacts(tmp_path / "target")
+    promise = Ledger.finish
     with monkeypatch.context() as broken:
-        broken.setattr(
-            "feedstock_tools.build.collect.add_packages", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt)
-        )
+        if cut_off == "Ledger.finish":  # which `promise` calls too
+            broken.setattr(Ledger, "promise", promise)
+        broken.setattr(f"feedstock_tools.build.collect.{cut_off}", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             collect([source], target)
-    assert not list(target.root.glob("*/*.conda"))
+    with Ledger(target.ledger) as ledger:
+        assert [record.result for record in ledger.builds()] == recorded
+    assert len(list(target.root.glob("*/*.conda"))) == present
     collect([source], target)
     with Ledger(target.ledger) as ledger:
         assert [record.result for record in ledger.builds()] == ["done"] * 4
         assert all(ledger.done(record.identity) for record in ledger.builds())
+
+
+def test_builds_are_recorded_together(
+    gpu_feedstock: Feedstock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each transaction waits for the disk, so that their number must not grow with that of the builds."""
+    source = part(gpu_feedstock, tmp_path / "part")
+    said: list[str] = []
+    connect = sqlite3.connect
+
+    def traced(path: Path, **options: Any) -> sqlite3.Connection:
+        connection = connect(path, **options)
+        connection.set_trace_callback(said.append)
+        return connection
+
+    Ledger(tmp_path / "target" / "ledger.sqlite").close()
+    with monkeypatch.context() as watched:
+        watched.setattr(sqlite3, "connect", traced)
+        assert collect([source], Artifacts(tmp_path / "target")).builds == 4
+    words = [statement.split()[0] for statement in said]
+    assert words.count("BEGIN") == words.count("COMMIT") == 3
+    within = False
+    for word in words:
+        within = word == "BEGIN" or (within and word != "COMMIT")
+        assert within or word not in {"INSERT", "UPDATE"}
 
 
 def test_logs_and_environments_come_along(gpu_feedstock: Feedstock, tmp_path: Path) -> None:

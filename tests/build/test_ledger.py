@@ -65,6 +65,20 @@ def test_a_finished_build_is_found_by_its_identity_as_it_was_recorded(tmp_path: 
         assert ledger.done("i2") is None
 
 
+def test_what_is_recorded_at_once_is_recorded_whole_or_not_at_all(tmp_path: Path) -> None:
+    with Ledger(tmp_path / "ledger.sqlite") as ledger:
+        with pytest.raises(KeyboardInterrupt), ledger.at_once():
+            finished(ledger, package(tmp_path))
+            raise KeyboardInterrupt
+        assert ledger.builds() == ()
+        with ledger.at_once():
+            done = [finished(ledger, package(tmp_path)) for _ in range(3)]
+        finished(ledger, package(tmp_path))
+    with Ledger(tmp_path / "ledger.sqlite") as ledger:
+        assert ledger.builds()[:3] == tuple(done)
+        assert len(ledger.builds()) == 4
+
+
 @pytest.mark.parametrize("result", ["running", "failed", "interrupted"])
 def test_only_what_is_done_counts(tmp_path: Path, result: str) -> None:
     with Ledger(tmp_path / "ledger.sqlite") as ledger:
