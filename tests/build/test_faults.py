@@ -284,6 +284,13 @@ def test_files_that_are_merely_touched_during_a_run_change_nothing(feedstock: Fe
     assert "Nothing to do" in feedstock.build(f"{CPU}_py3.11").stdout
 
 
+def test_a_script_may_leave_files_in_the_recipes_folder(feedstock: Feedstock) -> None:
+    feedstock.edit("recipe/build-library.sh", "mkdir", 'echo MIT > "$RECIPE_DIR/collected.txt"\nmkdir')
+    run = feedstock.build(f"{CPU}_py3.11")
+    assert run.returncode == 0, run.stdout
+    assert (feedstock.folder / "recipe" / "collected.txt").is_file()
+
+
 def test_a_rerender_and_a_rebase_that_change_nothing_leave_a_build_done(gpu_feedstock: Feedstock) -> None:
     fresh = gpu_feedstock.folder.with_name("again")
     shutil.copytree(gpu_feedstock.folder, fresh, symlinks=True)
