@@ -31,7 +31,6 @@ from feedstock_tools.errors import FeedstockError, WorkError
 
 __all__ = ["Attempt", "BuiltRow", "Ground", "build_row", "lock_names", "write_siblings"]
 
-
 #: Of a disk with so few bytes free it is said that it is full.
 _FULL = 1 << 20
 #: What the guard of a build ends it with → what failed then.
