@@ -13,7 +13,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from feedstock_tools.build.artifacts import LEDGER, Artifacts
+from feedstock_tools.build.belonging import refuse_strangers
 from feedstock_tools.build.contents import sha256_of
+from feedstock_tools.build.feedstock import Feedstock
 from feedstock_tools.build.ledger import BuildRecord, EnvironmentRecord, Ledger, PackageRecord, TestRecord
 from feedstock_tools.channel.folder import add_packages
 from feedstock_tools.errors import InputError, Mistake, WorkError
@@ -46,15 +48,16 @@ class _Found:
     environments: tuple[EnvironmentRecord, ...]
 
 
-def collect(folders: Sequence[Path], artifacts: Artifacts) -> Collected:
+def collect(folders: Sequence[Path], artifacts: Artifacts, feedstock: Feedstock | None = None) -> Collected:
     """Take over the builds, packages, logs and tests of other artifacts folders.
 
     Args:
         folders: artifacts folders, or folders with such folders in them.
         artifacts: where to; what is known there already is left.
+        feedstock: whose builds they are to be; None: whoever's.
 
     Raises:
-        InputError: a folder has no ledger in it.
+        InputError: a folder has no ledger in it, or one of another feedstock.
         WorkError: a package or log is missing, is not what its ledger recorded, or would replace another; every reason
             at once, and nothing is taken over then.
     """
@@ -64,10 +67,14 @@ def collect(folders: Sequence[Path], artifacts: Artifacts) -> Collected:
         settled = {key for key, record in known.items() if record.result != "running"}
         found: list[_Found] = []
         tests: list[tuple[Path, TestRecord]] = []
+        made: dict[Path, set[str]] = {}
         for root in roots:
             builds, tested = _read(root, settled)
             found += builds
+            made[root] = {each.record.output for each in builds}
             tests += [(root, each) for each in tested]
+        if feedstock is not None:
+            refuse_strangers(made, {record.output for record in known.values()}, feedstock)
         offered = [each for each in _unique(found) if _key(each.record) not in settled]
         new = _first_of_twins(offered, [record for record in known.values() if ledger.holds(record)])
         known_tests = set(map(_test_key, ledger.tests()))

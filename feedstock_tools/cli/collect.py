@@ -22,8 +22,8 @@ def command(folders: tuple[Path, ...], feedstock: Path | None, output_dir: Path 
     """Take over the builds, packages and logs of other artifacts folders, as the jobs of a CI service leave them.
 
     A DIR is such a folder (it has a ledger.sqlite), or has them somewhere in it. Every package is held against its hash
-    first; where one is missing or differs, nothing is taken over. What is known already is left, so that a second call
-    does nothing.
+    first; where one is missing or differs, or a DIR is another feedstock's, nothing is taken over. What is known
+    already is left, so that a second call does nothing.
     """
     from feedstock_tools.build.artifacts import Artifacts
     from feedstock_tools.build.collect import collect
@@ -31,7 +31,7 @@ def command(folders: tuple[Path, ...], feedstock: Path | None, output_dir: Path 
 
     found = find_feedstock(feedstock, Path.cwd())
     artifacts = Artifacts((output_dir or found.artifacts).resolve())
-    done = collect(folders, artifacts)
+    done = collect(folders, artifacts, found)
     if as_json:
         click.echo(json.dumps(asdict(done), indent=2))
         return

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 
 from feedstock_tools.build.artifacts import Artifacts
 from feedstock_tools.build.collect import Collected, collect
+from feedstock_tools.build.feedstock import Feedstock as Own
 from feedstock_tools.build.ledger import Ledger
 from feedstock_tools.errors import InputError, WorkError
 
@@ -165,6 +167,45 @@ def test_two_packages_of_one_name_from_other_inputs_are_refused(gpu_feedstock: F
     second = again(gpu_feedstock, tmp_path / "second")
     with pytest.raises(WorkError, match="built twice, with different contents"):
         collect([first, second], Artifacts(tmp_path / "target"))
+
+
+def of_another(feedstock: Feedstock, folder: Path) -> Path:
+    """Artifacts of a feedstock with the same configurations and other outputs."""
+    source = part(feedstock, folder)
+    with closing(sqlite3.connect(source / "ledger.sqlite")) as database, database:
+        database.execute("UPDATE builds SET output = 'other-' || output")
+    return source
+
+
+def test_what_another_feedstock_built_is_refused(gpu_feedstock: Feedstock, tmp_path: Path) -> None:
+    source = of_another(gpu_feedstock, tmp_path / "other")
+    shutil.rmtree(gpu_feedstock.artifacts)
+    run = command(gpu_feedstock, "collect", str(source))
+    assert run.returncode == 2
+    assert f"{source / 'ledger.sqlite'}: is of another feedstock: it built other-libtiny" in run.stderr
+    assert not list(gpu_feedstock.artifacts.glob("*/*.conda"))
+
+
+def test_what_was_built_for_configurations_that_are_gone_is_taken_over(
+    gpu_feedstock: Feedstock, tmp_path: Path
+) -> None:
+    source = part(gpu_feedstock, tmp_path / "part")
+    for path in (gpu_feedstock.folder / ".ci_support").glob("*cuda11*"):
+        path.unlink()
+    assert collect([source], Artifacts(tmp_path / "target"), Own(gpu_feedstock.folder)).builds == 4
+
+
+def test_outputs_that_the_own_ledger_knows_are_the_own(gpu_feedstock: Feedstock, tmp_path: Path) -> None:
+    source = of_another(gpu_feedstock, tmp_path / "renamed")
+    target = Artifacts(tmp_path / "target")
+    assert collect([source], target).builds == 4
+    assert collect([source], target, Own(gpu_feedstock.folder)).known == 4
+
+
+def test_nothing_is_refused_where_the_recipe_cannot_be_read(gpu_feedstock: Feedstock, tmp_path: Path) -> None:
+    source = of_another(gpu_feedstock, tmp_path / "other")
+    gpu_feedstock.edit("recipe/recipe.yaml", "outputs:", "outputs: [")
+    assert collect([source], Artifacts(tmp_path / "target"), Own(gpu_feedstock.folder)).builds == 4
 
 
 def test_a_folder_without_a_ledger_is_none(tmp_path: Path) -> None:
