@@ -17,8 +17,8 @@ __all__ = ["Inputs"]
 class Inputs:
     """The recipe folder and local sources of a run, as they were when this was made.
 
-    Files that come later do not count: there are scripts that collect licenses into `$RECIPE_DIR`, and what nothing names
-    goes into no build.
+    Files that come later do not count: there are scripts that collect licenses into `$RECIPE_DIR`, and what nothing
+    names goes into no build.
     """
 
     def __init__(self, setting: Setting) -> None:

@@ -234,7 +234,10 @@ def _environment(recipe: Path) -> _Environment:
 def _compiled(recipe: Path, text: str) -> tuple[_Environment, jinja2.Template]:
     """A template with the environment that counts its steps, which outlives its place in the cache above."""
     environment = _environment(recipe)
-    return environment, environment.from_string(text)
+    try:
+        return environment, environment.from_string(text)
+    except SyntaxError as error:  # Python's, of the code that Jinja made of it: an argument given twice, say
+        raise jinja2.TemplateSyntaxError(error.msg, 1) from error
 
 
 def render(recipe: Path, template: str | None, text: str, context: Mapping[str, Any]) -> str:

@@ -184,6 +184,7 @@ def test_a_python_package_has_python_and_a_hash_in_its_build_string(tmp_path: Pa
     ("text", "message"),
     [
         (HEAD + "about:\n  summary: {{ x\n", "the template is wrong"),
+        (HEAD + "about:\n  summary: {{ pin_subpackage('a', exact=True, exact=True) }}\n", "argument repeated"),
         (HEAD + "about: {a\n", "rendered, it is not YAML"),
         (HEAD + "build:\n  number: 0  # [linux and]\n", "cannot be evaluated"),
         ("- a\n", "mapping of sections"),
