@@ -15,6 +15,7 @@ from typing import Any
 from feedstock_tools.generate.conditions import ConditionError, parse, words_of
 from feedstock_tools.generate.placeholders import PlaceholderError, check_names, check_text
 from feedstock_tools.generate.positions import Location
+from feedstock_tools.variants.read import is_file
 
 __all__ = ["CUDA_LIBRARIES", "Finding", "check_files", "cross_check", "output_names"]
 
@@ -257,7 +258,7 @@ def check_files(content: dict[str, Any], recipe: Path) -> Iterator[Finding]:
         for nth, file in enumerate(_list(_mapping(owner.get("test")).get("files"))):
             named.append(((*location, "test", "files", nth), file))
     for place, file in named:
-        if isinstance(file, str) and not (recipe / file).is_file():
+        if isinstance(file, str) and not is_file(recipe / file):
             yield Finding(place, f"there is no file recipe/{file}", "Write it, or name another one.")
 
 

@@ -17,7 +17,7 @@ from typing import Any
 from feedstock_tools.recipe.specs import ensure_valid_spec
 from feedstock_tools.variants.model import Variant
 from feedstock_tools.variants.namespace import DEFAULT_VARIANT, Namespace
-from feedstock_tools.variants.read import parse_settings
+from feedstock_tools.variants.read import is_file, parse_settings
 
 __all__ = ["PackageNames", "template_context"]
 
@@ -108,7 +108,7 @@ class Functions:
     def _text_of(self, filename: str) -> str | None:
         folder = self.recipe.parent.resolve()
         path = (folder / str(filename)).resolve()
-        if not path.is_relative_to(folder) or not path.is_file() or path.stat().st_size > _LARGEST_DATA:
+        if not path.is_relative_to(folder) or not is_file(path) or path.stat().st_size > _LARGEST_DATA:
             return None
         return path.read_text(encoding="utf-8", errors="replace")
 

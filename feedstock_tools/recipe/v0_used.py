@@ -12,7 +12,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 
 from feedstock_tools.errors import InputError
-from feedstock_tools.variants.read import read_text
+from feedstock_tools.variants.read import is_file, read_text
 from feedstock_tools.variants.rules import CondaBuildRules
 
 __all__ = ["UsageFinder", "trim_requirements", "usage_finder", "used_in_script"]
@@ -187,7 +187,7 @@ def used_in_script(path: Path, keys: Collection[str], cache: dict[Path, frozense
 
 
 def _words_of(path: Path) -> frozenset[str]:
-    if path.suffix not in (".sh", ".bat") or not path.is_file():
+    if path.suffix not in (".sh", ".bat") or not is_file(path):
         return _NOTHING
     try:
         text = read_text(path)

@@ -17,7 +17,7 @@ from feedstock_tools.recipe.v0_meta import Meta
 from feedstock_tools.recipe.v0_text import View
 from feedstock_tools.recipe.v0_used import UsageFinder, usage_finder
 from feedstock_tools.rerender.why_model import Place, Use
-from feedstock_tools.variants.read import LARGEST_FILE
+from feedstock_tools.variants.read import LARGEST_FILE, is_file
 from feedstock_tools.variants.rules import CondaBuildRules
 
 __all__ = ["TextUses", "script_lines"]
@@ -220,7 +220,7 @@ def _forced(key: str, lines: Iterable[Line]) -> Iterator[int]:
 
 def script_lines(path: Path, key: str) -> Iterator[Place]:
     """The lines of a build script that count as uses of a key, as the renderer finds them."""
-    if path.suffix not in (".sh", ".bat") or not path.is_file():
+    if path.suffix not in (".sh", ".bat") or not is_file(path):
         return
     text = path.read_bytes()[:LARGEST_FILE].decode("utf-8", errors="replace").replace("\r\n", "\n")
     pattern = (_BATCH if path.suffix == ".bat" else _SHELL).format(key=re.escape(key))

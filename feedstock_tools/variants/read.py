@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from functools import lru_cache
 from pathlib import Path
@@ -16,6 +17,7 @@ __all__ = [
     "LARGEST_FILE",
     "LARGEST_SETTINGS",
     "MOST_MERGED",
+    "is_file",
     "parse_plain_yaml",
     "parse_settings",
     "parse_yaml",
@@ -36,6 +38,11 @@ MOST_MERGED = 10_000
 DEEPEST = 400
 #: What rattler-build takes for a number where it has no quotes.
 _WHOLE = re.compile(r"[-+]?[0-9]{1,18}")
+
+
+def is_file(path: Path) -> bool:
+    """Whether a path that a recipe names is a file; one that no file system takes, being too long, is none."""
+    return os.path.isfile(path)  # noqa: PTH113 - of a name that is too long pathlib raises the system's error
 
 
 def read_text(path: Path, largest: int = LARGEST_FILE) -> str:

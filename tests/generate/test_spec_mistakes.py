@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from textwrap import dedent
 
@@ -159,8 +160,9 @@ def test_groups_that_double_at_each_step_are_a_mistake() -> None:
     assert any("stands for too many requirements" in mistake.message for mistake in found)
 
 
-def test_files_that_the_recipe_folder_lacks_are_mistakes(tmp_path: Path) -> None:
-    (tmp_path / "feedstock.yaml").write_text(GOOD.replace("kind: library\n", "kind: library\n    script: make.sh\n"))
+@pytest.mark.parametrize("name", ["make.sh", f"{'x' * 300}.sh"], ids=["missing", "too long for a file"])
+def test_files_that_the_recipe_folder_lacks_are_mistakes(name: str, tmp_path: Path) -> None:
+    (tmp_path / "feedstock.yaml").write_text(GOOD.replace("kind: library\n", f"kind: library\n    script: {name}\n"))
 
-    with pytest.raises(InputError, match=r"there is no file recipe/make\.sh"):
+    with pytest.raises(InputError, match=f"there is no file recipe/{re.escape(name)}"):
         read_spec(tmp_path)
