@@ -6,12 +6,14 @@ sizes and times of change alone, and only answers whether a digest made earlier 
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from hashlib import blake2b, sha256
 from pathlib import Path
+from typing import Any
 
-__all__ = ["digest_of_files", "files_below", "sha256_of", "stamp_of_files"]
+__all__ = ["digest_of_files", "digest_of_values", "files_below", "sha256_of", "stamp_of_files"]
 
 #: Folders that hold what tools leave behind, never what a build is made from.
 _LEFT_BEHIND = frozenset({".git", "__pycache__", "build_artifacts", ".pytest_cache", ".mypy_cache", ".ruff_cache"})
@@ -47,6 +49,14 @@ def digest_of_files(roots: Iterable[Path]) -> str:
                 content = sha256_of(path)
             digest.update(f"{number}\0{name}\0{kind}\0{content}\n".encode(errors="surrogateescape"))
     return digest.hexdigest()
+
+
+def digest_of_values(content: Any) -> str:
+    """A hash over what JSON has, over mappings, and over the texts of whatever else there is."""
+    text = json.dumps(
+        content, sort_keys=True, default=lambda value: dict(value) if isinstance(value, Mapping) else str(value)
+    )
+    return sha256(text.encode()).hexdigest()
 
 
 def stamp_of_files(roots: Iterable[Path]) -> str:

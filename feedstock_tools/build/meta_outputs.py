@@ -6,15 +6,13 @@ the recipe itself, and its package is compared in name, version, build and subdi
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from feedstock_tools.build.contents import digest_of_files
+from feedstock_tools.build.contents import digest_of_files, digest_of_values
 from feedstock_tools.build.planned import PlannedConfiguration, PlannedOutput, PlannedRow
 from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import Platform
@@ -82,15 +80,13 @@ def _outputs(
             build=output.build_string,
             build_number=output.build_number,
             subdir="noarch" if output.noarch else platform.subdir,
-            identity=_digest(inputs),
+            identity=digest_of_values(inputs),
             inputs=inputs,
             uses_python="python" in output.variant and output.noarch is None,
             whole=False,
         )
         for output in made
-        for inputs in [{**parts, "recipe": _digest(output.requirements), "variant": _digest(row.values)}]
+        for inputs in [
+            {**parts, "recipe": digest_of_values(output.requirements), "variant": digest_of_values(row.values)}
+        ]
     )
-
-
-def _digest(content: object) -> str:
-    return sha256(json.dumps(content, sort_keys=True, default=dict).encode()).hexdigest()

@@ -10,11 +10,10 @@ import json
 import re
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from feedstock_tools.build.contents import digest_of_files
+from feedstock_tools.build.contents import digest_of_files, digest_of_values
 from feedstock_tools.build.planned import PlannedOutput
 from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import Platform
@@ -139,9 +138,9 @@ def _promise(
     name, version, build = recipe.package.name, recipe.package.version, str(recipe.build.string)
     needed = tuple(sorted(_names_in(content.get("requirements") or {}) & own - {name}))
     inputs = {
-        "recipe": _digest_of(content),
-        "variant": _digest_of(dict(variant.variant)),
-        "siblings": _digest_of({sibling: earlier[sibling].identity for sibling in needed if sibling in earlier}),
+        "recipe": digest_of_values(content),
+        "variant": digest_of_values(dict(variant.variant)),
+        "siblings": digest_of_values({sibling: earlier[sibling].identity for sibling in needed if sibling in earlier}),
         **common,
     }
     pinned = _exact_pins((content.get("requirements") or {}).get("run") or [])
@@ -153,7 +152,7 @@ def _promise(
         build=build,
         build_number=recipe.build.number or 0,
         subdir="noarch" if recipe.build.noarch else _target(variant),
-        identity=_digest_of(inputs),
+        identity=digest_of_values(inputs),
         inputs=inputs,
         siblings=needed,
         pins=pins,
@@ -161,10 +160,6 @@ def _promise(
         uses_python=_uses_python(content, needed, earlier),
         staging=tuple(staging["name"] for staging in content.get("staging_caches") or ()),
     )
-
-
-def _digest_of(content: Any) -> str:
-    return sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def _target(variant: RenderedVariant) -> str:

@@ -20,7 +20,6 @@ __all__ = [
     "builds_of",
     "channel_url",
     "first_cause",
-    "local_folder",
     "read_records",
     "why_unreachable",
 ]

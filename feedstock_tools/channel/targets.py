@@ -15,7 +15,8 @@ from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from feedstock_tools.channel.folder import add_packages
-from feedstock_tools.channel.repodata import local_folder, read_records
+from feedstock_tools.channel.local import local_folder
+from feedstock_tools.channel.repodata import read_records
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.workers import worker_command
 
