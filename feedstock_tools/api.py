@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 from feedstock_tools.errors import FeedstockError, InputError, Mistake, WorkError
 from feedstock_tools.platforms import Platform
-from feedstock_tools.rerender.configuration import Configuration, read_configurations
+from feedstock_tools.rerender.configurations.configuration import Configuration, read_configurations
+from feedstock_tools.rerender.configurations.write import Changes
 from feedstock_tools.rerender.outputs import PackageFile, output_files
 from feedstock_tools.rerender.rerendering import Rerender, rerender
 from feedstock_tools.rerender.rules import Rules
-from feedstock_tools.rerender.why import explain
-from feedstock_tools.rerender.why_model import Explanation, Place, Setting, Use, ValueOrigin
-from feedstock_tools.rerender.write import Changes
+from feedstock_tools.rerender.why.model import Explanation, Place, Setting, Use, ValueOrigin
+from feedstock_tools.rerender.why.reasons import explain
 
 if TYPE_CHECKING:
-    from feedstock_tools.build.rehearsing import rehearse_configurations as rehearse
     from feedstock_tools.channel.missing import lacking
-    from feedstock_tools.check.rehearsal import Environment, Pick, Rehearsal
+    from feedstock_tools.check.rehearsal.model import Environment, Pick, Rehearsal
+    from feedstock_tools.check.rehearsal.of_feedstock import rehearse_configurations as rehearse
 
 __all__ = [
     "Changes",
@@ -52,11 +52,11 @@ __all__ = [
 
 #: Where the names live that are imported when they are asked for.
 _LATER = {
-    "Environment": ("feedstock_tools.check.rehearsal", "Environment"),
-    "Pick": ("feedstock_tools.check.rehearsal", "Pick"),
-    "Rehearsal": ("feedstock_tools.check.rehearsal", "Rehearsal"),
+    "Environment": ("feedstock_tools.check.rehearsal.model", "Environment"),
+    "Pick": ("feedstock_tools.check.rehearsal.model", "Pick"),
+    "Rehearsal": ("feedstock_tools.check.rehearsal.model", "Rehearsal"),
     "lacking": ("feedstock_tools.channel.missing", "lacking"),
-    "rehearse": ("feedstock_tools.build.rehearsing", "rehearse_configurations"),
+    "rehearse": ("feedstock_tools.check.rehearsal.of_feedstock", "rehearse_configurations"),
 }
 
 

@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-__all__ = ["data_folder", "text_templates"]
+__all__ = ["PACKAGE", "data_folder", "text_templates"]
 
-_PACKAGE = Path(__file__).parent
+#: The folder of this package: what reads or hashes its own code starts here.
+PACKAGE = Path(__file__).resolve().parent
 
 
 def data_folder(name: str) -> Path:
     """The folder `templates`, `variants` or `examples`: of an installation, else of the checkout."""
-    installed = _PACKAGE / "_data" / name
-    return installed if installed.is_dir() else _PACKAGE.parent / name
+    installed = PACKAGE / "_data" / name
+    return installed if installed.is_dir() else PACKAGE.parent / name
 
 
 def text_templates(opening: str = "{", closing: str = "}") -> Environment:

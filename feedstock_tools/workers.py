@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from pathlib import Path
+
+from feedstock_tools.data import PACKAGE
 
 __all__ = ["PACKAGES", "worker_command", "worker_words"]
 
 #: The folder that this program's own package lies in.
-PACKAGES = Path(__file__).resolve().parents[1]
+PACKAGES = PACKAGE.parent
 #: Its arguments: the folders of packages, with colons between them; the module; what its `main` is called with.
 _START = (
     "import sys; from importlib import import_module; sys.path[:0] = sys.argv[1].split(':');"

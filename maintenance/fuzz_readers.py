@@ -120,11 +120,11 @@ CHANGES: tuple[Callable[[str, str, random.Random], str], ...] = (
 def read_everything(feedstock: Path, pinning: Path | None, chance: random.Random) -> None:
     """Call each reader; an error of ours ends one of them, anything else ends the run."""
     from feedstock_tools.generate import read_spec, render
-    from feedstock_tools.rerender.configuration import read_configurations
+    from feedstock_tools.rerender.configurations.configuration import read_configurations
     from feedstock_tools.rerender.outputs import output_files
     from feedstock_tools.rerender.rerendering import rerender
     from feedstock_tools.rerender.rules import Rules
-    from feedstock_tools.rerender.why import explain
+    from feedstock_tools.rerender.why.reasons import explain
 
     keys: list[str] = []
     with _bounded():

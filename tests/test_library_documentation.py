@@ -49,7 +49,7 @@ def test_the_examples_give_what_they_show(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_importing_the_library_brings_in_nothing_that_solves_or_builds() -> None:
     code = "import sys, feedstock_tools.api; print([name for name in sys.modules if name.startswith(%r)])"
-    rooms = ("rattler", "yaml", "pydantic", "networkx", "feedstock_tools.build", "feedstock_tools.channel")
+    rooms = ("rattler", "yaml", "pydantic", "networkx", "feedstock_tools.builds", "feedstock_tools.channel")
 
     shown = subprocess.run([sys.executable, "-c", code % (rooms,)], capture_output=True, text=True, check=True)
 

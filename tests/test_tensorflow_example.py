@@ -10,7 +10,7 @@ import pytest
 from feedstock_tools.data import data_folder
 from feedstock_tools.generate import apply, read_spec, render
 from feedstock_tools.platforms import Platform
-from feedstock_tools.recipe import v0
+from feedstock_tools.recipe.v0 import recipe as v0
 from feedstock_tools.rerender.rerendering import rerender
 from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.variants import combine, defaults, load

@@ -11,19 +11,19 @@ from pathlib import Path
 from feedstock_tools.check.architecture_lists import ARCHITECTURE_KEYS, read_list
 from feedstock_tools.check.cuda_guards import low_guards
 from feedstock_tools.check.dropped_cuda import named_by_feedstock, why_dropped
-from feedstock_tools.check.script_architectures import ScriptList, lists_in_scripts
+from feedstock_tools.check.scripts.architectures import ScriptList, lists_in_scripts
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts import CudaFacts, Toolkit
 from feedstock_tools.facts.cuda import version_key
-from feedstock_tools.generate.cuda_facts import architectures_by_version
-from feedstock_tools.generate.reading import read_spec
-from feedstock_tools.pins.architectures import Architecture, parse_architectures
-from feedstock_tools.pins.demands import Demand
-from feedstock_tools.pins.from_facts import graph_of_facts
-from feedstock_tools.pins.kinds import admits
-from feedstock_tools.pins.model import PinGraph
-from feedstock_tools.pins.resolve import can_hold
-from feedstock_tools.rerender.configuration import Configuration
+from feedstock_tools.generate.spec.reading import read_spec
+from feedstock_tools.generate.texts.cuda_facts import architectures_by_version
+from feedstock_tools.pins.gpu.architectures import Architecture, parse_architectures
+from feedstock_tools.pins.graph.demands import Demand
+from feedstock_tools.pins.graph.from_facts import graph_of_facts
+from feedstock_tools.pins.graph.kinds import admits
+from feedstock_tools.pins.graph.model import PinGraph
+from feedstock_tools.pins.graph.resolve import can_hold
+from feedstock_tools.rerender.configurations.configuration import Configuration
 from feedstock_tools.rerender.forge import read_forge
 from feedstock_tools.rerender.pinning import Pinning
 from feedstock_tools.rerender.rules import Rules

@@ -8,10 +8,10 @@ from pathlib import Path
 from feedstock_tools.errors import FeedstockError
 from feedstock_tools.facts import CudaFacts
 from feedstock_tools.facts.cuda import version_key
-from feedstock_tools.pins.kinds import admits
+from feedstock_tools.pins.graph.kinds import admits
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.model import RenderedOutput
-from feedstock_tools.rerender.configuration import Configuration
+from feedstock_tools.rerender.configurations.configuration import Configuration
 from feedstock_tools.rerender.forge import read_forge
 from feedstock_tools.rerender.outputs import render_with_conda_build, render_with_rattler_build
 from feedstock_tools.rerender.rules import Rules

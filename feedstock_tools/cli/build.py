@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from feedstock_tools.build.engines.choice import ENGINES
+from feedstock_tools.builds.engines.choice import ENGINES
 
 __all__ = ["command"]
 
@@ -59,9 +59,9 @@ def command(
     """
     if output_id and not debug:
         raise click.UsageError("--output-id says what --debug is to set up; a build makes all outputs of a row")
-    from feedstock_tools.build.feedstock import feedstock_or_example
-    from feedstock_tools.build.resources import Capacity, Limits, size_of, time_of
-    from feedstock_tools.build.session import Session
+    from feedstock_tools.builds.plan.capacity import Capacity, Limits, size_of, time_of
+    from feedstock_tools.builds.plan.session import Session
+    from feedstock_tools.feedstock.folder import feedstock_or_example
 
     capacity = Capacity.of_machine(cores, size_of(memory) if memory else None)
     limits = Limits(jobs, time_of(timeout) if timeout else None, retries, not keep_going)

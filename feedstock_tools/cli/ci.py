@@ -37,11 +37,11 @@ def command(
     configurations change. conda-smithy's own CI files are left as they are. With --matrix a NAME limits the jobs to
     configurations.
     """
-    from feedstock_tools.build.feedstock import find_feedstock
+    from feedstock_tools.feedstock.folder import find_feedstock
 
     find_feedstock(feedstock, Path.cwd())
     if matrix is not None:
-        from feedstock_tools.build.ci_matrix import azure_lines, ci_jobs, github_lines, missing_configurations
+        from feedstock_tools.builds.ci.jobs import azure_lines, ci_jobs, github_lines, missing_configurations
 
         say = partial(click.echo, err=True)
         jobs = ci_jobs(missing_configurations(feedstock, names, channels), say)
@@ -49,7 +49,7 @@ def command(
         return 0
     if names:
         raise click.UsageError("names go with --matrix: the files are for all configurations")
-    from feedstock_tools.build.ci import SERVICES, ci_files
+    from feedstock_tools.builds.ci.files import SERVICES, ci_files
 
     services = tuple(SERVICES) if service == "both" else (service,)
     files = ci_files(feedstock, services, install=install, channel=channel, branch=branch)

@@ -25,9 +25,9 @@ def command(folders: tuple[Path, ...], feedstock: Path | None, output_dir: Path 
     first; where one is missing or differs, or a DIR is another feedstock's, nothing is taken over. What is known
     already is left, so that a second call does nothing.
     """
-    from feedstock_tools.build.artifacts import Artifacts
-    from feedstock_tools.build.collect import collect
-    from feedstock_tools.build.feedstock import find_feedstock
+    from feedstock_tools.builds.publish.collect import collect
+    from feedstock_tools.feedstock.folder import find_feedstock
+    from feedstock_tools.feedstock.layout import Artifacts
 
     found = find_feedstock(feedstock, Path.cwd())
     artifacts = Artifacts((output_dir or found.artifacts).resolve())

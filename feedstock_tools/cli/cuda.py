@@ -48,7 +48,7 @@ def resolve(
     DEMAND is cuda=11.2, 'gcc<=10', cudnn (any), python=3.9, platform=win-64, driver=470, 'gpu=RTX 3080', or, with
     --channel, any package: pytorch=2.1. Exits with 1 where nothing goes together.
     """
-    from feedstock_tools.pins.asking import Question, ask
+    from feedstock_tools.pins.graph.asking import Question, ask
 
     question = Question(demands, channels, platform, not no_facts, kinds, limit if every else 1)
     answer = ask(question)
@@ -70,7 +70,7 @@ def archs(cuda: str, form: str, preset: str, quiet: bool, as_json: bool) -> int:
     The last is PTX of the newest architecture, which drivers compile for GPUs to come.
     """
     from feedstock_tools.facts import load_cuda
-    from feedstock_tools.pins import architectures
+    from feedstock_tools.pins.gpu import architectures
 
     chosen = architectures.choose(load_cuda(), cuda, preset)
     if quiet:
@@ -105,7 +105,7 @@ def show(
 
     The HTML page holds table and picture in one file and needs no network.
     """
-    from feedstock_tools.report import pin_show
+    from feedstock_tools.report.pins import show as pin_show
     from feedstock_tools.writing import write_whole
 
     text = pin_show.show(versions, channels, platform, facts=not no_facts, form=form)
@@ -126,9 +126,9 @@ def audit(channels: tuple[str, ...], platforms: tuple[str, ...], as_json: bool) 
     Exits with 1 where there is any.
     """
     from feedstock_tools.facts import load_cuda
-    from feedstock_tools.pins import audit
-    from feedstock_tools.pins.asking import records_of
-    from feedstock_tools.pins.channels import channel_title
+    from feedstock_tools.pins.graph import audit
+    from feedstock_tools.pins.graph.asking import records_of
+    from feedstock_tools.pins.graph.channels import channel_title
 
     asked = channels or ("conda-forge",)
     subdirs = platforms or audit.PLATFORMS
@@ -154,9 +154,9 @@ def check(feedstock: Path, pinning: Path | None, as_json: bool) -> int:
     out of step, and, in configurations, build scripts, recipe and spec, architectures that nvcc does not know and lists
     without PTX. Exits with 1 where there is a mistake.
     """
-    from feedstock_tools.build.chosen import configurations_of
     from feedstock_tools.check import against_facts
     from feedstock_tools.facts import load_cuda
+    from feedstock_tools.feedstock.configurations import configurations_of
     from feedstock_tools.rerender.pinning import find_pinning
 
     configurations = configurations_of(feedstock)
@@ -177,8 +177,8 @@ def binary(path: Path, required: str | None, as_json: bool) -> int:
 
     PATH is a .conda or .tar.bz2 package, any file, or a folder. Machine code is listed as sm_90, PTX as compute_90.
     """
-    from feedstock_tools.build.gpu_code import packages
-    from feedstock_tools.pins.architectures import parse_architectures
+    from feedstock_tools.gpu_code import packages
+    from feedstock_tools.pins.gpu.architectures import parse_architectures
 
     promised = parse_architectures(required.replace(";", ",").split(",")) if required else ()
     found = packages.gpu_code(path)
@@ -201,7 +201,7 @@ def fetch(versions: tuple[str, ...], as_json: bool) -> int:
     import json
     import os
 
-    from feedstock_tools.build.stand_in.toolkits import fetch_toolkit, found_toolkits, toolkits_folder
+    from feedstock_tools.builds.stand_in.toolkits import fetch_toolkit, found_toolkits, toolkits_folder
 
     folder = toolkits_folder(os.environ)
     toolkits = [fetch_toolkit(version, folder) for version in versions] if versions else found_toolkits(folder)

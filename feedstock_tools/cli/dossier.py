@@ -42,9 +42,9 @@ def command(
     first; nothing is written where one is missing or differs. A NAME is the name of a file in .ci_support without
     .yaml, a glob, or a short name; without one it is all configurations that are done.
     """
-    from feedstock_tools.build.matrix import open_matrix
+    from feedstock_tools.builds.matrix.matrix import open_matrix
     from feedstock_tools.channel.targets import parse_target
-    from feedstock_tools.report.dossier import make_dossier
+    from feedstock_tools.report.dossier.dossier import make_dossier
 
     place = parse_target(uploaded, server, os.environ, Path.cwd()) if uploaded else None
     setting, matrix = open_matrix(names, feedstock, output_dir, channels, Path.cwd(), os.environ)

@@ -49,8 +49,8 @@ def command(
     """
     from feedstock_tools.facts import load_cuda
     from feedstock_tools.facts.frameworks import load_frameworks
-    from feedstock_tools.pins import environment_yml
-    from feedstock_tools.pins.framework_environment import environment, request_of
+    from feedstock_tools.pins.frameworks import environment_yml
+    from feedstock_tools.pins.frameworks.environment import environment, request_of
     from feedstock_tools.writing import write_whole
 
     facts = load_cuda()

@@ -32,7 +32,7 @@ def command(
 
     Without --gpu and --capability the driver of this machine is asked for its GPUs.
     """
-    from feedstock_tools.pins.gpu_report import report
+    from feedstock_tools.pins.gpu.report import report
     from feedstock_tools.platforms import Platform
 
     found = report(

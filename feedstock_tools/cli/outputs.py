@@ -26,8 +26,8 @@ def command(
     A CONFIGURATION is the name of a file in .ci_support without .yaml, a glob over those names, or a short name such as
     linux_64_cuda11.2; without one it is all of them. Nothing is solved or built.
     """
-    from feedstock_tools.build.chosen import configurations_of
     from feedstock_tools.channel.missing import lacking
+    from feedstock_tools.feedstock.configurations import configurations_of
     from feedstock_tools.rerender.outputs import as_record, as_table, output_files
     from feedstock_tools.rerender.rules import Rules
 

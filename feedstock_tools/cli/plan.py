@@ -37,10 +37,10 @@ def command(
     linux_64_cuda11.2; without one all configurations are planned. What a row needs is from the spec's needs, else from
     the builds in the ledger, else an equal part of the machine.
     """
-    from feedstock_tools.build.planning import agenda
-    from feedstock_tools.build.resources import Capacity, size_of
-    from feedstock_tools.build.session import Session
-    from feedstock_tools.report.plan_text import plan_json, plan_markdown, plan_text
+    from feedstock_tools.builds.plan.agenda import agenda
+    from feedstock_tools.builds.plan.capacity import Capacity, size_of
+    from feedstock_tools.builds.plan.session import Session
+    from feedstock_tools.report.plan import plan_json, plan_markdown, plan_text
 
     capacity = Capacity.of_machine(cores, size_of(memory) if memory else None)
     session = Session.open(feedstock, output_dir, channels, Path.cwd(), os.environ, as_json=True)

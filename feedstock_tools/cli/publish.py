@@ -36,8 +36,8 @@ def command(
     TARGET is a folder, file://…, s3://BUCKET/CHANNEL, anaconda:OWNER[/LABEL], prefix:CHANNEL or quetz:CHANNEL. Without
     a NAME all that is complete and tested goes; those that are named have to be. What the target has is left.
     """
-    from feedstock_tools.build.matrix import open_matrix
-    from feedstock_tools.build.publish import publish, published_json, published_text
+    from feedstock_tools.builds.matrix.matrix import open_matrix
+    from feedstock_tools.builds.publish.publish import publish, published_json, published_text
     from feedstock_tools.channel.targets import parse_target
 
     place = parse_target(target, server, os.environ, Path.cwd())

@@ -33,8 +33,8 @@ def command(
     linux_64_cuda11.2; without one it is all of them. A folder with a feedstock may stand in its place. Exits with 1
     where something does not solve, or a user would get another build than the one that is meant.
     """
-    from feedstock_tools.build.rehearsing import rehearse_feedstock
-    from feedstock_tools.report.rehearsal_text import rehearsal_text
+    from feedstock_tools.check.rehearsal.of_feedstock import rehearse_feedstock
+    from feedstock_tools.report.rehearsal import rehearsal_text
 
     if feedstock is None and names and Path(names[0]).is_dir():
         feedstock, names = Path(names[0]), names[1:]

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
+    from feedstock_tools.rerender.configurations.write import Changes
     from feedstock_tools.rerender.rerendering import Rerender
-    from feedstock_tools.rerender.write import Changes
 
 __all__ = ["chosen_pinning", "command"]
 

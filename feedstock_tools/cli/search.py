@@ -18,7 +18,7 @@ def command(spec: str, channels: tuple[str, ...], platform: str | None, cuda: st
 
     SPEC is a name or a match specification: cudnn, 'cudnn >=8', 'cuda*'. Exits with 1 where there is none.
     """
-    from feedstock_tools.pins import search
+    from feedstock_tools.pins.graph import search
     from feedstock_tools.platforms import Platform
 
     where = Platform.parse(platform) if platform else Platform.here()

@@ -33,23 +33,23 @@ def command(
     the name of a file in .ci_support without .yaml, a glob over those names, or a short name such as linux_64_cuda11.2.
     The HTML page is one file that fetches nothing, with filters, logs and a picture of the builds over time.
     """
-    from feedstock_tools.build.matrix import open_matrix
+    from feedstock_tools.builds.matrix.matrix import open_matrix
 
     _, matrix = open_matrix(names, feedstock, output_dir, channels, Path.cwd(), os.environ)
     if html is not None:
-        from feedstock_tools.report.matrix_page import write_page
+        from feedstock_tools.report.matrix.page import write_page
 
         write_page(html, matrix)
         click.echo(f"wrote {html}", err=form is not None)
     if form == "json":
-        from feedstock_tools.report.matrix_text import matrix_json
+        from feedstock_tools.report.matrix.text import matrix_json
 
         click.echo(json.dumps(matrix_json(matrix), indent=2))
     elif form == "markdown":
-        from feedstock_tools.report.matrix_text import matrix_markdown
+        from feedstock_tools.report.matrix.text import matrix_markdown
 
         click.echo(matrix_markdown(matrix))
     elif html is None:
-        from feedstock_tools.report.matrix_text import matrix_text
+        from feedstock_tools.report.matrix.text import matrix_text
 
         click.echo(matrix_text(matrix))

@@ -45,9 +45,10 @@ def command(
     A PACKAGE is a .conda or .tar.bz2 file, which needs no feedstock; a NAME means configurations as in `build`, of
     which every package that is built is tested.
     """
-    from feedstock_tools.build.engines.process import signals_as_exit
-    from feedstock_tools.build.resources import time_of
-    from feedstock_tools.build.testing import comparing, session
+    from feedstock_tools.builds.engines.process.supervision import signals_as_exit
+    from feedstock_tools.builds.plan.capacity import time_of
+    from feedstock_tools.builds.testing import comparing
+    from feedstock_tools.builds.testing import tests as session
     from feedstock_tools.errors import InputError
 
     if compare:

@@ -32,9 +32,9 @@ def command(
     With the name of a configuration, say it of each of its keys.
     """
     from feedstock_tools.cli.rerender import chosen_pinning
+    from feedstock_tools.report.why import as_lines, as_plain
     from feedstock_tools.rerender.rules import Rules
-    from feedstock_tools.rerender.why import explain
-    from feedstock_tools.rerender.why_text import as_lines, as_plain
+    from feedstock_tools.rerender.why.reasons import explain
 
     found = explain(
         feedstock,

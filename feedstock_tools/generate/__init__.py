@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from feedstock_tools.generate.applying import Change, apply, compare, diff
-    from feedstock_tools.generate.reading import SPEC_NAME, read_spec, spec_from_text
-    from feedstock_tools.generate.rendering import render
-    from feedstock_tools.generate.schema import json_schema
-    from feedstock_tools.generate.spec import Spec
+    from feedstock_tools.generate.spec.model import Spec
+    from feedstock_tools.generate.spec.reading import SPEC_NAME, read_spec, spec_from_text
+    from feedstock_tools.generate.spec.schema import json_schema
+    from feedstock_tools.generate.texts.rendering import render
 
 __all__ = [
     "SPEC_NAME",
@@ -32,16 +32,16 @@ __all__ = [
 ]
 
 _MODULES = {
-    "SPEC_NAME": "reading",
+    "SPEC_NAME": "spec.reading",
     "Change": "applying",
-    "Spec": "spec",
+    "Spec": "spec.model",
     "apply": "applying",
     "compare": "applying",
     "diff": "applying",
-    "json_schema": "schema",
-    "read_spec": "reading",
-    "render": "rendering",
-    "spec_from_text": "reading",
+    "json_schema": "spec.schema",
+    "read_spec": "spec.reading",
+    "render": "texts.rendering",
+    "spec_from_text": "spec.reading",
 }
 
 

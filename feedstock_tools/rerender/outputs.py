@@ -7,11 +7,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from feedstock_tools.platforms import Platform
-from feedstock_tools.recipe import v0, v1
 from feedstock_tools.recipe.model import RenderedOutput
-from feedstock_tools.rerender.configuration import Configuration
+from feedstock_tools.recipe.v0 import recipe as v0
+from feedstock_tools.recipe.v1 import recipe as v1
+from feedstock_tools.rerender.configurations.configuration import Configuration
+from feedstock_tools.rerender.configurations.own_variants import given_variants, variants_of
 from feedstock_tools.rerender.forge import Forge, read_forge
-from feedstock_tools.rerender.own_variants import given_variants, variants_of
 from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.variants import VariantConfig, combine, defaults, load
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from feedstock_tools.errors import InputError
-from feedstock_tools.rerender.configuration import CI_SUPPORT
+from feedstock_tools.rerender.configurations.configuration import CI_SUPPORT
 from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.variants.read import read_plain_yaml
 

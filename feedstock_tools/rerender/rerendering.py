@@ -12,16 +12,17 @@ from functools import cached_property
 from pathlib import Path
 
 from feedstock_tools.platforms import Platform
-from feedstock_tools.recipe import v0, v1
 from feedstock_tools.recipe.model import RenderedRecipe
-from feedstock_tools.rerender.ci_files import CiUpdate, follow_configurations
+from feedstock_tools.recipe.v0 import recipe as v0
+from feedstock_tools.recipe.v1 import recipe as v1
 from feedstock_tools.rerender.collapse import collapse
-from feedstock_tools.rerender.configuration import Configuration, read_configurations
+from feedstock_tools.rerender.configurations.configuration import Configuration, read_configurations
+from feedstock_tools.rerender.configurations.names import configuration_name
+from feedstock_tools.rerender.configurations.write import Changes, changes
 from feedstock_tools.rerender.forge import Forge, Rendering, read_forge
-from feedstock_tools.rerender.names import configuration_name
 from feedstock_tools.rerender.pinning import Migrations, find_pinning, migrations_of
 from feedstock_tools.rerender.rules import Rules
-from feedstock_tools.rerender.write import Changes, changes
+from feedstock_tools.rerender.smithy.files import CiUpdate, follow_configurations
 from feedstock_tools.variants import VariantConfig, combine, defaults, load, load_migration, migrate
 from feedstock_tools.variants.conditional import load_conditional
 

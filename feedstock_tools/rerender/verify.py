@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from feedstock_tools.errors import InputError, WorkError
-from feedstock_tools.rerender.configuration import CI_SUPPORT
+from feedstock_tools.rerender.configurations.configuration import CI_SUPPORT
 
 __all__ = ["differences", "files_of_conda_smithy"]
 

@@ -16,10 +16,10 @@ from feedstock_tools.errors import InputError, Mistake
 from feedstock_tools.platforms import Platform
 from feedstock_tools.variants.model import Origin, VariantConfig
 from feedstock_tools.variants.namespace import Namespace, default_variant
-from feedstock_tools.variants.quick_yaml import parse_variant_yaml
 from feedstock_tools.variants.read import read_text
 from feedstock_tools.variants.rules import CondaBuildRules
 from feedstock_tools.variants.selectors import select_lines
+from feedstock_tools.yaml_reading.quick import parse_variant_yaml
 
 __all__ = ["EXTENDING_KEYS", "config_of", "defaults", "faults", "load", "parse", "select_yaml", "trim_empty"]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from feedstock_tools.channel.rehearsing import ManySolves
+from feedstock_tools.channel.many_solves import ManySolves
 from feedstock_tools.channel.solving import Question, decided_by_time, virtual_packages
 from feedstock_tools.platforms import Platform
 

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from feedstock_tools.build.rehearsing import rehearse_feedstock, rows_to_rehearse
-from feedstock_tools.check.rehearsal import Environment, Rehearsal
-from feedstock_tools.check.rehearse import rehearse
+from feedstock_tools.check.rehearsal.model import Environment, Rehearsal
+from feedstock_tools.check.rehearsal.of_feedstock import rehearse_feedstock, rows_to_rehearse
+from feedstock_tools.check.rehearsal.rehearse import rehearse
 from feedstock_tools.cli.rehearse import command
-from feedstock_tools.report.rehearsal_text import rehearsal_text
-from feedstock_tools.rerender.configuration import read_configurations
+from feedstock_tools.report.rehearsal import rehearsal_text
+from feedstock_tools.rerender.configurations.configuration import read_configurations
 from feedstock_tools.rerender.outputs import output_files
 from feedstock_tools.rerender.rules import Rules
 

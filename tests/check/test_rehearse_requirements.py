@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from feedstock_tools.channel.rehearsing import ManySolves
+from feedstock_tools.channel.many_solves import ManySolves
 from feedstock_tools.channel.waiting import wait_for
-from feedstock_tools.check.demands import Demands, Row
-from feedstock_tools.check.row_environments import RowEnvironments
+from feedstock_tools.check.rehearsal.demands import Demands, Row
+from feedstock_tools.check.rehearsal.row_environments import RowEnvironments
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.pins import Pin, requirement_of_text
-from feedstock_tools.rerender.configuration import Configuration
+from feedstock_tools.rerender.configurations.configuration import Configuration
 
 LINUX = Platform.parse("linux-64")
 

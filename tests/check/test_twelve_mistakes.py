@@ -11,7 +11,7 @@ import pytest
 from feedstock_tools.check.against_facts import Finding, check_feedstock
 from feedstock_tools.data import data_folder
 from feedstock_tools.facts import load_cuda
-from feedstock_tools.rerender.configuration import read_configurations
+from feedstock_tools.rerender.configurations.configuration import read_configurations
 from feedstock_tools.rerender.pinning import Pinning
 
 FACTS = load_cuda()

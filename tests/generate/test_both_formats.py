@@ -11,8 +11,9 @@ import pytest
 from feedstock_tools.data import data_folder
 from feedstock_tools.generate import apply, read_spec, render
 from feedstock_tools.platforms import Platform
-from feedstock_tools.recipe import v0, v1
 from feedstock_tools.recipe.model import RenderedOutput
+from feedstock_tools.recipe.v0 import recipe as v0
+from feedstock_tools.recipe.v1 import recipe as v1
 from feedstock_tools.variants import combine, defaults, load
 
 PINNING = Path(__file__).parent / "data" / "pinning.yaml"

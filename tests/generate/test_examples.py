@@ -12,7 +12,7 @@ from feedstock_tools.data import data_folder
 from feedstock_tools.facts import load_cuda
 from feedstock_tools.generate import compare, read_spec, render
 from feedstock_tools.platforms import Platform
-from feedstock_tools.recipe.v1 import read_recipe_v1, render_recipe_v1
+from feedstock_tools.recipe.v1.recipe import read_recipe_v1, render_recipe_v1
 from feedstock_tools.variants import combine, defaults, load
 
 EXAMPLES = data_folder("examples")

@@ -15,7 +15,7 @@ from feedstock_tools.channel.metadata import Record
 from feedstock_tools.cli.cuda import command
 from feedstock_tools.facts import CudaFacts
 from feedstock_tools.facts.packages import read_packages
-from feedstock_tools.pins.audit import Disagreement, as_text, audit
+from feedstock_tools.pins.graph.audit import Disagreement, as_text, audit
 
 LINUX = ("linux-64",)
 

@@ -13,9 +13,9 @@ from feedstock_tools.channel.folder import index_channel
 from feedstock_tools.channel.metadata import PackageMetadata
 from feedstock_tools.channel.repodata import read_records
 from feedstock_tools.channel.solving import SolveError, solve
-from feedstock_tools.pins.demands import parse_demands
-from feedstock_tools.pins.from_channel import graph_of_channel
-from feedstock_tools.pins.resolve import can_hold
+from feedstock_tools.pins.graph.demands import parse_demands
+from feedstock_tools.pins.graph.from_channel import graph_of_channel
+from feedstock_tools.pins.graph.resolve import can_hold
 from feedstock_tools.platforms import Platform
 
 LINUX = Platform.parse("linux-64")

@@ -17,9 +17,9 @@ from feedstock_tools.channel.metadata import PackageMetadata
 from feedstock_tools.cli.gpu import command
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts import CudaFacts
-from feedstock_tools.pins import gpu_report
-from feedstock_tools.pins.driver import Device, Machine, probe
-from feedstock_tools.pins.gpu import Card, card_named, card_of_capability, judge
+from feedstock_tools.pins.gpu import report as gpu_report
+from feedstock_tools.pins.gpu.driver import Device, Machine, probe
+from feedstock_tools.pins.gpu.verdict import Card, card_named, card_of_capability, judge
 
 
 def output(*arguments: str) -> str:

@@ -10,12 +10,12 @@ import pytest
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts import CudaFacts
-from feedstock_tools.pins import resolve
-from feedstock_tools.pins.demands import Demand, parse_demand, parse_demands
-from feedstock_tools.pins.explain import explain
-from feedstock_tools.pins.kinds import kind_named, newest_first, preferred
-from feedstock_tools.pins.model import Bound, PinGraph, Release, Way
-from feedstock_tools.pins.resolve import all_sets, asked_kinds, can_hold, first_set
+from feedstock_tools.pins.graph import resolve
+from feedstock_tools.pins.graph.demands import Demand, parse_demand, parse_demands
+from feedstock_tools.pins.graph.explain import explain
+from feedstock_tools.pins.graph.kinds import kind_named, newest_first, preferred
+from feedstock_tools.pins.graph.model import Bound, PinGraph, Release, Way
+from feedstock_tools.pins.graph.resolve import all_sets, asked_kinds, can_hold, first_set
 
 
 def answer(graph: PinGraph, *demands: str) -> dict[str, str] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from feedstock_tools.recipe.v0_jinja import render
+from feedstock_tools.recipe.v0.jinja import render
 
 LOOP = "{% for x in range(30000) %}{% endfor %}done"
 

@@ -10,9 +10,9 @@ import pytest
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import Platform
-from feedstock_tools.recipe import v0
 from feedstock_tools.recipe.model import RenderedOutput
-from feedstock_tools.recipe.v0 import read_recipe, render_recipe
+from feedstock_tools.recipe.v0 import recipe as v0
+from feedstock_tools.recipe.v0.recipe import read_recipe, render_recipe
 from feedstock_tools.variants import CondaBuildRules, VariantConfig, combine, defaults
 
 LINUX = Platform("linux", "64")

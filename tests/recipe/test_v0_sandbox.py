@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from feedstock_tools.errors import InputError
-from feedstock_tools.recipe.v0_jinja import render
+from feedstock_tools.recipe.v0.jinja import render
 
 
 def rendered(folder: Path, template: str, **context: object) -> str:

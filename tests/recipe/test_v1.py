@@ -10,7 +10,7 @@ import pytest
 from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.model import RenderedOutput
-from feedstock_tools.recipe.v1 import read_recipe_v1, render_recipe_v1
+from feedstock_tools.recipe.v1.recipe import read_recipe_v1, render_recipe_v1
 from feedstock_tools.variants import VariantConfig
 
 LINUX = Platform("linux", "64")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from feedstock_tools.errors import InputError
-from feedstock_tools.recipe.v1 import read_recipe_v1
+from feedstock_tools.recipe.v1.recipe import read_recipe_v1
 
 DOUBLED = "context:\n  a0: 'aaaaaaaaaaaaaaaa'\n" + "".join(
     f"  a{number}: ${{{{ a{number - 1} ~ a{number - 1} }}}}\n" for number in range(1, 40)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from feedstock_tools.build.matrix import Matrix
+from feedstock_tools.builds.matrix.matrix import Matrix
 
 from .matrices import made_up_matrix
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from feedstock_tools.build.candidates import Candidate
-from feedstock_tools.build.ledger.records import BuildRecord, PackageRecord
-from feedstock_tools.build.matrix import Matrix
-from feedstock_tools.build.planned import PlannedConfiguration, PlannedOutput, PlannedRow
-from feedstock_tools.build.state import Surroundings, states
+from feedstock_tools.builds.ledger.records import BuildRecord, PackageRecord
+from feedstock_tools.builds.matrix.matrix import Matrix
+from feedstock_tools.builds.matrix.states import Surroundings, states
+from feedstock_tools.builds.plan.identity import Candidate
+from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedOutput, PlannedRow
 
 #: What becomes of the configurations, in turn.
 KINDS = ("done", "done", "done", "failed", "done", "stale", "missing", "interrupted", "done", "running", "refused")

@@ -12,8 +12,8 @@ from urllib.parse import unquote
 
 import pytest
 
-from feedstock_tools.build.matrix import Matrix
-from feedstock_tools.report.matrix_page import page, write_page
+from feedstock_tools.builds.matrix.matrix import Matrix
+from feedstock_tools.report.matrix.page import page, write_page
 
 MakeMatrix = Callable[[int], Matrix]
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-from feedstock_tools.build.matrix import Matrix
-from feedstock_tools.report.matrix_text import matrix_json, matrix_markdown, matrix_text
-from feedstock_tools.report.matrix_view import duration, lines
+from feedstock_tools.builds.matrix.matrix import Matrix
+from feedstock_tools.report.matrix.text import matrix_json, matrix_markdown, matrix_text
+from feedstock_tools.report.matrix.view import duration, lines
 
 MakeMatrix = Callable[[int], Matrix]
 

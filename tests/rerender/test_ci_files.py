@@ -12,17 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from feedstock_tools.errors import InputError
-from feedstock_tools.rerender.ci_azure import azure_entries, matrix_text
-from feedstock_tools.rerender.ci_files import (
+from feedstock_tools.rerender.configurations.configuration import Configuration
+from feedstock_tools.rerender.smithy.azure import azure_entries, matrix_text
+from feedstock_tools.rerender.smithy.files import (
     AZURE_FILES,
     GITHUB_FILE,
     follow_configurations,
     read_ci_files,
     update_ci_files,
 )
-from feedstock_tools.rerender.ci_github import github_entries
-from feedstock_tools.rerender.ci_jobs import Job
-from feedstock_tools.rerender.configuration import Configuration
+from feedstock_tools.rerender.smithy.github import github_entries
+from feedstock_tools.rerender.smithy.jobs import Job
 
 AZURE_LINUX = """\
 # generated

@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 import yaml
 
-from feedstock_tools.rerender.ci_azure import azure_entries
-from feedstock_tools.rerender.ci_files import CI_FILES, GITHUB_FILE, update_ci_files
-from feedstock_tools.rerender.ci_github import github_entries
-from feedstock_tools.rerender.configuration import Configuration
+from feedstock_tools.rerender.configurations.configuration import Configuration
+from feedstock_tools.rerender.smithy.azure import azure_entries
+from feedstock_tools.rerender.smithy.files import CI_FILES, GITHUB_FILE, update_ci_files
+from feedstock_tools.rerender.smithy.github import github_entries
 
 BESIDE = Path(__file__).resolve().parents[3]
 CASES = Path(os.environ.get("CORPUS_CASES", BESIDE / "shared/corpus/cases.jsonl"))

@@ -10,9 +10,9 @@ from click.testing import CliRunner
 
 from feedstock_tools.cli.why import command
 from feedstock_tools.errors import InputError
-from feedstock_tools.rerender.why import explain
-from feedstock_tools.rerender.why_model import Explanation
-from feedstock_tools.rerender.why_text import as_lines
+from feedstock_tools.report.why import as_lines
+from feedstock_tools.rerender.why.model import Explanation
+from feedstock_tools.rerender.why.reasons import explain
 
 PINNING = """\
 c_compiler:

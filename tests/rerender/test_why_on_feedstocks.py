@@ -17,10 +17,10 @@ from pathlib import Path
 import pytest
 
 from feedstock_tools.errors import InputError
-from feedstock_tools.rerender.configuration import Configuration
+from feedstock_tools.rerender.configurations.configuration import Configuration
 from feedstock_tools.rerender.rerendering import rerender
-from feedstock_tools.rerender.why import explain
-from feedstock_tools.rerender.why_model import Explanation, Place, ValueOrigin
+from feedstock_tools.rerender.why.model import Explanation, Place, ValueOrigin
+from feedstock_tools.rerender.why.reasons import explain
 
 CASES = os.environ.get("FEEDSTOCK_TOOLS_CASES", "")
 pytestmark = pytest.mark.skipif(not CASES, reason="FEEDSTOCK_TOOLS_CASES names no folder of rerenders")

@@ -1,0 +1,1 @@
+"""Workflows for CI services, and the jobs that they ask for."""

@@ -1,0 +1,95 @@
+"""Files that let CI services build what is not on a channel yet; those of conda-smithy have other names and stay."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from feedstock_tools import __version__
+from feedstock_tools.builds.ci.jobs import MACHINES
+from feedstock_tools.data import text_templates
+from feedstock_tools.errors import InputError
+from feedstock_tools.writing import write_whole
+
+__all__ = ["SERVICES", "CiFiles", "ci_files"]
+
+#: Service → the file it reads and the template of that file.
+SERVICES: Mapping[str, tuple[str, str]] = {
+    "github": (".github/workflows/feedstock-tools.yml", "ci-github.yml.j2"),
+    "azure": (".azure-pipelines/feedstock-tools.yml", "ci-azure.yml.j2"),
+}
+_MARK = "# Written by `feedstock-tools ci`"
+#: What may stand in a file of a service as it is: no quote, no expression, no line break.
+_PLAIN = re.compile(r"[A-Za-z0-9 @:/._+~=<>!,\[\]-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class CiFiles:
+    """The texts of files, by their path below the feedstock."""
+
+    feedstock: Path
+    texts: Mapping[str, str]
+
+    def stale(self) -> tuple[str, ...]:
+        """The files that are missing or say something else.
+
+        Raises:
+            InputError: a file in the place of one was not written by this program.
+        """
+        return tuple(name for name, text in self.texts.items() if self._present(name) != text)
+
+    def write(self) -> tuple[str, ...]:
+        """Write the stale ones, each replaced whole, and give their paths.
+
+        Raises:
+            InputError: as `stale`; nothing is written then.
+            WorkError: one cannot be written.
+        """
+        stale = self.stale()
+        for name in stale:
+            write_whole(self.feedstock / name, self.texts[name])
+        return stale
+
+    def _present(self, name: str) -> str | None:
+        path = self.feedstock / name
+        try:
+            text = path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return None
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError("this file cannot be read", path=path) from error
+        if not text.startswith(_MARK):
+            raise InputError("this file was not written by `feedstock-tools ci`", path=path, hint="Move it away.")
+        return text
+
+
+def ci_files(feedstock: Path, services: Sequence[str], *, install: str | None, channel: str, branch: str) -> CiFiles:
+    """The files of some services.
+
+    Args:
+        install: what pip is told to install; None: this version of feedstock-tools.
+        channel: the channel that says what is there already.
+        branch: what is pushed to it is built, beside pull requests.
+
+    Raises:
+        InputError: a value holds what must not stand in such a file.
+    """
+    values = {"install": install or f"feedstock-tools=={__version__}", "channel": channel, "branch": branch}
+    for name, value in values.items():
+        if not _PLAIN.fullmatch(value):
+            raise InputError(f"{value!r} cannot stand in a CI file as the {name}")
+    environment = text_templates("[", "]")
+    environment.filters["quoted"] = json.dumps
+    view = {**values, "build": _build_command(feedstock), "machines": MACHINES}
+    texts = {SERVICES[each][0]: environment.get_template(SERVICES[each][1]).render(view) for each in services}
+    return CiFiles(feedstock, texts)
+
+
+def _build_command(feedstock: Path) -> str:
+    """The feedstock's `build-locally.py` where it is ours; conda-smithy has one of that name that takes other words."""
+    script = feedstock / "build-locally.py"
+    ours = script.is_file() and "feedstock_tools" in script.read_text(encoding="utf-8", errors="replace")
+    return "python build-locally.py" if ours else "feedstock-tools build"

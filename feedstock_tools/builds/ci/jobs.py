@@ -1,0 +1,108 @@
+"""The jobs of CI services: which configurations are not on a channel yet, and which machine builds each."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from feedstock_tools.errors import InputError
+
+__all__ = ["MACHINES", "CiJob", "azure_lines", "ci_jobs", "github_lines", "missing_configurations"]
+
+#: Platform → the machines that build for it natively: GitHub's label, and the job of the Azure pipeline.
+MACHINES: Mapping[str, tuple[str, str | None]] = {
+    "linux-64": ("ubuntu-latest", "linux"),
+    "linux-aarch64": ("ubuntu-24.04-arm", None),
+    "osx-64": ("macos-15-intel", "osx"),
+    "osx-arm64": ("macos-15", None),
+}
+#: A matrix of GitHub Actions has at most so many jobs.
+_MOST_JOBS = 256
+#: What a configuration's name may hold to be handed to a CI service.
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class CiJob:
+    """A job: the platform, and the configurations that it builds one after the other."""
+
+    platform: str
+    configurations: tuple[str, ...]
+
+
+def missing_configurations(
+    feedstock: Path, names: Sequence[str], channels: Sequence[str]
+) -> tuple[tuple[str, str], ...]:
+    """Name and platform of each configuration that makes a package which none of the channels has.
+
+    Without channels these are all configurations.
+
+    Raises:
+        InputError: the configurations or the recipe cannot be read, or a name means nothing.
+        WorkError: a channel cannot be read.
+    """
+    from feedstock_tools.channel.missing import lacking
+    from feedstock_tools.feedstock.configurations import configurations_of
+    from feedstock_tools.rerender.outputs import output_files
+    from feedstock_tools.rerender.rules import Rules
+
+    chosen = configurations_of(feedstock, names)
+    platforms = {each.name: each.platform.subdir for each in chosen}
+    if channels:
+        files = output_files(feedstock, chosen, Rules.newest())
+        wanted = {file.configuration for file in lacking(files, channels)}
+    else:
+        wanted = set(platforms)
+    return tuple((name, platform) for name, platform in platforms.items() if name in wanted)
+
+
+def ci_jobs(wanted: Sequence[tuple[str, str]], say: Callable[[str], None]) -> tuple[CiJob, ...]:
+    """The jobs for some configurations: one each, or several in a job where there are too many for a service.
+
+    What no machine of the services builds is left out, and said.
+
+    Raises:
+        InputError: a name holds characters that must not reach a service's files.
+    """
+    for name, _ in wanted:
+        if not _NAME.fullmatch(name):
+            hint = "Names of configurations may hold letters, digits, dots, dashes, plus signs and underscores."
+            raise InputError(f"the configuration {name!r} cannot be handed to a CI service", hint=hint)
+    by_platform: dict[str, list[str]] = {}
+    for name, platform in wanted:
+        by_platform.setdefault(platform, []).append(name)
+    for platform in sorted(by_platform.keys() - MACHINES.keys()):
+        say(f"Left out {len(by_platform.pop(platform))} configurations for {platform}: no machine for it.")
+    total = sum(map(len, by_platform.values()))
+    size = -(-total // (_MOST_JOBS - len(MACHINES))) if total > _MOST_JOBS else 1
+    return tuple(
+        CiJob(platform, tuple(names[at : at + size]))
+        for platform, names in by_platform.items()
+        for at in range(0, len(names), size)
+    )
+
+
+def github_lines(jobs: Sequence[CiJob]) -> str:
+    """The lines for `$GITHUB_OUTPUT`: `any`, and `include` for a matrix."""
+    include = [
+        {"index": f"{number:03}", "runner": MACHINES[job.platform][0], "configurations": " ".join(job.configurations)}
+        for number, job in enumerate(jobs, 1)
+    ]
+    return f"any={'true' if jobs else 'false'}\ninclude={json.dumps(include)}"
+
+
+def azure_lines(jobs: Sequence[CiJob], say: Callable[[str], None]) -> str:
+    """The logging commands that set a matrix for each job of the Azure pipeline; an empty one has no configurations."""
+    lines = []
+    for name in dict.fromkeys(name for _, name in MACHINES.values() if name):
+        own = [job for job in jobs if MACHINES[job.platform][1] == name]
+        legs = {
+            f"job_{number:03}": {"CONFIGURATIONS": " ".join(job.configurations)} for number, job in enumerate(own, 1)
+        }
+        lines.append(f"##vso[task.setvariable variable={name};isOutput=true]{json.dumps(legs) if legs else ''}")
+    for platform in dict.fromkeys(job.platform for job in jobs if MACHINES[job.platform][1] is None):
+        say(f"Left out the configurations for {platform}: Azure has no machine for it.")
+    return "\n".join(lines)

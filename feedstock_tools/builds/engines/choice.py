@@ -1,0 +1,188 @@
+"""Which engine builds a configuration: by what its recipe needs and this machine has, or the one that was asked for."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from feedstock_tools.errors import InputError
+from feedstock_tools.platforms import Platform
+
+if TYPE_CHECKING:
+    from feedstock_tools.builds.engines.contract import Engine
+    from feedstock_tools.feedstock.planned import PlannedConfiguration
+
+__all__ = ["ENGINES", "Choice", "Engines"]
+
+#: What `--engine` takes.
+ENGINES = ("rattler-build", "conda-build", "container")
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The engine for a platform and why it is that; or no engine, and why none can build for it."""
+
+    engine: Engine | None
+    reason: str
+
+    @property
+    def identity(self) -> str:
+        """Name and version, as part of a build's identity; empty without an engine."""
+        return f"{self.engine.name} {self.engine.version}" if self.engine else ""
+
+
+@dataclass(frozen=True)
+class Engines:
+    """The engines that this machine has for a feedstock.
+
+    Attributes:
+        folder: the feedstock's.
+        recipe: gives the `recipe.yaml` that would be built; where that is no file, the recipe is a `meta.yaml`.
+        machine: the environment of the machine.
+        given: the one that was asked for with `--engine`; None to choose.
+    """
+
+    folder: Path
+    recipe: Callable[[], Path]
+    machine: Mapping[str, str]
+    given: str | None = None
+
+    def choose(self, platform: str) -> Choice:
+        """The engine for a platform. Programs are looked for and asked whether they can; nothing is started."""
+        if platform not in self._chosen:
+            self._chosen[platform] = self._choose(platform, asking=True)
+        return self._chosen[platform]
+
+    def planned(self, platform: str) -> Choice:
+        """The engine that would be chosen if every program that is there answered: what identifies a build."""
+        return self._choose(platform, asking=False)
+
+    def engine(self, configuration: PlannedConfiguration) -> Engine:
+        """The engine that builds a configuration.
+
+        Raises:
+            InputError: none can, with the reasons.
+        """
+        choice = self.choose(configuration.platform)
+        if choice.engine is None:
+            raise InputError(f"{configuration.name} cannot be built here: {choice.reason}")
+        return choice.engine
+
+    def why_not(self, configuration: PlannedConfiguration) -> str | None:
+        """The reason why a configuration cannot be built on this machine; None where it can."""
+        return self.why_elsewhere(configuration) or configuration.refusal
+
+    def why_elsewhere(self, configuration: PlannedConfiguration) -> str | None:
+        """The reason why a configuration is for another machine to build; None where it is not.
+
+        The feedstock's script would put any for macOS into a Linux container. Those that conda-forge builds so name the
+        image of it; the others are tried only where `--engine container` asks for it.
+        """
+        choice = self.choose(configuration.platform)
+        if choice.engine is None:
+            return choice.reason
+        scripted = choice.engine.own_channels and self.given is None and configuration.platform.startswith("osx-")
+        builder = Platform.here().subdir
+        if (
+            scripted
+            and builder.startswith("linux-")
+            and not any(each.values.get("docker_image") for each in configuration.rows)
+        ):
+            return f"packages for {configuration.platform} need macOS: its CI builds them there, without a docker_image"
+        return None
+
+    def told(self, chosen: Sequence[PlannedConfiguration]) -> Iterator[str]:
+        """What a user should know of the engines of some configurations: whatever is not the embedded engine, and why.
+
+        Raises:
+            InputError: a configuration cannot be built.
+        """
+        recipe = self.recipe()
+        if recipe.is_file() and recipe.parent != self.folder / "recipe":
+            yield "Its meta.yaml takes conda-build: building the recipe.yaml that the same spec makes."
+        for platform in dict.fromkeys(each.platform for each in chosen):
+            named = next(each for each in chosen if each.platform == platform)
+            engine = self.engine(named)
+            if engine.name != "rattler-build" or self.given:
+                yield f"Building for {platform} with {engine.name} ({engine.version}): {self.choose(platform).reason}."
+
+    @property
+    def stamp(self) -> str:
+        """Changes when the choice may: the engine asked for, and the programs that there are."""
+        path = self.machine.get("PATH")
+        programs = [shutil.which(name, path=path) for name in ("conda-build", "docker", "podman")]
+        found = [f"{each} {Path(each).stat().st_mtime_ns}" for each in programs if each]
+        return " ".join([self.given or "", self.machine.get("DOCKER_EXECUTABLE", ""), *found])
+
+    def _choose(self, platform: str, *, asking: bool) -> Choice:
+        builder = Platform.here().subdir
+        refused: list[str] = []
+        for name, engine, why in self._candidates(platform, builder, asking=asking):
+            reason = why if engine is None else engine.why_not(platform, builder) if asking else None
+            if engine is not None and reason is None:
+                return Choice(engine, "asked for with --engine" if self.given else why)
+            refused.append(f"{name}: {reason}")
+        first, *others = refused
+        return Choice(None, "\n".join([first.partition(": ")[2], *(f"  {each}" for each in others)]))
+
+    def _candidates(self, platform: str, builder: str, *, asking: bool) -> Iterator[tuple[str, Engine | None, str]]:
+        """Name, engine and the reason for it, the preferred one first; without an engine, why it cannot be."""
+        for name in (self.given,) if self.given else self._order():
+            if name == "rattler-build":
+                yield name, *self._embedded()
+            elif name == "conda-build":
+                yield name, *self._conda_build()
+            else:
+                yield name, *self._container(platform, builder, asking=asking)
+
+    def _order(self) -> tuple[str, ...]:
+        if self._has_recipe:
+            return ("rattler-build", "container") if self._has_scripts else ("rattler-build",)
+        return ("rattler-build", "conda-build", "container")
+
+    @property
+    def _has_recipe(self) -> bool:
+        return self.recipe().is_file()
+
+    @cached_property
+    def _chosen(self) -> dict[str, Choice]:
+        """What was chosen, by platform: a program is not asked twice."""
+        return {}
+
+    @cached_property
+    def _has_scripts(self) -> bool:
+        return (self.folder / ".scripts").is_dir()
+
+    def _embedded(self) -> tuple[Engine | None, str]:
+        from feedstock_tools.builds.engines.embedded.engine import RattlerBuild
+
+        if self._has_recipe:
+            return RattlerBuild(), "the embedded engine builds a recipe.yaml"
+        return None, (
+            "its recipe is a meta.yaml, which takes conda-build, and there is no feedstock.yaml beside it that a"
+            " recipe.yaml for the embedded engine could be made from"
+        )
+
+    def _conda_build(self) -> tuple[Engine | None, str]:
+        from feedstock_tools.builds.engines.conda_build import CondaBuild
+
+        if not (self.folder / "recipe" / "meta.yaml").is_file():
+            return None, "the recipe is a recipe.yaml, which conda-build does not read"
+        return CondaBuild(self.machine), "the recipe is a meta.yaml, and there is a conda-build on PATH"
+
+    def _container(self, platform: str, builder: str, *, asking: bool) -> tuple[Engine | None, str]:
+        from feedstock_tools.builds.engines.containers.feedstock_script import FeedstockScript, script_for
+        from feedstock_tools.builds.engines.containers.runtime import find_runtime
+
+        runtime = find_runtime(self.machine, answering=asking)
+        script = script_for(platform, builder)
+        if self._has_scripts or not self._has_recipe:
+            what = "the recipe is a meta.yaml" if not self._has_recipe else "the embedded engine cannot build it"
+            return FeedstockScript(self.folder, self.machine, runtime), f"{what}, and the feedstock has {script}"
+        from feedstock_tools.builds.engines.containers.container import Container
+
+        return Container(runtime, self.machine), "the image of the configuration, with steps of our own"

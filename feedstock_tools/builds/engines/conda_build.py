@@ -1,0 +1,140 @@
+"""The engine for a `meta.yaml`: the conda-build on PATH, called as conda-smithy's scripts call it."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from feedstock_tools.builds.engines.contract import BuildRequest, CrossTests, Event
+from feedstock_tools.builds.engines.process.program import Command, run_command
+
+__all__ = ["CondaBuild"]
+
+_ASKING_SECONDS = 120
+
+
+@dataclass(frozen=True)
+class CondaBuild:
+    """Builds rows with conda-build.
+
+    Attributes:
+        machine: the environment of the machine: the search path says which conda-build it is.
+    """
+
+    machine: Mapping[str, str]
+    name: str = "conda-build"
+    shares_staging: bool = True
+    own_channels: bool = False
+    cross_tests: CrossTests = "left out"
+
+    @property
+    def program(self) -> str | None:
+        """The path of the program; None where there is none."""
+        return shutil.which("conda-build", path=self.machine.get("PATH"))
+
+    @property
+    def version(self) -> str:
+        """`26.7.1`, or `unknown` where it does not say."""
+        return _version(self.program, tuple(sorted(self.machine.items()))) if self.program else "unknown"
+
+    def why_not(self, target: str, builder: str) -> str | None:
+        """See `Engine`."""
+        if self.program is None:
+            return "there is no conda-build on PATH; it comes with conda, from conda-forge: environment.yml has it"
+        if target.startswith("win-") != builder.startswith("win-"):
+            return f"packages for {target} are not built on {builder}"
+        if target.startswith("osx-") and not builder.startswith("osx-"):
+            return f"packages for {target} need macOS with Apple's SDK, and this is {builder}"
+        return None
+
+    def build(self, request: BuildRequest) -> AbstractContextManager[Iterator[Event]]:
+        """See `Engine`."""
+        return run_command(self.command(request), request)
+
+    def command(self, request: BuildRequest) -> Command:
+        """The call of conda-build for one row, with a variant file of that row's values alone.
+
+        The arguments are those of conda-smithy 2026.8.5, templates/build_steps.sh.tmpl. conda's settings, which that
+        script writes to a `.condarc`, come in a file that `CONDARC` names and conda reads last: what it says goes
+        before the settings of the installation and of the user.
+        """
+        assert self.program is not None  # noqa: S101  (`why_not` refuses)
+        variants = request.folder / f"{request.configuration}.yaml"
+        self._write_variants(request, variants)
+        clobber = request.feedstock / ".ci_support" / f"clobber_{request.configuration}.yaml"
+        native = request.target in (request.builder, "noarch")
+        words = [
+            *(self.program, str(request.feedstock / "recipe"), "-m", str(variants)),
+            *(() if native else ("--no-test",)),
+            "--suppress-variables",
+            *(("--clobber-file", str(clobber)) if clobber.is_file() else ()),
+            *("--output-folder", str(request.output)),
+            *("--override-channels", *(word for channel in request.channels for word in ("-c", channel))),
+            *_extra(request),
+        ]
+        environment = {
+            **request.environment,
+            "CONDARC": str(self._write_settings(request)),
+            "CONDA_SUBDIR": request.builder,
+        }
+        return Command(tuple(words), request.folder, environment, request.output)
+
+    def _write_variants(self, request: BuildRequest, place: Path) -> None:
+        """The file of the configuration with one value for each key, as conda-build reads it."""
+        import yaml
+
+        configured = request.feedstock / ".ci_support" / f"{request.configuration}.yaml"
+        content = yaml.load(configured.read_text(encoding="utf-8"), Loader=yaml.BaseLoader)  # noqa: S506 - texts alone
+        narrowed = {
+            key: [str(request.values[key])] if key in request.values and isinstance(listed, list) else listed
+            for key, listed in content.items()
+        }
+        place.write_text(yaml.safe_dump(narrowed, default_flow_style=False), encoding="utf-8")
+
+    def _write_settings(self, request: BuildRequest) -> Path:
+        import yaml
+
+        request.output.mkdir(parents=True, exist_ok=True)
+        place = request.folder / "condarc"
+        packages = request.environment.get("RATTLER_CACHE_DIR")
+        settings = {
+            "channels": list(request.channels),
+            "channel_priority": "strict",
+            "conda-build": {"root-dir": str(request.folder / "conda-build"), "pkg_format": "2"},
+            "pkgs_dirs": [
+                str(Path(packages).parent / "conda-packages") if packages else str(request.folder / "packages")
+            ],
+            "show_channel_urls": True,
+            "anaconda_upload": False,
+        }
+        place.write_text(yaml.safe_dump(settings), encoding="utf-8")
+        return place
+
+
+def _extra(request: BuildRequest) -> list[str]:
+    """What is told of the build in each package: what a run of CI is known by, and our marks."""
+    told = {name: request.environment.get(name, "") for name in ("flow_run_id", "remote_url", "sha")}
+    marks = {key: value.replace(" ", "-") for key, value in request.extra.items()}
+    return ["--extra-meta", *(f"{key}={value}" for key, value in {**told, **marks}.items())]
+
+
+@cache
+def _version(program: str, environment: tuple[tuple[str, str], ...]) -> str:
+    try:
+        asked = subprocess.run(
+            [program, "--version"],
+            env=dict(environment),
+            capture_output=True,
+            text=True,
+            timeout=_ASKING_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return "unknown"
+    words = asked.stdout.split()
+    return words[-1] if asked.returncode == 0 and words else "unknown"

@@ -1,0 +1,1 @@
+"""Engines that build in a container."""

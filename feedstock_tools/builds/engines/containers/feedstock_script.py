@@ -1,0 +1,166 @@
+"""The feedstock's own scripts, as conda-smithy's `build-locally.py` calls them: the way that conda-forge's CI builds.
+
+A row is built in a copy of the feedstock, so that several can be built at once and nothing half done gets into the
+channel; what the script gives to docker differs from conda-smithy's in the folder's place alone, and in arguments of
+ours that go where its users put theirs, `CONDA_FORGE_DOCKER_RUN_ARGS`.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+
+from feedstock_tools.builds.engines.containers.runtime import Runtime, share_arguments
+from feedstock_tools.builds.engines.contract import BuildRequest, CrossTests, Event
+from feedstock_tools.builds.engines.process.program import Command, run_command
+from feedstock_tools.errors import WorkError
+from feedstock_tools.rerender.configurations.configuration import Configuration
+from feedstock_tools.rerender.configurations.rows import NO_LOOP
+
+__all__ = ["DOCKER_SCRIPT", "FeedstockScript", "script_for"]
+
+DOCKER_SCRIPT = ".scripts/run_docker_build.sh"
+_OSX_SCRIPT = ".scripts/run_osx_build.sh"
+_WIN_SCRIPT = ".scripts/run_win_build.bat"
+#: Names of variables that a script reads, or passes into its container with `-e NAME`.
+_ASKED = re.compile(r"\$\{?([A-Za-z_]\w*)|-e +([A-Za-z_]\w*)|%([A-Za-z_]\w*)%")
+_NOT_COPIED = ("build_artifacts", "miniforge3")
+#: Where the container has the folder that the scripts keep fetched packages in.
+_CACHE_INSIDE = "/home/conda/feedstock_root/build_artifacts/pkg_cache"
+
+
+def script_for(target: str, builder: str) -> str | None:
+    """The script that builds for a platform on a machine; None where no script does.
+
+    conda-smithy 2026.8.5, build-locally.py: Linux and, on Linux, macOS are built in a container.
+    """
+    if target.startswith("linux-") or (target.startswith("osx-") and builder.startswith("linux-")):
+        return DOCKER_SCRIPT
+    if target.startswith("osx-") and builder.startswith("osx-"):
+        return _OSX_SCRIPT
+    if target.startswith("win-") and builder.startswith("win-"):
+        return _WIN_SCRIPT
+    return None
+
+
+@dataclass(frozen=True)
+class FeedstockScript:
+    """Runs the script of a feedstock.
+
+    Attributes:
+        feedstock: its folder.
+        machine: the environment of the machine; the script gets what it asks for by name, in addition to a build's own.
+        runtime: what runs containers; None where there is nothing that does.
+    """
+
+    feedstock: Path
+    machine: Mapping[str, str]
+    runtime: Runtime | None
+    name: str = "container"
+    shares_staging: bool = True
+    own_channels: bool = True
+    cross_tests: CrossTests = "its own"
+
+    @property
+    def version(self) -> str:
+        """`.scripts 0123456789ab`: a hash of the scripts, which say how everything is built."""
+        digest = sha256()
+        for path in sorted((self.feedstock / ".scripts").glob("*")):
+            if path.is_file():
+                digest.update(path.name.encode() + b"\0" + path.read_bytes())
+        return f".scripts {digest.hexdigest()[:12]}"
+
+    def why_not(self, target: str, builder: str) -> str | None:
+        """See `Engine`."""
+        script = script_for(target, builder)
+        if script is None:
+            system = "Windows" if target.startswith("win-") else "macOS or Linux"
+            return f"packages for {target} need {system}, and this is {builder}"
+        if not (self.feedstock / script).is_file():
+            return f"the feedstock has no {script}"
+        if script == _OSX_SCRIPT and not self.machine.get("OSX_SDK_DIR"):
+            return (
+                "set OSX_SDK_DIR to the folder that Apple's SDK is in or is to be put into; to set it is to agree to "
+                "Apple's license"
+            )
+        if script == DOCKER_SCRIPT:
+            return "there is neither docker nor podman on PATH" if self.runtime is None else self.runtime.why_not()
+        return None
+
+    def build(self, request: BuildRequest) -> AbstractContextManager[Iterator[Event]]:
+        """See `Engine`."""
+        return run_command(self.command(request), request)
+
+    def command(self, request: BuildRequest) -> Command:
+        """Copy the feedstock into the private folder and say how its script is to be called there.
+
+        Raises:
+            WorkError: it cannot be copied.
+        """
+        script = script_for(request.target, request.builder)
+        assert script is not None  # noqa: S101  (`why_not` refuses such a request)
+        copy = self._copied(request)
+        asked = {name for names in _ASKED.findall((copy / script).read_text(encoding="utf-8")) for name in names}
+        passed = {name: self.machine[name] for name in sorted(asked & self.machine.keys())}
+        environment = {**passed, **request.environment, "CONFIG": request.configuration}
+        environment |= {"UPLOAD_PACKAGES": "False", "IS_PR_BUILD": "True"}
+        environment.pop("BUILD_WITH_CONDA_DEBUG", None)
+        output = copy / "build_artifacts"
+        if script == _WIN_SCRIPT:
+            return Command(("cmd", "/D", "/Q", "/C", f"CALL {script}"), copy, environment, output)
+        if script == _OSX_SCRIPT or self.runtime is None:
+            return Command((script,), copy, environment, output)
+        id_file = request.folder / "container.id"
+        arguments = [
+            *shlex.split(environment.get("CONDA_FORGE_DOCKER_RUN_ARGS", "")),
+            *share_arguments(request),
+            "--cidfile",
+            str(id_file),
+            *self._cache(request),
+        ]
+        # The script splits it at spaces and knows no quotes.
+        environment["CONDA_FORGE_DOCKER_RUN_ARGS"] = " ".join(arguments)
+        if not self.runtime.is_default:
+            environment["DOCKER_EXECUTABLE"] = self.runtime.for_script
+        terminal = not environment.get("CI")
+        return Command((script,), copy, environment, output, terminal, (id_file, self.runtime.program))
+
+    def _cache(self, request: BuildRequest) -> list[str]:
+        """The mount of the folder of fetched packages, which all rows share."""
+        place = request.environment.get("RATTLER_CACHE_DIR")
+        if place is None or self.runtime is None or " " in place:
+            return []
+        Path(place).mkdir(parents=True, exist_ok=True)
+        return ["-v", f"{place}:{_CACHE_INSIDE}:rw{self.runtime.mount_suffix}"]
+
+    def _copied(self, request: BuildRequest) -> Path:
+        copy = request.folder / request.feedstock.name
+        own = request.folder.resolve()
+
+        def left_out(folder: str, names: list[str]) -> list[str]:
+            return [name for name in names if name in _NOT_COPIED or own.is_relative_to(Path(folder, name).resolve())]
+
+        try:
+            shutil.copytree(request.feedstock, copy, symlinks=True, ignore=left_out)
+            _narrow(copy / ".ci_support" / f"{request.configuration}.yaml", request.values)
+        except (OSError, shutil.Error) as error:
+            raise WorkError(f"cannot copy the feedstock: {error}", path=copy) from error
+        return copy
+
+
+def _narrow(configuration: Path, values: Mapping[str, str]) -> None:
+    """Leave one value for each key in the file of a configuration that has several rows; others stay as they are.
+
+    Keys that the recipe's own variant file brings into the row are written there too, since that file may have several.
+    """
+    whole = Configuration.from_file(configuration)
+    if all(key in NO_LOOP or len(whole.values.get(key, ())) == 1 for key in values):
+        return
+    narrowed = replace(whole, values={**whole.values, **{key: (value,) for key, value in values.items()}})
+    configuration.write_bytes(narrowed.to_bytes())

@@ -1,0 +1,1 @@
+"""The embedded engine: py-rattler-build in a process of its own."""

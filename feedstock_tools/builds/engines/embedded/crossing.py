@@ -1,0 +1,55 @@
+"""The guard against a fault of the embedded engine: its cross builds solve for the machine that builds.
+
+It takes the platform of the host environment from a variant key `host_platform` that an output uses, and from nowhere
+else (docs/engine.md). To use it would change the hash, so each rendered output, its build string included, becomes a
+recipe of its own that uses that key too.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from feedstock_tools.builds.engines.contract import BuildRequest
+
+if TYPE_CHECKING:
+    from rattler_build import RenderedVariant
+
+__all__ = ["crossing", "without_host_platform"]
+
+_KEY = "host_platform"
+_HASH_INPUT = "info/hash_input.json"
+
+
+def crossing(variant: RenderedVariant, row: Sequence[RenderedVariant], request: BuildRequest) -> RenderedVariant:
+    """An output of a row, rendered so that its host environment is solved for the platform that is built for."""
+    from feedstock_tools.builds.engines.embedded.alone import alone
+    from feedstock_tools.builds.plan.outputs_v1 import render_row
+    from feedstock_tools.platforms import Platform
+    from feedstock_tools.recipe.v1_engine import text_of
+    from feedstock_tools.rerender.configurations.rows import Row
+
+    single = alone(variant, row, request.recipe, request.folder / "crossing", (_KEY,))
+    used = {key: text_of(value) for key, value in dict(variant.variant).items()}
+    values = {**request.values, **used, _KEY: request.target}
+    platforms = Platform.parse(request.target), Platform.parse(request.builder)
+    (rendered,) = render_row(single, Row(request.name, values), *platforms)
+    return rendered
+
+
+def without_host_platform(package: Path, request: BuildRequest) -> None:
+    """Let a package of the private channel say what its hash was made of, without the key that the engine was given.
+
+    Raises:
+        WorkError: the package cannot be read or written.
+    """
+    from feedstock_tools.channel.archive import read_documents, replace_document
+    from feedstock_tools.channel.folder import index_channel
+
+    contents = json.loads(read_documents(package, [_HASH_INPUT])[_HASH_INPUT] or b"{}")
+    if _KEY in contents and _KEY not in request.values:
+        del contents[_KEY]
+        replace_document(package, _HASH_INPUT, json.dumps(contents, sort_keys=True).encode())
+        index_channel(request.output, replaced=True)

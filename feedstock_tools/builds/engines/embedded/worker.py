@@ -1,0 +1,208 @@
+"""The process of one build by the embedded engine, started by `rattler`.
+
+py-rattler-build holds the interpreter's lock for the whole of a build and cannot be interrupted, so a supervisor is
+forked off before it is imported: it watches standard input, which only the parent of this process holds open.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from feedstock_tools.builds.engines.contract import BuildRequest
+from feedstock_tools.builds.engines.process.child import TEST_WORKER
+from feedstock_tools.builds.engines.process.supervision import supervise
+from feedstock_tools.workers import worker_command
+
+if TYPE_CHECKING:
+    from rattler_build import RenderedVariant, Stage0Recipe
+    from rattler_build.progress import BuildStepEvent, LogEvent
+
+__all__ = ["main"]
+
+
+class _Events:
+    """Writes events to standard output, and is the progress callback of the engine."""
+
+    def __init__(self) -> None:
+        # Scripts and libraries that write to standard output are not to break into the events.
+        self._pipe = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
+        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+        self.stage = ""
+
+    def send(self, *event: object) -> None:
+        """One event: its kind and what belongs to it."""
+        self._pipe.write(json.dumps(event) + "\n")
+        self._pipe.flush()
+
+    def on_log(self, event: LogEvent) -> None:
+        """Called by the engine for each line of its log."""
+        self.stage = event.span or self.stage
+        self.send("log", event.message, event.span or "", event.level)
+
+    def on_build_step(self, event: BuildStepEvent) -> None:
+        """Called by the engine at each step."""
+        self.send("log", event.message, event.step_name, "info")
+
+    def on_download_start(self, event: Any) -> None:
+        """Called by the engine when it fetches something."""
+        self.send("log", f"Downloading {event.url}", "download", "info")
+
+    def on_download_progress(self, event: Any) -> None:
+        """Called by the engine while it fetches: progress is for a bar, not for a log."""
+
+    def on_download_complete(self, event: Any) -> None:
+        """Called by the engine when it has fetched something."""
+        self.send("log", f"Downloaded {event.url}", "download", "info")
+
+
+def main(request_file: str) -> int:
+    """Supervise a build; the exit status is the build's. Events go to standard output, one JSON list a line.
+
+    Args:
+        request_file: JSON, as `BuildRequest.to_json` gives it.
+    """
+    request = BuildRequest.from_json(json.loads(Path(request_file).read_text()))
+
+    def work() -> int:
+        return build(request, _Events())
+
+    return supervise(work, sys.stdin.fileno())
+
+
+def build(request: BuildRequest, events: _Events) -> int:
+    """Render the row, build the wanted outputs in order, and stop at the first failure (status 1)."""
+    from feedstock_tools.builds.plan.outputs_v1 import read_recipe, render_row
+    from feedstock_tools.errors import FeedstockError
+    from feedstock_tools.platforms import Platform
+    from feedstock_tools.rerender.configurations.rows import Row
+
+    platforms = Platform.parse(request.target), Platform.parse(request.builder)
+    try:
+        recipe = _marked(read_recipe(request.recipe), request)
+        rendered = render_row(recipe, Row(request.name, request.values), *platforms)
+        if request.target not in (request.builder, "noarch"):
+            from feedstock_tools.builds.engines.embedded.crossing import crossing
+
+            rendered = [crossing(variant, rendered, request) for variant in rendered]
+    except FeedstockError as error:
+        events.send("failed", request.wanted[0], str(error), "engine")
+        return 1
+    for variant in rendered:
+        if variant.recipe.package.name in request.wanted and not _build_output(variant, request, events):
+            return 1
+    return 0
+
+
+def _marked(recipe: Stage0Recipe, request: BuildRequest) -> Stage0Recipe:
+    """The recipe with the request's marks in `extra`, which becomes part of each package's about.json."""
+    if not request.extra:
+        return recipe
+    from rattler_build import Stage0Recipe
+
+    text = _with_extra(request.recipe.read_text(encoding="utf-8"), request.extra)
+    marked = Stage0Recipe.from_yaml(text, recipe_dir=request.folder / "marked")
+    # Scripts and sources are found beside the recipe as it was written, not beside the marked copy.
+    marked._recipe_path = request.recipe
+    return marked
+
+
+def _with_extra(text: str, extra: Mapping[str, str]) -> str:
+    """The text of a recipe with more keys in its `extra` section, which is made where there is none."""
+    lines = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in extra.items()]
+    section = re.search(r"^extra:[ \t]*(?:#.*)?\n(?P<indent> +)\S", text, re.MULTILINE)
+    if section:
+        at, indent = section.start("indent"), section["indent"]
+        return text[:at] + "".join(f"{indent}{line}\n" for line in lines) + text[at:]
+    if re.search(r"^extra:", text, re.MULTILINE) is None:
+        return "\n".join([text.rstrip(), "extra:", *(f"  {line}" for line in lines), ""])
+    from io import StringIO
+
+    from ruamel.yaml import YAML
+
+    yaml, output = YAML(), StringIO()
+    content = yaml.load(text)
+    content["extra"].update(extra)
+    yaml.dump(content, output)
+    return output.getvalue()
+
+
+def _build_output(variant: RenderedVariant, request: BuildRequest, events: _Events) -> bool:
+    from rattler_build import RattlerBuildError, ToolConfiguration
+
+    from feedstock_tools.builds.engines.embedded.crossing import without_host_platform
+    from feedstock_tools.errors import FeedstockError
+
+    name = variant.recipe.package.name
+    native = request.target in (request.builder, "noarch")
+    tested = name not in request.untested
+    events.send("started", name)
+    events.stage = ""
+    began = time.monotonic()
+    try:
+        result = variant.run_build(
+            ToolConfiguration(test_strategy="native" if tested and native else "skip", channel_priority="strict"),
+            output_dir=request.output,
+            channels=list(request.channels),
+            progress_callback=events,
+            package_format="conda",
+        )
+        package = Path(result.packages[0])
+        if not native:
+            without_host_platform(package, request)
+    except (RattlerBuildError, FeedstockError, OSError, ValueError, RuntimeError) as error:
+        events.send("failed", name, *_reason(error, events.stage))
+        return False
+    if tested and request.emulator and not _passes_emulated(package, request, events):
+        events.send("failed", name, f"its tests failed under {request.emulator.program}", "tests")
+        return False
+    events.send("built", name, str(package), time.monotonic() - began)
+    return True
+
+
+def _passes_emulated(package: Path, request: BuildRequest, events: _Events) -> bool:
+    """Run the tests of a package for another platform, in a process of its own that can run its programs."""
+    assert request.emulator is not None  # noqa: S101  (asked by the caller)
+    order = request.folder / "emulated" / "test.json"
+    order.parent.mkdir(exist_ok=True)
+    channels = [request.output.as_uri(), *request.channels]
+    content = {"package": str(package), "channels": channels, "emulator": request.emulator.to_json()}
+    order.write_text(json.dumps(content), encoding="utf-8")
+    events.send("log", f"Running tests under {request.emulator.program}", "test", "info")
+    with subprocess.Popen(
+        worker_command(TEST_WORKER, str(order)),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    ) as process:
+        for line in process.stdout or ():
+            events.send("log", line.rstrip("\n"), "test", "info")
+        return process.wait() == 0
+
+
+#: What the engine's messages begin with, what failed then, and how we say it.
+_REASONS = (
+    ("Failed to resolve dependencies", "solve", "its environments cannot be solved"),
+    ("Script failed", "script", "its build script failed"),
+    ("failed to run test", "tests", "its tests failed"),
+    ("Test failed", "tests", "its tests failed"),
+)
+
+
+def _reason(error: Exception, stage: str) -> tuple[str, str]:
+    text = str(error).removeprefix("PyRattlerBuildError: ")
+    for start, during, ours in _REASONS:
+        if start.lower() in text.lower():
+            if during == "script" and "test" in stage.lower():
+                during, ours = "tests", "its tests failed"
+            return f"{ours} ({text})", during
+    return text, "engine"

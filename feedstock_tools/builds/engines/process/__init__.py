@@ -1,0 +1,1 @@
+"""A child process under guard: started, watched, and ended with everything that it started."""

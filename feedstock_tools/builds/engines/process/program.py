@@ -1,0 +1,121 @@
+"""What engines have in common that run another program for a whole row: conda-build, or a feedstock's own script."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from feedstock_tools.builds.engines.contract import BuildRequest, Built, Event, Failed, Log, Started
+from feedstock_tools.builds.engines.process.child import GRACE, how_it_ended, lines_of, started
+from feedstock_tools.builds.engines.process.program_worker import REMOVAL_SECONDS
+from feedstock_tools.workers import worker_command
+
+__all__ = ["Command", "run_command", "write_order"]
+
+_ENDINGS = (".conda", ".tar.bz2")
+_KEPT = 30
+#: What a line of conda-build's or rattler-build's log says has failed, and how we say it.
+_REASONS = (
+    (r"Unsatisfiable|DependencyNeedsBuilding|ResolvePackageNotFound|PackagesNotFound|resolve dependencies", "solve"),
+    (r"TESTS FAILED|Tests failed for|failed to run test|Test failed", "tests"),
+    (r"BuildScriptException|Command failed|Script failed|CalledProcessError", "script"),
+)
+_SAID = {
+    "solve": "its environments cannot be solved",
+    "tests": "its tests failed",
+    "script": "its build script failed",
+    "engine": "it ended",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A program to run for a row.
+
+    Attributes:
+        words: the program and its arguments.
+        folder: where it runs.
+        environment: all that it gets.
+        output: the folder that has a folder for each subdir with the packages that it makes.
+        terminal: whether it wants a terminal.
+        container: the file that gets the id of a container that it starts, and the program that knows containers.
+    """
+
+    words: tuple[str, ...]
+    folder: Path
+    environment: Mapping[str, str]
+    output: Path
+    terminal: bool = False
+    container: tuple[Path, str] | None = None
+
+
+def write_order(
+    folder: Path, words: Sequence[str], place: Path, wants: str, container: tuple[Path, str] | None
+) -> list[str]:
+    """The command of a worker that runs a program in a place; `command_worker` tells what it may want."""
+    order = folder / "command.json"
+    told = {"id_file": str(container[0]), "runtime": container[1]} if container else None
+    content = {"command": list(words), "folder": str(place), "wants": wants, "container": told}
+    order.write_text(json.dumps(content), encoding="utf-8")
+    return worker_command("feedstock_tools.builds.engines.process.program_worker", str(order))
+
+
+@contextmanager
+def run_command(command: Command, request: BuildRequest) -> Iterator[Iterator[Event]]:
+    """Run it: a context as `Engine.build` gives it. Outputs are known to be built only when the program has ended."""
+    wants = "terminal" if command.terminal else "nothing"
+    worker = write_order(request.folder, command.words, command.folder, wants, command.container)
+    grace = REMOVAL_SECONDS if command.container else GRACE
+    with started(
+        worker, folder=request.folder, environment=command.environment, guard=request.guard, grace=grace
+    ) as process:
+
+        def events() -> Iterator[Event]:
+            began = time.monotonic()
+            said: list[str] = []
+            yield Started(request.wanted[0])
+            for _, line in lines_of(process, request.guard):
+                text = line.decode(errors="replace").rstrip("\r")
+                said = [*said[-_KEPT:], text]
+                yield Log(text)
+            status = process.wait()
+            if status:
+                yield Failed(request.wanted[0], *_reason(command.words[0], status, said))
+            else:
+                yield from _built(command, request, time.monotonic() - began)
+
+        yield events()
+
+
+def _built(command: Command, request: BuildRequest, seconds: float) -> Iterator[Event]:
+    """The packages of the wanted outputs. The program builds them in one go, so the first bears the time of all."""
+    found = dict(_packages(command.output, (request.target, "noarch")))
+    for number, name in enumerate(request.wanted):
+        if number:
+            yield Started(name)
+        if name not in found:
+            yield Failed(name, f"{os.path.basename(command.words[0])} ended well and made no package of that name")  # noqa: PTH119
+            return
+        yield Built(name, found[name], 0.0 if number else seconds)
+
+
+def _packages(output: Path, subdirs: Sequence[str]) -> Iterator[tuple[str, Path]]:
+    for subdir in subdirs:
+        for path in sorted((output / subdir).glob("*")):
+            ending = next((each for each in _ENDINGS if path.name.endswith(each)), None)
+            if ending and path.name.count("-") > 1:
+                yield path.name.removesuffix(ending).rsplit("-", 2)[0], path
+
+
+def _reason(program: str, status: int, said: Sequence[str]) -> tuple[str, str]:
+    lines = [line for line in said if line.strip()]
+    during = next((kind for pattern, kind in _REASONS if any(re.search(pattern, line) for line in lines)), "engine")
+    told = "\n".join(f"  {line}" for line in lines[-8:])
+    name = os.path.basename(program)  # noqa: PTH119
+    return f"{_SAID[during]} ({name}: {how_it_ended(status)})\n{told}", during

@@ -1,0 +1,83 @@
+"""The process around a program that builds: ends it with everything it started, and cleans up after it.
+
+It is given a JSON file with `command`, `folder`, `wants` and `container` (the file that a container's id is written
+to, and the program that knows containers; or null). `wants` is `nothing`, a `terminal`, or `company`: standard input
+that is open for as long as its caller lives, with its two outputs kept apart.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from feedstock_tools.builds.engines.process.supervision import supervise
+
+__all__ = ["REMOVAL_SECONDS", "main"]
+
+_CHUNK = 1 << 16
+#: How long it may take to remove a container.
+REMOVAL_SECONDS = 60
+
+
+def main(order_file: str) -> int:
+    """Run the program and give its exit status; see this module for the file."""
+    order = json.loads(Path(order_file).read_text(encoding="utf-8"))
+    command, folder = order["command"], order["folder"]
+
+    def work() -> int:
+        return _WAYS[order["wants"]](command, folder)
+
+    if not hasattr(os, "fork"):
+        return work()
+    status = supervise(work, sys.stdin.fileno())
+    if order["container"]:
+        _remove_container(Path(order["container"]["id_file"]), order["container"]["runtime"])
+    return status
+
+
+def _plainly(command: Sequence[str], folder: str) -> int:
+    ended = subprocess.run(command, cwd=folder, stdin=subprocess.DEVNULL, stderr=subprocess.STDOUT, check=False)
+    return ended.returncode if ended.returncode >= 0 else 128 - ended.returncode
+
+
+def _in_company(command: Sequence[str], folder: str) -> int:
+    with subprocess.Popen(command, cwd=folder, stdin=subprocess.PIPE) as process:
+        status = process.wait()
+    return status if status >= 0 else 128 - status
+
+
+def _in_terminal(command: Sequence[str], folder: str) -> int:
+    """Run it as in a terminal, and pass on what it says: `docker run -it` refuses to start without one."""
+    ours, theirs = os.openpty()
+    process = subprocess.Popen(command, cwd=folder, stdin=theirs, stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    # Reading fails once nobody has the other end open any more.
+    with suppress(OSError):
+        while chunk := os.read(ours, _CHUNK):
+            sys.stdout.buffer.write(chunk.replace(b"\r\n", b"\n"))
+            sys.stdout.buffer.flush()
+    status = process.wait()
+    return status if status >= 0 else 128 - status
+
+
+_WAYS: dict[str, Callable[[Sequence[str], str], int]] = {
+    "nothing": _plainly,
+    "terminal": _in_terminal,
+    "company": _in_company,
+}
+
+
+def _remove_container(id_file: Path, runtime: str) -> None:
+    """Remove a container that is still there: a daemon's child does not end with the program that asked for it.
+
+    It is killed first: podman's `rm --force` would ask it to end, and wait for ten seconds.
+    """
+    with suppress(OSError, subprocess.SubprocessError):
+        identity = id_file.read_text(encoding="utf-8").strip()
+        for words in (("kill", identity), ("rm", "--force", identity)):
+            subprocess.run([runtime, *words], capture_output=True, timeout=REMOVAL_SECONDS / 2, check=False)

@@ -1,0 +1,31 @@
+"""The ledger: what was built, from what, when and how it ended; the sole truth of what is done.
+
+An SQLite file among a feedstock's build artifacts. A package counts as done when a build of the same identity is
+recorded as done and the channel folder still holds the very file that it recorded.
+"""
+
+from feedstock_tools.builds.ledger.database import Ledger
+from feedstock_tools.builds.ledger.machine import process_lives, this_machine, this_process
+from feedstock_tools.builds.ledger.records import (
+    BuildRecord,
+    EnvironmentRecord,
+    PackageRecord,
+    SolvedPackage,
+    TestRecord,
+    now,
+)
+from feedstock_tools.builds.ledger.schema import SCHEMA_VERSION
+
+__all__ = [
+    "SCHEMA_VERSION",
+    "BuildRecord",
+    "EnvironmentRecord",
+    "Ledger",
+    "PackageRecord",
+    "SolvedPackage",
+    "TestRecord",
+    "now",
+    "process_lives",
+    "this_machine",
+    "this_process",
+]

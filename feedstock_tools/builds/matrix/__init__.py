@@ -1,0 +1,1 @@
+"""What has become of every configuration of a feedstock."""

@@ -1,0 +1,210 @@
+"""What has become of a plan: the state of each output and configuration, from the plan and the ledger alone.
+
+A pure function over values. Whoever shows, runs or publishes a matrix asks here what is done and what is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from feedstock_tools.builds.ledger.records import BuildRecord, moment_of
+from feedstock_tools.builds.plan.identity import Candidate, CandidatesOf
+from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedOutput, PlannedRow
+
+__all__ = ["SILENT", "STATES", "ConfigurationState", "OutputState", "Surroundings", "states"]
+
+#: The states, the most urgent first: a configuration has the first that any of its outputs has. `done`: built from
+#: just these inputs, and its packages are there; `running`: by a process that lives; `failed`, `interrupted`: the last
+#: try ended so; `stale`: built, from other inputs; `missing`: never built; `refused`: not built and cannot be built
+#: here; `nothing`: a configuration without outputs.
+STATES = ("running", "failed", "interrupted", "stale", "missing", "refused", "done", "nothing")
+
+#: A run on another machine that has given no sign of life for so long is not taken to go on.
+SILENT = timedelta(minutes=10)
+
+_PARTS = {
+    "recipe": "the recipe",
+    "variant": "the variant",
+    "files": "files of the recipe folder",
+    "sources": "local sources",
+    "siblings": "an output that it needs",
+    "engine": "the engine",
+    "channels": "the channels",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What the plan and the ledger do not say.
+
+    Attributes:
+        candidates: the identities of an output, one for each choice of channels that counts.
+        lives: whether the run that a record names is alive; None where this cannot be told, as on another machine.
+        intact: whether the packages of a finished build are still what was recorded.
+        why_not: the reason why a configuration cannot be built here; None where it can.
+        at: the time, in the ledger's form.
+    """
+
+    candidates: CandidatesOf
+    lives: Callable[[BuildRecord], bool | None]
+    intact: Callable[[BuildRecord], bool]
+    why_not: Callable[[PlannedConfiguration], str | None]
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
+class OutputState:
+    """One output: its state, the build that this follows from, and in words why it is not done.
+
+    `rows` are the rows that make it. `changed` says of a stale one what differs now.
+    """
+
+    output: PlannedOutput
+    rows: tuple[PlannedRow, ...]
+    state: str
+    record: BuildRecord | None = None
+    reason: str = ""
+    changed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigurationState:
+    """A configuration and its outputs, each once."""
+
+    configuration: PlannedConfiguration
+    outputs: tuple[OutputState, ...]
+    reason: str = ""
+
+    @property
+    def state(self) -> str:
+        """The most urgent state of its outputs."""
+        found = {each.state for each in self.outputs}
+        return next((state for state in STATES if state in found), "refused" if self.reason else "nothing")
+
+    def of_row(self, row: str) -> str:
+        """The most urgent state of the outputs that a row makes."""
+        found = {each.state for each in self.outputs if any(one.name == row for one in each.rows)}
+        return next((state for state in STATES if state in found), "nothing")
+
+
+def states(
+    configurations: Iterable[PlannedConfiguration], builds: Sequence[BuildRecord], around: Surroundings
+) -> tuple[ConfigurationState, ...]:
+    """The state of each configuration and of each of its outputs.
+
+    Args:
+        configurations: with their outputs.
+        builds: every build of the ledger, the oldest first.
+    """
+    history = _History(builds)
+    return tuple(_configuration_state(each, history, around) for each in configurations)
+
+
+class _History:
+    """The builds of a ledger, the newest first, by what they are looked up by."""
+
+    def __init__(self, builds: Sequence[BuildRecord]) -> None:
+        self.by_identity: dict[str, list[BuildRecord]] = {}
+        self.by_place: dict[tuple[str, str], list[BuildRecord]] = {}
+        for record in reversed(builds):
+            self.by_identity.setdefault(record.identity, []).append(record)
+            self.by_place.setdefault((record.row, record.output), []).append(record)
+
+
+def _configuration_state(
+    configuration: PlannedConfiguration, history: _History, around: Surroundings
+) -> ConfigurationState:
+    makers: dict[tuple[str, str], list[PlannedRow]] = {}
+    outputs: dict[tuple[str, str], PlannedOutput] = {}
+    for row in configuration.rows:
+        for output in row.outputs:
+            key = (output.subdir, output.stem)
+            outputs.setdefault(key, output)
+            makers.setdefault(key, []).append(row)
+    refusal = around.why_not(configuration) or ""
+    found = tuple(
+        _output_state(output, tuple(makers[key]), around.candidates(configuration, output), history, around, refusal)
+        for key, output in outputs.items()
+    )
+    return ConfigurationState(configuration, found, refusal)
+
+
+def _output_state(
+    output: PlannedOutput,
+    rows: tuple[PlannedRow, ...],
+    candidates: Sequence[Candidate],
+    history: _History,
+    around: Surroundings,
+    refusal: str,
+) -> OutputState:
+    tried = [record for each in candidates for record in history.by_identity.get(each.identity, ())]
+    running = next((record for record in tried if _runs(record, around)), None)
+    if running:
+        elsewhere = around.lives(running) is None
+        return OutputState(output, rows, "running", running, _last_sign(running) if elsewhere else "")
+    done = next((record for record in tried if record.result == "done" and around.intact(record)), None)
+    if done:
+        return OutputState(output, rows, "done", done)
+    if tried and tried[0].result == "done":
+        return OutputState(output, rows, "missing", tried[0], "its package was removed or changed since it was built")
+    if tried:
+        newest = tried[0]
+        if newest.result == "failed":
+            return OutputState(output, rows, "failed", newest, newest.reason)
+        return OutputState(output, rows, "interrupted", newest, newest.reason or _how_it_died(newest, around))
+    earlier = _newest_done(output, rows, history)
+    if earlier:
+        changed = _what_changed(earlier, candidates, rows)
+        return OutputState(output, rows, "stale", earlier, f"built from other inputs: {'; '.join(changed)}", changed)
+    return OutputState(output, rows, "refused" if refusal else "missing", None, refusal)
+
+
+def _runs(record: BuildRecord, around: Surroundings) -> bool:
+    """A run on a machine that cannot be looked at from here goes on for as long as it gives signs of life."""
+    if record.result != "running":
+        return False
+    lives = around.lives(record)
+    if lives is not None:
+        return lives
+    sign, at = moment_of(record.seen or record.started), moment_of(around.at)
+    if not record.machine or sign is None or at is None:
+        return False
+    return at - sign < SILENT  # clocks of two machines differ: a sign that is yet to come is one of just now
+
+
+def _last_sign(record: BuildRecord) -> str:
+    sign = moment_of(record.seen or record.started)
+    return f"on {record.machine}, last sign of life {f'{sign:%Y-%m-%d %H:%M} UTC' if sign else 'unknown'}"
+
+
+def _how_it_died(record: BuildRecord, around: Surroundings) -> str:
+    silent = record.machine and around.lives(record) is None
+    return f"no longer heard of: it ran {_last_sign(record)}" if silent else "the run that made it has died"
+
+
+def _newest_done(output: PlannedOutput, rows: Sequence[PlannedRow], history: _History) -> BuildRecord | None:
+    places = [record for row in rows for record in history.by_place.get((row.name, output.name), ())]
+    done = [record for record in places if record.result == "done"]
+    return max(done, key=lambda record: record.id or 0, default=None)  # clocks jump, numbers do not
+
+
+def _what_changed(record: BuildRecord, candidates: Sequence[Candidate], rows: Sequence[PlannedRow]) -> tuple[str, ...]:
+    """What differs now, against the choice of channels that comes nearest."""
+    if not record.inputs:
+        return ("which of them was not recorded at that time",)
+    differences = ([part for part in _PARTS if record.inputs.get(part) != each.inputs.get(part)] for each in candidates)
+    nearest: list[str] = min(differences, key=len, default=[])
+    return tuple(text for part in nearest for text in _in_words(part, record, candidates, rows))
+
+
+def _in_words(part: str, record: BuildRecord, candidates: Sequence[Candidate], rows: Sequence[PlannedRow]) -> list[str]:
+    if part == "engine":
+        return [f"{_PARTS[part]}, {record.inputs.get(part, '?')} → {candidates[0].inputs.get(part, '?')}"]
+    if part == "variant":
+        values = next((row.values for row in rows if row.name == record.row), rows[0].values)
+        keys = sorted(key for key in {*values, *record.values} if values.get(key) != record.values.get(key))
+        told = [f"{key} {record.values.get(key, '(none)')} → {values.get(key, '(none)')}" for key in keys]
+        return [f"{_PARTS[part]}: {', '.join(told)}"] if record.values and told else [_PARTS[part]]
+    return [_PARTS[part]]

@@ -1,0 +1,50 @@
+"""What earlier builds took, from the ledger: how long, and how much memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from feedstock_tools.builds.ledger import BuildRecord
+
+__all__ = ["History"]
+
+#: So many of the last builds are looked at.
+_LAST = 5
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """The finished builds by row and output, and by output alone, the oldest first."""
+
+    of_row: dict[tuple[str, str], list[BuildRecord]]
+    of_output: dict[str, list[BuildRecord]]
+
+    @classmethod
+    def of(cls, records: Iterable[BuildRecord]) -> History:
+        """Of a ledger's builds, the oldest first."""
+        history = cls({}, {})
+        for record in records:
+            if record.result == "done":
+                history.of_row.setdefault((record.row, record.output), []).append(record)
+                history.of_output.setdefault(record.output, []).append(record)
+        return history
+
+    def seconds(self, row: str, outputs: Sequence[str]) -> float | None:
+        """How long some outputs of a row will take together; None where one of them was never built."""
+        taken = [self._seconds(row, output) for output in outputs]
+        known = [each for each in taken if each is not None]
+        return sum(known) if len(known) == len(taken) else None
+
+    def memory(self, row: str, outputs: Sequence[str]) -> int | None:
+        """The most memory that a build of these outputs took, in bytes; None where it is not known."""
+        peaks = [record.peak_memory for output in outputs for record in self._last(row, output)]
+        return max((peak for peak in peaks if peak), default=None)
+
+    def _seconds(self, row: str, output: str) -> float | None:
+        taken = [record.seconds for record in self._last(row, output) if record.seconds is not None]
+        return median(taken) if taken else None
+
+    def _last(self, row: str, output: str) -> list[BuildRecord]:
+        return (self.of_row.get((row, output)) or self.of_output.get(output, []))[-_LAST:]

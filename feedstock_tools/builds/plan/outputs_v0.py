@@ -1,0 +1,92 @@
+"""The outputs of configurations whose recipe is a `meta.yaml`, as conda-build would make them.
+
+What conda-build makes of a script is not known before it has run, so the identity of such an output holds the text of
+the recipe itself, and its package is compared in name, version, build and subdir only.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from feedstock_tools.digests import digest_of_files, digest_of_values
+from feedstock_tools.errors import InputError
+from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedOutput, PlannedRow
+from feedstock_tools.platforms import Platform
+
+if TYPE_CHECKING:
+    from feedstock_tools.recipe.v0.recipe import Recipe
+
+__all__ = ["with_meta_outputs"]
+
+#: A source that is a file or folder of this machine.
+_PATH = re.compile(r"^\s*(?:-\s+)?path:\s*[\"']?([^\s\"'#{}]+)", re.MULTILINE)
+
+
+def with_meta_outputs(
+    configurations: Sequence[PlannedConfiguration], folder: Path, engine: Callable[[str], str]
+) -> tuple[tuple[PlannedConfiguration, ...], set[Path]]:
+    """Configurations with the outputs that conda-build would make, and the local sources that these depend on.
+
+    Args:
+        engine: gives the name and version of the engine that builds for a platform.
+
+    Raises:
+        InputError: the recipe cannot be read.
+    """
+    from feedstock_tools.recipe.v0.recipe import read_recipe
+
+    recipe = read_recipe(folder)
+    sources = _sources(folder)
+    parts = {
+        "files": digest_of_files(sorted(path for path in folder.iterdir() if path.name != "conda_build_config.yaml")),
+        "sources": digest_of_files(sorted(sources)),
+    }
+    complete = (_complete(each, recipe, {**parts, "engine": engine(each.platform)}) for each in configurations)
+    return tuple(complete), sources
+
+
+def _sources(folder: Path) -> set[Path]:
+    text = (folder / "meta.yaml").read_text(encoding="utf-8")
+    places = {(folder / place).resolve() for place in _PATH.findall(text)}
+    return {place for place in places if place.exists()}
+
+
+def _complete(configuration: PlannedConfiguration, recipe: Recipe, parts: Mapping[str, str]) -> PlannedConfiguration:
+    platform = Platform.parse(configuration.platform)
+    try:
+        rows = tuple(replace(row, outputs=_outputs(recipe, row, platform, parts)) for row in configuration.rows)
+    except InputError as error:
+        return replace(configuration, refusal=str(error), rendered=True)
+    return replace(configuration, rows=rows, refusal=None, rendered=True)
+
+
+def _outputs(
+    recipe: Recipe, row: PlannedRow, platform: Platform, parts: Mapping[str, str]
+) -> tuple[PlannedOutput, ...]:
+    from feedstock_tools.recipe.v0.recipe import render_recipe
+    from feedstock_tools.variants import VariantConfig, combine, defaults
+
+    values = VariantConfig({key: (value,) for key, value in row.values.items()})
+    rendered = render_recipe(recipe, combine([defaults(platform), values]), platform)
+    made = [output for output in rendered.outputs if not output.skip]
+    return tuple(
+        PlannedOutput(
+            name=output.name,
+            version=output.version,
+            build=output.build_string,
+            build_number=output.build_number,
+            subdir="noarch" if output.noarch else platform.subdir,
+            identity=digest_of_values(inputs),
+            inputs=inputs,
+            uses_python="python" in output.variant and output.noarch is None,
+            whole=False,
+        )
+        for output in made
+        for inputs in [
+            {**parts, "recipe": digest_of_values(output.requirements), "variant": digest_of_values(row.values)}
+        ]
+    )

@@ -1,0 +1,41 @@
+"""Configurations that cannot be built on this machine, and how that is said."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from feedstock_tools.errors import InputError, Mistake
+from feedstock_tools.feedstock.planned import PlannedConfiguration
+
+__all__ = ["in_words", "refuse_unbuildable", "refused"]
+
+#: Gives the reason why a configuration cannot be built on this machine; None where it can.
+WhyNot = Callable[[PlannedConfiguration], str | None]
+
+
+def refused(chosen: Sequence[PlannedConfiguration], why_not: WhyNot) -> dict[str, str]:
+    """Those of some configurations that cannot be built on this machine: name → reason."""
+    return {each.name: reason for each in chosen if (reason := why_not(each))}
+
+
+def in_words(reasons: Mapping[str, str]) -> Iterator[str]:
+    """A sentence for each reason, with the configurations (name → reason) that it keeps from being built."""
+    by_reason: dict[str, list[str]] = {}
+    for name, reason in reasons.items():
+        by_reason.setdefault(reason, []).append(name)
+    for reason, names in by_reason.items():
+        who = names[0] if len(names) == 1 else f"{len(names)} configurations ({names[0]} … {names[-1]})"
+        yield f"{who} cannot be built here: {reason}"
+
+
+def refuse_unbuildable(chosen: Sequence[PlannedConfiguration], why_not: WhyNot) -> None:
+    """Refuse a run of which a part cannot be built on this machine.
+
+    Raises:
+        InputError: some of it cannot be built; every reason, with the configurations that it is about.
+    """
+    reasons = refused(chosen, why_not)
+    hint = "With --all, what can be built here is, and the others are left out." if len(reasons) < len(chosen) else None
+    mistakes = [Mistake(each) for each in in_words(reasons)]
+    if mistakes:
+        raise InputError.of([*mistakes[:-1], Mistake(mistakes[-1].message, hint=hint)])

@@ -1,0 +1,1 @@
+"""Publishing packages, and collecting those that other machines built."""

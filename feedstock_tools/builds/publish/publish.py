@@ -1,0 +1,212 @@
+"""Publishing what was built: only configurations that are complete and tested, each package verified by its hash."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from feedstock_tools.builds.ledger import BuildRecord, Ledger
+from feedstock_tools.builds.matrix.matrix import Matrix
+from feedstock_tools.builds.matrix.states import ConfigurationState
+from feedstock_tools.builds.stand_in.choice import STAND_IN
+from feedstock_tools.digests import sha256_of
+from feedstock_tools.errors import InputError, WorkError
+from feedstock_tools.feedstock.layout import Artifacts
+from feedstock_tools.report.run.plain import size_text, table
+
+if TYPE_CHECKING:
+    from feedstock_tools.channel.targets import Target
+
+__all__ = ["Published", "publish", "published_json", "published_text"]
+
+
+#: How many files a message names.
+_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A package and what became of it.
+
+    Attributes:
+        file: `<subdir>/<file name>`.
+        path: where it lies on this machine.
+        size: in bytes.
+        result: `to be published`, `published`, `there` where the target had it, or `there, not verified` where a
+            service refused it for its name and does not show which it has.
+    """
+
+    file: str
+    path: Path
+    sha256: str
+    size: int
+    result: str = "to be published"
+
+
+def publish(
+    matrix: Matrix, target: Target, say: Callable[[str], None], *, complete_only: bool, dry_run: bool
+) -> tuple[Published, ...]:
+    """Put the packages of a matrix into a channel; what is there already is left.
+
+    Everything is checked before the first package goes: that each configuration is complete and its tests have passed,
+    that each file has the hash that the ledger recorded, and that the target has no other package of its name. A run
+    that was interrupted is taken up where it ended, since what arrived is there.
+
+    Args:
+        say: is told of each package before it goes.
+        complete_only: leave out configurations that are not complete and rows that are not tested, and say so, instead
+            of failing.
+        dry_run: check, and put nothing anywhere.
+
+    Raises:
+        InputError: builds on the stand-in channel are to leave this machine.
+        WorkError: a check fails (what fails is told at once), or the target does not take a package.
+    """
+    from feedstock_tools.channel.targets import OTHER_PACKAGE
+
+    chosen, wrong = _complete(matrix, say, complete_only=complete_only)
+    untested = _untested(matrix, chosen)
+    if complete_only and untested:
+        chosen, untested = _tested(matrix, chosen, untested, say), {}
+    _refuse_stand_in(chosen, target)
+    found = _packages(matrix, chosen)
+    wrong += [_told(sorted(files), reason) for reason, files in untested.items()]
+    wrong += [f"{each.file} is not the file that was built" for each in found if not _is_what_was_built(each)]
+    if wrong:
+        hint = "`feedstock-tools test NAME` runs tests again; a NAME such as linux_64_cpu_py3.11 publishes less."
+        text = "nothing was published:\n" + "\n".join(f"  {reason}" for reason in wrong)
+        raise WorkError(text, hint=hint if untested else None)
+    there = target.there([each.file for each in found])
+    other = [each.file for each in found if there.get(each.file) not in (None, each.sha256)]
+    if other:
+        raise WorkError(f"{target.name} has other packages of these names: {', '.join(other)}", hint=OTHER_PACKAGE)
+    new = [each for each in found if each.file not in there]
+    if dry_run:
+        return tuple(each if each in new else replace(each, result="there") for each in found)
+    results = dict.fromkeys((each.file for each in found), "there")
+    for number, each in enumerate(new, 1):
+        say(f"[{number}/{len(new)}] {each.file} ({size_text(each.size)})")
+        results[each.file] = target.put(each.path, each.file, each.sha256)
+    if found:
+        target.finish()  # also where nothing is new: the run before may have ended before its index was made
+    return tuple(replace(each, result=results[each.file]) for each in found)
+
+
+def _complete(
+    matrix: Matrix, say: Callable[[str], None], *, complete_only: bool
+) -> tuple[list[ConfigurationState], list[str]]:
+    """The configurations of which every output is done, and what is wrong with the others."""
+    chosen = [each for each in matrix.configurations if each.state == "done"]
+    others = [each for each in matrix.configurations if each.state != "done"]
+    if not complete_only and others:
+        return chosen, [f"{each.configuration.name} is not complete, but {each.state}" for each in others]
+    if not chosen:
+        hint = "`feedstock-tools status` says what is done."
+        raise WorkError("there is nothing to publish: no configuration is complete", path=matrix.artifacts, hint=hint)
+    for state in dict.fromkeys(each.state for each in others):
+        names = ", ".join(each.configuration.short_name for each in others if each.state == state)
+        say(f"Left out, {state}: {names}.")
+    return chosen, []
+
+
+def _tested(
+    matrix: Matrix,
+    chosen: Sequence[ConfigurationState],
+    untested: Mapping[str, set[str]],
+    say: Callable[[str], None],
+) -> list[ConfigurationState]:
+    """The configurations without the rows of which a package is untested; what rows have in common stays."""
+    bad = set().union(*untested.values())
+    left = {
+        row.name
+        for configuration in chosen
+        for output in configuration.outputs
+        if output.record and any(package.file in bad for package in output.record.packages)
+        for row in output.rows
+    }
+    kept = [
+        replace(
+            each, outputs=tuple(output for output in each.outputs if any(row.name not in left for row in output.rows))
+        )
+        for each in chosen
+    ]
+    for reason, files in untested.items():
+        say(f"Left out with all of their rows: {_told(sorted(files), reason)}.")
+    if not any(each.outputs for each in kept):
+        hint = "`feedstock-tools test NAME` runs tests again."
+        raise WorkError("there is nothing to publish: no row is tested as a whole", path=matrix.artifacts, hint=hint)
+    return kept
+
+
+def _records(chosen: Sequence[ConfigurationState]) -> Iterator[BuildRecord]:
+    """The builds of complete configurations, siblings before those that need them."""
+    for configuration in chosen:
+        for output in configuration.outputs:
+            if output.record is not None:
+                yield output.record
+
+
+def _refuse_stand_in(chosen: Sequence[ConfigurationState], target: Target) -> None:
+    if not target.on_this_machine and any(each.marks.get("channel") == STAND_IN for each in _records(chosen)):
+        hint = "What it is built on has no real contents. Publish it to a folder."
+        raise InputError("what was built on the stand-in channel stays on this machine", hint=hint)
+
+
+def _packages(matrix: Matrix, chosen: Sequence[ConfigurationState]) -> list[Published]:
+    found: dict[str, Published] = {}
+    for package in (package for record in _records(chosen) for package in record.packages):
+        path = matrix.artifacts / package.channel / package.file
+        found.setdefault(package.file, Published(package.file, path, package.sha256, package.size))
+    return list(found.values())
+
+
+def _untested(matrix: Matrix, chosen: Sequence[ConfigurationState]) -> dict[str, set[str]]:
+    """By reason, packages that passed no tests, neither when they were built nor in the last run of `test` since."""
+    with Ledger(Artifacts(matrix.artifacts).ledger) as ledger:
+        last = {test.sha256: test for test in ledger.tests()}
+    files: dict[str, set[str]] = {}
+    for record, package in [(built, each) for built in _records(chosen) for each in built.packages]:
+        test = last.get(package.sha256)
+        if test is not None and test.result != "passed":
+            files.setdefault(f"found failing by the last `test`: {test.reason}", set()).add(package.file)
+        elif test is None and record.marks.get("tests") == "left out":
+            reason = record.marks.get("tests-reason", "its tests were left out")
+            files.setdefault(f"not tested: {reason}", set()).add(package.file)
+    return files
+
+
+def _told(names: Sequence[str], reason: str) -> str:
+    """A reason that one file has, or several, of which the first few are named behind it."""
+    if len(names) == 1:
+        return f"{names[0]} was {reason}"
+    shown = ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
+    return f"{len(names)} packages were {reason} ({shown})"
+
+
+def _is_what_was_built(package: Published) -> bool:
+    try:
+        return sha256_of(package.path) == package.sha256
+    except OSError as error:
+        raise WorkError(f"cannot read the package: {error.strerror or error}", path=package.path) from error
+
+
+def published_text(target: Target, packages: Sequence[Published]) -> str:
+    """The table of packages, and how many went where."""
+    rows = [(each.file, size_text(each.size), each.sha256, each.result) for each in packages]
+    pending, published = (sum(each.result == said for each in packages) for said in ("to be published", "published"))
+    there = len(packages) - pending - published
+    said = f"{pending} to be published" if pending else f"{published} published"
+    summary = f"{target.name}: {said}, {there} there already."
+    return f"{table(('package', 'size', 'sha256', 'result'), rows, right=frozenset({1}))}\n{summary}"
+
+
+def published_json(target: Target, packages: Sequence[Published]) -> Mapping[str, Any]:
+    """The same as values that JSON has."""
+    return {
+        "target": target.name,
+        "packages": [
+            {"file": each.file, "size": each.size, "sha256": each.sha256, "result": each.result} for each in packages
+        ],
+    }

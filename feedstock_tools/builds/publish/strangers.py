@@ -1,0 +1,63 @@
+"""Whose ledger one is: told by the outputs that it names, as these belong to one feedstock.
+
+A configuration's name does not tell (`linux_64_` is in every second feedstock), nor does a commit, as one repository
+may hold several feedstocks. Outputs stay what they are called when configurations change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from pathlib import Path
+
+from feedstock_tools.builds.plan.cache import outline, render_outputs
+from feedstock_tools.errors import InputError, Mistake
+from feedstock_tools.feedstock.folder import Feedstock
+from feedstock_tools.feedstock.layout import LEDGER
+
+__all__ = ["refuse_strangers"]
+
+_HINT = (
+    "If it was this feedstock under other names, check out the commit that was built beside it, and name that folder"
+    " with --feedstock and these artifacts with --output-dir."
+)
+#: So many outputs of another feedstock are named.
+_NAMED = 3
+
+
+def refuse_strangers(made: Mapping[Path, AbstractSet[str]], known: AbstractSet[str], feedstock: Feedstock) -> None:
+    """Refuse artifacts folders with none of a feedstock's outputs.
+
+    Args:
+        made: folder → the names of the outputs that its ledger has builds of; one without builds is nobody's.
+        known: those that the feedstock's own ledger has builds of.
+        feedstock: where not all that its configurations make can be told, nothing is refused.
+
+    Raises:
+        InputError: the folders of other feedstocks, all at once.
+    """
+    strange = {root: outputs for root, outputs in made.items() if outputs and outputs.isdisjoint(known)}
+    if not strange:
+        return
+    try:
+        configurations = outline(feedstock.folder)
+        for part in (configurations[:1], configurations[1:]):  # mostly the first will do
+            rendered, _ = render_outputs(part, feedstock.recipe / "recipe.yaml", lambda platform: "")
+            if any(each.refusal for each in rendered):
+                return
+            own = {output.name for each in rendered for row in each.rows for output in row.outputs}
+            strange = {root: outputs for root, outputs in strange.items() if outputs.isdisjoint(own)}
+            if not strange:
+                return
+    except InputError:
+        return
+    if configurations:
+        raise InputError.of([_mistake(root, sorted(outputs)) for root, outputs in strange.items()])
+
+
+def _mistake(root: Path, outputs: list[str]) -> Mistake:
+    more = f" and {len(outputs) - _NAMED} more" if len(outputs) > _NAMED else ""
+    listed = f"{', '.join(outputs[:_NAMED])}{more}"
+    return Mistake(
+        f"is of another feedstock: it built {listed}, which this one does not make", root / LEDGER, hint=_HINT
+    )

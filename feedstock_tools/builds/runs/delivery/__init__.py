@@ -1,0 +1,1 @@
+"""The checks of a built package, and its way into the channel."""

@@ -1,0 +1,59 @@
+"""After a build: whether its package has GPU code for every architecture that the feedstock's spec promises."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+from feedstock_tools.errors import WorkError
+from feedstock_tools.gpu_code.packages import architecture_names, gpu_code, lacking
+from feedstock_tools.pins.gpu.architectures import Architecture, parse_architectures
+
+__all__ = ["check_gpu_code"]
+
+
+def check_gpu_code(package: Path, feedstock: Path, output: str, cuda: str | None) -> None:
+    """Read the architectures out of the binaries of a package, and hold them against `cuda: architectures` of the spec.
+
+    An output whose spec has `kernels: true` must have every one of them; one with `false` is not looked at; any other
+    only where it has GPU code at all. Feedstocks without a spec and CPU builds promise nothing.
+
+    Args:
+        feedstock: its folder.
+        output: the name of the package.
+        cuda: the CUDA version that it was built with; None for a CPU build.
+
+    Raises:
+        WorkError: an architecture is missing; all that are missing are named, and what is there.
+    """
+    spec = feedstock / "feedstock.yaml"
+    if cuda is None or not spec.is_file():
+        return
+    architectures, kernels = _promises(spec, spec.stat().st_mtime_ns)
+    promised = architectures.get(cuda, ())
+    wanted = kernels.get(output)
+    if not promised or wanted is False:
+        return
+    found = gpu_code(package)
+    missing = lacking(promised, found)
+    if missing and (found or wanted):
+        there = architecture_names(code for codes in found.values() for code in codes)
+        raise WorkError(
+            f"{package.name} has no GPU code for {', '.join(map(str, missing))}, which the spec promises",
+            hint=f"In it, for CUDA {cuda}: {', '.join(there) or 'no GPU code at all'}."
+            " Does the build script pass on all of them? `kernels: false` leaves an output unchecked.",
+        )
+
+
+@cache
+def _promises(spec: Path, changed: int) -> tuple[Mapping[str, tuple[Architecture, ...]], Mapping[str, bool | None]]:
+    """Architectures by CUDA version, and `kernels` by output; `changed` is the time that the file was changed."""
+    from feedstock_tools.generate.spec.cross_checks import output_names
+    from feedstock_tools.generate.spec.reading import read_spec
+    from feedstock_tools.generate.texts.cuda_facts import architectures_by_version
+
+    content = read_spec(spec)
+    chosen = architectures_by_version(content)
+    kernels = {name: output.kernels for output in content.outputs for name in output_names(output.name)}
+    return {version: parse_architectures(names) for version, names in chosen.items()}, kernels

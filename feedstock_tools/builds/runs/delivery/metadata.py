@@ -1,0 +1,143 @@
+"""What a built package really says, held against what its rendered recipe promised.
+
+The engine has published packages that depend on a sibling of another variant, without an error (docs/engine.md), so no
+package enters a channel before its own metadata has been read and compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from feedstock_tools.builds.ledger import EnvironmentRecord, SolvedPackage
+from feedstock_tools.channel.archive import read_documents, read_package
+from feedstock_tools.channel.metadata import PackageMetadata
+from feedstock_tools.errors import WorkError
+from feedstock_tools.feedstock.planned import PlannedOutput
+from feedstock_tools.redaction import redacted
+
+__all__ = ["broken_promises", "check_artifact", "solved_channels", "solved_environments", "wrong_channels"]
+
+_RENDERED = "info/recipe/rendered_recipe.yaml"
+
+
+def check_artifact(
+    package: Path, promise: PlannedOutput, siblings: Mapping[str, PlannedOutput], solved: Callable[[Any], list[str]]
+) -> tuple[EnvironmentRecord, ...]:
+    """Compare a package with its promise; the environments that it was built in, as far as the engine tells of them.
+
+    Args:
+        package: the file that the engine made.
+        siblings: all outputs of the same row, by name.
+        solved: what is wrong with the environments that it was built in, from the engine's rendered recipe.
+
+    Raises:
+        WorkError: they differ; every difference is named.
+    """
+    import yaml
+
+    rendered = read_documents(package, (_RENDERED,))[_RENDERED]
+    wrong = list(broken_promises(read_package(package), promise, siblings))
+    environments: tuple[EnvironmentRecord, ...] = ()
+    if rendered is not None:
+        loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        content = yaml.load(rendered, Loader=loader)  # noqa: S506 - a safe loader, from C where there is one
+        wrong += solved(content)
+        environments = tuple(solved_environments(content))
+    if wrong:
+        lines = "\n".join(f"  - {line}" for line in wrong)
+        raise WorkError(f"{package.name} is not what the recipe promised:\n{lines}")
+    return environments
+
+
+def solved_environments(rendered: Any) -> Iterator[EnvironmentRecord]:
+    """The build and host environments in a rendered recipe, as they were solved."""
+    for environment in ("build", "host"):
+        records = _resolved(rendered, environment)
+        if records:
+            yield EnvironmentRecord(environment, tuple(_solved_package(record) for record in records))
+
+
+def _solved_package(record: Mapping[str, Any]) -> SolvedPackage:
+    texts = {key: str(record.get(key) or "") for key in ("name", "version", "build", "subdir", "sha256")}
+    return SolvedPackage(**texts, channel=redacted(_channel_of(record)))
+
+
+def _channel_of(record: Mapping[str, Any]) -> str:
+    return str(record.get("channel") or record.get("url") or "").rstrip("/")
+
+
+def _resolved(rendered: Any, environment: str) -> list[Any]:
+    dependencies = rendered.get("finalized_dependencies") or {}
+    return (dependencies.get(environment) or {}).get("resolved") or []
+
+
+def broken_promises(
+    made: PackageMetadata, promise: PlannedOutput, siblings: Mapping[str, PlannedOutput]
+) -> Iterator[str]:
+    """Each difference between a package's metadata and its promise, in a sentence."""
+    for what in ("name", "version", "build", "build_number", "subdir"):
+        got, meant = getattr(made, what), getattr(promise, what)
+        if got != meant:
+            yield f"{what.replace('_', ' ')} is '{got}', and '{meant}' was meant"
+    if promise.whole and set(made.track_features) != set(promise.track_features):
+        yield (
+            f"track_features is '{' '.join(made.track_features)}', and '{' '.join(promise.track_features)}' was meant"
+        )
+    for name, pin in promise.pins.items():
+        if not any(_pin_of(spec) == (name, pin) for spec in made.depends):
+            found = [spec for spec in made.depends if spec.split()[0] == name]
+            yield f"it should depend on '{name} =={pin}', and it says {found[0] if found else 'nothing of it'}"
+    exported = [spec for kind in made.run_exports.to_json().values() for spec in kind]
+    for spec in (*made.depends, *made.constrains, *exported):
+        exact = _pin_of(spec)
+        if exact and exact[0] in siblings and exact[0] not in promise.pins:
+            sibling = siblings[exact[0]]
+            if exact[1] != f"{sibling.version} {sibling.build}":
+                yield f"'{spec}' is not the {sibling.name} of the same variant, which is {sibling.stem}"
+
+
+def _pin_of(spec: str) -> tuple[str, str] | None:
+    """Name and `version build` of an exact spec, `name ==1.0 build` or `name 1.0 build`; None for any other."""
+    words = spec.split()
+    if len(words) != 3 or any(char in words[2] for char in "*|,"):
+        return None
+    return words[0], f"{words[1].removeprefix('==')} {words[2]}"
+
+
+def solved_channels(rendered: Any) -> Iterator[tuple[str, str]]:
+    """Name and channel of each package in the build and host environments of a rendered recipe."""
+    for environment in ("build", "host"):
+        for record in _resolved(rendered, environment):
+            yield record["name"], _channel_of(record)
+
+
+def wrong_channels(
+    solved: Sequence[tuple[str, str]],
+    private: str,
+    channels: Sequence[str],
+    own: frozenset[str],
+    has: Callable[[str, str], bool],
+) -> Iterator[str]:
+    """Each package of an environment that came from a channel that it should not have come from, in a sentence.
+
+    Strict channel priority is asked of the engine, which does not hold to it for root specs (docs/engine.md).
+
+    Args:
+        solved: name and channel of each package.
+        private: the URL of the private channel, where the row's own outputs come from.
+        channels: the URLs given, the first preferred.
+        own: the names of the recipe's outputs.
+        has: whether a channel (first argument) has any package of a name (second).
+    """
+    for name, channel in solved:
+        if name in own:
+            if channel != private:
+                yield f"{name} is an output of this recipe and was taken from {channel}"
+        elif channel not in channels:
+            yield f"{name} was taken from {channel}, which is not one of the channels given"
+        else:
+            better = next((first for first in channels[: channels.index(channel)] if has(first, name)), None)
+            if better:
+                yield f"{name} was taken from {channel}, although {better} has it and comes first"

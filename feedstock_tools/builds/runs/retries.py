@@ -1,0 +1,61 @@
+"""Which failures can pass when they are tried again: those of the network, and of builds that memory ran out for.
+
+A compiler's error does not; trying that again only costs hours.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from feedstock_tools.builds.engines.contract import Failed
+
+__all__ = ["Retry", "why_again"]
+
+#: What the network's failures say, as py-rattler-build, curl and git word them.
+_NETWORK = re.compile(
+    r"error sending request|connection (?:reset|refused|closed|timed out|aborted)|timed? ?out|dns error"
+    r"|temporary failure in name resolution|could not resolve host|name or service not known|network is unreachable"
+    r"|(?:status|error|http(?:/[\d.]+)?)[^\n/]{0,20}\b(?:429|500|502|503|504)\b|early eof|unexpected end of file"
+    r"|incomplete message|ssl_error_syscall|the remote end hung up|error decoding response body"
+    r"|request failed after \d+ retries",
+    re.IGNORECASE,
+)
+#: What compilers and kernels say of memory that ran out.
+_MEMORY = re.compile(
+    r"out of memory|cannot allocate memory|virtual memory exhausted|bad_alloc|memoryerror|its limit of \d+ MiB"
+    r"|\bkilled\b[^\n]*(?:cc1|cc1plus|collect2|\bld\b|program|signal)|fatal error: killed|(?:^|\W)killed\s*$",
+    re.IGNORECASE | re.MULTILINE,
+)
+_KILLED = re.compile(r"ended with signal 9\b|signal:? 9\b|SIGKILL")
+#: The first wait before the network is asked again, in seconds; each further one is three times as long.
+_FIRST_WAIT = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """That a build is worth another attempt: the reason in words, seconds to wait, and whether with fewer jobs."""
+
+    because: str
+    wait: float = 0.0
+    fewer_jobs: bool = False
+
+
+def why_again(failed: Failed, last_lines: Iterable[str], attempt: int) -> Retry | None:
+    """Whether a failure can pass when it is tried again, and how.
+
+    Args:
+        failed: how the build ended.
+        last_lines: the end of its log.
+        attempt: the number of the attempt that failed, from 1.
+    """
+    text = "\n".join([failed.reason, *last_lines])
+    if failed.during in ("script", "engine", "memory"):
+        if _MEMORY.search(text):
+            return Retry("it ran out of memory", fewer_jobs=True)
+        if _KILLED.search(failed.reason):
+            return Retry("it was killed", fewer_jobs=True)
+    if failed.during in ("solve", "engine") and _NETWORK.search(text):
+        return Retry("the network failed", wait=_FIRST_WAIT * 3 ** (attempt - 1))
+    return None

@@ -1,0 +1,282 @@
+"""The stand-in channel: packages with the metadata of real ones, made on the spot where no real channel can be reached.
+
+Its packages say so in `info/about.json` (`extra: stand-in: …`), and its last folder is named `stand-in`. Python and the
+compilers can be used; everything else is metadata. It is never mixed with a real channel.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from hashlib import sha256
+from pathlib import Path
+
+from feedstock_tools.builds.stand_in.choice import STAND_IN
+from feedstock_tools.builds.stand_in.compilers import Compiler, compiler_files, find_compiler, find_cross_compiler
+from feedstock_tools.builds.stand_in.identity import STAND_IN_FORMAT, digest, stand_in_identity
+from feedstock_tools.builds.stand_in.python import Installation, find_pythons, python_files, site_packages
+from feedstock_tools.builds.stand_in.toolkits import CudaToolkit, cuda_compiler_files, found_toolkits, toolkits_folder
+from feedstock_tools.channel.archive import write_package
+from feedstock_tools.channel.folder import locked
+from feedstock_tools.channel.metadata import PackageFile, PackageMetadata, RunExports
+from feedstock_tools.errors import WorkError
+from feedstock_tools.facts.packages import KnownPackage, read_packages
+from feedstock_tools.feedstock.folder import user_cache
+from feedstock_tools.platforms import Platform
+
+__all__ = ["StandInChannel", "ensure_stand_in_channel", "is_stand_in", "stand_in_channel_of"]
+
+_COMPILER_ROLES = ("binutils", "c_compiler", "cxx_compiler")
+_CUDA_ROLES = ("nvcc", "nvcc_activation")
+
+
+@dataclass(frozen=True)
+class StandInChannel:
+    """A stand-in channel that is ready to be used.
+
+    Attributes:
+        folder: where it lies; `url` is the same as a URL.
+        cache: a folder for unpacked packages that belongs to this channel. Real packages have the same names as these,
+            so the cache of real channels must not serve here (`RATTLER_CACHE_DIR` for a build, `cache=` for `install`).
+        identity: a hash over what the channel was made from, whatever Pythons were asked for.
+        compiler: what stands behind the compiler packages, in words; None where this machine cannot compile for the
+            platform.
+        real_pythons: version (`3.12`) to full version (`3.12.1`) of the Pythons that can be run. Any other version of
+            Python is metadata only.
+    """
+
+    folder: Path
+    cache: Path
+    platform: Platform
+    identity: str
+    compiler: str | None
+    pythons: tuple[tuple[str, str], ...]
+
+    @property
+    def url(self) -> str:
+        return self.folder.as_uri()
+
+    @cached_property
+    def real_pythons(self) -> dict[str, str]:
+        return dict(self.pythons)
+
+    def can_run(self, python: str) -> bool:
+        """Whether the Python of a version, such as `3.12`, `3.12.1` or `3.12.* *_cp312`, can be run here.
+
+        Where it cannot, packages are built against its metadata, and tests that would run it are to be left out.
+        """
+        return ".".join(python.split(" ")[0].split(".")[:2]) in self.real_pythons
+
+
+def is_stand_in(metadata: PackageMetadata) -> bool:
+    """Whether a package comes from a stand-in channel, or was built on one and is marked so."""
+    return STAND_IN in metadata.extra
+
+
+def ensure_stand_in_channel(
+    root: Path,
+    platform: Platform,
+    pythons: Iterable[str],
+    *,
+    path: str | None = None,
+    may_install: bool = True,
+    toolkits: Path | None = None,
+) -> StandInChannel:
+    """A stand-in channel for builds on this machine; one that was made before is used again while nothing has changed.
+
+    Args:
+        root: a folder of this tool's own, such as the user's cache folder, that channels are made and kept in.
+        platform: what is built for; `noarch` comes with it.
+        pythons: the versions (`3.12`) that are to be real where this machine has them: the running interpreter's, and
+            others that are on PATH as `python3.12`.
+        path: looked through for compilers and Pythons instead of PATH.
+        may_install: whether ziglang may be installed from PyPI where there is no compiler.
+        toolkits: the folder of CUDA compilers that were fetched (`fetch_toolkit`); those of them that are there are
+            behind the packages of nvcc.
+
+    Raises:
+        WorkError: there is no compiler, or the folder cannot be written.
+        InputError: the data on packages is damaged.
+    """
+    native = platform == Platform.here()
+    wanted = sorted({".".join(version.split(".")[:2]) for version in pythons})
+    installations = find_pythons(wanted, path=path)
+    base = stand_in_identity(platform, path=path, toolkits=toolkits if native else None)
+    key = digest(base, *(installation.identity for installation in installations))[:16]
+    folder = root / key / STAND_IN
+    record = folder / "stand-in.json"
+    if not record.is_file():
+        with locked(root):
+            if not record.is_file():
+                compiler = find_compiler(cache=root / "cache", path=path, may_install=may_install)
+                cross = None if native else find_cross_compiler(platform, path=path)
+                cuda = {toolkit.version: toolkit for toolkit in found_toolkits(toolkits)} if native else {}
+                _make_whole(folder, platform, _Behind(installations, compiler, cuda, cross), root / "pythons")
+    return _from_record(folder, root, platform, base)
+
+
+@cache
+def _ensured(
+    root: Path, platform: Platform, pythons: frozenset[str], path: str | None, toolkits: Path
+) -> StandInChannel:
+    return ensure_stand_in_channel(root, platform, pythons, path=path, toolkits=toolkits)
+
+
+def stand_in_channel_of(
+    machine: Mapping[str, str], platform: Platform, pythons: Iterable[str], fallback: Path
+) -> StandInChannel:
+    """The stand-in channel of this machine, in its user's cache folder; asked for once in a run.
+
+    Args:
+        machine: the environment of the machine.
+        pythons: as of `ensure_stand_in_channel`.
+        fallback: the cache folder where the user has none.
+
+    Raises:
+        WorkError, InputError: as `ensure_stand_in_channel`.
+    """
+    root = user_cache(machine, fallback) / STAND_IN
+    return _ensured(root, platform, frozenset(pythons), machine.get("PATH"), toolkits_folder(machine))
+
+
+def _from_record(folder: Path, root: Path, platform: Platform, identity: str) -> StandInChannel:
+    try:
+        record = json.loads((folder / "stand-in.json").read_bytes())
+        pythons = tuple((minor, version) for minor, version in record["pythons"].items())
+        return StandInChannel(folder, root / "cache", platform, identity, record["compiler"], pythons)
+    except (OSError, ValueError, KeyError, AttributeError) as error:
+        raise WorkError(
+            "the stand-in channel is damaged",
+            path=folder,
+            hint="Delete this folder; it is made again when it is needed.",
+        ) from error
+
+
+@dataclass(frozen=True, slots=True)
+class _Behind:
+    """What is behind the packages that have contents."""
+
+    pythons: Sequence[Installation]
+    compiler: Compiler | None
+    cuda: Mapping[str, CudaToolkit]
+    cross: Compiler | None
+
+
+def _make_whole(folder: Path, platform: Platform, behind: _Behind, kept: Path) -> None:
+    """Make the channel in a folder beside its own, and rename it when it is complete."""
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix="making-", dir=folder.parent) as temporary:
+            channel = Path(temporary, STAND_IN)
+            _make(channel, platform, behind, kept)
+            if folder.exists():  # half of one, left by a version of this tool that was stopped
+                shutil.rmtree(folder)
+            channel.rename(folder)
+    except OSError as error:
+        raise WorkError(f"cannot make the stand-in channel: {error.strerror or error}", path=folder) from error
+
+
+def _make(channel: Path, platform: Platform, behind: _Behind, kept: Path) -> None:
+    real = {installation.minor: installation for installation in behind.pythons}
+    here = Platform.here()
+    entries: dict[str, dict[str, object]] = {"noarch": {}, platform.subdir: {}, here.subdir: {}}
+    for package in (*read_packages(), *_cross_tools(platform, here)):
+        if package.subdir not in entries:
+            continue
+        minor = ".".join(package.version.split(".")[:2])
+        if package.role == "python" and package.subdir == here.subdir and minor in real:
+            metadata = replace(_metadata(package, real=True), version=real[minor].version)
+            written = _real_python(channel, metadata, real[minor], kept)
+        else:
+            files = tuple(_files(package, platform, behind))
+            metadata = _metadata(package, real=bool(files) and package.role != "python")
+            written = write_package(channel, metadata, files)
+        entries[package.subdir][written.name] = _entry(metadata, written)
+    for subdir, packages in entries.items():
+        _write_repodata(channel, subdir, packages)
+    compiler = behind.compiler if platform == here else behind.cross
+    record = {
+        "compiler": " ".join(compiler.c) if compiler else None,
+        "pythons": {minor: installation.version for minor, installation in real.items()} if platform == here else {},
+    }
+    (channel / "stand-in.json").write_text(json.dumps(record, indent=2), encoding="utf-8")
+
+
+def _cross_tools(platform: Platform, here: Platform) -> Iterable[KnownPackage]:
+    """The compilers for a platform as this machine gets them: conda-forge has them for each machine that compiles.
+
+    They need one another; what they need to run on the platform itself is left out.
+    """
+    ending = f"_{platform.subdir}"
+    if platform != here and platform.subdir.startswith("linux-"):
+        for package in read_packages():
+            if package.subdir == platform.subdir and package.name.endswith(ending):
+                needed = tuple(spec for spec in package.depends if spec.split()[0].endswith(ending))
+                yield replace(package, subdir=here.subdir, depends=needed)
+
+
+def _files(package: KnownPackage, platform: Platform, behind: _Behind) -> Iterable[PackageFile]:
+    version = ".".join(package.version.split(".")[:2])
+    if package.role == "python" and package.subdir.startswith("linux-"):
+        yield site_packages(version)
+    if package.role in _COMPILER_ROLES:
+        crosses = package.name.endswith(f"_{platform.subdir}") and platform != Platform.here()
+        its_platform = platform if crosses else Platform.here()
+        yield from compiler_files(
+            package.role, package.name, its_platform, behind.cross if crosses else behind.compiler
+        )
+    if package.role in _CUDA_ROLES and behind.compiler is not None:
+        yield from cuda_compiler_files(package.role, package.name, version, behind.cuda.get(version))
+
+
+def _real_python(channel: Path, metadata: PackageMetadata, installation: Installation, kept: Path) -> Path:
+    """The package of a Python of this machine, made once and linked into each channel."""
+    place = kept / digest(str(STAND_IN_FORMAT), installation.identity, json.dumps(metadata.index_json()))[:16]
+    made = place / metadata.subdir / metadata.file_name
+    if not made.is_file():
+        write_package(place, metadata, python_files(installation))
+    target = channel / metadata.subdir / metadata.file_name
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        target.hardlink_to(made)
+    except OSError:
+        shutil.copyfile(made, target)
+    return target
+
+
+def _metadata(package: KnownPackage, *, real: bool) -> PackageMetadata:
+    mark = {"contents": "of this machine" if real else "metadata only", "source": str(package.source)}
+    return PackageMetadata(
+        name=package.name,
+        version=package.version,
+        build=package.build,
+        build_number=package.build_number,
+        subdir=package.subdir,
+        depends=package.depends,
+        constrains=package.constrains,
+        track_features=package.track_features,
+        noarch=package.noarch,
+        license=package.license,
+        run_exports=RunExports.from_json(package.run_exports),
+        timestamp=package.source.timestamp,
+        summary="A stand-in for the real package, made by feedstock-tools.",
+        extra={STAND_IN: mark},
+    )
+
+
+def _entry(metadata: PackageMetadata, written: Path) -> dict[str, object]:
+    content = written.read_bytes()
+    entry = metadata.index_json()
+    entry |= {"sha256": sha256(content).hexdigest(), "size": len(content)}
+    return entry | {"run_exports": metadata.run_exports.to_json()}
+
+
+def _write_repodata(channel: Path, subdir: str, packages: Mapping[str, object]) -> None:
+    document = {"info": {"subdir": subdir}, "packages": {}, "packages.conda": packages, "repodata_version": 1}
+    folder = channel / subdir
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "repodata.json").write_text(json.dumps(document, sort_keys=True), encoding="utf-8")

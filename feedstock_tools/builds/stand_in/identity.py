@@ -1,0 +1,37 @@
+"""What the stand-in channel of this machine is made from, as a hash: cheap enough to ask in every run."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from hashlib import sha256
+from pathlib import Path
+
+from feedstock_tools.data import data_folder
+from feedstock_tools.platforms import Platform
+
+__all__ = ["STAND_IN_FORMAT", "digest", "stand_in_identity"]
+
+#: Grows when packages come out differently from the same data, so that channels made before are not taken for current.
+STAND_IN_FORMAT = 8
+
+
+def stand_in_identity(platform: Platform, *, path: str | None = None, toolkits: Path | None = None) -> str:
+    """The identity of the stand-in channel that `ensure_stand_in_channel` would give, without making it."""
+    from feedstock_tools.builds.stand_in.compilers import cross_programs
+    from feedstock_tools.builds.stand_in.toolkits import found_toolkits
+
+    compilers = [shutil.which(name, path=path) for name in ("gcc", "clang", "cc", "g++", "clang++", "c++")]
+    stats = [f"{name} {Path(name).stat().st_mtime_ns} {Path(name).stat().st_size}" for name in compilers if name]
+    if not stats:
+        stats = [sys.executable]  # ziglang's compiler is called through this interpreter
+    packages = sha256((data_folder("variants") / "packages.yaml").read_bytes()).hexdigest()
+    if platform != Platform.here():
+        stats += cross_programs(platform, path=path)
+    compilers_of_cuda = [toolkit.identity for toolkit in found_toolkits(toolkits)]
+    return digest(str(STAND_IN_FORMAT), platform.subdir, packages, *stats, *compilers_of_cuda)
+
+
+def digest(*parts: str) -> str:
+    """A hash over some texts."""
+    return sha256("\n".join(parts).encode()).hexdigest()

@@ -1,0 +1,255 @@
+"""A conda package of Python made from an installation of this machine: pyenv's, Debian's, uv's, or one from source.
+
+What goes in is the interpreter and its standard library, without what only its tests and its editor need, and with the
+byte code that is there. The package works in any prefix. It is made for Linux; elsewhere Python is metadata only.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import struct
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from feedstock_tools.builds.stand_in import probe
+from feedstock_tools.builds.stand_in.elf import read_dynamic, with_run_path
+from feedstock_tools.channel.metadata import PackageFile
+from feedstock_tools.errors import WorkError
+
+__all__ = ["Installation", "find_pythons", "python_files", "site_packages"]
+
+_PROBE_SECONDS = 20
+_LIBPYTHON = "libpython"
+_UNCHECKED_HASH = 1
+_LEFT_OUT_FOLDERS = {
+    "__pycache__",
+    "_bundled",
+    "dist-packages",
+    "idlelib",
+    "idle_test",
+    "site-packages",
+    "test",
+    "tests",
+    "turtledemo",
+}
+_LEFT_OUT_SUFFIXES = (".a", ".o", ".pyc", ".pyo", ".exe", ".bat")
+_LEFT_OUT_FILES = {"EXTERNALLY-MANAGED", "sitecustomize.py"}
+# Debian's Python looks for packages in dist-packages, and installs them under local/; conda's places are site-packages.
+_DEBIAN_SITE = """\
+import os
+import site
+import sys
+
+site.addsitedir(os.path.join(sys.prefix, "lib", "python%d.%d" % sys.version_info[:2], "site-packages"))
+"""
+_DEBIAN_SCHEMES = "def _get_preferred_schemes():\n"
+_CONDA_SCHEMES = """\
+def _get_preferred_schemes():
+    return {"prefix": "posix_prefix", "home": "posix_home", "user": "posix_user"}
+
+
+def _get_preferred_schemes_of_debian():
+"""
+# Stands for the prefix in texts where the name of the installation's own prefix cannot: `/usr` means much else.
+_PLACEHOLDER = "/opt/feedstock-tools/stand-in/prefix"
+
+
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """A Python of this machine: its version, and where its parts lie."""
+
+    version: str
+    prefix: Path
+    executable: Path
+    stdlib: Path
+    dynload: Path | None
+    include: Path | None
+    libdir: Path | None
+    debian: bool
+
+    @property
+    def minor(self) -> str:
+        """`3.12` of `3.12.1`."""
+        return ".".join(self.version.split(".")[:2])
+
+    @property
+    def identity(self) -> str:
+        """Changes when another Python is installed in its place."""
+        status = self.executable.stat()
+        return f"{self.version} {self.executable} {status.st_size} {status.st_mtime_ns}"
+
+
+def find_pythons(minors: Sequence[str], *, path: str | None = None) -> tuple[Installation, ...]:
+    """The Pythons of some versions (`3.12`) that real packages can be made from, in the order of `minors`.
+
+    They are the one that runs this, and those that are on PATH as `python3.12`. Only on Linux are any found.
+
+    Args:
+        path: looked through instead of PATH, folders separated as in PATH.
+    """
+    if not sys.platform.startswith("linux"):
+        return ()
+    running = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    named = (
+        (sys.executable if minor == running else shutil.which(f"python{minor}", path=path), minor) for minor in minors
+    )
+    candidates = [(executable, minor) for executable, minor in named if executable]
+    with ThreadPoolExecutor() as pool:
+        probed = pool.map(_probe, [executable for executable, _ in candidates])
+        found = zip(probed, candidates, strict=True)
+        return tuple(answer for answer, (_, minor) in found if answer is not None and answer.minor == minor)
+
+
+def python_files(installation: Installation) -> Iterator[PackageFile]:
+    """The contents of a package of this Python, for `write_package`.
+
+    Raises:
+        WorkError: the installation cannot be read.
+    """
+    name = f"python{installation.minor}"
+    try:
+        interpreter = installation.executable.read_bytes()
+        yield PackageFile(f"bin/{name}", _relocatable(interpreter), executable=True)
+        yield PackageFile("bin/python3", link=name)
+        yield PackageFile("bin/python", link=name)
+        yield from _shared_library(interpreter, installation)
+        yield from _standard_library(installation)
+        if installation.include is not None and (installation.include / "Python.h").is_file():
+            yield from _tree(installation.include, f"include/{installation.include.name}")
+    except OSError as error:
+        raise WorkError(
+            f"cannot make a package of Python {installation.version}: {error.strerror or error}",
+            path=Path(error.filename) if error.filename else installation.prefix,
+        ) from error
+
+
+def _probe(executable: str) -> Installation | None:
+    """Ask an interpreter where it lies; None where it does not answer (a shim without a Python behind it)."""
+    try:
+        return _installation(probe.describe() if executable == sys.executable else _asked(executable))
+    except (OSError, subprocess.SubprocessError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _asked(executable: str) -> Any:
+    answer = subprocess.run(
+        [executable, "-I", "-S", probe.__file__],
+        capture_output=True,
+        text=True,
+        timeout=_PROBE_SECONDS,
+        check=True,
+    )
+    return json.loads(answer.stdout)
+
+
+def _installation(found: Any) -> Installation | None:
+    optional = {key: Path(found[key]) if found[key] else None for key in ("dynload", "include", "libdir")}
+    stdlib = Path(found["stdlib"])
+    if not found["plain"] or not (stdlib / "os.py").is_file():
+        return None
+    return Installation(
+        version=found["version"],
+        prefix=Path(found["prefix"]),
+        executable=Path(found["executable"]),
+        stdlib=stdlib,
+        debian=found["debian"],
+        **optional,
+    )
+
+
+def _relocatable(content: bytes) -> bytes:
+    """An interpreter that finds libpython in the prefix it is installed in.
+
+    One that has no run path, or none with room for another, stays as it is: it finds libpython where it did before.
+    """
+    dynamic = read_dynamic(content)
+    if dynamic is None or dynamic.run_path is None or "$ORIGIN" in dynamic.run_path:
+        return content
+    return with_run_path(content, "$ORIGIN/../lib") or content
+
+
+def _shared_library(interpreter: bytes, installation: Installation) -> Iterator[PackageFile]:
+    dynamic = read_dynamic(interpreter)
+    for needed in dynamic.needed if dynamic else ():
+        if _LIBPYTHON not in needed:
+            continue
+        name = PurePosixPath(needed).name  # python-build-standalone names it with `$ORIGIN/../lib/` in front
+        places = (installation.prefix / "lib", installation.libdir)
+        found = next((place / name for place in places if place and (place / name).is_file()), None)
+        if found is not None:
+            yield PackageFile(f"lib/{name}", source=found, executable=True)
+
+
+def _standard_library(installation: Installation) -> Iterator[PackageFile]:
+    target = f"lib/python{installation.minor}"
+    dynload = installation.dynload
+    for file in _tree(installation.stdlib, target):
+        adapted = _adapted(file, target, installation)
+        yield adapted
+        if adapted is file and (code := _byte_code(file, installation)) is not None:
+            yield code
+    if dynload is not None and dynload.is_dir() and not dynload.is_relative_to(installation.stdlib):
+        yield from _tree(dynload, f"{target}/lib-dynload")
+    if installation.debian:
+        yield PackageFile(f"{target}/sitecustomize.py", _DEBIAN_SITE.encode())
+    yield site_packages(installation.minor)
+
+
+def site_packages(minor: str) -> PackageFile:
+    """What makes the folder that packages are installed into, which a script may expect (`cp module.py $SP_DIR`)."""
+    return PackageFile(f"lib/python{minor}/site-packages/README.txt", b"Packages of this environment lie here.\n")
+
+
+def _byte_code(file: PackageFile, installation: Installation) -> PackageFile | None:
+    """The byte code that the installation has for a module, in the form that is used without a look at the source.
+
+    A build runs Python several times in fresh prefixes and lets it write none, which would cost a third of a second
+    each time. The usual form holds the time stamp of the source, which is another one in the package (see PEP 552).
+    """
+    if file.source is None or file.source.suffix != ".py":
+        return None
+    name = f"{file.source.stem}.cpython-{installation.minor.replace('.', '')}.pyc"
+    compiled = file.source.parent / "__pycache__" / name
+    if not compiled.is_file():
+        return None
+    content = compiled.read_bytes()
+    status = file.source.stat()
+    expected = [0, int(status.st_mtime) & 0xFFFFFFFF, status.st_size & 0xFFFFFFFF]
+    if list(struct.unpack_from("<III", content.ljust(16, b"\0"), 4)) != expected:
+        return None
+    folder, _, _ = file.path.rpartition("/")
+    unchecked = content[:4] + struct.pack("<IQ", _UNCHECKED_HASH, 0) + content[16:]
+    return PackageFile(f"{folder}/__pycache__/{name}", unchecked)
+
+
+def _adapted(file: PackageFile, target: str, installation: Installation) -> PackageFile:
+    """The file, changed where it says in which prefix Python lies, or where Debian puts packages."""
+    name = file.path.removeprefix(f"{target}/")
+    if name.startswith("_sysconfigdata_"):
+        if installation.prefix not in (Path("/usr"), Path("/usr/local")):
+            return replace(file, prefix=str(installation.prefix))
+        content = file.read().decode().replace(f"'{installation.prefix}'", f"'{_PLACEHOLDER}'")
+        return PackageFile(file.path, content.encode(), prefix=_PLACEHOLDER)
+    if installation.debian and name in ("sysconfig.py", "sysconfig/__init__.py"):
+        return PackageFile(file.path, file.read().decode().replace(_DEBIAN_SCHEMES, _CONDA_SCHEMES).encode())
+    return file
+
+
+def _tree(folder: Path, target: str) -> Iterator[PackageFile]:
+    """The files of a folder that a package needs. Links are followed, so that nothing points out of the package."""
+    for place, folders, files in os.walk(folder, followlinks=False):
+        folders[:] = sorted(name for name in folders if name not in _LEFT_OUT_FOLDERS)
+        inside = Path(place).relative_to(folder).as_posix()
+        for name in sorted(files):
+            path = Path(place, name)
+            if name in _LEFT_OUT_FILES or name.endswith(_LEFT_OUT_SUFFIXES) or not path.is_file():
+                continue
+            within = f"{target}/{name}" if inside == "." else f"{target}/{inside}/{name}"
+            yield PackageFile(within, source=path, executable=os.access(path, os.X_OK) and ".so" in name)

@@ -1,0 +1,236 @@
+"""Running a package's tests and benchmark: processes of their own, a log, and what came of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shlex
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from feedstock_tools.builds.engines.process.child import TEST_WORKER, lines_of, started
+from feedstock_tools.builds.engines.process.guard import Guard, OutOfTimeError
+from feedstock_tools.builds.engines.process.program import write_order
+from feedstock_tools.builds.engines.variables import PASSED_ON
+from feedstock_tools.builds.runs.unsolved import last_question
+from feedstock_tools.builds.testing.gpu import VISIBLE, Gpus
+from feedstock_tools.builds.testing.subject import Subject
+from feedstock_tools.channel.archive import PACKAGE_SUFFIXES
+from feedstock_tools.channel.folder import add_packages
+from feedstock_tools.errors import FeedstockError, WorkError
+from feedstock_tools.facts.cuda import version_key
+from feedstock_tools.workers import worker_command
+
+__all__ = ["Conditions", "clear_cache", "run_benchmark", "run_tests"]
+
+#: What a test on a GPU needs of the machine's environment besides what a build gets.
+_FOR_GPUS = ("CUDA_DEVICE_ORDER", VISIBLE, "LD_LIBRARY_PATH", "NVIDIA_VISIBLE_DEVICES")
+#: A figure of an integer beyond this, or one that is no number, would be no figure to compare.
+_LARGEST = sys.float_info.max
+#: What rattler-build says where the environment of a test cannot be solved.
+_NO_ENVIRONMENT = "failed to setup test environment"
+Log = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """What tests run under.
+
+    Attributes:
+        gpus: what the environments are solved for and the tests see; None: solved for a machine whose driver runs the
+            package's CUDA version, so that a GPU build is tested on a machine without a GPU too.
+        machine: this machine's environment variables.
+        seconds: how long the tests of a package, or one command of its benchmark, may take; None for ever.
+        stop: a file descriptor that becomes readable when the run is over; None where nothing tells.
+    """
+
+    gpus: Gpus | None
+    machine: Mapping[str, str]
+    seconds: float | None = None
+    stop: int | None = None
+
+
+def run_tests(subject: Subject, conditions: Conditions, log: Log) -> float:
+    """Run the tests that a package brings, in fresh environments; how long they took, in seconds.
+
+    Raises:
+        WorkError: a test fails, takes too long, or its environment cannot be made; the log says more.
+        Stopped: the run is over.
+    """
+    with tempfile.TemporaryDirectory(prefix="feedstock-tools-test-") as name:
+        folder = Path(name)
+        request = folder / "request.json"
+        emulator = subject.emulator.to_json() if subject.emulator else None
+        asked = {"package": str(subject.path), "channels": list(subject.channels), "emulator": emulator}
+        request.write_text(json.dumps(asked))
+        said: list[str] = []
+
+        def read(line: str) -> None:
+            said.append(line)
+            log(line)
+
+        began = time.monotonic()
+        if _run(worker_command(TEST_WORKER, str(request)), subject, conditions, folder, read):
+            why = _why_unsolved(subject, said, folder)
+            raise WorkError("its tests failed" + (f": {why}" if why else ""))
+        return time.monotonic() - began
+
+
+def _why_unsolved(subject: Subject, said: Sequence[str], folder: Path) -> str | None:
+    """Why the environment of a test could not be made, which rattler-build does not say; None for another failure."""
+    from feedstock_tools.channel.solving import solve
+
+    question = last_question(said)
+    if question is None or not any(_NO_ENVIRONMENT in line for line in said[-3:]):
+        return None
+    _, virtual, _, specs = question
+    add_packages(folder / "channel", [subject.path])
+    try:
+        solve(specs, [(folder / "channel").as_uri(), *subject.channels], subject.platform, virtual=virtual)
+    except FeedstockError as error:
+        return f"an environment for them cannot be made: {error}"
+    return None
+
+
+def run_benchmark(subject: Subject, conditions: Conditions, log: Log) -> dict[str, dict[str, Any]]:
+    """Run the benchmark of a package in a fresh environment; each figure by name, as `{"value": 1.5, "unit": "s"}`.
+
+    Raises:
+        WorkError: its environment cannot be made, a command fails or takes too long, or no figure comes of it.
+        Stopped: the run is over.
+    """
+    figures: dict[str, dict[str, Any]] = {}
+
+    def read(line: str) -> None:
+        log(line)
+        figures.update(_figure(line))
+
+    with tempfile.TemporaryDirectory(prefix="feedstock-tools-test-") as name:
+        folder = Path(name)
+        prefix = _installed(subject, conditions.gpus, folder)
+        for command in subject.benchmark:
+            log(f"+ {command}")
+            words = ("bash", "-e", "-c", f"{_activation(prefix)}\n{command}\n")
+            worker = write_order(folder, words, folder, "nothing", None)
+            if _run(worker, subject, conditions, folder, read):
+                raise WorkError(f"the benchmark's '{command}' failed")
+    if not figures:
+        raise WorkError(
+            "the benchmark printed no figure", hint='A figure is a line {"name": "…", "value": 1, "unit": "s"}'
+        )
+    return figures
+
+
+def _figure(line: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The figure that a line is, if it is one."""
+    try:
+        content = json.loads(line) if line.startswith("{") else None
+    except (ValueError, RecursionError):
+        return
+    if not isinstance(content, dict):
+        return
+    name, value, unit = (content.get(key) for key in ("name", "value", "unit"))
+    is_number = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _LARGEST
+    if is_number and isinstance(name, str) and isinstance(unit, str):
+        yield name, {"value": value, "unit": unit}
+
+
+def _run(command: Sequence[str], subject: Subject, conditions: Conditions, folder: Path, log: Log) -> int:
+    """Run a worker and give each line of what it says to `log`; its exit status."""
+    guard = Guard(seconds=conditions.seconds, stop=conditions.stop)
+    environment = _environment(subject, conditions, folder)
+    try:
+        with started(command, folder=folder, environment=environment, guard=guard) as process:
+            for _, line in lines_of(process, guard):
+                log(line.decode(errors="replace"))
+            return process.wait()
+    except OutOfTimeError as error:
+        raise WorkError(f"it took longer than the {guard.seconds:g} s that it may take, and was ended") from error
+
+
+def _environment(subject: Subject, conditions: Conditions, folder: Path) -> dict[str, str]:
+    machine, gpus = conditions.machine, conditions.gpus
+    kept = {name: value for name, value in machine.items() if name in PASSED_ON or name in _FOR_GPUS}
+    if gpus and gpus.visible is not None:
+        kept[VISIBLE] = gpus.visible
+    if gpus:
+        kept["PATH"] = _path_with_gpus(kept, folder)
+    kept |= {"TMPDIR": str(folder), "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1"}
+    kept["CONDA_OVERRIDE_CUDA"] = _cuda(subject, gpus) or ""
+    kept["RATTLER_CACHE_DIR"] = str(_cache(subject, folder))
+    return kept
+
+
+def _path_with_gpus(kept: Mapping[str, str], folder: Path) -> str:
+    """A search path whose `bash` hands on what a test on a GPU needs: rattler-build clears the environment before."""
+    path = kept.get("PATH", os.defpath)
+    programs = folder / "programs"
+    bash = shutil.which("bash", path=path)
+    if bash is None:
+        return path
+    programs.mkdir(exist_ok=True)
+    given = "".join(f"export {name}={shlex.quote(kept[name])}\n" for name in _FOR_GPUS if name in kept)
+    (programs / "bash").write_text(f'#!/bin/sh\n{given}exec {shlex.quote(bash)} "$@"\n', encoding="utf-8")
+    (programs / "bash").chmod(0o755)
+    return f"{programs}{os.pathsep}{path}"
+
+
+def _cuda(subject: Subject, gpus: Gpus | None) -> str | None:
+    """The CUDA version that environments are solved for."""
+    known = [version for version in (subject.built_for, subject.cuda) if version]
+    return gpus.cuda if gpus else max(known, key=version_key, default=None)
+
+
+def _cache(subject: Subject, folder: Path) -> Path:
+    """Where packages are unpacked."""
+    return subject.cache or folder / "cache"
+
+
+def clear_cache(subjects: Iterable[Subject]) -> None:
+    """Before the first test of a run: take what is tested, and what was built beside it, out of the cache.
+
+    It goes by names, and other builds of a package may have had the same one.
+    """
+    for subject in subjects:
+        if subject.cache is None:
+            continue
+        beside = (unquote(urlsplit(url).path) for url in subject.channels if url.startswith("file:"))
+        names = {subject.path.name, *(path.name for place in beside for path in Path(place).glob("*/*"))}
+        stems = {name.removesuffix(suffix) for name in names for suffix in PACKAGE_SUFFIXES if name.endswith(suffix)}
+        for path in (subject.cache / "pkgs").glob("*"):
+            if any(path.name.startswith(stem) for stem in stems):
+                shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
+
+
+def _installed(subject: Subject, gpus: Gpus | None, folder: Path) -> Path:
+    """An environment with the package and what its benchmark needs."""
+    from feedstock_tools.channel.installing import install
+    from feedstock_tools.channel.solving import solve, virtual_packages
+
+    add_packages(folder / "channel", [subject.path])
+    metadata = subject.metadata
+    specs = [f"{metadata.name} =={metadata.version} {metadata.build}", *subject.benchmark_needs]
+    glibc = platform.libc_ver()[1] or "2.17"
+    virtual = virtual_packages(subject.platform, cuda=_cuda(subject, gpus), glibc=glibc)
+    channels = ((folder / "channel").as_uri(), *subject.channels)
+    prefix = folder / "environment"
+    cache = _cache(subject, folder) / "pkgs"
+    install(solve(specs, channels, subject.platform, virtual=virtual), prefix, subject.platform, cache=cache)
+    return prefix
+
+
+def _activation(prefix: Path) -> str:
+    """What makes an environment the current one, for bash."""
+    place = shlex.quote(str(prefix))
+    return (
+        f'export CONDA_PREFIX={place} PATH={place}/bin:"$PATH"\n'
+        f'for script in {place}/etc/conda/activate.d/*.sh; do [ -f "$script" ] && . "$script" || true; done'
+    )

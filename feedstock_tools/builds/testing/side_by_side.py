@@ -1,0 +1,48 @@
+"""Several tests at once, each on a seat of its own, all of which end with the run."""
+
+from __future__ import annotations
+
+import os
+import queue
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import replace
+
+from feedstock_tools.builds.ledger import TestRecord
+from feedstock_tools.builds.testing.running import Conditions
+
+__all__ = ["side_by_side"]
+
+
+def side_by_side(
+    numbers: Iterable[int], seats: Sequence[Conditions], test: Callable[[int, Conditions], TestRecord]
+) -> Iterator[tuple[int, TestRecord]]:
+    """Run tests, as many at once as there are seats, and give each with its record as it ends.
+
+    However the caller leaves, by Ctrl-C or an error, the tests that run are ended before it goes on.
+
+    Args:
+        numbers: of the tests, in the order in which they begin.
+        seats: what tests run under; no two tests have the same at a time.
+    """
+    stop, stopping = os.pipe()
+    free: queue.SimpleQueue[Conditions] = queue.SimpleQueue()
+    for seat in seats:
+        free.put(replace(seat, stop=stop))
+
+    def seated(number: int) -> TestRecord:
+        seat = free.get()
+        try:
+            return test(number, seat)
+        finally:
+            free.put(seat)
+
+    pool = ThreadPoolExecutor(len(seats))
+    try:
+        running = {pool.submit(seated, number): number for number in numbers}
+        for ended in as_completed(running):
+            yield running[ended], ended.result()
+    finally:
+        os.close(stopping)
+        pool.shutdown(cancel_futures=True)
+        os.close(stop)

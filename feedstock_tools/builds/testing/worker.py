@@ -1,0 +1,101 @@
+"""The process that runs a package's own tests with rattler-build, started by `running`.
+
+rattler-build holds the interpreter's lock all the while, so a supervisor is forked off before it is imported, as for a
+build: it watches standard input, which only the parent holds open.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from feedstock_tools.builds.engines.embedded.emulation import Emulator, emulate
+from feedstock_tools.builds.engines.process.supervision import supervise
+from feedstock_tools.channel.archive import read_documents
+
+if TYPE_CHECKING:
+    from rattler_build import Package
+
+__all__ = ["main"]
+
+#: Of the scripts that conda-build writes a recipe's tests to (conda_build/create_test.py).
+_ENDINGS = ("sh", "bat", "py", "pl", "r")
+
+
+class _Lines:
+    """The progress callback: the log, line by line, on standard output."""
+
+    def on_log(self, event: Any) -> None:
+        """Called by rattler-build for each line of its log."""
+        sys.stdout.write(f"{event.message}\n")
+        sys.stdout.flush()
+
+    def on_build_step(self, event: Any) -> None:
+        """Called by rattler-build at each step."""
+        sys.stdout.write(f"{event.message}\n")
+
+    def on_download_start(self, event: Any) -> None:
+        """Called by rattler-build when it fetches something."""
+        sys.stdout.write(f"Downloading {event.url}\n")
+
+    def on_download_progress(self, event: Any) -> None:
+        """Called by rattler-build while it fetches: nothing for a log."""
+
+    def on_download_complete(self, event: Any) -> None:
+        """Called by rattler-build when it has fetched something."""
+
+
+def main(request: str) -> int:
+    """Run the tests; the exit status is 0 where all pass, 1 where one fails.
+
+    Args:
+        request: the path of a JSON file with the `package`, the `channels` and, for a package of another platform, the
+            `emulator` (`Emulator.to_json`); the file lies in a private folder.
+    """
+    asked = json.loads(Path(request).read_text(encoding="utf-8"))
+
+    def work() -> int:
+        if asked.get("emulator"):
+            emulate(Emulator(**asked["emulator"]), Path(request).parent)
+        return _test(asked)
+
+    return supervise(work, sys.stdin.fileno())
+
+
+def _test(request: Any) -> int:
+    from rattler_build import Package
+
+    package = Package.from_file(request["package"])
+    numbers = [*range(package.test_count)] or ([None] if _has_script(Path(request["package"])) else [])
+    if not numbers:
+        sys.stdout.write("The package brings no tests.\n")
+    passed = True
+    for at, number in enumerate(numbers, 1):
+        sys.stdout.write(f"Test {at} of {len(numbers)}\n")
+        passed = _passes(package, number, request["channels"]) and passed
+    sys.stdout.flush()
+    return 0 if passed else 1
+
+
+def _has_script(package: Path) -> bool:
+    """Whether a package brings tests as conda-build writes them, of which rattler-build gives no count."""
+    return any(read_documents(package, [f"info/test/run_test.{ending}" for ending in _ENDINGS]).values())
+
+
+def _passes(package: Package, number: int | None, channels: Sequence[str]) -> bool:
+    """Run one test of a package; without a number those of conda-build, which pass or raise and give no result."""
+    from rattler_build import RattlerBuildError
+
+    how: dict[str, Any] = {"channel": channels, "channel_priority": "strict", "progress_callback": _Lines()}
+    try:
+        results = package.run_tests(**how) if number is None else [package.run_test(number, **how)]
+    except RattlerBuildError as error:
+        sys.stdout.write(f"{error}\n")
+        return False
+    for result in results:
+        if not result.success and result.output:
+            sys.stdout.write(f"{result.output[-1]}\n")  # what failed, which the progress does not tell
+    return all(result.success for result in results)

@@ -1,0 +1,201 @@
+"""Solving many environments at once: repodata is read once, equal questions are asked once, solvers run side by side.
+
+Packages that are not built yet can stand beside those of the channels, as records in a first channel of their own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from feedstock_tools.channel.metadata import Record, RunExports
+from feedstock_tools.channel.repodata import channel_url
+from feedstock_tools.channel.run_exports import run_exports_of
+from feedstock_tools.channel.solving import Question, SolveError, plain_errors, solved_records
+from feedstock_tools.channel.timestamp_ties import left_to_time
+from feedstock_tools.platforms import Platform
+
+if TYPE_CHECKING:
+    from rattler import Channel, Gateway, MultiSource, RepoDataRecord, SparseRepoData
+
+__all__ = ["PROMISED", "Answer", "ManySolves", "Solved"]
+
+#: The channel of packages that are promised and not built yet.
+PROMISED = "file:///promised"
+
+
+@dataclass(frozen=True, slots=True)
+class Solved:
+    """A package of a solved environment; `run_exports` where repodata has them."""
+
+    name: str
+    version: str
+    build: str
+    subdir: str
+    channel: str
+    url: str
+    run_exports: RunExports | None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The packages of an environment by name, or in a few words why there are none.
+
+    `by_time` are pairs of a build and another that only their time stamps chose between (`left_to_time`).
+    """
+
+    packages: Mapping[str, Solved]
+    reason: str | None = None
+    by_time: tuple[tuple[str, str], ...] = ()
+
+
+class ManySolves:
+    """Solves environments in channels that stay open; to be used within one event loop, and closed.
+
+    Args:
+        channels: URLs, names or folders by subdir, the first preferred.
+        at_once: how many solvers run at the same time.
+        done: is called after each environment that was solved.
+    """
+
+    def __init__(
+        self, channels: Mapping[str, Sequence[str]], *, at_once: int, done: Callable[[], None] = lambda: None
+    ) -> None:
+        from rattler import Gateway
+
+        self._channels = {subdir: tuple(map(channel_url, listed)) for subdir, listed in channels.items()}
+        self._free = asyncio.Semaphore(at_once)
+        self._done = done
+        self._gateway = Gateway()
+        self._asked: dict[tuple[Question, str], asyncio.Task[Answer]] = {}
+        self._names: dict[str, asyncio.Task[frozenset[str]]] = {}
+        self._folder = tempfile.TemporaryDirectory(prefix="promised-")
+        self._promised: dict[str, MultiSource] = {}
+        self._solved: dict[str, Solved] = {}
+        self._exports: dict[str, RunExports] = {}
+
+    def close(self) -> None:
+        """Give back what is open."""
+        self._folder.cleanup()
+
+    @property
+    def count(self) -> int:
+        """How many different environments were asked for."""
+        return len(self._asked)
+
+    async def names(self, platform: Platform) -> frozenset[str]:
+        """The names of all packages that the channels have for a platform.
+
+        Raises:
+            WorkError: a channel cannot be read.
+        """
+        if platform.subdir not in self._names:
+            self._names[platform.subdir] = asyncio.ensure_future(self._read_names(platform))
+        return await self._names[platform.subdir]
+
+    async def solve(self, question: Question, promised: Sequence[Record] = ()) -> Answer:
+        """Solve an environment; one that was asked for before is not solved again.
+
+        Args:
+            promised: packages that are not in the channels; they hide those of the same names there.
+
+        Raises:
+            InputError: a spec or a virtual package is not one.
+            WorkError: a channel cannot be read.
+        """
+        question.check()
+        text = json.dumps([record.to_repodata() for record in promised], sort_keys=True) if promised else ""
+        key = (question, sha256(text.encode()).hexdigest() if text else "")
+        if key not in self._asked:
+            self._asked[key] = asyncio.ensure_future(self._solve(question, promised, key[1]))
+        return await self._asked[key]
+
+    async def run_exports(self, package: Solved) -> RunExports:
+        """What a package exports, from repodata, the channel's run_exports.json or the package itself.
+
+        Raises:
+            WorkError: none of them can be read.
+        """
+        if package.run_exports is not None:
+            return package.run_exports
+        if package.url not in self._exports:
+            self._exports[package.url] = await asyncio.to_thread(run_exports_of, package.url)
+        return self._exports[package.url]
+
+    async def _read_names(self, platform: Platform) -> frozenset[str]:
+        from rattler import Channel, Subdir
+
+        with plain_errors():
+            found = await self._gateway.names(
+                [Channel(url) for url in self._channels[platform.subdir]], [Subdir(platform.subdir), Subdir("noarch")]
+            )
+        return frozenset(name.normalized for name in found)
+
+    async def _solve(self, question: Question, promised: Sequence[Record], key: str) -> Answer:
+        from rattler import Channel
+
+        async with self._free:
+            sources: list[Channel | SparseRepoData | MultiSource] = []
+            if promised:
+                sources.append(self._source(promised, key))
+            sources += [Channel(url) for url in self._channels[question.platform.subdir]]
+            try:
+                with plain_errors():
+                    solved = await self._with_plain_repodata(question, sources)
+                    by_time = await left_to_time(question, solved, PROMISED, self._gateway)
+            except SolveError as error:
+                return Answer({}, str(error))
+            finally:
+                self._done()
+        return Answer({package.name: package for package in map(self._package, solved)}, by_time=by_time)
+
+    async def _with_plain_repodata(
+        self, question: Question, sources: Sequence[Channel | SparseRepoData | MultiSource]
+    ) -> list[RepoDataRecord]:
+        """As `solve` does: where reading fails, once more without sharded repodata."""
+        from rattler import Gateway, SourceConfig
+        from rattler.exceptions import GatewayError
+
+        try:
+            return await solved_records(question, sources, self._gateway)
+        except GatewayError:
+            plain: Gateway = Gateway(default_config=SourceConfig(sharded_enabled=False))
+            solved = await solved_records(question, sources, plain)
+            self._gateway = plain
+            return solved
+
+    def _source(self, promised: Sequence[Record], key: str) -> MultiSource:
+        """The promised packages as one source, whatever their subdirs."""
+        from rattler import Channel, MultiSource, SparseRepoData
+
+        if key not in self._promised:
+            parts = []
+            for subdir in sorted({record.subdir for record in promised}):
+                entries = {record.file_name: record.to_repodata() for record in promised if record.subdir == subdir}
+                path = Path(self._folder.name, f"{key}-{subdir}.json")
+                path.write_text(json.dumps({"packages": {}, "packages.conda": entries}), encoding="utf-8")
+                parts.append(SparseRepoData(Channel(PROMISED), subdir, path))
+            self._promised[key] = MultiSource("promised", parts)
+        return self._promised[key]
+
+    def _package(self, found: RepoDataRecord) -> Solved:
+        """A record of rattler as a value, made once for a package that many environments have."""
+        url = found.url
+        if url not in self._solved or url.startswith(PROMISED):
+            exports = json.loads(found.to_json()).get("run_exports")
+            self._solved[url] = Solved(
+                name=found.name.normalized,
+                version=str(found.version),
+                build=str(found.build),
+                subdir=found.subdir,
+                channel=(found.channel or "").rstrip("/"),
+                url=url,
+                run_exports=None if exports is None else RunExports.from_json(exports),
+            )
+        return self._solved[url]

@@ -1,0 +1,1 @@
+"""Solving every environment of a feedstock before anything is built."""

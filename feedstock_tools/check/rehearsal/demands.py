@@ -1,0 +1,209 @@
+"""What each output of a recipe asks of its environments, in one row of a configuration; the same for both formats."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from feedstock_tools.platforms import Platform
+from feedstock_tools.recipe.model import RenderedOutput
+from feedstock_tools.recipe.pins import Requirement, pin_of_mapping, requirement_of_text
+from feedstock_tools.recipe.specs import as_list, ensure_valid_spec
+from feedstock_tools.rerender.configurations.configuration import Configuration
+from feedstock_tools.rerender.outputs import render_with_conda_build, render_with_rattler_build
+from feedstock_tools.rerender.rules import Rules
+
+if TYPE_CHECKING:
+    from rattler_build import RenderedVariant
+
+    from feedstock_tools.recipe.v0.meta import Meta
+
+__all__ = ["Demands", "Row", "demands_of"]
+
+_KINDS = ("weak", "strong", "noarch", "weak_constrains", "strong_constrains")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One variant of a configuration.
+
+    `configuration` has one value for each key and the name that people know it by; `builder` is the platform that it is
+    built on; `cuda` the version it compiles for, None for a CPU build.
+    """
+
+    name: str
+    configuration: Configuration
+    builder: Platform
+    cuda: str | None
+
+    @property
+    def platform(self) -> Platform:
+        return self.configuration.platform
+
+
+@dataclass(frozen=True, slots=True)
+class Demands:
+    """One output: what it promises to be, and what it asks for.
+
+    `host` is None where the recipe has no such section. `run_exports` is by kind. Run exports do not reach it from a
+    package in `ignored_from`, nor those that are requirements on one in `ignored`. `tests` are the requirements of each
+    of its tests. `run_pins` are the bounds that conda-build gives to bare requirements at run
+    time, by name.
+    """
+
+    name: str
+    version: str
+    build_string: str
+    build_number: int
+    noarch: str | None
+    build: tuple[Requirement, ...] = ()
+    host: tuple[Requirement, ...] | None = None
+    run: tuple[Requirement, ...] = ()
+    constrains: tuple[Requirement, ...] = ()
+    run_exports: Mapping[str, tuple[Requirement, ...]] = field(default_factory=dict)
+    ignored: frozenset[str] = frozenset()
+    ignored_from: frozenset[str] = frozenset()
+    tests: tuple[tuple[Requirement, ...], ...] = ()
+    track_features: tuple[str, ...] = ()
+    run_pins: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+
+def demands_of(folder: Path, row: Row, rules: Rules, *, v1: bool) -> tuple[Demands, ...]:
+    """The outputs of a recipe in one row, in the order of building.
+
+    Args:
+        folder: of the recipe.
+        v1: whether it is a `recipe.yaml`.
+
+    Raises:
+        InputError: the recipe cannot be read or rendered.
+    """
+    found = tuple(_of_recipe_yaml(folder, row, rules) if v1 else _of_meta_yaml(folder, row, rules))
+    return tuple({(one.name, one.version, one.build_string): one for one in found}.values())
+
+
+def _of_recipe_yaml(folder: Path, row: Row, rules: Rules) -> Iterator[Demands]:
+    contents: dict[int, Mapping[str, Any]] = {}
+
+    def note(rendered: RenderedVariant, output: RenderedOutput) -> None:
+        contents[id(output)] = rendered.recipe.to_dict()
+
+    outputs = list(render_with_rattler_build(folder, row.configuration, row.builder, rules, watch=note))
+    for output in outputs:
+        yield _from_rendered_recipe(output, contents[id(output)])
+
+
+def _from_rendered_recipe(output: RenderedOutput, content: Mapping[str, Any]) -> Demands:
+    parts = content.get("requirements") or {}
+    above = [staging.get("requirements") or {} for staging in content.get("staging_caches") or ()]
+    exports = parts.get("run_exports") or {}
+    ignore = parts.get("ignore_run_exports") or {}
+    down = int(((content.get("build") or {}).get("variant") or {}).get("down_prioritize_variant") or 0)
+    return Demands(
+        name=output.name,
+        version=output.version,
+        build_string=output.build_string,
+        build_number=output.build_number,
+        noarch=output.noarch,
+        build=_of_variant(_typed([*(parts.get("build") or ()), *_sections(above, "build")]), output),
+        host=_of_variant(_typed([*(parts.get("host") or ()), *_sections(above, "host")]), output),
+        run=_typed(parts.get("run") or ()),
+        constrains=_typed(parts.get("run_constraints") or ()),
+        run_exports={
+            kind: _typed(exports.get(kind.replace("constrains", "constraints")) or exports.get(kind) or ())
+            for kind in _KINDS
+        },
+        ignored=frozenset(map(str, as_list(ignore.get("by_name")))),
+        ignored_from=frozenset(map(str, as_list(ignore.get("from_package")))),
+        tests=tuple(
+            environment
+            for test in content.get("tests") or ()
+            if isinstance(test, dict)
+            for environment in _of_test(test, output)
+        ),
+        track_features=tuple(f"{output.name}-p-{step}" for step in range(down)),
+    )
+
+
+def _sections(parts: Sequence[Mapping[str, Any]], name: str) -> list[Any]:
+    return [item for part in parts for item in part.get(name) or ()]
+
+
+def _of_variant(specs: tuple[Requirement, ...], output: RenderedOutput) -> tuple[Requirement, ...]:
+    """Bare names in build and host get the variant's version (rattler_build_core: resolved_dependencies.rs)."""
+    return tuple(
+        ensure_valid_spec(f"{spec} {output.variant[key]}")
+        if isinstance(spec, str) and (key := spec.replace("-", "_")) in output.variant and _counts(key, output)
+        else spec
+        for spec in specs
+    )
+
+
+def _counts(key: str, output: RenderedOutput) -> bool:
+    return key != "python" or output.noarch != "python"
+
+
+def _of_test(test: Mapping[str, Any], output: RenderedOutput) -> Iterator[tuple[Requirement, ...]]:
+    """What the environments of a test have beside the package (rattler_build_core: package_test/run_test.rs)."""
+    python = test.get("python")
+    if not isinstance(python, dict):
+        yield _typed((test.get("requirements") or {}).get("run") or ())
+        return
+    pip = ("pip",) if python.get("pip_check", True) else ()
+    versions = as_list(python.get("python_version"))
+    if not versions and "python" in output.used.own and output.noarch is None:
+        versions = [output.variant["python"]]
+    for version in versions or [""]:
+        yield (ensure_valid_spec(f"python {version}".strip()), *pip)
+
+
+def _typed(items: Any) -> tuple[Requirement, ...]:
+    return tuple(pin_of_mapping(item) if isinstance(item, dict) else str(item) for item in items)
+
+
+def _of_meta_yaml(folder: Path, row: Row, rules: Rules) -> Iterator[Demands]:
+    metas: dict[int, Meta] = {}
+    kept: list[RenderedOutput] = []
+
+    def note(meta: Meta, output: RenderedOutput) -> None:
+        kept.append(output)  # so that no other gets its id
+        metas[id(output)] = meta
+
+    for output in list(
+        render_with_conda_build(folder, row.configuration, row.builder, rules, watch=note, keep_pins=True)
+    ):
+        yield _from_meta(output, metas[id(output)], row)
+
+
+def _from_meta(output: RenderedOutput, meta: Meta, row: Row) -> Demands:
+    build = meta.section("build")
+    test = meta.output.get("test") if meta.is_output else (meta.output.get("test") or meta.data.get("test"))
+    requires = as_list((test if isinstance(test, dict) else {}).get("requires"))
+    exports = build.get("run_exports")
+    by_kind = exports if isinstance(exports, dict) else {"weak": exports}
+    features = build.get("track_features")
+    specs = {env: _read(specs) for env, specs in output.requirements.items()}
+    return Demands(
+        name=output.name,
+        version=output.version,
+        build_string=output.build_string,
+        build_number=output.build_number,
+        noarch=output.noarch,
+        build=specs.get("build", ()),
+        host=specs.get("host"),
+        run=specs.get("run", ()),
+        constrains=specs.get("run_constrained", ()),
+        run_exports={kind: _read(as_list(by_kind.get(kind))) for kind in _KINDS},
+        ignored=frozenset(map(str, as_list(build.get("ignore_run_exports")))),
+        ignored_from=frozenset(str(spec).split(" ")[0] for spec in as_list(build.get("ignore_run_exports_from"))),
+        tests=(_read(requires),) if test else (),
+        track_features=tuple(features.split()) if isinstance(features, str) else tuple(map(str, as_list(features))),
+        run_pins=row.configuration.pin_run_as_build,
+    )
+
+
+def _read(specs: Any) -> tuple[Requirement, ...]:
+    found = (requirement_of_text(str(spec)) for spec in specs if spec)
+    return tuple(ensure_valid_spec(one) if isinstance(one, str) else one for one in found)

@@ -1,0 +1,192 @@
+"""One call of `rehearse`: which configurations and channels are meant, and whether the answer is known already."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from feedstock_tools import __version__
+from feedstock_tools.builds.stand_in.channel import stand_in_channel_of
+from feedstock_tools.builds.stand_in.choice import ChannelChoice, choose_channels
+from feedstock_tools.channel.state import repodata_state
+from feedstock_tools.check.rehearsal.demands import Demands, Row, demands_of
+from feedstock_tools.check.rehearsal.model import Rehearsal
+from feedstock_tools.check.rehearsal.rehearse import rehearse
+from feedstock_tools.data import PACKAGE, data_folder
+from feedstock_tools.digests import digest_of_files, stamp_of_files
+from feedstock_tools.facts.cuda import load_cuda, version_key
+from feedstock_tools.feedstock.configurations import configurations_of
+from feedstock_tools.feedstock.folder import find_feedstock
+from feedstock_tools.feedstock.layout import Artifacts
+from feedstock_tools.platforms import Platform
+from feedstock_tools.rerender.configurations.configuration import Configuration
+from feedstock_tools.rerender.configurations.rows import NO_LOOP, cuda_version, rows_of
+from feedstock_tools.rerender.forge import Forge, read_forge
+from feedstock_tools.rerender.rules import Rules
+
+__all__ = ["rehearse_configurations", "rehearse_feedstock", "rows_to_rehearse"]
+
+_CACHE = "rehearsals"
+#: How many answers are kept.
+_KEPT = 16
+
+Rows = Sequence[tuple[Row, Sequence[Demands]]]
+
+
+def rehearse_feedstock(
+    folder: Path | None,
+    names: Sequence[str],
+    channels: Sequence[str],
+    here: Path,
+    machine: Mapping[str, str],
+    *,
+    output: Path | None = None,
+    fresh: bool = False,
+    progress: Callable[[int], None] = lambda _count: None,
+) -> Rehearsal:
+    """Rehearse configurations of a feedstock, in the channels that a build would use.
+
+    Args:
+        folder: the feedstock; default `here`.
+        names: of configurations as `build` takes them; none is all of them.
+        channels: default: those of the configurations, and the stand-in channel where none of these can be reached.
+        machine: the environment of the machine.
+        output: the folder of artifacts that answers are kept in; default: `build_artifacts` of the feedstock.
+        fresh: do not take an answer that was found before.
+        progress: is told how many environments were solved.
+
+    Raises:
+        InputError: the feedstock, its recipe or a name is wrong.
+        WorkError: a channel cannot be read.
+    """
+    feedstock = find_feedstock(folder, here)
+    artifacts = Artifacts((output or feedstock.artifacts).resolve())
+    configurations = configurations_of(feedstock.folder, names)
+    choice = _choice(channels, configurations, artifacts)
+    forge = read_forge(feedstock.folder, Rules.newest())
+    by_subdir = {
+        platform.subdir: _channels_for(platform, choice, artifacts, machine)
+        for platform in _platforms(forge, configurations)
+    }
+    key = _key(feedstock.inputs, [one.name for one in configurations], by_subdir)
+    remembered = _remembered(artifacts)
+    if key is not None and not fresh and (known := _known(remembered.get(key))) is not None:
+        return known
+    found = rehearse_configurations(
+        feedstock.folder, configurations, by_subdir, stand_in=choice.why_stand_in, progress=progress
+    )
+    if key is not None:
+        latest = [(name, each) for name, each in remembered.items() if name != key][-_KEPT + 1 :]
+        artifacts.remember(_CACHE, {**dict(latest), key: found.to_json()})
+    return found
+
+
+def rehearse_configurations(
+    feedstock: Path,
+    configurations: Sequence[Configuration],
+    channels: Sequence[str] | Mapping[str, Sequence[str]],
+    *,
+    rules: Rules | None = None,
+    stand_in: str | None = None,
+    progress: Callable[[int], None] = lambda _count: None,
+) -> Rehearsal:
+    """Solve every environment of some configurations, and ask which builds users would get. Nothing is kept.
+
+    Args:
+        channels: names, URLs or folders, the first preferred; for all platforms or by subdir (builders' too).
+        rules: which version of conda-build renders a `meta.yaml`; default the newest.
+        stand_in: why the channels are incomplete, if they are: what they lack is then unknown and not wrong.
+        progress: is told how many environments were solved.
+
+    Raises:
+        InputError: recipe, configuration or conda-forge.yml is wrong; with file and line.
+        WorkError: a channel cannot be read.
+    """
+    chosen = rules or Rules.newest()
+    forge = read_forge(feedstock, chosen)
+    platforms = _platforms(forge, configurations)
+    by_subdir = (
+        channels if isinstance(channels, Mapping) else {platform.subdir: tuple(channels) for platform in platforms}
+    )
+    versions = {version for platform in platforms for version in load_cuda().versions(platform)}
+    rows = rows_to_rehearse(feedstock, configurations, chosen, forge)
+    drivers = sorted(versions, key=version_key)
+    return rehearse(rows, by_subdir, drivers=drivers, stand_in=stand_in, progress=progress)
+
+
+def rows_to_rehearse(
+    feedstock: Path, configurations: Sequence[Configuration], rules: Rules, forge: Forge | None = None
+) -> Rows:
+    """Each row of some configurations with what its outputs ask for.
+
+    Args:
+        forge: the feedstock's conda-forge.yml, where it was read already.
+
+    Raises:
+        InputError: the recipe, a configuration or conda-forge.yml is wrong; with file and line.
+    """
+    forge = forge or read_forge(feedstock, rules)
+    builders = _builders(forge)
+    found = []
+    for configuration in configurations:
+        builder = builders.get(configuration.platform, configuration.platform)
+        for row in rows_of(configuration):
+            values = {key: (value,) for key, value in row.values.items()}
+            kept = {key: configuration.values[key] for key in NO_LOOP & configuration.values.keys()}
+            one = replace(configuration, values={**kept, **values})
+            made = Row(row.name, one, builder, cuda_version(row.values))
+            found.append((made, demands_of(feedstock / forge.recipe_dir, made, rules, v1=forge.is_v1)))
+    return found
+
+
+def _builders(forge: Forge) -> dict[Platform, Platform]:
+    return {rendering.platform: rendering.build_platform for rendering in forge.renderings}
+
+
+def _platforms(forge: Forge, configurations: Sequence[Configuration]) -> list[Platform]:
+    """The platforms of configurations and of those that build them."""
+    builders = _builders(forge)
+    own = {one.platform for one in configurations}
+    return sorted(own | {builders.get(platform, platform) for platform in own})
+
+
+def _choice(given: Sequence[str], configurations: Sequence[Configuration], artifacts: Artifacts) -> ChannelChoice:
+    """The channels for all of the configurations; of several that name channels, each channel once."""
+    listed = [one.values.get("channel_sources", ("",))[0].split(",") for one in configurations]
+    configured = dict.fromkeys(name.strip() for names in listed for name in names if name.strip())
+    return choose_channels(given, tuple(configured), artifacts)
+
+
+def _channels_for(
+    platform: Platform, choice: ChannelChoice, artifacts: Artifacts, machine: Mapping[str, str]
+) -> tuple[str, ...]:
+    if not choice.is_stand_in:
+        return choice.channels
+    # Metadata are the same whether a Python is real or not, and making a real one takes seconds.
+    return (stand_in_channel_of(machine, platform, (), artifacts.root / ".cache").url,)
+
+
+def _key(inputs: Sequence[Path], names: Sequence[str], channels: Mapping[str, Sequence[str]]) -> str | None:
+    """What an answer follows from, as a hash; None where a channel does not tell its state."""
+    states = [repodata_state(channel, (subdir, "noarch")) for subdir, listed in channels.items() for channel in listed]
+    if any(state is None for state in states):
+        return None
+    own = f"{__version__} {sys.version_info[:2]} {stamp_of_files([PACKAGE, data_folder('variants')])}"
+    return sha256("\0".join(map(str, [own, digest_of_files(inputs), *names, *states])).encode()).hexdigest()
+
+
+def _remembered(artifacts: Artifacts) -> dict[str, Any]:
+    found = artifacts.recall(_CACHE)
+    return found if isinstance(found, dict) else {}
+
+
+def _known(document: Any) -> Rehearsal | None:
+    """An answer that was kept; None where there is none, or one of another version of this program."""
+    try:
+        return Rehearsal.from_json(document)
+    except (KeyError, TypeError):
+        return None

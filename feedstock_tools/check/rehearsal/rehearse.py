@@ -1,0 +1,100 @@
+"""Rehearse builds: solve every environment of every output before anything is built.
+
+Outputs that are not built yet stand in as records with the name, version, build and requirements that they promise.
+Run exports and pins follow from what was solved before, as in a real build.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from typing import Any
+
+from feedstock_tools.channel.many_solves import ManySolves
+from feedstock_tools.channel.waiting import wait_for
+from feedstock_tools.check.promised import Promised
+from feedstock_tools.check.rehearsal.demands import Demands, Row
+from feedstock_tools.check.rehearsal.model import Environment, Rehearsal
+from feedstock_tools.check.rehearsal.row_environments import RowEnvironments
+from feedstock_tools.check.rehearsal.users import Offer, picks_of
+
+__all__ = ["rehearse"]
+
+#: Is told how many environments were solved so far.
+Progress = Callable[[int], None]
+
+
+def rehearse(
+    rows: Sequence[tuple[Row, Sequence[Demands]]],
+    channels: Mapping[str, Sequence[str]],
+    *,
+    drivers: Sequence[str] = (),
+    stand_in: str | None = None,
+    at_once: int | None = None,
+    progress: Progress = lambda _count: None,
+) -> Rehearsal:
+    """Solve all environments of some rows, and ask what users of the packages would get.
+
+    Args:
+        rows: each with its outputs in the order of building (`demands_of`).
+        channels: by subdir, of the platforms and of the builders; the first preferred.
+        drivers: CUDA versions of drivers that users may have.
+        stand_in: why the channels are incomplete, if they are: what they lack is then unknown and not wrong.
+        at_once: how many solvers run at the same time; default: one for each core.
+
+    Raises:
+        WorkError: a channel cannot be read.
+    """
+    return wait_for(_rehearse(rows, channels, drivers, stand_in, at_once or os.cpu_count() or 1, progress))
+
+
+async def _rehearse(
+    rows: Sequence[tuple[Row, Sequence[Demands]]],
+    channels: Mapping[str, Sequence[str]],
+    drivers: Sequence[str],
+    stand_in: str | None,
+    at_once: int,
+    progress: Progress,
+) -> Rehearsal:
+    count = 0
+
+    def done() -> None:
+        nonlocal count
+        count += 1
+        progress(count)
+
+    solver = ManySolves(channels, at_once=at_once, done=done)
+    try:
+        own = frozenset(one.name.lower() for _, outputs in rows for one in outputs)
+        works = [RowEnvironments(row, outputs, solver, own, partial=stand_in is not None) for row, outputs in rows]
+        await _together(work.build_and_host() for work in works)
+        everywhere = _noarch(work.promised for work in works)
+        await _together(work.run_and_test(everywhere) for work in works)
+        offers = [Offer(work.row.platform, work.row.cuda, one) for work in works for one in work.installable]
+        picks = await picks_of(offers, own, drivers, solver)
+    finally:
+        solver.close()
+    environments = tuple(environment for work in works for environment in work.environments)
+    listed = tuple(dict.fromkeys(channel for some in channels.values() for channel in some))
+    return Rehearsal(_each_once(environments), picks, listed, solver.count, stand_in)
+
+
+async def _together(works: Iterable[Coroutine[Any, Any, None]]) -> None:
+    """Wait for all; the first error ends the others and is raised."""
+    tasks = [asyncio.ensure_future(work) for work in works]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+
+
+def _noarch(rows: Iterable[Mapping[str, Promised]]) -> tuple[Promised, ...]:
+    """The noarch outputs of all rows, which one configuration builds for the others."""
+    found = {one.record.file_name: one for row in rows for one in row.values() if one.record.subdir == "noarch"}
+    return tuple(found.values())
+
+
+def _each_once(environments: Sequence[Environment]) -> tuple[Environment, ...]:
+    return tuple(dict.fromkeys(environments))

@@ -1,0 +1,146 @@
+"""What users would get: which build a solver takes for an output's name, by the driver of the machine.
+
+Each question is asked twice, with the builds of the feedstock made in one order and in the other: where the answers
+differ nothing but time stamps decides, and the build that is uploaded last wins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from feedstock_tools.channel.many_solves import ManySolves
+from feedstock_tools.channel.metadata import Record
+from feedstock_tools.channel.solving import Question, virtual_packages
+from feedstock_tools.check.promised import Promised
+from feedstock_tools.check.rehearsal.model import Pick
+from feedstock_tools.facts.cuda import version_key
+from feedstock_tools.platforms import Platform
+
+__all__ = ["Offer", "picks_of"]
+
+_FLAVOURS = ("-cpu", "-gpu")
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A package that users can install, and the CUDA version that it is for (None: CPU)."""
+
+    platform: Platform
+    cuda: str | None
+    package: Promised
+
+
+@dataclass(frozen=True)
+class _Shelf:
+    """All that there is for a platform: the records, and what each build is for."""
+
+    platform: Platform
+    records: tuple[Record, ...]
+    cudas: dict[str, set[str | None]]
+
+    def of(self, name: str) -> set[str | None]:
+        """The CUDA versions that an output is built for."""
+        return {cuda for record in self.records if record.name == name for cuda in self.cudas[record.distribution]}
+
+
+async def picks_of(
+    offers: Sequence[Offer], outputs: frozenset[str], drivers: Sequence[str], solver: ManySolves
+) -> tuple[Pick, ...]:
+    """For each platform, machine and name the build that a solver takes.
+
+    The names are `<name>`, `<name>-cpu` and `<name>-gpu` of outputs that come in such flavours; else those that are
+    built for several CUDA versions; else all of them.
+
+    Args:
+        offers: the packages that can be installed.
+        outputs: the names of all outputs of the feedstock.
+        drivers: CUDA versions of drivers.
+
+    Raises:
+        WorkError: a channel cannot be read.
+    """
+    picks = []
+    for platform in sorted({offer.platform for offer in offers}):
+        shelf = _shelf(platform, [offer for offer in offers if offer.platform == platform])
+        has_gpu = any(cuda for cudas in shelf.cudas.values() for cuda in cudas)
+        for name in _names(shelf, outputs):
+            for driver in (None, *(drivers if has_gpu else ())):
+                picks.append(await _pick(shelf, name, driver, solver))
+    return tuple(picks)
+
+
+def _shelf(platform: Platform, offers: Sequence[Offer]) -> _Shelf:
+    cudas: dict[str, set[str | None]] = {}
+    records: dict[str, Record] = {}
+    for offer in offers:
+        record = offer.package.record
+        records[record.distribution] = record
+        cudas.setdefault(record.distribution, set()).add(offer.cuda)
+    return _Shelf(platform, tuple(records[name] for name in sorted(records)), cudas)
+
+
+def _names(shelf: _Shelf, outputs: frozenset[str]) -> list[str]:
+    """The names to ask for, among those that can be installed."""
+    there = sorted({record.name for record in shelf.records})
+    bases = {name.removesuffix(end) for name in outputs for end in _FLAVOURS if name.endswith(end)}
+    family = bases | {f"{base}{end}" for base in bases for end in _FLAVOURS}
+    if bases:
+        return [name for name in there if name in family]
+    return [name for name in there if len(shelf.of(name)) > 1] or there
+
+
+async def _pick(shelf: _Shelf, name: str, driver: str | None, solver: ManySolves) -> Pick:
+    """Ask for a name on a machine, in both orders of building."""
+    versions = sorted({record.version for record in shelf.records if record.name == name})
+    spec = f"{name} =={versions[0]}" if len(versions) == 1 else name
+    question = Question((spec,), shelf.platform, virtual_packages(shelf.platform, cuda=driver))
+    found: list[str | None] = []
+    reason = None
+    for step in (1, -1):
+        count = len(shelf.records)
+        stamped = [
+            replace(record, timestamp=(count + step * place) * 1000) for place, record in enumerate(shelf.records)
+        ]
+        answer = await solver.solve(question, stamped)
+        reason = answer.reason
+        package = answer.packages.get(name)
+        found.append(f"{package.version} {package.build}" if package else None)
+    build, other = found
+    cudas = shelf.cudas.get(f"{name}-{build.replace(' ', '-')}", set()) if build else set()
+    cuda = max((one for one in cudas if one), key=version_key, default=None)
+    if build is not None and build != other:
+        mistake: str | None = "only time stamps decide which build it is"
+    else:
+        mistake = _mistake(shelf, name, driver, build, cudas, reason)
+        other = None
+    return Pick(shelf.platform.subdir, driver, name, build, cuda, other, mistake)
+
+
+def _mistake(
+    shelf: _Shelf, name: str, driver: str | None, build: str | None, cudas: set[str | None], reason: str | None
+) -> str | None:
+    """What is wrong with a choice; None where it is what is meant.
+
+    Meant is the build of the newest CUDA version that the driver has; one of a newer minor version will do, since
+    drivers run those of their own major version too. Where there is none, the CPU build.
+    """
+    there = shelf.of(name)
+    least = max(
+        (one for one in there if one and driver and version_key(one) <= version_key(driver)),
+        key=version_key,
+        default=None,
+    )
+    runs = {one for one in there if one and driver and version_key(one)[0] <= version_key(driver)[0]}
+    wanted: set[str | None] = {one for one in runs if least is None or version_key(one or "0") >= version_key(least)}
+    if least is None and None in there:
+        wanted.add(None)
+    if build is None:
+        return f"nothing can be installed: {reason}" if least or (None in there) else None
+    if cudas & wanted:
+        return None
+    got = " or ".join(sorted(f"CUDA {one}" if one else "CPU" for one in cudas))
+    if not wanted:
+        return f"it is for {got}, which this machine does not run"
+    meant = f"CUDA {least}" if least else "CPU"
+    return f"it is for {got}, and {meant} is meant"

@@ -1,0 +1,1 @@
+"""Build scripts, read for the GPU architectures that they compile for."""

@@ -1,0 +1,263 @@
+"""Reading build.sh: assignments, `if` and `case`, as far as they can be known without running anything."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
+
+from feedstock_tools.check.scripts.tree import Assignment, Choice, Condition, Exit, Node, Text
+
+__all__ = ["read_shell"]
+
+_ASSIGNMENT = re.compile(
+    r"(?:(?:export|local|readonly|declare(?:\s+-\w+)?)\s+)?(?P<name>[A-Za-z_]\w*)(?P<more>\+?)=(?P<value>\"[^\"]*\"|'[^']*'|[^\s;&|]*)"
+)
+#: With `-D`, or without it as a word for a script that puts it before (build.py --cmake_extra_defines).
+_ARGUMENT = re.compile(
+    r"(?:-D|(?<=[\s\"'(]))(?P<name>CMAKE_CUDA_ARCHITECTURES)(?::\w+)?=(?P<value>\"[^\"]*\"|'[^']*'|[^\s\"')]+)"
+)
+_VARIABLE = re.compile(r"\$(?:\{(?P<braced>\w+)(?P<rest>[^}]*)\}|(?P<plain>\w+))")
+_PATTERN = re.compile(r"^\s*\(?(?P<patterns>[^()]+)\)\s*(?P<rest>.*)$")
+_HEREDOC = re.compile(r"<<-?\s*['\"]?(?P<end>\w+)['\"]?\s*$")
+#: The name under which the words of a `case` are kept.
+_ALWAYS: Condition = (frozenset(), lambda _: True)
+
+
+def read_shell(text: str) -> tuple[Node, ...]:
+    """The tree of a shell script; what is no assignment, `if`, `case` or `exit` is passed over."""
+    return _Reader(_statements(text)).block()
+
+
+def _statements(text: str) -> list[tuple[int, str]]:
+    """Lines with their numbers, less comments and here-documents, continued lines joined, cut at `;` outside quotes."""
+    found: list[tuple[int, str]] = []
+    ending, pending, start = None, "", 0
+    for number, line in enumerate(text.splitlines(), 1):
+        if ending is not None:
+            ending = None if line.strip() == ending else ending
+            continue
+        start = number if not pending else start
+        pending += line
+        if pending.endswith("\\"):
+            pending = pending[:-1] + " "
+            continue
+        heredoc = _HEREDOC.search(pending)
+        ending = heredoc["end"] if heredoc else None
+        found += [(start, part) for part in _parts(pending)]
+        pending = ""
+    return found
+
+
+def _parts(line: str) -> Iterator[str]:
+    """The commands of a line; `;;` stays a part of its own."""
+    part, quote = "", ""
+    for at, character in enumerate(line):
+        if quote:
+            quote = "" if character == quote else quote
+        elif character in "\"'":
+            quote = character
+        elif character == "#" and (not part or part[-1].isspace()):
+            break
+        elif character == ";":
+            if line[at - 1 : at] == ";" and not part.strip():
+                yield ";;"
+            elif part.strip():
+                yield part.strip()
+            part = ""
+            continue
+        part += character
+    if part.strip():
+        yield part.strip()
+
+
+class _Reader:
+    """Goes through the statements once."""
+
+    def __init__(self, statements: list[tuple[int, str]]) -> None:
+        self._statements = statements
+        self._at = 0
+
+    def block(self, *ends: str) -> tuple[Node, ...]:
+        """The nodes up to one of the words in `ends`, which is left for the caller."""
+        nodes: list[Node] = []
+        while self._at < len(self._statements):
+            line, text = self._statements[self._at]
+            word = text.split(None, 1)[0]
+            if word in ends:
+                break
+            self._at += 1
+            if word in ("if", "elif"):
+                nodes.append(self._choice(text[len(word) :]))
+            elif word == "case":
+                nodes.append(self._case(text))
+            elif word in ("then", "else", "do"):
+                self._statements[self._at - 1 : self._at] = [(line, text[len(word) :].strip() or ":")]
+                self._at -= 1
+            else:
+                nodes += _simple(line, text)
+        return tuple(nodes)
+
+    def _choice(self, condition: str) -> Node:
+        branches = []
+        test = self._whole(condition)
+        while True:
+            branches.append((_condition(test), self.block("elif", "else", "fi")))
+            if self._at >= len(self._statements):
+                break
+            word = self._statements[self._at][1].split(None, 1)[0]
+            rest = self._statements[self._at][1][len(word) :].strip()
+            self._at += 1
+            if word == "elif":
+                test = self._whole(rest)
+            elif word == "else":
+                if rest:
+                    self._statements.insert(self._at, (self._statements[self._at - 1][0], rest))
+                branches.append((_ALWAYS, self.block("fi")))
+                self._at += 1
+                break
+            else:
+                break
+        return Choice(tuple(branches))
+
+    def _whole(self, condition: str) -> str:
+        """A condition that goes over several lines, up to its `then`."""
+        while self._at < len(self._statements):
+            text = self._statements[self._at][1]
+            if text.split(None, 1)[0] == "then":
+                break
+            condition = f"{condition} {text}"
+            self._at += 1
+        return condition.strip()
+
+    def _case(self, text: str) -> Node:
+        match = re.match(r"case\s+(?P<word>.+?)\s+in\b\s*(?P<rest>.*)$", text)
+        subject = _text(match["word"]) if match else _unknown()
+        if match and match["rest"]:
+            self._statements.insert(self._at, (self._statements[self._at - 1][0], match["rest"]))
+        branches = []
+        while self._at < len(self._statements) and self._statements[self._at][1] != "esac":
+            line, first = self._statements[self._at]
+            pattern = _PATTERN.match(first)
+            self._at += 1
+            if pattern is None:
+                continue
+            if pattern["rest"]:
+                self._statements.insert(self._at, (line, pattern["rest"]))
+            branches.append((_matches(subject, pattern["patterns"]), self.block(";;", "esac")))
+        self._at += 1
+        return Choice(tuple(branches))
+
+
+def _simple(line: int, text: str) -> Iterator[Node]:
+    """One command: an assignment, an exit, arguments of cmake, or `condition && command`."""
+    test, operator, command = text.partition("&&")
+    if operator and test.strip().startswith("["):
+        yield Choice(((_condition(test), tuple(_simple(line, command.strip()))),))
+        return
+    if text.split(None, 1)[0] == "exit":
+        yield Exit()
+        return
+    match = _ASSIGNMENT.match(text)
+    if match:
+        value = _text(match["value"])
+        yield Assignment(line, match["name"], _joined(match["name"], value) if match["more"] else value)
+    for argument in _ARGUMENT.finditer(text):
+        yield Assignment(line, argument["name"], _text(argument["value"]))
+
+
+def _text(written: str) -> Text:
+    """A word with variables; single quotes keep it as it is, and a command in it makes it unknown."""
+    if written[:1] == "'" and written[-1:] == "'":
+        return frozenset(), lambda _: written[1:-1]
+    bare = written.replace('"', "").replace("\\;", ";")
+    if "$(" in bare or "`" in bare or bare.startswith("("):
+        return _unknown()
+    names = frozenset(match["braced"] or match["plain"] for match in _VARIABLE.finditer(bare))
+
+    def value(values: Mapping[str, str | None]) -> str | None:
+        parts, end = [], 0
+        for match in _VARIABLE.finditer(bare):
+            found = _expanded(match, values)
+            if found is None:
+                return None
+            parts += [bare[end : match.start()], found]
+            end = match.end()
+        return "".join([*parts, bare[end:]])
+
+    return names, value
+
+
+def _expanded(match: re.Match[str], values: Mapping[str, str | None]) -> str | None:
+    found, rest = values.get(match["braced"] or match["plain"]), match["rest"] or ""
+    if rest in ("", ":-", "-") or (rest.startswith((":-", "-")) and found):
+        return found
+    if rest == "%%.*" and found is not None:
+        return found.partition(".")[0]
+    if rest in ("//./", "/./") and found is not None:
+        return found.replace(".", "", -1 if rest.startswith("//") else 1)
+    return None
+
+
+def _joined(name: str, value: Text) -> Text:
+    names, get = value
+
+    def joined(values: Mapping[str, str | None]) -> str | None:
+        before, after = values.get(name), get(values)
+        return None if before is None or after is None else before + after
+
+    return names | {name}, joined
+
+
+def _unknown() -> Text:
+    return frozenset(), lambda _: None
+
+
+def _condition(written: str) -> Condition:
+    """`[[ … ]]`, `[ … ]` and `test …` with comparisons joined by `&&` or `||`; anything else is not known."""
+    text = written.strip().rstrip(";").strip()
+    alternatives = [[_term(term) for term in part.split("&&")] for part in text.split("||")]
+    names = frozenset(name for part in alternatives for term in part for name in term[0])
+
+    def holds(values: Mapping[str, str | None]) -> bool | None:
+        return _any([_all([term[1](values) for term in part]) for part in alternatives])
+
+    return names, holds
+
+
+def _any(answers: list[bool | None]) -> bool | None:
+    return True if True in answers else None if None in answers else False
+
+
+def _all(answers: list[bool | None]) -> bool | None:
+    return False if False in answers else None if None in answers else True
+
+
+_COMPARED = re.compile(r"^(?P<left>\S+)\s+(?P<operator>===?|=|!=)\s+(?P<right>\S+)$")
+
+
+def _term(written: str) -> Condition:
+    text = re.sub(r"^\s*\[\[?\s|\s\]\]?\s*$|^\s*test\s", " ", written).strip()
+    negated = text.startswith("! ")
+    match = _COMPARED.match(text[2:].strip() if negated else text)
+    if match is None:
+        return frozenset(), lambda _: None
+    names, holds = _matches(_text(match["left"]), match["right"])
+    if negated != (match["operator"] == "!="):
+        return names, lambda values: None if (answer := holds(values)) is None else not answer
+    return names, holds
+
+
+def _matches(subject: Text, patterns: str) -> Condition:
+    """Whether a word is like one of the patterns that `|` separates."""
+    names, value = subject
+    wanted = [_text(pattern.strip()) for pattern in patterns.split("|")]
+
+    def holds(values: Mapping[str, str | None]) -> bool | None:
+        found = value(values)
+        if patterns.strip() == "*":
+            return True
+        each = [get(values) for _, get in wanted]
+        return _any([None if found is None or one is None else fnmatchcase(found, one) for one in each])
+
+    return names | frozenset(name for one, _ in wanted for name in one), holds

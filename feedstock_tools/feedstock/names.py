@@ -1,0 +1,130 @@
+"""Which configurations a person means by a name: an exact one, a glob, or a short name such as `linux_64_cuda11.2`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+
+from feedstock_tools.errors import InputError, Mistake
+from feedstock_tools.feedstock.planned import PlannedConfiguration
+
+__all__ = ["ShortName", "select", "with_filter"]
+
+_SHORT = re.compile(
+    r"(?P<platform>[a-z]+_[a-z0-9]+)(?:_(?P<cpu>cpu)|_cuda(?P<cuda>[0-9.]+))?(?:_py(?P<python>[0-9.]+))?"
+)
+_GLOB = re.compile(r"[*?\[]")
+
+
+@dataclass(frozen=True, slots=True)
+class ShortName:
+    """`<platform>[_cpu|_cuda<version>][_py<version>]`: what a configuration has to agree with.
+
+    A version agrees with those that continue it: `cuda12` with 12.0 and 12.9, `py3.1` with 3.1 alone.
+    """
+
+    platform: str
+    cpu: bool = False
+    cuda: str | None = None
+    python: str | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> ShortName | None:
+        """None where the text does not have that form.
+
+        >>> ShortName.parse("linux_64_cuda11.2_py3.12")
+        ShortName(platform='linux_64', cpu=False, cuda='11.2', python='3.12')
+        """
+        found = _SHORT.fullmatch(text)
+        return cls(found["platform"], found["cpu"] is not None, found["cuda"], found["python"]) if found else None
+
+    def choose(self, configuration: PlannedConfiguration) -> PlannedConfiguration | None:
+        """The configuration with the rows that agree; None where none does."""
+        if configuration.platform.replace("-", "_", 1) != self.platform:
+            return None
+        rows = tuple(
+            row
+            for row in configuration.rows
+            if (not self.cpu or row.cuda is None)
+            and (self.cuda is None or _continues(row.cuda, self.cuda))
+            and (self.python is None or _continues(row.python, self.python))
+        )
+        return replace(configuration, rows=rows) if rows else None
+
+
+def _continues(version: str | None, start: str) -> bool:
+    parts = start.split(".")
+    return version is not None and version.split(".")[: len(parts)] == parts
+
+
+def select(names: Sequence[str], configurations: Sequence[PlannedConfiguration]) -> tuple[PlannedConfiguration, ...]:
+    """The configurations that the names mean, in the order of the names, each once.
+
+    A name is, in this order: that of a file in `.ci_support` without `.yaml`, a glob over those names or, where none of
+    them matches, over short names; a short name.
+    Two short names that take different rows of one configuration take both.
+
+    Raises:
+        InputError: a name means none; all such names at once, each with the nearest that there are.
+    """
+    chosen: dict[str, PlannedConfiguration] = {}
+    mistakes: list[Mistake] = []
+    for name in names:
+        found = _matches(name, configurations)
+        if not found:
+            mistakes.append(_unknown(name, configurations))
+        for configuration in found:
+            known = chosen.get(configuration.name)
+            chosen[configuration.name] = _both(known, configuration) if known else configuration
+    if mistakes:
+        raise InputError.of(mistakes)
+    return tuple(chosen.values())
+
+
+def with_filter(glob: str | None, configurations: Sequence[PlannedConfiguration]) -> tuple[PlannedConfiguration, ...]:
+    """Those whose names match a glob; all for None.
+
+    Raises:
+        InputError: none does.
+    """
+    if glob is None:
+        return tuple(configurations)
+    found = tuple(each for each in configurations if fnmatchcase(each.name, glob))
+    if not found:
+        raise InputError.of([_unknown(glob, configurations)])
+    return found
+
+
+def _matches(name: str, configurations: Sequence[PlannedConfiguration]) -> list[PlannedConfiguration]:
+    exact = [each for each in configurations if each.name == name]
+    if exact:
+        return exact
+    if _GLOB.search(name):
+        by_file = [each for each in configurations if fnmatchcase(each.name, name)]
+        return by_file or [each for each in configurations if fnmatchcase(each.short_name, name)]
+    short = ShortName.parse(name)
+    return [found for each in configurations if (found := short.choose(each))] if short else []
+
+
+def _both(first: PlannedConfiguration, second: PlannedConfiguration) -> PlannedConfiguration:
+    rows = {row.name: row for row in (*first.rows, *second.rows)}
+    return replace(first, rows=tuple(rows.values()))
+
+
+def _unknown(name: str, configurations: Sequence[PlannedConfiguration]) -> Mistake:
+    import difflib
+
+    names = dict.fromkeys(_names(configurations))
+    nearest = difflib.get_close_matches(name, names, n=5, cutoff=0.4) or list(names)[:5]
+    hint = f"The nearest are: {', '.join(nearest)}." if nearest else "The feedstock has no configurations."
+    return Mistake(f"no configuration is called '{name}' or agrees with it", hint=hint)
+
+
+def _names(configurations: Iterable[PlannedConfiguration]) -> Iterable[str]:
+    for configuration in configurations:
+        yield configuration.short_name
+        if len(configuration.pythons) > 1:
+            yield from (f"{configuration.short_name}_py{python}" for python in configuration.pythons)
+        yield configuration.name

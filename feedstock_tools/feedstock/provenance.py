@@ -1,0 +1,35 @@
+"""Where a run's builds come from: the feedstock's commit, and the command that was typed, without secrets."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from feedstock_tools.redaction import redacted
+
+__all__ = ["commit_of", "typed"]
+
+
+def typed(arguments: Sequence[str]) -> str:
+    """A command line as it was typed, without secrets."""
+    return redacted(shlex.join([Path(arguments[0]).name, *arguments[1:]])) if arguments else ""
+
+
+def commit_of(folder: Path) -> str:
+    """The commit of the git repository that a folder is in, with `+` where the folder differs; empty without one."""
+    import subprocess
+
+    # What a repository's own settings would have git run is not run.
+    git = ["git", "-c", "core.fsmonitor=false", "-C", str(folder)]
+    try:
+        found = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
+        changed = subprocess.run(
+            [*git, "status", "--porcelain", "--", ".", ":(exclude)build_artifacts"],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return found + ("+" if changed else "")

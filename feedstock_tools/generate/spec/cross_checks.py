@@ -1,0 +1,295 @@
+"""What must agree between the parts of a spec: names that are used are there, and architectures are known to nvcc.
+
+The checks walk what the file says and not the finished models, so that they also speak where another part is wrong.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from feedstock_tools.generate.spec.conditions import ConditionError, parse, words_of
+from feedstock_tools.generate.spec.placeholders import PlaceholderError, check_names, check_text
+from feedstock_tools.variants.read import is_file
+from feedstock_tools.yaml_reading.positions import Location
+
+__all__ = ["CUDA_LIBRARIES", "Finding", "check_files", "cross_check", "output_names"]
+
+#: The group of requirements that `cuda.libraries` makes.
+CUDA_LIBRARIES = "cuda-libraries"
+#: Far above what a person writes; groups that use groups twice double with each step.
+_LARGEST_GROUP = 2_000
+_SECTIONS = ("build", "host", "run", "run_constrained")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that does not agree, at a location of the file."""
+
+    location: Location
+    message: str
+    hint: str | None = None
+
+
+def cross_check(content: dict[str, Any]) -> list[Finding]:
+    """All that does not agree in the content of a spec, which may be wrong in other ways as well."""
+    from feedstock_tools.generate.spec.cuda_checks import check_cuda
+
+    return [
+        *_check_outputs(content),
+        *_check_groups(content),
+        *_check_names_used(content),
+        *_check_placeholders(content),
+        *_check_texts(content),
+        *_check_accelerator(content),
+        *_check_platforms(content),
+        *check_cuda(content),
+    ]
+
+
+def output_names(name: str) -> tuple[str, ...]:
+    """The packages that an output stands for: itself, or one for each accelerator."""
+    if "{accelerator}" not in name:
+        return (name,)
+    return tuple(name.replace("{accelerator}", accelerator) for accelerator in ("gpu", "cpu"))
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _list(value: Any) -> list[Any]:
+    if isinstance(value, list):
+        return value
+    return [] if value is None else [value]
+
+
+def _outputs(content: dict[str, Any]) -> Iterator[tuple[Location, dict[str, Any]]]:
+    for at, output in enumerate(_list(content.get("outputs"))):
+        if isinstance(output, dict):
+            yield ("outputs", at), output
+
+
+def _requirement_lists(content: dict[str, Any]) -> Iterator[tuple[Location, list[Any]]]:
+    """Every list of requirements and where it stands."""
+    for group, items in _mapping(content.get("groups")).items():
+        yield ("groups", group), _list(items)
+    owners: list[tuple[Location, dict[str, Any]]] = [(("build",), _mapping(content.get("build"))), *_outputs(content)]
+    for location, owner in owners:
+        for section, items in _mapping(owner.get("requirements")).items():
+            if section in _SECTIONS:
+                yield (*location, "requirements", section), _list(items)
+        exports = owner.get("run_exports")
+        by_strength = exports if isinstance(exports, dict) else {"": exports}
+        for strength, items in by_strength.items():
+            yield (*location, "run_exports", *([strength] if strength else [])), _list(items)
+        yield (*location, "test", "requires"), _list(_mapping(owner.get("test")).get("requires"))
+
+
+def _entries(content: dict[str, Any]) -> Iterator[tuple[Location, dict[str, Any]]]:
+    for location, items in _requirement_lists(content):
+        for at, item in enumerate(items):
+            yield (*location, at), item if isinstance(item, dict) else {"package": item}
+
+
+def _nearest(word: str, words: list[str], otherwise: str) -> str:
+    near = get_close_matches(word, words, n=1, cutoff=0.5)
+    if near:
+        return f"Did you mean '{near[0]}'?"
+    return f"Known are {', '.join(words)}." if words else otherwise
+
+
+def _check_outputs(content: dict[str, Any]) -> Iterator[Finding]:
+    seen: dict[str, int] = {}
+    for location, output in _outputs(content):
+        name = output.get("name")
+        if not isinstance(name, str):
+            continue
+        for package in output_names(name):
+            if package in seen:
+                yield Finding((*location, "name"), f"there are two outputs '{package}'", "Names of outputs differ.")
+            seen[package] = 1
+        kind = output.get("kind")
+        if kind == "metapackage" and (output.get("script") or output.get("files")):
+            yield Finding(
+                (*location, "kind"), "a metapackage has no files", "Make it a library, or leave the script out."
+            )
+        if kind == "library" and _mapping(output.get("test")).get("imports"):
+            yield Finding((*location, "test", "imports"), "a library is in no Python", "Use commands to test it.")
+    yield from _check_pin_cycles(content)
+
+
+def _check_pin_cycles(content: dict[str, Any]) -> Iterator[Finding]:
+    pins = {str(output.get("name")): [str(pin) for pin in _list(output.get("pins"))] for _, output in _outputs(content)}
+    locations = {str(output.get("name")): location for location, output in _outputs(content)}
+    cycle = _cycle(pins)
+    if cycle:
+        yield Finding(
+            (*locations[cycle[0]], "pins"), f"outputs pin each other: {' → '.join(cycle)}", "One must come first."
+        )
+
+
+def _check_groups(content: dict[str, Any]) -> Iterator[Finding]:
+    groups = _mapping(content.get("groups"))
+    known = [*groups, CUDA_LIBRARIES]
+    if CUDA_LIBRARIES in groups:
+        yield Finding(
+            ("groups", CUDA_LIBRARIES), f"'{CUDA_LIBRARIES}' is made from cuda.libraries", "Choose another name."
+        )
+    for location, entry in _entries(content):
+        used = entry.get("use")
+        if isinstance(used, str) and used not in known:
+            yield Finding((*location, "use"), f"there is no group '{used}'", _nearest(used, known, "Add it to groups."))
+    uses = {
+        group: [str(item["use"]) for item in _list(items) if isinstance(item, dict) and "use" in item]
+        for group, items in groups.items()
+    }
+    cycle = _cycle(uses)
+    if cycle:
+        yield Finding(("groups", cycle[0]), f"groups use each other: {' → '.join(cycle)}", "Take one of the uses out.")
+        return
+    sizes: dict[str, int] = {}
+    for group in groups:
+        if _expanded(group, groups, uses, sizes) > _LARGEST_GROUP:
+            yield Finding(
+                ("groups", group), f"the group '{group}' stands for too many requirements", "Use fewer groups."
+            )
+            return
+
+
+def _expanded(group: str, groups: dict[str, Any], uses: dict[str, list[str]], sizes: dict[str, int]) -> int:
+    """How many requirements a group stands for, the uses of a group without cycles followed."""
+    if group not in sizes:
+        own = len(_list(groups.get(group)))
+        sizes[group] = own + sum(_expanded(used, groups, uses, sizes) for used in uses.get(group, ()))
+    return sizes[group]
+
+
+def _cycle(edges: dict[str, list[str]]) -> list[str]:
+    """The names on a way that comes back to its start; empty where there is none."""
+    done: set[str] = set()
+
+    def search(name: str, way: list[str]) -> list[str]:
+        if name in way:
+            return [*way[way.index(name) :], name]
+        if name in done:
+            return []
+        for following in edges.get(name, []):
+            found = search(following, [*way, name])
+            if found:
+                return found
+        done.add(name)
+        return []
+
+    return next((found for name in edges if (found := search(name, []))), [])
+
+
+def _check_names_used(content: dict[str, Any]) -> Iterator[Finding]:
+    """Outputs that pins name."""
+    names = [str(output.get("name")) for _, output in _outputs(content)]
+    packages = [package for name in names for package in output_names(name)]
+    used: list[tuple[Location, Any]] = []
+    for location, output in _outputs(content):
+        used += [((*location, "pins", at), pin) for at, pin in enumerate(_list(output.get("pins")))]
+    for location, entry in _entries(content):
+        if "pin" in entry:
+            used.append(((*location, "pin"), entry["pin"]))
+    preferred = _list(_mapping(content.get("prefer")).get("outputs"))
+    used += [(("prefer", "outputs", at), name) for at, name in enumerate(preferred)]
+    for location, name in used:
+        if isinstance(name, str) and name not in packages:
+            hint = _nearest(name, packages, "Add it to outputs.")
+            yield Finding(location, f"there is no output '{name}'", hint)
+
+
+def _check_placeholders(content: dict[str, Any]) -> Iterator[Finding]:
+    """Placeholders that nothing fills in. Requirements may name any variant key, so that theirs are not checked."""
+    fixed = ("version",)
+    texts: list[tuple[Location, Any, tuple[str, ...]]] = []
+    for at, source in enumerate(_list(content.get("sources"))):
+        for key in ("url", "rev"):
+            texts += [(("sources", at, key), text, fixed) for text in _list(_mapping(source).get(key))]
+    for location, output in _outputs(content):
+        texts.append(((*location, "name"), output.get("name"), ("accelerator",)))
+        for at, command in enumerate(_list(_mapping(output.get("test")).get("commands"))):
+            text = _mapping(command).get("command", command)
+            texts.append(((*location, "test", "commands", at), text, (*fixed, "cuda", "cuda_major")))
+    for location, text, known in texts:
+        try:
+            if isinstance(text, str):
+                check_names(text, known)
+        except PlaceholderError as error:
+            yield Finding(location, error.message, error.hint)
+
+
+def _check_texts(value: Any, location: Location = ()) -> Iterator[Finding]:
+    """Texts that a recipe would read as Jinja or as a selector, wherever they stand."""
+    if isinstance(value, dict):
+        for key, part in value.items():
+            yield from _check_texts(part, (*location, key))
+    elif isinstance(value, list):
+        for at, part in enumerate(value):
+            yield from _check_texts(part, (*location, at))
+    elif isinstance(value, str):
+        try:
+            check_text(value)
+        except PlaceholderError as error:
+            yield Finding(location, error.message, error.hint)
+        if location == ("about", "description") and re.search(r"\]\s*$", value, re.MULTILINE):
+            yield Finding(
+                location, "conda-build takes brackets at the end of a line for a selector", "End it otherwise."
+            )
+
+
+def check_files(content: dict[str, Any], recipe: Path) -> Iterator[Finding]:
+    """Scripts, patches and files of tests that a spec names and the recipe folder does not have."""
+    named: list[tuple[Location, Any]] = []
+    for at, source in enumerate(_list(content.get("sources"))):
+        for nth, patch in enumerate(_list(_mapping(source).get("patches"))):
+            named.append((("sources", at, "patches", nth), _mapping(patch).get("file", patch)))
+    for location, owner in [(("build",), _mapping(content.get("build"))), *_outputs(content)]:
+        script = owner.get("script")
+        files = {key: script.get(key) for key in ("unix", "win")} if isinstance(script, dict) else {"": script}
+        named += [((*location, "script", *([key] if key else [])), file) for key, file in files.items()]
+        for nth, file in enumerate(_list(_mapping(owner.get("test")).get("files"))):
+            named.append(((*location, "test", "files", nth), file))
+    for place, file in named:
+        if isinstance(file, str) and not is_file(recipe / file):
+            yield Finding(place, f"there is no file recipe/{file}", "Write it, or name another one.")
+
+
+def _check_accelerator(content: dict[str, Any]) -> Iterator[Finding]:
+    """Without a section `cuda` there are CPU builds alone."""
+    if "cuda" in content:
+        return
+    hint = "Add a section `cuda`, or take it out here."
+    for location, entry in _entries(content):
+        if entry.get("compiler") == "cuda" or entry.get("use") == CUDA_LIBRARIES or _names_cuda(entry.get("when")):
+            yield Finding(location, "the spec has no GPU builds", hint)
+    for location, output in _outputs(content):
+        if "{accelerator}" in str(output.get("name")):
+            yield Finding((*location, "name"), "the spec has no GPU builds", hint)
+
+
+def _names_cuda(condition: Any) -> bool:
+    try:
+        return isinstance(condition, str) and bool(words_of(parse(condition)) & {"cuda", "cpu"})
+    except ConditionError:
+        return False
+
+
+def _check_platforms(content: dict[str, Any]) -> Iterator[Finding]:
+    platforms = _mapping(content.get("platforms"))
+    for at, subdir in enumerate(_list(_mapping(content.get("cuda")).get("platforms"))):
+        if isinstance(subdir, str) and subdir.replace("_", "-", 1) not in {
+            name.replace("_", "-", 1) for name in platforms
+        }:
+            hint = _nearest(subdir, list(platforms), "Add it to platforms.")
+            yield Finding(("cuda", "platforms", at), f"'{subdir}' is not among the platforms", hint)
+    if content.get("pinning") == "self-contained" and content.get("python", "pinning") == "pinning":
+        hint = "Such as: python: [3.11, 3.12]"
+        yield Finding(("python",), "a self-contained spec lists its Pythons", hint)

@@ -1,0 +1,1 @@
+"""The files that a spec is generated to."""

@@ -1,0 +1,26 @@
+"""The benchmarks of a spec in the recipe's `extra`, from where they come into each package's `info/about.json`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from feedstock_tools.generate.spec.cross_checks import output_names
+from feedstock_tools.generate.spec.model import Spec
+from feedstock_tools.generate.texts.forge import block_lines
+
+__all__ = ["BENCHMARKS", "benchmark_lines"]
+
+#: The key of `extra`: name of a package → its commands and the packages that they need.
+BENCHMARKS = "benchmarks"
+
+
+def benchmark_lines(spec: Spec) -> list[str]:
+    """The lines of that key; none where no output has a benchmark."""
+    found: dict[str, Any] = {}
+    for output in spec.outputs:
+        if output.benchmark is not None:
+            content: dict[str, Any] = {"commands": list(output.benchmark.commands)}
+            if output.benchmark.requires:
+                content["requires"] = list(output.benchmark.requires)
+            found |= dict.fromkeys(output_names(output.name), content)
+    return block_lines({BENCHMARKS: found}) if found else []

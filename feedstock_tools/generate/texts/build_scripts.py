@@ -1,0 +1,48 @@
+"""Build scripts for projects that build in the usual way, where a spec asks for one: `script: {template: cmake}`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+from typing import Any
+
+from feedstock_tools.generate.spec.model import Script, Spec
+
+__all__ = ["build_scripts", "named_script"]
+
+
+def named_script(script: Script | None, output: str | None) -> Script | None:
+    """The script by the names of its files; `output` is None for the one that is built once."""
+    if script is None or script.template is None:
+        return script
+    if output is None:
+        return Script(unix="build.sh", win="bld.bat")  # what conda-build runs unless told otherwise
+    return Script(unix=f"build-{output}.sh", win=f"build-{output}.bat")
+
+
+def build_scripts(spec: Spec) -> Mapping[PurePosixPath, tuple[str, dict[str, Any]]]:
+    """The scripts to generate: path → its template and what that needs."""
+    asked = [(None, spec.build.script), *((output.name, output.script) for output in spec.outputs)]
+    systems = {"win" if subdir.startswith("win") else "unix" for subdir in spec.platforms}
+    found: dict[PurePosixPath, tuple[str, dict[str, Any]]] = {}
+    for output, script in asked:
+        if script is None or script.template is None:
+            continue
+        named = named_script(script, output)
+        files = {"unix": named.unix, "win": named.win} if named else {}
+        for system in sorted(systems):
+            suffix = "sh" if system == "unix" else "bat"
+            template = f"build-{script.template}.{suffix}.j2"
+            found[PurePosixPath("recipe") / str(files[system])] = (template, _view(spec))
+    return found
+
+
+def _view(spec: Spec) -> dict[str, Any]:
+    asks = spec.cuda.script if spec.cuda else None
+    return {
+        "cuda": spec.cuda is not None,
+        "architectures": asks.file if asks else None,
+        "architectures_bat": str(PurePosixPath(asks.file).with_suffix(".bat")) if asks else None,
+        "variable": asks.variable if asks else None,
+        "for_cmake": asks is not None and asks.style == "cmake",
+    }

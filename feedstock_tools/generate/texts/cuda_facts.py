@@ -1,0 +1,65 @@
+"""Which CUDA versions a spec is about, and what nvcc compiles for in each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from feedstock_tools.facts import CudaFacts, load_cuda
+from feedstock_tools.facts.cuda import version_key
+from feedstock_tools.generate.spec.model import Spec
+from feedstock_tools.platforms import Platform
+
+__all__ = ["architectures_by_version", "known_cuda_versions", "versions_on"]
+
+
+def known_cuda_versions(spec: Spec, facts: CudaFacts | None = None) -> tuple[str, ...]:
+    """The CUDA versions that builds of the spec can meet, oldest first.
+
+    Where conda-forge's pinning decides, that is every version of the facts.
+    """
+    if spec.cuda is None:
+        return ()
+    if spec.pinning == "self-contained":
+        facts = facts or load_cuda()
+        named = {version for subdir in spec.platforms for version in versions_on(spec, Platform.parse(subdir), facts)}
+        return tuple(sorted(named, key=version_key))
+    if isinstance(spec.cuda.versions, str):
+        return tuple(sorted((facts or load_cuda()).toolkits, key=version_key))
+    return tuple(sorted(spec.cuda.versions, key=version_key))
+
+
+def versions_on(spec: Spec, platform: Platform, facts: CudaFacts) -> tuple[str, ...]:
+    """The CUDA versions that a self-contained spec builds for on a platform, oldest first."""
+    if spec.cuda is None or (spec.cuda.platforms and platform.subdir not in spec.cuda.platforms):
+        return ()
+    possible = facts.versions(platform)
+    if isinstance(spec.cuda.versions, str):
+        return possible
+    return tuple(version for version in possible if version in spec.cuda.versions)
+
+
+def architectures_by_version(spec: Spec, facts: CudaFacts | None = None) -> Mapping[str, tuple[str, ...]]:
+    """What nvcc is told to compile for in each CUDA version of the spec, as `sm_86` and `compute_86`.
+
+    Where the pinning decides on the versions, those that the spec's own preset has.
+
+    Raises:
+        InputError: a preset that does not exist or has nothing for a version (`read_spec` refuses both).
+    """
+    if spec.cuda is None or spec.cuda.architectures is None:
+        return {}
+    chosen = spec.cuda.architectures
+    if isinstance(chosen, str):
+        chosen = spec.cuda.presets.get(chosen, chosen)
+    known = known_cuda_versions(spec, facts)
+    if isinstance(chosen, str):
+        presets = facts or load_cuda()
+        return {version: presets.preset(chosen, version) for version in known if _has(presets, chosen, version)}
+    if isinstance(chosen, tuple):
+        return dict.fromkeys(known, chosen)
+    return {version: chosen[version] for version in sorted(chosen, key=version_key)}
+
+
+def _has(facts: CudaFacts, preset: str, version: str) -> bool:
+    found = facts.presets[preset]
+    return bool(found.candidates) or version in found.lists

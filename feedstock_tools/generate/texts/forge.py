@@ -1,0 +1,85 @@
+"""conda-forge.yml, and the stubs of migrations that a feedstock takes part in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+from typing import Any
+
+from feedstock_tools.generate.spec.model import Spec
+from feedstock_tools.generate.texts.lines import quoted
+from feedstock_tools.platforms import Platform
+
+__all__ = ["block_lines", "conda_forge_settings", "migration_stubs"]
+
+#: Platforms that conda-smithy makes jobs for without being told.
+_ON_BY_DEFAULT = ("linux-64", "osx-64", "win-64")
+
+
+def conda_forge_settings(spec: Spec, recipe_format: str) -> list[str]:
+    """The lines of conda-forge.yml: what the spec implies, under what it says itself; empty where there is nothing."""
+    settings: dict[str, Any] = {}
+    builders = {subdir: how.build_on for subdir, how in spec.platforms.items() if how and how.build_on}
+    if builders:
+        settings["build_platform"] = {
+            Platform.parse(target).name: Platform.parse(builder).name for target, builder in builders.items()
+        }
+    asked_for = [Platform.parse(s).name for s in spec.platforms if s not in _ON_BY_DEFAULT and s not in builders]
+    if asked_for:
+        settings["provider"] = dict.fromkeys(asked_for, "default")
+    if recipe_format == "v1":
+        settings["conda_build_tool"] = "rattler-build"
+    return block_lines(_merged(settings, spec.conda_forge))
+
+
+def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(below)
+    for key, value in above.items():
+        old = merged.get(key)
+        merged[key] = _merged(old, value) if isinstance(old, dict) and isinstance(value, dict) else value
+    return merged
+
+
+def block_lines(value: Any, indent: int = 0) -> list[str]:
+    """Block YAML of texts, lists and mappings; the texts are as they were written, so `true` stays a boolean."""
+    blank = " " * indent
+    lines: list[str] = []
+    for key, content in value.items():
+        if isinstance(content, dict) and content:
+            lines += [f"{blank}{quoted(str(key))}:", *block_lines(content, indent + 2)]
+        elif isinstance(content, list) and content:
+            lines += [f"{blank}{quoted(str(key))}:", *_items(content, indent + 2)]
+        else:
+            lines.append(f"{blank}{quoted(str(key))}: {_scalar(content)}")
+    return lines
+
+
+def _items(items: list[Any], indent: int) -> list[str]:
+    lines: list[str] = []
+    for item in items:
+        if isinstance(item, dict) and item:
+            first, *rest = block_lines(item, indent + 2)
+            lines += [f"{' ' * indent}- {first.strip()}", *rest]
+        else:
+            lines.append(f"{' ' * indent}- {_scalar(item)}")
+    return lines
+
+
+def _scalar(value: Any) -> str:
+    if isinstance(value, dict | list):
+        return "{}" if isinstance(value, dict) else "[]"
+    if value is None:
+        return "null"
+    text = str(value)
+    return text if text.lower() in ("true", "false") or text.isdigit() else quoted(text)
+
+
+def migration_stubs(spec: Spec) -> Mapping[PurePosixPath, dict[str, str]]:
+    """What `.ci_support/migrations` holds: which migrations are taken, while the pinning's copies say what they do."""
+    return {
+        PurePosixPath(f".ci_support/migrations/{name}.yaml"): {
+            "timestamp": migration.timestamp,
+            "number": str(migration.number),
+        }
+        for name, migration in spec.migrations.items()
+    }

@@ -1,0 +1,193 @@
+"""A spec with everything said once, for either recipe format: groups expanded, pins placed, guards decided."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from feedstock_tools.generate.spec.conditions import Compare, Condition, Not, Word, both
+from feedstock_tools.generate.spec.cross_checks import CUDA_LIBRARIES, output_names
+from feedstock_tools.generate.spec.model import Cuda, Output, Requirements, Script, Spec, Test
+from feedstock_tools.generate.spec.requirement_items import Requirement
+from feedstock_tools.generate.texts.build_scripts import named_script
+
+__all__ = ["CPU", "CUDA", "SECTIONS", "Need", "ResolvedOutput", "flatten", "resolve_outputs", "top_level_needs"]
+
+CUDA = Word("cuda")
+CPU = Word("cpu")
+SECTIONS = ("build", "host", "run", "run_constrained")
+_WHY_PYTHON = "With it a solver goes by the version of Python, and without it by time stamps."
+_GUARDS = {"minor": "__cuda >={cuda}", "major": "__cuda >={cuda_major}", "any": "__cuda"}
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """One requirement: a kind of `REQUIREMENT_KINDS` less `use`, its value, and for which builds."""
+
+    kind: str
+    value: str
+    condition: Condition | None = None
+    why: str | None = None
+    exact: bool = True
+    lower: str | None = None
+    upper: str | None = None
+
+    @property
+    def package(self) -> str:
+        """The name of the package, as far as it is known without variants."""
+        return self.value.split(" ", 1)[0] if self.kind in ("package", "pin", "compatible") else ""
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedOutput:
+    """One package of the recipe.
+
+    `python` says that there is a build for each Python; `cuda` whether its build string tells the accelerator.
+    `features` is the condition under which `track_features` weighs the build down.
+    """
+
+    name: str
+    kind: str
+    python: bool
+    why: str | None
+    script: Script | None
+    files: tuple[str, ...]
+    needs: dict[str, tuple[Need, ...]]
+    weak_exports: tuple[Need, ...]
+    strong_exports: tuple[Need, ...]
+    entry_points: tuple[str, ...]
+    skip: tuple[tuple[Condition, str | None], ...]
+    features: Condition | None
+    test: Test
+    test_needs: tuple[Need, ...] = field(default=())
+
+
+def flatten(items: Iterable[Requirement], spec: Spec, condition: Condition | None = None) -> tuple[Need, ...]:
+    """Requirements with their groups expanded, in order, each once."""
+    needs: dict[tuple[str, str, Condition | None], Need] = {}
+    for item in items:
+        for need in _needs_of(item, spec, both(condition, item.when)):
+            needs.setdefault((need.kind, need.value, need.condition), need)
+    return tuple(needs.values())
+
+
+def _needs_of(item: Requirement, spec: Spec, condition: Condition | None) -> tuple[Need, ...]:
+    if item.kind == "compiler" and item.compiler == "cuda":
+        condition = condition if _asks_for_cuda(condition) else both(condition, CUDA)
+    if item.use is None:
+        value = getattr(item, item.kind)
+        exact = item.max is None and item.min is None
+        return (Need(item.kind, value, condition, item.why, exact, item.min, item.max),)
+    if item.use == CUDA_LIBRARIES:
+        libraries = spec.cuda.libraries if spec.cuda else ()
+        members = [Requirement(package=library) for library in libraries]
+        condition = condition if _asks_for_cuda(condition) else both(condition, CUDA)
+    else:
+        members = list(spec.groups[item.use])
+    needs = flatten(members, spec, condition)
+    if item.why and needs and needs[0].why is None:
+        first = needs[0]
+        commented = Need(first.kind, first.value, first.condition, item.why, first.exact, first.lower, first.upper)
+        return (commented, *needs[1:])
+    return needs
+
+
+def _asks_for_cuda(condition: Condition | None) -> bool:
+    parts = getattr(condition, "parts", (condition,)) if not isinstance(condition, Not) else ()
+    return any(part == CUDA or (isinstance(part, Compare) and part.subject == "cuda") for part in parts)
+
+
+def top_level_needs(spec: Spec) -> dict[str, tuple[Need, ...]]:
+    """What the script that is built once needs, by section."""
+    return _sections(spec.build.requirements, spec)
+
+
+def resolve_outputs(spec: Spec) -> tuple[ResolvedOutput, ...]:
+    """The packages of a spec, in its order; an output with `{accelerator}` gives two."""
+    python = _names_with_python(spec)
+    return tuple(
+        _resolve(spec, output, name, python=output.name in python, first=at == 0)
+        for output in spec.outputs
+        for at, name in enumerate(output_names(output.name))
+    )
+
+
+def _resolve(spec: Spec, output: Output, name: str, *, python: bool, first: bool) -> ResolvedOutput:
+    skip = [(item.when, item.why) for item in output.skip]
+    if "{accelerator}" in output.name:
+        skip.append((CPU if name == output.name.replace("{accelerator}", "gpu") else CUDA, None))
+    return ResolvedOutput(
+        name=name,
+        kind=output.kind,
+        python=python,
+        why=output.why if first else None,
+        script=named_script(output.script, output.name),
+        files=output.files,
+        needs=_needs_of_output(spec, output, python=python),
+        weak_exports=flatten(output.run_exports.weak, spec),
+        strong_exports=flatten(output.run_exports.strong, spec),
+        entry_points=output.entry_points,
+        skip=tuple(skip),
+        features=_features(spec, output),
+        test=output.test,
+        test_needs=flatten(output.test.requires, spec),
+    )
+
+
+def _sections(requirements: Requirements, spec: Spec) -> dict[str, tuple[Need, ...]]:
+    return {section: flatten(getattr(requirements, section), spec) for section in SECTIONS}
+
+
+def _needs_of_output(spec: Spec, output: Output, *, python: bool) -> dict[str, tuple[Need, ...]]:
+    needs = _sections(output.requirements, spec)
+    pins = tuple(Need("pin", name) for name in output.pins)
+    by_features = output.kind == "metapackage" and spec.prefer.by == "track_features"
+    if output.kind == "python" or (python and not by_features):
+        for section in ("host", "run"):
+            if not any(need.package == "python" for need in needs[section]):
+                why = _WHY_PYTHON if output.kind == "metapackage" and section == "run" else None
+                needs[section] = (Need("package", "python", why=why), *needs[section])
+    for section in ("run",) if output.kind == "metapackage" else ("host", "run"):
+        needs[section] += tuple(pin for pin in pins if pin not in needs[section])
+    if output.kind != "metapackage":
+        needs["run"] += _guard(spec.cuda)
+    return needs
+
+
+def _guard(cuda: Cuda | None) -> tuple[Need, ...]:
+    if cuda is None or cuda.guard == "none":
+        return ()
+    return (
+        Need("package", _GUARDS[cuda.guard], CUDA, "Keeps this build off machines whose driver is too old for it."),
+    )
+
+
+def _names_with_python(spec: Spec) -> frozenset[str]:
+    """Outputs that have a build for each Python: of that kind, with Python in host or run, or pinning one that has."""
+    found: set[str] = set()
+    packages: set[str] = set()
+    for _ in spec.outputs:  # pins form no cycle, so as many rounds as outputs reach everything
+        for output in spec.outputs:
+            needs = (*flatten(output.requirements.host, spec), *flatten(output.requirements.run, spec))
+            names = {need.package for need in needs} | set(output.pins)
+            if output.kind == "python" or "python" in names or names & packages:
+                found.add(output.name)
+                packages |= set(output_names(output.name))
+    return frozenset(found)
+
+
+def _features(spec: Spec, output: Output) -> Condition | None:
+    """Which builds of an output are weighed down with `track_features`."""
+    if spec.cuda is None or spec.prefer.by == "build_number":
+        return None
+    carriers = spec.prefer.outputs or _default_carriers(spec)
+    if not set(output_names(output.name)) & set(carriers):
+        return None
+    return CPU if spec.prefer.accelerator == "gpu" else CUDA
+
+
+def _default_carriers(spec: Spec) -> tuple[str, ...]:
+    """Metapackages that do not name an accelerator, since that is what people ask for; else all outputs."""
+    plain = [output for output in spec.outputs if "{accelerator}" not in output.name]
+    metapackages = tuple(output.name for output in plain if output.kind == "metapackage")
+    return metapackages or tuple(output.name for output in plain)

@@ -1,0 +1,231 @@
+"""The view of a spec that `templates/meta.yaml.j2` lays out: a recipe of conda-build with selectors and Jinja."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from feedstock_tools.generate.spec.conditions import Condition, to_selector
+from feedstock_tools.generate.spec.model import Patch, Script, Source, Spec
+from feedstock_tools.generate.texts.build_scripts import named_script
+from feedstock_tools.generate.texts.lines import Line, quoted
+from feedstock_tools.generate.texts.resolved import (
+    CPU,
+    CUDA,
+    SECTIONS,
+    Need,
+    ResolvedOutput,
+    resolve_outputs,
+    top_level_needs,
+)
+from feedstock_tools.generate.texts.wording import CUDA_DIGITS, PREFERRED_CPU, about, filled, numbered, skips
+
+__all__ = ["v0_view"]
+
+_NAMES = {"cuda": "cuda_compiler_version", "cuda_major": 'cuda_compiler_version.split(".")[0]'}
+#: The keys of `about` by conda-build's own words.
+_ABOUT_NAMES = {"homepage": "home", "repository": "dev_url", "documentation": "doc_url"}
+#: What conda-build runs where a recipe names no script.
+_DEFAULT_SCRIPTS = ("build.sh", "bld.bat")
+
+
+@dataclass(frozen=True)
+class _Wording:
+    """Says parts of a spec in conda-build's words; `cuda_versions` are those that comparisons are spelled out for."""
+
+    spec: Spec
+    cuda_versions: Sequence[str]
+
+    def selector(self, condition: Condition | None) -> str | None:
+        return None if condition is None else to_selector(condition, self.cuda_versions)
+
+    def line(self, text: str, condition: Condition | None = None, why: str | None = None) -> Line:
+        return Line(text, self.selector(condition), why)
+
+    def need(self, need: Need) -> Line:
+        return self.line(f"- {_expression(need)}", need.condition, need.why)
+
+    def needs(self, needs: Iterable[Need]) -> tuple[Line, ...]:
+        return tuple(self.need(need) for need in needs)
+
+
+def v0_view(spec: Spec, cuda_versions: Sequence[str]) -> dict[str, Any]:
+    """The values that the template of meta.yaml asks for."""
+    wording = _Wording(spec, cuda_versions)
+    return {
+        "spec": spec,
+        "number_lines": _number_lines(spec, wording),
+        "sources": [_source(source, wording) for source in spec.sources],
+        "build_lines": _build_lines(spec, wording),
+        "requirements": _requirements(top_level_needs(spec), wording),
+        "outputs": [_output(output, spec, wording) for output in resolve_outputs(spec)],
+        "about_lines": about(spec.about, _ABOUT_NAMES),
+    }
+
+
+def _expression(need: Need) -> str:
+    if need.kind == "package":
+        text = filled(need.value, "{{", _NAMES)
+        return text if text.startswith("{{") else quoted(text)
+    if need.kind in ("compiler", "stdlib"):
+        return f"{{{{ {need.kind}('{need.value}') }}}}"
+    function = "pin_subpackage" if need.kind == "pin" else "pin_compatible"
+    limits = [f"min_pin='{need.lower}'"] if need.lower else []
+    limits += [f"max_pin='{need.upper}'"] if need.upper else []
+    if need.kind == "pin" and need.exact:
+        limits = ["exact=True"]
+    return f"{{{{ {function}({', '.join([repr(need.value), *limits])}) }}}}"
+
+
+def _number_lines(spec: Spec, wording: _Wording) -> tuple[Line, ...]:
+    """The Jinja that makes the build number, where it depends on the accelerator."""
+    if not numbered(spec):
+        return ()
+    raised = f"{{% set build = build + 100 * ({CUDA_DIGITS} | int) %}}"
+    lines = [Line(f"{{% set build = {spec.build.number} %}}"), wording.line(raised, CUDA)]
+    if spec.prefer.accelerator == "cpu":
+        lines.append(wording.line(f"{{% set build = build + {PREFERRED_CPU} %}}", CPU))
+    return tuple(lines)
+
+
+def _build_lines(spec: Spec, wording: _Wording) -> tuple[Line, ...]:
+    number = "{{ build }}" if numbered(spec) else str(spec.build.number)
+    lines = [Line(f"number: {number}")]
+    lines += [wording.line("skip: true", condition, why) for condition, why in skips(spec)]
+    script = named_script(spec.build.script, None)
+    if script and script.commands:
+        lines += [Line("script:"), *(Line(f"  - {quoted(command)}") for command in script.commands)]
+    elif script and (script.unix or script.win) and not _is_default(script):
+        lines += _script_lines(script, wording)
+    return tuple(lines)
+
+
+def _is_default(script: Script) -> bool:
+    return all(
+        name in (None, default) for name, default in zip((script.unix, script.win), _DEFAULT_SCRIPTS, strict=True)
+    )
+
+
+def _script_lines(script: Script, wording: _Wording) -> list[Line]:
+    on_windows = any(subdir.startswith("win") for subdir in wording.spec.platforms)
+    on_unix = any(not subdir.startswith("win") for subdir in wording.spec.platforms)
+    lines = []
+    if script.unix and on_unix:
+        lines.append(Line(f"script: {quoted(script.unix)}", "unix" if on_windows else None))
+    if script.win and on_windows:
+        lines.append(Line(f"script: {quoted(script.win)}", "win" if on_unix else None))
+    return lines
+
+
+def _source(source: Source, wording: _Wording) -> tuple[Line, ...]:
+    """The lines of a source, the first of which begins its list item."""
+    lines: list[Line] = []
+    if len(source.url) > 1:
+        lines += [Line("url:"), *(Line(f"  - {quoted(filled(url, '{{', _NAMES))}") for url in source.url)]
+    elif source.url:
+        lines.append(Line(f"url: {quoted(filled(source.url[0], '{{', _NAMES))}"))
+    if source.git:
+        lines += [
+            Line(f"git_url: {quoted(source.git)}"),
+            Line(f"git_rev: {quoted(filled(source.rev or '', '{{', _NAMES))}"),
+        ]
+    if source.path:
+        lines.append(Line(f"path: {quoted(source.path)}"))
+    if source.sha256:
+        lines.append(Line(f"sha256: {source.sha256}"))
+    if source.folder:
+        lines.append(Line(f"folder: {quoted(source.folder)}"))
+    selector = wording.selector(source.when)
+    lines = [Line(line.text, selector) for line in lines]
+    if source.patches:
+        lines += [Line("patches:", selector), *(_patch(patch, wording) for patch in source.patches)]
+    first, *rest = lines
+    return (Line(f"- {first.text}", first.selector), *(Line(f"  {x.text}", x.selector, x.why) for x in rest))
+
+
+def _patch(patch: Patch, wording: _Wording) -> Line:
+    return wording.line(f"  - {quoted(patch.file)}", patch.when, patch.why)
+
+
+def _requirements(needs: dict[str, tuple[Need, ...]], wording: _Wording) -> list[tuple[str, tuple[Line, ...]]]:
+    return [(section, wording.needs(needs[section])) for section in SECTIONS if needs[section]]
+
+
+def _output(output: ResolvedOutput, spec: Spec, wording: _Wording) -> dict[str, Any]:
+    return {
+        "name": output.name,
+        "why": output.why,
+        "script_lines": _script_lines(output.script, wording) if output.script and not output.script.commands else (),
+        "files": [Line(f"- {quoted(name)}") for name in output.files],
+        "build": _build_of_output(output, spec, wording),
+        "requirements": _requirements(output.needs, wording),
+        "test": _test(output, wording),
+    }
+
+
+def _build_of_output(output: ResolvedOutput, spec: Spec, wording: _Wording) -> list[tuple[str, tuple[Line, ...]]]:
+    """The `build` of an output as blocks: a key with lines under it, or lines alone."""
+    blocks: list[tuple[str, tuple[Line, ...]]] = []
+    skipped = tuple(wording.line("skip: true", condition, why) for condition, why in output.skip)
+    blocks += [("", lines) for lines in (skipped, _string_lines(output, spec, wording)) if lines]
+    if _split_by_python_alone(output, spec):
+        blocks.append(("force_use_keys", (Line("- python"),)))
+    if output.features is not None:
+        accelerator = "cpu" if output.features == CPU else "gpu"
+        line = wording.line(f"- {spec.name}-{accelerator}", output.features)
+        blocks.append(("track_features", (line,)))
+    if output.script and output.script.commands:
+        blocks.append(("script", tuple(Line(f"- {quoted(command)}") for command in output.script.commands)))
+    if output.entry_points:
+        blocks.append(("entry_points", tuple(Line(f"- {quoted(entry)}") for entry in output.entry_points)))
+    if output.strong_exports:
+        exports = [Line("strong:"), *_indented(wording.needs(output.strong_exports))]
+        exports += [Line("weak:"), *_indented(wording.needs(output.weak_exports))] if output.weak_exports else []
+        blocks.append(("run_exports", tuple(exports)))
+    elif output.weak_exports:
+        blocks.append(("run_exports", wording.needs(output.weak_exports)))
+    return blocks
+
+
+def _split_by_python_alone(output: ResolvedOutput, spec: Spec) -> bool:
+    """Whether an output is made for each Python and conda-build would not see it.
+
+    It makes one package of all variants that agree in what the text of an output uses, and a metapackage that pins
+    outputs with Python need not name it. Where the part that is built once does, each Python is a job of its own.
+    """
+    named = (*output.needs["host"], *(need for needs in top_level_needs(spec).values() for need in needs))
+    return output.python and not any(need.package == "python" for need in named)
+
+
+def _indented(lines: Iterable[Line]) -> list[Line]:
+    return [Line(f"  {line.text}", line.selector, line.why) for line in lines]
+
+
+def _string_lines(output: ResolvedOutput, spec: Spec, wording: _Wording) -> tuple[Line, ...]:
+    if spec.cuda is None:
+        return ()
+    python = "py{{ CONDA_PY }}" if output.python else ""
+    tail = f"{python}h{{{{ PKG_HASH }}}}_{{{{ PKG_BUILDNUM }}}}"
+    texts = {CUDA: f"string: cuda{{{{ {CUDA_DIGITS} }}}}{tail}", CPU: f"string: cpu_{tail}"}
+    skipped = {condition for condition, _ in output.skip}
+    left = {condition: text for condition, text in texts.items() if condition not in skipped}
+    if len(left) == 1:  # the output exists for one accelerator alone
+        return tuple(Line(text) for text in left.values())
+    return tuple(wording.line(text, condition) for condition, text in left.items())
+
+
+def _test(output: ResolvedOutput, wording: _Wording) -> list[tuple[str, tuple[Line, ...]]]:
+    test = output.test
+    requires = list(wording.needs(output.test_needs))
+    commands = [wording.line(f"- {quoted(filled(item.command, '{{', _NAMES))}", item.when) for item in test.commands]
+    if test.pip_check:
+        requires.append(Line("- pip"))
+        commands.append(Line("- pip check"))
+    blocks = {
+        "files": tuple(Line(f"- {quoted(name)}") for name in test.files),
+        "requires": tuple(requires),
+        "imports": tuple(Line(f"- {quoted(name)}") for name in test.imports),
+        "commands": tuple(commands),
+    }
+    return [(key, lines) for key, lines in blocks.items() if lines]

@@ -1,0 +1,204 @@
+"""recipe/conda_build_config.yaml: what a spec sets over conda-forge's pinning, or everything without one."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from feedstock_tools.errors import InputError
+from feedstock_tools.facts import CudaFacts, PinningRow, load_cuda
+from feedstock_tools.facts.cuda import version_key
+from feedstock_tools.generate.spec.conditions import to_selector
+from feedstock_tools.generate.spec.model import Spec, VariantValue
+from feedstock_tools.generate.texts.cuda_facts import known_cuda_versions, versions_on
+from feedstock_tools.generate.texts.lines import Line, quoted
+from feedstock_tools.generate.texts.resolved import Need, resolve_outputs, top_level_needs
+from feedstock_tools.platforms import Platform
+
+__all__ = ["Block", "python_value", "variant_blocks"]
+
+_CHANNELS = {"channel_sources": "conda-forge", "channel_targets": "conda-forge main"}
+_ROWS_WHY = (
+    "One row for each accelerator, read across the lists that zip_keys names: what conda-forge's pinning last said for "
+    "that CUDA version."
+)
+_SELECTORS = {"linux-64": "linux64", "osx-64": "osx and x86_64", "win-64": "win64"}
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A key of the file with the lines under it; `selector` is that of the key's own line."""
+
+    key: str
+    lines: tuple[Line, ...]
+    why: str | None = None
+    selector: str | None = None
+
+    @property
+    def heading(self) -> tuple[Line, ...]:
+        """The key's own line."""
+        return (Line(f"{self.key}:", self.selector),)
+
+
+def python_value(version: str) -> str:
+    """How conda-forge's pinning names a Python: by the build string since 3.13.
+
+    >>> python_value("3.9"), python_value("3.14")
+    ('3.9.* *_cpython', '3.14.* *_cp314')
+    """
+    build = "cpython" if version_key(version) < (3, 13) else f"cp{version.replace('.', '')}"
+    return f"{version}.* *_{build}"
+
+
+def variant_blocks(spec: Spec) -> list[Block]:
+    """The keys of the file in order; none where conda-forge's pinning says everything.
+
+    Raises:
+        InputError: the spec sets a key that goes together with the CUDA version, or no facts are known of a platform.
+    """
+    own = [_own_block(key, values, spec) for key, values in spec.variants.items()]
+    if spec.pinning == "conda-forge":
+        return own
+    facts = load_cuda()
+    rows = {Platform.parse(subdir): _rows(spec, Platform.parse(subdir), facts) for subdir in spec.platforms}
+    keys = _keys(spec, rows)
+    zipped = [key for key in keys if _platforms_where_it_varies(key, rows)]
+    clash = next((key for key in spec.variants if key in zipped), None)
+    if clash:
+        raise InputError(f"'{clash}' goes together with the CUDA version and cannot be set alone")
+    blocks = [_row_block(key, rows, first=key == zipped[0]) for key in zipped] if zipped else []
+    blocks += [_plain_block(key, rows) for key in keys if key not in zipped and key not in spec.variants]
+    blocks += _python_block(spec)
+    blocks += own
+    blocks += [Block(key, (Line(f"- {value}"),)) for key, value in _CHANNELS.items()]
+    return blocks + _zip_block(zipped, rows)
+
+
+def _platforms_where_it_varies(key: str, rows: Mapping[Platform, Sequence[PinningRow]]) -> list[Platform]:
+    """The platforms on which a key belongs to the rows; on others one value does for all of them.
+
+    Decided by all that the facts know of a platform and not by the versions that the spec builds for, so that one
+    version more or less adds or removes its own row and moves nothing else.
+    """
+    known = load_cuda().rows
+    return [
+        platform
+        for platform, platform_rows in rows.items()
+        if len(platform_rows) > 1
+        and _values(platform_rows, key)
+        and len(_values((row for row in known if row.platform == platform), key)) > 1
+    ]
+
+
+def _having(key: str, rows: Mapping[Platform, Sequence[PinningRow]]) -> list[Platform]:
+    return [platform for platform, platform_rows in rows.items() if _values(platform_rows, key)]
+
+
+def _rows(spec: Spec, platform: Platform, facts: CudaFacts) -> tuple[PinningRow, ...]:
+    versions = versions_on(spec, platform, facts)
+    return tuple(facts.pinning_row(version, platform) for version in (None, *versions))
+
+
+def _values(rows: Iterable[PinningRow], key: str) -> set[str]:
+    return {row.values[key] for row in rows if key in row.values}
+
+
+def _keys(spec: Spec, rows: Mapping[Platform, Sequence[PinningRow]]) -> list[str]:
+    """The keys that the recipe uses and that every row of a platform has; the CUDA version first."""
+    wanted = _used_keys(spec)
+    known = dict.fromkeys(key for platform_rows in rows.values() for row in platform_rows for key in row.values)
+    kept = [key for key in known if key in wanted and key != "cuda_compiler_version"]
+    return [*(["cuda_compiler_version"] if spec.cuda else []), *kept]
+
+
+def _used_keys(spec: Spec) -> frozenset[str]:
+    keys = {"docker_image", "macos_machine", "MACOSX_DEPLOYMENT_TARGET", "MACOSX_SDK_VERSION"}
+    for need in _all_needs(spec):
+        if need.kind in ("compiler", "stdlib"):
+            name = f"{need.value}_{need.kind}"
+            keys |= {name, f"{name}_version"}
+        else:
+            keys.add(need.package.replace("-", "_"))
+    return frozenset(keys)
+
+
+def _all_needs(spec: Spec) -> list[Need]:
+    needs = [need for section in top_level_needs(spec).values() for need in section]
+    for output in resolve_outputs(spec):
+        needs += [need for section in output.needs.values() for need in section]
+        needs += output.test_needs
+    return needs
+
+
+def _row_block(key: str, rows: Mapping[Platform, Sequence[PinningRow]], *, first: bool) -> Block:
+    """A zipped key: a value for each accelerator, and one for all where it is the same in each."""
+    versions = {row.cuda for platform_rows in rows.values() for row in platform_rows}
+    varying = _platforms_where_it_varies(key, rows)
+    lines: list[Line] = []
+    for version in sorted(versions, key=lambda cuda: version_key(cuda) if cuda else ()):
+        places: dict[str, list[Platform]] = {}
+        for platform, platform_rows in rows.items():
+            for row in platform_rows:
+                if row.cuda == version and key in row.values and (platform in varying or row.cuda is None):
+                    places.setdefault(row.values[key], []).append(platform)
+        lines += [Line(f"- {_scalar(value)}", _selector(found, rows)) for value, found in places.items()]
+    return Block(key, tuple(lines), _ROWS_WHY if first else None, _selector(_having(key, rows), rows))
+
+
+def _plain_block(key: str, rows: Mapping[Platform, Sequence[PinningRow]]) -> Block:
+    """A key with one value on each platform that has it."""
+    places: dict[str, list[Platform]] = {}
+    for platform, platform_rows in rows.items():
+        for value in _values(platform_rows, key):
+            places.setdefault(value, []).append(platform)
+    lines = tuple(Line(f"- {_scalar(value)}", _selector(found, rows)) for value, found in places.items())
+    return Block(key, lines, selector=_selector(_having(key, rows), rows))
+
+
+def _scalar(value: str) -> str:
+    return "None" if value == "None" else quoted(value)
+
+
+def _python_block(spec: Spec) -> list[Block]:
+    if isinstance(spec.python, str):
+        return []
+    return [Block("python", tuple(Line(f"- {python_value(version)}") for version in spec.python))]
+
+
+def _own_block(key: str, values: Sequence[VariantValue], spec: Spec) -> Block:
+    versions = known_cuda_versions(spec) if any(value.when for value in values) else ()
+    lines = tuple(
+        Line(f"- {_scalar(value.value)}", to_selector(value.when, versions) if value.when else None) for value in values
+    )
+    selectors = {line.selector for line in lines}
+    return Block(key, lines, selector=selectors.pop() if len(selectors) == 1 else None)
+
+
+def _zip_block(zipped: list[str], rows: Mapping[Platform, Sequence[PinningRow]]) -> list[Block]:
+    """The keys whose rows belong together, on each platform those that vary there; one key alone is no group."""
+    varying = {key: _platforms_where_it_varies(key, rows) for key in zipped}
+    grouped = [platform for platform in rows if sum(platform in places for places in varying.values()) > 1]
+    if not grouped:
+        return []
+    lines = [Line("-", _selector(grouped, rows))]
+    for key, places in varying.items():
+        chosen = [platform for platform in places if platform in grouped]
+        if chosen:
+            lines.append(Line(f"  - {key}", _selector(chosen, rows)))
+    return [Block("zip_keys", tuple(lines), selector=_selector(grouped, rows))]
+
+
+def _selector(found: Collection[Platform], every: Collection[Platform]) -> str | None:
+    """The shortest usual selector for some of the platforms; None for all of them."""
+    if set(found) == set(every):
+        return None
+    words: dict[str, None] = {}
+    for platform in every:
+        if platform not in found:
+            continue
+        of_os = {other for other in every if other.os == platform.os}
+        whole = of_os <= set(found)
+        word = platform.os if whole else _SELECTORS.get(platform.subdir, f"{platform.os} and {platform.arch}")
+        words[word] = None
+    said = " or ".join(f"({word})" if " " in word and len(words) > 1 else word for word in words)
+    return said.replace("linux or osx", "unix")

@@ -1,0 +1,92 @@
+"""What both recipe formats say in the same way: placeholders, preferences, and which platforms have no builds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from feedstock_tools.generate.spec.conditions import And, Compare, Condition, Not, Or, Word
+from feedstock_tools.generate.spec.model import About, Spec
+from feedstock_tools.generate.spec.placeholders import fill
+from feedstock_tools.generate.texts.lines import Line, quoted
+from feedstock_tools.generate.texts.resolved import CUDA
+from feedstock_tools.platforms import Platform
+
+__all__ = ["CUDA_DIGITS", "PREFERRED_CPU", "Skips", "about", "filled", "number_why", "numbered", "skips"]
+
+#: The CUDA version as build strings have it, in either format: 112.
+CUDA_DIGITS = 'cuda_compiler_version | replace(".", "")'
+#: What a CPU build's number is raised by where CPU is preferred: more than a hundred times any CUDA version.
+PREFERRED_CPU = 100_000
+_NUMBER_WHY = (
+    "The build number grows with the CUDA version, so that a solver takes the newest build that the driver runs: "
+    "between equal numbers it would go by time stamps."
+)
+#: Platforms that conda-forge's tools build for unless told otherwise.
+_ON_BY_DEFAULT = ("linux-64", "osx-64", "win-64")
+
+Skips = tuple[tuple[Condition, str | None], ...]
+
+
+def filled(text: str, opening: str, names: Mapping[str, str]) -> str:
+    """The text with placeholders as expressions: `{version}` is `{{ version }}` after `opening` `{{`."""
+    return fill(text, lambda name: f"{opening} {names.get(name, name)} }}}}")
+
+
+def numbered(spec: Spec) -> bool:
+    """Whether the build number depends on the accelerator."""
+    return spec.cuda is not None and spec.prefer.by in ("build_number", "both")
+
+
+def number_why(spec: Spec) -> str:
+    """Why the build number depends on the accelerator."""
+    first = " CPU builds have the largest, so that they are preferred." if spec.prefer.accelerator == "cpu" else ""
+    return _NUMBER_WHY + first
+
+
+def skips(spec: Spec) -> Skips:
+    """The builds that the recipe does not make: platforms on by default, CUDA versions, those of the spec."""
+    found: list[tuple[Condition, str | None]] = []
+    unwanted = _unwanted_platforms(spec)
+    if unwanted:
+        found.append((unwanted[0] if len(unwanted) == 1 else Or(tuple(unwanted)), None))
+    if spec.cuda and spec.pinning == "conda-forge":
+        if spec.cuda.platforms:
+            places = tuple(Word(subdir) for subdir in spec.cuda.platforms)
+            found.append((And((CUDA, Not(places[0] if len(places) == 1 else Or(places)))), None))
+        if not isinstance(spec.cuda.versions, str):
+            versions = tuple(Compare("cuda", "==", version) for version in spec.cuda.versions)
+            found.append((And((CUDA, Not(versions[0] if len(versions) == 1 else Or(versions)))), None))
+    if spec.pinning == "conda-forge" and not isinstance(spec.python, str):
+        series = tuple(Compare("python", "==", version) for version in spec.python)
+        found.append((Not(series[0] if len(series) == 1 else Or(series)), None))
+    return (*found, *((item.when, item.why) for item in spec.skip))
+
+
+def _unwanted_platforms(spec: Spec) -> list[Condition]:
+    wanted = [Platform.parse(subdir) for subdir in spec.platforms]
+    unwanted: list[Condition] = []
+    for platform in map(Platform.parse, _ON_BY_DEFAULT):
+        if platform not in wanted:
+            os_is_wanted = any(other.os == platform.os for other in wanted)
+            unwanted.append(Word(platform.subdir if os_is_wanted else platform.os))
+    return unwanted
+
+
+def about(told: About, names: Mapping[str, str]) -> tuple[Line, ...]:
+    """What people read of the packages, in the order of a recipe; `names` are the format's own words for its keys."""
+    lines = [
+        Line(f"{names.get('homepage', 'homepage')}: {quoted(told.homepage)}"),
+        Line(f"license: {quoted(told.license)}"),
+    ]
+    if len(told.license_file) == 1:
+        lines.append(Line(f"license_file: {quoted(told.license_file[0])}"))
+    elif told.license_file:
+        lines += [Line("license_file:"), *(Line(f"  - {quoted(name)}") for name in told.license_file)]
+    lines.append(Line(f"summary: {quoted(told.summary)}"))
+    if told.description:
+        paragraphs = told.description.strip().splitlines()
+        lines += [Line("description: |"), *(Line(f"  {line}".rstrip()) for line in paragraphs)]
+    for key in ("repository", "documentation"):
+        if value := getattr(told, key):
+            lines.append(Line(f"{names.get(key, key)}: {quoted(value)}"))
+    return tuple(lines)

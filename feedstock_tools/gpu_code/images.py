@@ -1,0 +1,135 @@
+"""The GPU code in a file, by its headers: NVIDIA's fat binaries, bare cubins and PTX as text.
+
+The form of a fat binary was learned from the files that nvcc 11.8 to 13.0 write and from what `cuobjdump` says of them;
+NVIDIA does not document it. Compressed code needs no decompression: its header says what it is for.
+"""
+
+from __future__ import annotations
+
+import mmap
+import re
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from feedstock_tools.errors import WorkError
+from feedstock_tools.pins.gpu.architectures import Architecture
+
+__all__ = ["GpuCode", "gpu_code_in_bytes", "gpu_code_in_file"]
+
+_Bytes = bytes | mmap.mmap
+
+#: A fat binary: magic number, version 1, length of this header, length of the entries that follow.
+_FATBIN = struct.Struct("<IHHQ")
+_FATBIN_MAGIC = bytes.fromhex("50ed55ba01001000")
+#: One entry: kind, version, length of this header, of the code (padded), of the code where it is compressed, where its
+#: options are, version of PTX or of cubins (minor, major), architecture, name (place, length), flags, -, full length.
+_ENTRY = struct.Struct("<HHIQIIHHIIIQQQ")
+_PTX, _ELF = 1, 2
+_KINDS = {_PTX: "PTX", _ELF: "machine code", 8: "LTO"}
+#: Any of LZ4 (to 12.x) and Zstandard (since), and which architecture's special features the code uses.
+_COMPRESSED = 0xF000
+_SUFFIXES = {0x100000: "a", 0x200000: "f"}
+
+#: An ELF file of 64 bits whose ABI is one of CUDA's (51 to nvcc 12, 65 since), and its machine, EM_CUDA.
+_CUBIN = re.compile(rb"\x7fELF\x02\x01\x01[\x33\x41]")
+_CUBIN_HEADER_LENGTH = 64
+_EM_CUDA = 190
+_OLD_ABI = 51
+_OLD_ACCELERATED = 0x800
+_PTX_TEXT = re.compile(rb"\.version\s+\d+\.\d+\s+\.target\s+sm_(\d{2,3})([af]?)\b")
+#: GPU architectures there are; anything else is no header but bytes that look like one.
+_NUMBERS = range(10, 1000)
+
+
+@dataclass(frozen=True, slots=True)
+class GpuCode:
+    """A piece of GPU code.
+
+    Attributes:
+        architecture: `sm_86` for machine code and LTO's intermediate code, `compute_86` for PTX.
+        kind: `machine code`, `PTX` or `LTO`, which nothing runs before it was linked.
+        compressed: whether it has to be unpacked before it can be looked at.
+        offset: its place in the file, in bytes.
+    """
+
+    architecture: Architecture
+    kind: str
+    compressed: bool
+    offset: int
+
+
+def gpu_code_in_file(path: Path) -> tuple[GpuCode, ...]:
+    """Every piece of GPU code in a file: a library, a program, an archive, a fat binary, a cubin or PTX.
+
+    Raises:
+        WorkError: the file cannot be read.
+    """
+    try:
+        with path.open("rb") as stream:
+            if not path.stat().st_size:
+                return ()
+            with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as content:
+                return gpu_code_in_bytes(content)
+    except (OSError, ValueError) as error:
+        raise WorkError(f"cannot be read: {getattr(error, 'strerror', None) or error}", path=path) from error
+
+
+def gpu_code_in_bytes(content: _Bytes) -> tuple[GpuCode, ...]:
+    """As `gpu_code_in_file`, of a file's content, in the order in which the code stands there."""
+    found: list[GpuCode] = []
+    inside: list[range] = []
+    start = content.find(_FATBIN_MAGIC)
+    while start >= 0:
+        end, entries = _fatbin(content, start)
+        if end:
+            found += entries
+            inside.append(range(start, end))
+        start = content.find(_FATBIN_MAGIC, end or start + 1)
+    bare = (*_cubins(content), *_texts(content))
+    found += [code for code in bare if not any(code.offset in place for place in inside)]
+    return tuple(sorted(found, key=lambda code: code.offset))
+
+
+def _fatbin(content: _Bytes, start: int) -> tuple[int, list[GpuCode]]:
+    """Where a fat binary ends and what is in it; 0 and nothing where it is none, or is cut off."""
+    if start + _FATBIN.size > len(content):
+        return 0, []
+    _, _, header, length = _FATBIN.unpack_from(content, start)
+    at, end = start + header, start + header + length
+    if end > len(content):
+        return 0, []
+    found = []
+    while at + _ENTRY.size <= end:
+        kind, _, header, length, packed, _, _, _, number, _, _, flags, _, _ = _ENTRY.unpack_from(content, at)
+        if header < _ENTRY.size or number not in _NUMBERS or at + header + length > end:
+            return 0, []
+        if kind in _KINDS:
+            suffix = next((letter for bit, letter in _SUFFIXES.items() if flags & bit), "")
+            architecture = Architecture(number, suffix, ptx=kind == _PTX)
+            found.append(GpuCode(architecture, _KINDS[kind], bool(packed or flags & _COMPRESSED), at))
+        at += header + length
+    return end, found
+
+
+def _cubins(content: _Bytes) -> Iterator[GpuCode]:
+    """Cubins that are in no fat binary, as programs hold that load them by themselves."""
+    for match in _CUBIN.finditer(content):
+        at = match.start()
+        if at + _CUBIN_HEADER_LENGTH > len(content):
+            continue
+        (machine,) = struct.unpack_from("<H", content, at + 18)
+        (flags,) = struct.unpack_from("<I", content, at + 48)
+        old = content[at + 7] == _OLD_ABI
+        number = flags & 0xFF if old else flags >> 8 & 0xFF
+        if machine == _EM_CUDA and number in _NUMBERS:
+            suffix = "a" if old and flags & _OLD_ACCELERATED else ""
+            yield GpuCode(Architecture(number, suffix), "machine code", compressed=False, offset=at)
+
+
+def _texts(content: _Bytes) -> Iterator[GpuCode]:
+    for match in _PTX_TEXT.finditer(content):
+        number = int(match[1])
+        if number in _NUMBERS:
+            yield GpuCode(Architecture(number, match[2].decode(), ptx=True), "PTX", False, match.start())

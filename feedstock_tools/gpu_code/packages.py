@@ -1,0 +1,96 @@
+"""The GPU code of packages, file by file, and what it lacks of what was promised."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from feedstock_tools.channel.archive import PACKAGE_SUFFIXES
+from feedstock_tools.errors import WorkError
+from feedstock_tools.gpu_code.images import GpuCode, gpu_code_in_file
+
+if TYPE_CHECKING:
+    from feedstock_tools.pins.gpu.architectures import Architecture
+
+__all__ = ["architecture_names", "as_json", "as_text", "gpu_code", "lacking"]
+
+
+def gpu_code(path: Path) -> Mapping[str, tuple[GpuCode, ...]]:
+    """The GPU code of a package, a folder or a single file, by the file's path in it; files without any are left out.
+
+    Raises:
+        WorkError: the path is missing or is no readable package.
+    """
+    if path.is_dir():
+        return _below(path)
+    if not path.is_file():
+        raise WorkError("there is no such file", path=path)
+    if not path.name.endswith(PACKAGE_SUFFIXES):
+        found = gpu_code_in_file(path)
+        return {path.name: found} if found else {}
+    from rattler.package_streaming import extract
+
+    with tempfile.TemporaryDirectory(prefix="feedstock-tools-") as folder:
+        try:
+            extract(path, Path(folder))
+        except Exception as error:  # rattler raises several types, among them plain Exception, for a damaged archive
+            raise WorkError(f"this is not a readable conda package: {error}", path=path) from error
+        return _below(Path(folder))
+
+
+def _below(folder: Path) -> dict[str, tuple[GpuCode, ...]]:
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
+    codes = {path.relative_to(folder).as_posix(): gpu_code_in_file(path) for path in files}
+    return {name: found for name, found in codes.items() if found}
+
+
+def lacking(promised: Iterable[Architecture], found: Mapping[str, tuple[GpuCode, ...]]) -> tuple[Architecture, ...]:
+    """The architectures that were promised and that no file has, in the order of the promise."""
+    there = {code.architecture for codes in found.values() for code in codes if code.kind != "LTO"}
+    return tuple(architecture for architecture in promised if architecture not in there)
+
+
+def as_text(found: Mapping[str, tuple[GpuCode, ...]]) -> str:
+    """A line for each file: its architectures, and how many pieces of code there are."""
+    if not found:
+        return "There is no GPU code in it."
+    lines = []
+    for name, codes in found.items():
+        packed = sum(code.compressed for code in codes)
+        note = f", {packed} of them compressed" if packed else ""
+        pieces = f"{len(codes)} piece{'s' if len(codes) > 1 else ''} of GPU code"
+        lines.append(f"{name}\n  {' '.join(architecture_names(codes))}  ({pieces}{note})")
+    return "\n".join(lines)
+
+
+def as_json(found: Mapping[str, tuple[GpuCode, ...]]) -> str:
+    """The same for programs, with each piece of code."""
+    document = {
+        name: {
+            "architectures": architecture_names(codes),
+            "code": [
+                {
+                    "architecture": str(code.architecture),
+                    "kind": code.kind,
+                    "compressed": code.compressed,
+                    "offset": code.offset,
+                }
+                for code in codes
+            ],
+        }
+        for name, codes in found.items()
+    }
+    return json.dumps(document, indent=2)
+
+
+def architecture_names(codes: Iterable[GpuCode]) -> list[str]:
+    """Each architecture once, machine code first, as lists for nvcc have them; LTO's as `lto_90`."""
+    found = {(code.kind == "LTO", code.architecture.ptx, code.architecture.number, _name(code)) for code in codes}
+    return [name for *_, name in sorted(found)]
+
+
+def _name(code: GpuCode) -> str:
+    return str(code.architecture).replace("sm_", "lto_") if code.kind == "LTO" else str(code.architecture)

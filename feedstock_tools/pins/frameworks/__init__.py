@@ -1,0 +1,1 @@
+"""Environments of frameworks such as TensorFlow."""

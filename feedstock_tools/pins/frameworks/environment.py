@@ -1,0 +1,263 @@
+"""An environment with frameworks, for the GPU or the CPU: solved to the build that is meant, or the reason why not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice, product
+
+from feedstock_tools.channel.local import local_folder
+from feedstock_tools.channel.metadata import Record
+from feedstock_tools.channel.repodata import builds_of, why_unreachable
+from feedstock_tools.channel.solving import SolveError, solve, virtual_packages
+from feedstock_tools.errors import InputError, WorkError
+from feedstock_tools.facts import CudaFacts
+from feedstock_tools.facts.frameworks import Frameworks
+from feedstock_tools.pins.frameworks.wish import Part, Wish, parts_of, reasons_without, wished
+from feedstock_tools.pins.gpu.driver import Machine, probe
+from feedstock_tools.pins.graph.channels import channel_title, channel_urls
+from feedstock_tools.pins.graph.kinds import admits, newest_first
+from feedstock_tools.pins.graph.toolkit import toolkit_of
+from feedstock_tools.platforms import Platform
+
+__all__ = ["Environment", "Request", "environment", "request_of", "specs_of"]
+
+_TOOLKITS = ("cudatoolkit", "cuda-version")
+#: So many ways to combine the ways of several packages are tried.
+_MOST = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is asked for.
+
+    `accelerator` is `gpu` or `cpu`; `cuda` the CUDA version that builds are to be made for (None: the newest that the
+    machine runs); `machine` the newest one that the machine's driver runs; `virtual` further virtual packages of it, as
+    `name=version`, that go before the usual ones. With `solved` false the channels are not asked.
+    """
+
+    packages: tuple[str, ...]
+    accelerator: str
+    platform: Platform
+    channels: tuple[str, ...] = ("conda-forge",)
+    cuda: str | None = None
+    machine: str | None = None
+    python: str | None = None
+    virtual: tuple[str, ...] = ()
+    solved: bool = True
+
+    @property
+    def machine_has(self) -> tuple[str, ...]:
+        """The virtual packages of the machine that is solved for."""
+        gpu = (self.machine or self.cuda) if self.accelerator == "gpu" else None
+        usual = {text.partition("=")[0]: text for text in virtual_packages(self.platform, cuda=gpu)}
+        return tuple((usual | {text.partition("=")[0]: text for text in self.virtual}).values())
+
+    @property
+    def driver_cuda(self) -> str | None:
+        """The CUDA version of the machine's `__cuda`; None where it has none."""
+        found = dict(text.partition("=")[::2] for text in self.machine_has)
+        return found.get("__cuda", "").partition("=")[0] or None
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """An environment: the way to each package, what was solved (nothing where it was not asked for), and notes."""
+
+    request: Request
+    parts: tuple[Part, ...]
+    records: tuple[Record, ...]
+    notes: tuple[str, ...]
+
+    def record(self, name: str) -> Record | None:
+        """The package of a name that was solved; None where there is none."""
+        return next((record for record in self.records if record.name == name), None)
+
+
+def request_of(
+    packages: Sequence[str],
+    gpu: bool | None,
+    cuda: str | None,
+    platform: str | None,
+    channels: Sequence[str],
+    python: str | None,
+    virtual: Sequence[str],
+    facts: CudaFacts,
+    *,
+    solved: bool = True,
+    probed: Callable[[], Machine] = probe,
+) -> Request:
+    """What is asked for, completed by what this machine is.
+
+    Where neither GPU nor CPU is asked for, a CUDA version means the GPU, and so does a GPU in this machine, if it is
+    this machine's platform that is asked for. The machine is taken to run the CUDA version asked for; without one, what
+    its own driver runs, or, for another machine or without a driver, the newest that is known.
+
+    Raises:
+        InputError: the platform is not one, or the CPU build is asked for with a CUDA version.
+    """
+    where = Platform.parse(platform) if platform else Platform.here()
+    if gpu is False and cuda is not None:
+        raise InputError("--cpu and --cuda cannot be had together")
+    here = probed() if cuda is None and gpu is not False and where == Platform.here() else Machine()
+    wanted = gpu if gpu is not None else cuda is not None or bool(here.devices)
+    machine = (cuda or here.cuda or tuple(facts.toolkits)[-1]) if wanted else None
+    return Request(
+        packages=tuple(packages),
+        accelerator="gpu" if wanted else "cpu",
+        platform=where,
+        channels=tuple(channels) or ("conda-forge",),
+        cuda=".".join(cuda.split(".")[:2]) if cuda else None,
+        machine=machine,
+        python=python,
+        virtual=tuple(virtual),
+        solved=solved,
+    )
+
+
+def environment(request: Request, facts: CudaFacts, frameworks: Frameworks) -> Environment:
+    """The environment that is asked for, by the best ways that solve.
+
+    Raises:
+        InputError: a package, version or channel is not one.
+        WorkError: a channel cannot be reached, or nothing gives what is asked for: each reason.
+    """
+    wishes = [wished(package, frameworks) for package in request.packages]
+    if request.cuda is not None:
+        facts.toolkit(request.cuda)
+    ways = [_ways(wish, request, facts, frameworks) for wish in wishes]
+    combined = (parts for parts in islice(product(*ways), _MOST) if _pip_agrees(parts))
+    if not request.solved:
+        parts = next(combined)
+        return Environment(request, parts, (), tuple(_notes(parts, (), request, frameworks)))
+    _refuse_unreachable(request.channels)
+    reasons: dict[str, None] = {}
+    for parts in combined:
+        try:
+            chosen, records = _newest_toolkit(parts, _solved(parts, request), request)
+        except SolveError as error:
+            reasons[f"{_described(parts)}: {error}"] = None
+            continue
+        return Environment(request, chosen, records, tuple(_notes(chosen, records, request, frameworks)))
+    for wish in wishes:
+        reasons |= dict.fromkeys(reasons_without(wish, request.accelerator, request.platform, frameworks))
+    raise WorkError(f"there is no such environment for {_asked(request)}", hint="\n  ".join(reasons) or None)
+
+
+def specs_of(parts: Sequence[Part], request: Request) -> tuple[str, ...]:
+    """The specifications that conda's part of an environment is solved from."""
+    specs = dict.fromkeys(spec for part in parts for spec in part.specs)
+    python = ",".join(dict.fromkeys(part.python for part in parts if part.python))
+    if request.python:
+        python = ",".join(
+            filter(None, (f"{request.python}.*" if request.python.count(".") else request.python, python))
+        )
+    if python or any(part.pip for part in parts):
+        specs[f"python {python}".strip()] = None
+    if any(part.pip for part in parts):
+        specs["pip"] = None
+    return tuple(specs)
+
+
+def _ways(wish: Wish, request: Request, facts: CudaFacts, frameworks: Frameworks) -> list[Part]:
+    found = list(parts_of(wish, request.accelerator, request.cuda, request.driver_cuda, request.platform, facts))
+    if not found:
+        reasons = reasons_without(wish, request.accelerator, request.platform, frameworks)
+        unknown = f"no way to have {wish.name} for {_asked(request)} is known"
+        raise WorkError(f"there is no {wish.name} for {_asked(request)}", hint="\n  ".join(reasons) or unknown)
+    return found
+
+
+def _asked(request: Request) -> str:
+    what = f"the {request.accelerator.upper()}" if request.cuda is None else f"CUDA {request.cuda}"
+    return f"{what} on {request.platform}"
+
+
+def _pip_agrees(parts: Sequence[Part]) -> bool:
+    """Whether no part brings an index of its own for pip beside another that pip is to install."""
+    lists = [part.pip for part in parts if part.pip]
+    return len(lists) < 2 or not any(text.startswith("--") for texts in lists for text in texts)
+
+
+def _refuse_unreachable(channels: Sequence[str]) -> None:
+    for channel in channels:
+        for url in channel_urls(channel):
+            reason = why_unreachable(url)
+            if reason is not None:
+                where = str(local_folder(url) or channel_title(channel))
+                hint = "Name another with --channel, or write it with --unsolved, and conda will solve it."
+                raise WorkError(f"the channel {where} cannot be had: {reason}", hint=hint)
+
+
+def _solved(parts: Sequence[Part], request: Request) -> tuple[Record, ...]:
+    channels = [url for channel in request.channels for url in channel_urls(channel)]
+    pinned = () if request.cuda is None else tuple(f"{name} {request.cuda}.*" for name in _TOOLKITS)
+    specs = specs_of(parts, request)
+    return solve(specs, channels, request.platform, virtual=request.machine_has, constraints=pinned)
+
+
+def _newest_toolkit(
+    parts: tuple[Part, ...], records: tuple[Record, ...], request: Request
+) -> tuple[tuple[Part, ...], tuple[Record, ...]]:
+    """Of the builds of a version that a driver runs, that made with the newest toolkit, which metadata may not decide.
+
+    Builds for several CUDA versions often differ in nothing that a solver prefers, and then their time stamps decide.
+    """
+    chosen = list(parts)
+    for number, part in enumerate(parts):
+        if request.cuda is not None or part.setup is None or part.setup.exact is None or part.setup.package is None:
+            continue
+        now = next(record for record in records if record.name == part.setup.package)
+        for pattern in _newer_builds(now, part, request):
+            limited = f"{now.name}[version='{now.version}',build='{pattern}']"
+            trial = replace(part, specs=(limited, *part.specs[1:]))
+            try:
+                records = _solved([*chosen[:number], trial, *chosen[number + 1 :]], request)
+            except SolveError:
+                continue
+            chosen[number] = trial
+            break
+    return tuple(chosen), records
+
+
+def _newer_builds(now: Record, part: Part, request: Request) -> Iterator[str]:
+    """The patterns of builds of the same version that were made with newer toolkits, the newest first."""
+    own = toolkit_of(now)
+    if own is None or part.setup is None or part.setup.exact is None:
+        return
+    subdirs = (request.platform.subdir, "noarch")
+    builds = [
+        one
+        for channel in request.channels
+        for url in channel_urls(channel)
+        for one in builds_of(now.name, url, subdirs)
+    ]
+    toolkits = {toolkit for one in builds if one.version == now.version and (toolkit := toolkit_of(one))}
+    for toolkit in newest_first("cuda", toolkits):
+        if admits(f">{own}", toolkit):
+            yield part.setup.exact.replace("{digits}", toolkit.replace(".", ""))
+
+
+def _described(parts: Sequence[Part]) -> str:
+    return ", ".join(
+        " ".join(part.specs if not part.pip else [*part.specs, "with pip's", part.pip[0]]) for part in parts
+    )
+
+
+def _notes(parts: Sequence[Part], records: Sequence[Record], request: Request, frameworks: Frameworks) -> Iterator[str]:
+    """What a user should know of the environment."""
+    for part in parts:
+        name = part.wish.name
+        if part.setup is None:
+            yield f"Nothing is known of {name}: it is taken as it is called."
+            continue
+        found = next((record for record in records if record.name == part.setup.package), None)
+        if found is not None:
+            toolkit = toolkit_of(found)
+            made = f", made with CUDA {toolkit}" if toolkit and request.accelerator == "gpu" else ""
+            yield f"{found.name} {found.version} {found.build}{made}."
+            if not part.exact and toolkit != request.cuda:
+                yield f"No build of it that was made with CUDA {request.cuda} can be had; this one runs with it."
+        elif part.pip:
+            yield f"{name} is had by pip, which is not solved here: {part.pip[0]}."
+            yield from reasons_without(part.wish, request.accelerator, request.platform, frameworks)

@@ -1,0 +1,142 @@
+"""An environment as `conda env create` reads it: environment.yml, with how to create and check it in its comments."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import PurePath
+from typing import Any
+
+from feedstock_tools.pins.frameworks.environment import Environment, specs_of
+from feedstock_tools.pins.graph.channels import channel_anywhere
+
+__all__ = ["as_json", "as_yaml", "document"]
+
+_NAMED_TOO = ("python", "cudatoolkit", "cuda-version", "pip")
+_BRACKETS = re.compile(r"(?P<name>[^\[]+)\[(?:version='(?P<version>[^']*)')?,?(?:build='(?P<build>[^']*)')?\]")
+
+
+def document(environment: Environment, *, name: str, prefix: PurePath | None, exact: bool) -> dict[str, Any]:
+    """What environment.yml holds, as a value.
+
+    Args:
+        prefix: the folder that the environment will be in; without it, variables that name the folder are left out.
+        exact: every package that was solved, not only those that were asked for and what decides their build.
+    """
+    conda = list(_exactly(environment, exact) if environment.records else _unsolved(environment))
+    pip = [text for part in environment.parts for text in part.pip]
+    variables = {
+        key: value.replace("{prefix}", str(prefix))
+        for key, value in _variables(environment).items()
+        if prefix or "{prefix}" not in value
+    }
+    found: dict[str, Any] = {"name": name}
+    found["channels"] = [*map(channel_anywhere, environment.request.channels), "nodefaults"]
+    found["dependencies"] = [*conda, {"pip": pip}] if pip else conda
+    if variables:
+        found["variables"] = variables
+    if prefix:
+        found["prefix"] = str(prefix)
+    return found
+
+
+def as_yaml(environment: Environment, *, name: str, prefix: PurePath | None, exact: bool, file: str) -> str:
+    """The text of environment.yml; `file` is what it will be called."""
+    import yaml
+
+    comments = "\n".join(f"# {line}".rstrip() for line in _comments(environment, name, prefix, file))
+    content = document(environment, name=name, prefix=prefix, exact=exact)
+    return f"{comments}\n{yaml.safe_dump(content, sort_keys=False, width=200, allow_unicode=True)}"
+
+
+def as_json(environment: Environment, *, name: str, prefix: PurePath | None, exact: bool, file: str) -> str:
+    """The environment, what was solved, and the lines to create and to check it, for programs."""
+    return json.dumps(
+        {
+            "environment": document(environment, name=name, prefix=prefix, exact=exact),
+            "platform": environment.request.platform.subdir,
+            "accelerator": environment.request.accelerator,
+            "virtual": list(environment.request.machine_has),
+            "solved": [
+                {"name": record.name, "version": record.version, "build": record.build, "url": record.url}
+                for record in environment.records
+            ],
+            "notes": list(environment.notes),
+            "create": list(_create(environment, name, prefix, file)),
+            "check": list(_checks(environment, name, prefix)),
+        },
+        indent=2,
+    )
+
+
+def _exactly(environment: Environment, every: bool) -> Iterator[str]:
+    asked = {named for part in environment.parts for named in part.named}
+    for record in environment.records:
+        if every or record.name in asked:
+            yield f"{record.name}={record.version}={record.build}"
+        elif record.name in _NAMED_TOO:
+            yield record.name if record.name == "pip" else f"{record.name}={record.version}"
+
+
+def _unsolved(environment: Environment) -> Iterator[str]:
+    for spec in specs_of(environment.parts, environment.request):
+        match = _BRACKETS.fullmatch(spec)
+        if match is None:
+            yield spec
+        else:
+            build = f"={match['build']}" if match["build"] else ""
+            yield f"{match['name']}={match['version'] or '*'}{build}"
+
+
+def _variables(environment: Environment) -> Mapping[str, str]:
+    return {key: value for part in environment.parts for key, value in part.variables.items()}
+
+
+def _comments(environment: Environment, name: str, prefix: PurePath | None, file: str) -> Iterator[str]:
+    request = environment.request
+    what = ", ".join(request.packages)
+    machine = ", ".join(text for text in request.machine_has if text.startswith(("__cuda", "__glibc", "__osx")))
+    how = f"solved for {request.platform}" if environment.records else f"NOT solved, for {request.platform}"
+    yield f"{what} for the {request.accelerator.upper()}, {how}" + (f" with {machine}." if machine else ".")
+    yield from environment.notes
+    yield "Create it with"
+    for line in _create(environment, name, prefix, file):
+        yield f"  {line}"
+    checks = tuple(_checks(environment, name, prefix))
+    if checks:
+        yield f"and see whether it {'works' if request.accelerator == 'cpu' else 'finds the GPU'} with"
+    for line in checks:
+        yield f"  {line}"
+
+
+def _create(environment: Environment, name: str, prefix: PurePath | None, file: str) -> Iterator[str]:
+    """The commands that make the environment; the virtual package is named for machines that have no GPU themselves."""
+    where = f"-p {prefix}" if prefix else f"-n {name}"
+    cuda = environment.request.driver_cuda if environment.request.accelerator == "gpu" else None
+    command = f"conda env create {where} -f {file}"
+    if cuda is None:
+        yield command
+    elif environment.request.platform.os == "win":
+        yield f'set "CONDA_OVERRIDE_CUDA={cuda}" && {command}'
+    else:
+        yield f"CONDA_OVERRIDE_CUDA={cuda} {command}"
+    if prefix is None:
+        for key, value in _variables(environment).items():
+            if "{prefix}" in value:
+                # conda writes the values of `variables` in single quotes, so that a folder has to be named in full.
+                setting = value.replace("{prefix}", "$CONDA_PREFIX")
+                yield f'conda activate {name} && conda env config vars set {key}="{setting}"'
+
+
+def _checks(environment: Environment, name: str, prefix: PurePath | None) -> Iterator[str]:
+    where = f"-p {prefix}" if prefix else f"-n {name}"
+    for framework in (part.wish.framework for part in environment.parts):
+        if framework is not None and environment.request.accelerator == "gpu":
+            yield f"conda run {where} {framework.check}"
+        elif framework is not None:
+            yield f'conda run {where} python -c "import {_IMPORTS.get(framework.name, framework.name)}"'
+
+
+#: What a framework is imported as, where that is not its name.
+_IMPORTS = {"pytorch": "torch"}

@@ -1,0 +1,149 @@
+"""What people ask of an environment with frameworks, and the ways in which the facts say that it can be had."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from feedstock_tools.errors import InputError
+from feedstock_tools.facts import CudaFacts
+from feedstock_tools.facts.frameworks import Framework, Frameworks, Setup
+from feedstock_tools.pins.graph.kinds import admits, newest_first
+from feedstock_tools.platforms import Platform
+
+__all__ = ["Part", "Wish", "parts_of", "pip_version", "reasons_without", "wished"]
+
+_PACKAGE = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)\s*(?P<rest>.*)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """One PACKAGE as it was asked for: what is known of it (None: nothing), its version and its build (None: any)."""
+
+    name: str
+    framework: Framework | None
+    version: str | None
+    build: str | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One way to have a wish, with `{cuda}` and its like filled in.
+
+    `specs` are specifications for the solver, `named` the packages among them that the environment is to name; `exact`
+    says whether the build was made with the CUDA version that was asked for.
+    """
+
+    wish: Wish
+    setup: Setup | None
+    specs: tuple[str, ...]
+    named: tuple[str, ...]
+    pip: tuple[str, ...]
+    python: str | None
+    variables: Mapping[str, str]
+    exact: bool
+
+
+def wished(package: str, frameworks: Frameworks) -> Wish:
+    """Read `tensorflow`, `torch=2.1`, `numpy >=2` or any other match specification.
+
+    Raises:
+        InputError: it is none.
+    """
+    from rattler import MatchSpec
+    from rattler.exceptions import InvalidMatchSpecError
+
+    match = _PACKAGE.fullmatch(package.strip())
+    try:
+        if match is None:
+            raise InputError(f"'{package}' is not a package", hint="Write tensorflow, or tensorflow=2.6.")
+        spec = MatchSpec(package.strip())
+    except InvalidMatchSpecError as error:
+        raise InputError(f"'{package}' is not a match specification: {error}") from error
+    version = str(spec.version) if spec.version is not None else None
+    build = str(spec.build) if spec.build is not None else None
+    name = match["name"].lower()
+    return Wish(name, frameworks.find(name), version, build, package.strip())
+
+
+def parts_of(
+    wish: Wish, accelerator: str, cuda: str | None, machine: str | None, platform: Platform, facts: CudaFacts
+) -> Iterator[Part]:
+    """The ways to have a wish, the best first.
+
+    Args:
+        cuda: the CUDA version asked for; None for whatever goes with the machine.
+        machine: the newest CUDA version that the machine's driver runs; None for a machine without a GPU.
+    """
+    if wish.framework is None:
+        yield Part(wish, None, (wish.text,), (wish.name,), (), None, {}, True)
+        return
+    for setup in wish.framework.ways:
+        if setup.accelerator != accelerator or platform.subdir not in setup.platforms:
+            continue
+        chosen = _cuda_of(setup, cuda, machine, facts)
+        if accelerator == "gpu" and chosen is None:
+            continue
+        patterns = [setup.builds]
+        if setup.exact is not None and cuda is not None:
+            patterns.insert(0, setup.exact)
+        for pattern in patterns:
+            yield _part(wish, setup, pattern, chosen or "", cuda is None or pattern == setup.exact or not setup.exact)
+
+
+def reasons_without(wish: Wish, accelerator: str, platform: Platform, frameworks: Frameworks) -> tuple[str, ...]:
+    """What the facts say of why a framework cannot be had for an accelerator on a platform."""
+    if accelerator == "gpu" and platform.subdir in frameworks.without_cuda:
+        return (frameworks.without_cuda[platform.subdir],)
+    framework = wish.framework
+    found = framework.none if framework else ()
+    return tuple(
+        f"{none.reason} [{', '.join(frameworks.sources[name] for name in none.sources)}]"
+        for none in found
+        if none.accelerator == accelerator and platform.subdir in none.platforms
+    )
+
+
+def pip_version(spec: str) -> str:
+    """A version specification of conda as pip writes it.
+
+    >>> pip_version("2.6.*"), pip_version(">=2.6,<2.8"), pip_version("2.6.0")
+    ('==2.6.*', '>=2.6,<2.8', '==2.6.0')
+
+    Raises:
+        InputError: it has alternatives, which pip does not know.
+    """
+    if "|" in spec:
+        raise InputError(f"'{spec}' has alternatives, and pip knows none", hint="Ask for one of them.")
+    return ",".join(part if part[:1] in "<>=!~" else f"=={part}" for part in spec.split(","))
+
+
+def _cuda_of(setup: Setup, cuda: str | None, machine: str | None, facts: CudaFacts) -> str | None:
+    """The CUDA version that a way is for: that asked for, else the newest of its own that the machine's driver runs."""
+    if cuda is not None:
+        return cuda if setup.cuda is None or admits(setup.cuda, cuda) else None
+    if machine is None or setup.cuda is None:
+        return machine
+    reach = [known for known in facts.toolkits if admits(setup.cuda, known) and admits(f"<={machine}", known)]
+    return next(iter(newest_first("cuda", reach)), None)
+
+
+def _part(wish: Wish, setup: Setup, pattern: str | None, cuda: str, exact: bool) -> Part:
+    words = {"cuda": cuda, "major": cuda.partition(".")[0], "digits": cuda.replace(".", "")}
+
+    def filled(texts: Sequence[str]) -> tuple[str, ...]:
+        return tuple(re.sub(r"\{(cuda|major|digits)\}", lambda match: words[match[1]], text) for text in texts)
+
+    specs, named, pip = list(filled(setup.conda)), [text.split(" ")[0] for text in setup.conda], filled(setup.pip)
+    if setup.package is not None:
+        build = wish.build or (filled((pattern,))[0] if pattern else None)
+        limits = [f"version='{wish.version}'"] if wish.version else []
+        limits += [f"build='{build}'"] if build else []
+        specs.insert(0, f"{setup.package}[{','.join(limits)}]" if limits else setup.package)
+        named.insert(0, setup.package)
+    elif wish.version is not None:
+        comma = "," if re.search(r"[<>=]", pip[0]) else ""
+        pip = (f"{pip[0]}{comma}{pip_version(wish.version)}", *pip[1:])
+    return Part(wish, setup, tuple(specs), tuple(named), pip, setup.python, dict(setup.variables), exact)

@@ -1,0 +1,1 @@
+"""GPUs, drivers and architectures: what runs where."""

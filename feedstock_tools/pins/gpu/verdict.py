@@ -1,0 +1,167 @@
+"""How a GPU runs builds of a toolkit: natively, through PTX that the driver compiles at first start, or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from feedstock_tools.errors import InputError
+from feedstock_tools.facts import CudaFacts
+from feedstock_tools.facts.cuda import version_key
+from feedstock_tools.pins.gpu.architectures import Architecture, parse_architectures, served
+from feedstock_tools.pins.graph.from_facts import reported_cuda
+from feedstock_tools.pins.graph.kinds import kind_named
+
+__all__ = ["Card", "Verdict", "card_named", "card_of_capability", "judge"]
+
+HOW = {"native": "native", "ptx": "PTX at first start", "no": "not at all", "cpu": "on the CPU"}
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """A GPU to judge builds for, and what is known of the machine that it is in.
+
+    `driver_cuda` is the newest CUDA version that its driver runs (`12.2`); None where no driver is given.
+    """
+
+    name: str
+    capability: str
+    driver: str | None = None
+    driver_cuda: str | None = None
+
+    @property
+    def number(self) -> int:
+        """The capability as architectures have it: 86."""
+        return int(self.capability.replace(".", ""))
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """How a card runs a build: `native`, `ptx`, `no` or `cpu`; the code it takes; and why, in sentences."""
+
+    how: str
+    by: str | None
+    reasons: tuple[str, ...]
+
+    @property
+    def words(self) -> str:
+        """The verdict as tables have it: `PTX at first start`."""
+        return HOW[self.how]
+
+
+def card_named(facts: CudaFacts, name: str, driver: str | None = None) -> Card:
+    """The card of a name such as `RTX 3080`, in a machine with a driver, where one is given.
+
+    Raises:
+        InputError: no GPU is known by the name, or the driver is no version.
+    """
+    gpu = facts.gpu(name)
+    return _with_driver(facts, Card(gpu.name, gpu.capability), driver)
+
+
+def card_of_capability(facts: CudaFacts, capability: str, driver: str | None = None) -> Card:
+    """A card of a compute capability: `8.6`, `86`, `sm_86`.
+
+    Raises:
+        InputError: it is none, or the driver is no version.
+    """
+    number = kind_named("sm").read(capability)
+    if not number.isdigit():
+        raise InputError(f"'{capability}' is no compute capability", hint="Write it as 8.6.")
+    dotted = f"{int(number) // 10}.{int(number) % 10}"
+    names = [gpu.name for gpu in facts.gpus if gpu.capability == dotted]
+    return _with_driver(facts, Card(f"GPU like {names[0]}" if names else "GPU", dotted), driver)
+
+
+def judge(facts: CudaFacts, card: Card, cuda: str, architectures: Sequence[str] | None = None) -> Verdict:
+    """How a card runs a build made with a CUDA toolkit.
+
+    Args:
+        architectures: what the build was compiled for (`sm_80`, `compute_80`, …). None: what is judged is whether this
+            nvcc compiles for the card's own architecture, and else which PTX of it the driver would compile.
+
+    Raises:
+        InputError: nothing is known of the toolkit, or an architecture is none.
+    """
+    toolkit = facts.toolkit(cuda)
+    refused = _refused_by_driver(card, toolkit.version)
+    if refused:
+        return Verdict("no", None, (refused,))
+    known = [Architecture(int(name)) for name in toolkit.architectures if name.isdigit()]
+    if architectures is not None:
+        return _of_build(card, toolkit.version, parse_architectures(architectures), known)
+    own = Architecture(card.number)
+    if own in known:
+        return Verdict("native", str(own), (f"CUDA {toolkit.version} compiles for {own}.",))
+    ptx = [Architecture(code.number, ptx=True) for code in known if code.number < card.number]
+    if not ptx:
+        return Verdict("no", None, (_dropped(facts, card, toolkit.version, known),))
+    best = max(ptx, key=lambda code: code.number)
+    too_old = _cannot_compile(card, toolkit.version)
+    if too_old:
+        return Verdict("no", None, (f"CUDA {toolkit.version} does not know {own}, so there is PTX only.", too_old))
+    reasons = [
+        f"CUDA {toolkit.version} does not know {own}: neither its nvcc nor its own ptxas compiles for this GPU.",
+        f"The driver compiles the build's PTX ({best}) at first start, and keeps the result in its cache.",
+    ]
+    beside = served(known, card.number)
+    if beside.by is not None:
+        reasons.append(
+            f"A build that holds machine code for {beside.by} starts without that, as a GPU of capability "
+            f"{card.capability} runs it too; code generated at run time goes through PTX in any case."
+        )
+    return Verdict("ptx", str(best), tuple(reasons))
+
+
+def _of_build(card: Card, cuda: str, built: Sequence[Architecture], known: Sequence[Architecture]) -> Verdict:
+    """The verdict on a build whose architectures are given."""
+    found = served(built, card.number)
+    own = Architecture(card.number)
+    if found.by is None:
+        return Verdict("no", None, (f"Nothing in the build is for compute capability {card.capability}.",))
+    if found.how == "native":
+        note = "" if found.by == own else f", which a GPU of capability {card.capability} runs"
+        return Verdict("native", str(found.by), (f"The build holds machine code for {found.by}{note}.",))
+    too_old = _cannot_compile(card, cuda)
+    if too_old:
+        return Verdict("no", None, (f"The build holds only PTX ({found.by}) for this GPU.", too_old))
+    reasons = [f"The driver compiles the build's PTX ({found.by}) at first start."]
+    if own not in known:
+        reasons.append(f"CUDA {cuda}'s own ptxas does not know {own}.")
+    return Verdict("ptx", str(found.by), tuple(reasons))
+
+
+def _refused_by_driver(card: Card, cuda: str) -> str | None:
+    """From CUDA 11 on a driver runs machine code of every toolkit of its major version, and of older ones."""
+    least = f"{version_key(cuda)[0]}.0" if version_key(cuda)[0] >= 11 else cuda
+    if card.driver_cuda is None or version_key(card.driver_cuda) >= version_key(least):
+        return None
+    driver = f"driver {card.driver}" if card.driver else "driver"
+    return f"The {driver} runs CUDA up to {card.driver_cuda}, and CUDA {cuda} needs one for {least} or later."
+
+
+def _cannot_compile(card: Card, cuda: str) -> str | None:
+    """A driver compiles PTX of toolkits up to its own CUDA version."""
+    if card.driver_cuda is None or version_key(card.driver_cuda) >= version_key(cuda):
+        return None
+    return f"A driver for CUDA {card.driver_cuda} does not compile PTX of CUDA {cuda}."
+
+
+def _dropped(facts: CudaFacts, card: Card, cuda: str, known: Sequence[Architecture]) -> str:
+    oldest = min(known, key=lambda code: code.number)
+    last = [toolkit.version for toolkit in facts.toolkits.values() if str(card.number) in toolkit.architectures]
+    when = f" The last toolkit that does is {last[-1]}." if last else ""
+    return f"CUDA {cuda} compiles for {oldest} and later only, and this GPU is older (sm_{card.number}).{when}"
+
+
+def _with_driver(facts: CudaFacts, card: Card, driver: str | None) -> Card:
+    if driver is None:
+        return card
+    kind_named("driver").read(driver)
+    try:
+        cuda = reported_cuda(facts, driver)
+    except ValueError as error:
+        raise InputError(f"'{driver}' is no version of a driver", hint="Write it as 535.129.03.") from error
+    if cuda is None:
+        raise InputError(f"driver {driver} is older than all that are known")
+    return Card(card.name, card.capability, driver, cuda)

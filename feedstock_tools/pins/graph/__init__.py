@@ -1,0 +1,1 @@
+"""Facts and channels as one graph: demands, resolving, explaining."""

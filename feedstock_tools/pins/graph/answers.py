@@ -1,0 +1,144 @@
+"""A set of releases, or a conflict, as people and programs read it: text, lines for conda_build_config.yaml, values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from feedstock_tools.facts.cuda import CudaFacts, PinningRow
+from feedstock_tools.pins.graph.explain import Conflict
+from feedstock_tools.pins.graph.kinds import kind_named
+from feedstock_tools.pins.graph.model import PinGraph, Release
+
+__all__ = ["as_config", "as_document", "as_table", "as_text", "conflict_document"]
+
+#: Kinds whose releases are pins of a conda_build_config.yaml, by the key and the number of version parts it takes.
+_PINS = (("cudnn", "cudnn", 2), ("nccl", "nccl", 2), ("cutensor", "cutensor", 2), ("python", "python", 2))
+
+
+def as_text(graph: PinGraph, chosen: Mapping[str, str]) -> str:
+    """One line for each release of a set: what it is, and the bound or origin that it is there by."""
+    rows = [
+        (kind_named(kind).title, _version(kind, version), _reason(graph, chosen, kind))
+        for kind, version in chosen.items()
+    ]
+    wide, long = (max(len(row[column]) for row in rows) for column in (0, 1))
+    return "\n".join(f"{title:<{wide}}  {version:<{long}}  {reason}".rstrip() for title, version, reason in rows)
+
+
+def as_table(sets: Sequence[Mapping[str, str]]) -> str:
+    """Several sets as a table, one a line."""
+    kinds = list(dict.fromkeys(kind for one in sets for kind in one))
+    rows = [[kind_named(kind).title for kind in kinds]]
+    rows += [[_version(kind, one[kind]) if kind in one else "-" for kind in kinds] for one in sets]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(kinds))]
+    return "\n".join(
+        "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    )
+
+
+def as_document(graph: PinGraph, chosen: Mapping[str, str]) -> dict[str, Any]:
+    """One set as a value for JSON: each release with what it asks of the others in the set, and the source of that."""
+    return {
+        kind: {
+            "version": version,
+            "bounds": [
+                {"said": bound.said, "sources": list(bound.sources)}
+                for bound in graph.bounds_of(Release(kind, version))
+                if bound.kinds & chosen.keys()
+            ],
+        }
+        for kind, version in chosen.items()
+    }
+
+
+def conflict_document(conflict: Conflict) -> dict[str, Any]:
+    """A conflict as a value for JSON."""
+    return {
+        "conflict": [str(demand) for demand in conflict.demands],
+        "sentences": list(conflict.sentences),
+        "nearest": [[str(demand) for demand in demands] for demands in conflict.nearest],
+    }
+
+
+def as_config(chosen: Mapping[str, str], facts: CudaFacts) -> str:
+    """One set as lines of a conda_build_config.yaml that need nothing else: one value for each key.
+
+    Compiler packages, image and glibc are those of the last row of conda-forge's pinning that had this CUDA version for
+    this platform; where it never had, they are left out, and a comment says so.
+    """
+    lines = [
+        f"# {kind_named(kind).title} {_version(kind, version)}" for kind, version in chosen.items() if kind in _MACHINE
+    ]
+    values = dict(_config(chosen, _row(chosen, facts)))
+    row = _row(chosen, facts)
+    if row is not None:
+        lines.append(f"# Keys not of the set are from conda-forge's pinning at {row.commit[:10]} ({row.date}).")
+    elif "cuda" in chosen:
+        platform = chosen.get("platform", "this platform")
+        lines.append(f"# conda-forge's pinning never had CUDA {chosen['cuda']} for {platform}: add an image yourself.")
+    for key, value in values.items():
+        lines += [f"{key}:", f"  - {_quoted(value)}"]
+    zipped = [key for key in _ZIPPED if key in values]
+    if len(zipped) > 1:
+        lines += ["zip_keys:", *(f"  {'- ' if number == 0 else '  '}- {key}" for number, key in enumerate(zipped))]
+    return "\n".join(lines)
+
+
+_MACHINE = ("platform", "driver", "__cuda", "sm")
+_ZIPPED = ("cuda_compiler", "cuda_compiler_version", "c_compiler_version", "cxx_compiler_version", "docker_image")
+
+
+def _row(chosen: Mapping[str, str], facts: CudaFacts) -> PinningRow | None:
+    rows = (row for row in facts.rows if row.cuda is not None and row.cuda == chosen.get("cuda"))
+    return next((row for row in rows if row.platform.subdir == chosen.get("platform")), None)
+
+
+def _config(chosen: Mapping[str, str], row: PinningRow | None) -> Iterator[tuple[str, str]]:
+    pinned = row.values if row else {}
+    if "cuda" in chosen:
+        era = "nvcc" if int(chosen["cuda"].split(".")[0]) < 12 else "cuda-nvcc"
+        yield "cuda_compiler", pinned.get("cuda_compiler", era)
+        yield "cuda_compiler_version", chosen["cuda"]
+    for kind, key, parts in _PINS:
+        if kind in chosen:
+            yield key, ".".join(chosen[kind].split(".")[:parts])
+    if "gcc" in chosen:
+        for key, compiler in (("c", "gcc"), ("cxx", "gxx")):
+            yield f"{key}_compiler", compiler
+            yield f"{key}_compiler_version", chosen["gcc"]
+    elif "visual-studio" in chosen:
+        for key in ("c_compiler", "cxx_compiler"):
+            yield key, f"vs{chosen['visual-studio']}"
+    for key in ("c_stdlib", "c_stdlib_version", "docker_image", "cdt_name", "arm_variant_type"):
+        if key in pinned:
+            yield key, pinned[key]
+
+
+def _version(kind: str, version: str) -> str:
+    return f"{version} or later" if kind_named(kind).least else f"sm_{version}" if kind == "sm" else version
+
+
+def _reason(graph: PinGraph, chosen: Mapping[str, str], kind: str) -> str:
+    """Why this version: the bound of another release in the set that lets in no better one, or else its own bounds."""
+    versions = graph.versions.get(kind, ())
+    place = versions.index(chosen[kind])
+    better = versions[place + 1 :] if kind_named(kind).least else versions[:place][::-1]
+    for other, version in chosen.items():
+        for bound in graph.bounds_of(Release(other, version)):
+            if kind != other and kind in bound.kinds and better:
+                beside = {name: value for name, value in chosen.items() if name in bound.kinds and name != kind}
+                if not bound.open_to({**beside, kind: better[0]}):
+                    return f"{Release(other, version)}: {bound.said}"
+    if kind_named(kind).least:
+        return ""
+    own = graph.bounds_of(Release(kind, chosen[kind]))
+    telling = {"platform"} if kind == "cuda" else {"cuda", "platform"}
+    return "; ".join(
+        bound.said for bound in own if bound.kinds <= telling and (kind == "cuda" or "cuda" in bound.kinds)
+    )
+
+
+def _quoted(value: str) -> str:
+    """A YAML scalar that stays text: versions would be read as numbers."""
+    return f'"{value}"' if value.replace(".", "").isdigit() else value

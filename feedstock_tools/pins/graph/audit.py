@@ -1,0 +1,109 @@
+"""What the facts say of conda-forge's packages against what a channel really has: each disagreement."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+
+from feedstock_tools.channel.metadata import Record
+from feedstock_tools.facts import CudaFacts
+from feedstock_tools.pins.graph.from_channel import graph_of_channel
+from feedstock_tools.pins.graph.from_facts import graph_of_facts
+from feedstock_tools.pins.graph.kinds import kind_named, newest_first
+from feedstock_tools.pins.graph.model import PinGraph, Release
+
+__all__ = ["PLATFORMS", "Disagreement", "as_json", "as_text", "audit"]
+
+#: The platforms that conda-forge has, or had, CUDA for.
+PLATFORMS = ("linux-64", "linux-aarch64", "linux-ppc64le", "win-64")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Disagreement:
+    """One: on a platform, of a release, what the facts say and what the channel has."""
+
+    platform: str
+    kind: str
+    version: str
+    facts: str
+    channel: str
+
+
+def audit(
+    facts: CudaFacts, records: Sequence[Record], origin: str, platforms: Iterable[str]
+) -> tuple[Disagreement, ...]:
+    """Where the facts and a channel disagree on toolkits and libraries: which there are, and what goes with which CUDA.
+
+    Toolkits and libraries of which a channel has nothing at all for a platform are passed over, so that a channel of a
+    few packages can be audited too; CUDA versions that only one side knows count for toolkits, not again for libraries.
+
+    Args:
+        records: what the channel has, of all platforms asked for.
+        platforms: subdirs.
+    """
+    known = graph_of_facts(facts)
+    channel = graph_of_channel(records, origin, virtual={"__cuda": facts.toolkits})
+    found = [
+        disagreement
+        for platform in platforms
+        for kind in ("cuda", *facts.libraries)
+        for disagreement in _of_kind(known, channel, kind, platform)
+    ]
+    return tuple(found)
+
+
+def as_text(found: Sequence[Disagreement], origin: str) -> str:
+    """A line for all versions of which the same is to be said, then how many disagreements there are."""
+    versions: dict[tuple[str, str, str, str], list[str]] = {}
+    for one in found:
+        versions.setdefault((one.platform, one.kind, one.facts, one.channel), []).append(one.version)
+    lines = [
+        f"{platform}: {kind_named(kind).title} {', '.join(named)}: {facts}; {channel}"
+        for (platform, kind, facts, channel), named in versions.items()
+    ]
+    count = {0: f"The facts and {origin} agree.", 1: "1 disagreement."}.get(len(found), f"{len(found)} disagreements.")
+    return "\n".join([*lines, count])
+
+
+def as_json(found: Sequence[Disagreement]) -> str:
+    """A list of objects."""
+    return json.dumps([asdict(disagreement) for disagreement in found], indent=2)
+
+
+def _of_kind(known: PinGraph, channel: PinGraph, kind: str, platform: str) -> Iterator[Disagreement]:
+    said, had = _releases(known, kind, platform), _releases(channel, kind, platform)
+    if not had:
+        return
+    for version in newest_first(kind, {*said, *had}):
+        if version not in had:
+            yield Disagreement(platform, kind, version, "in the facts", "not in the channel")
+        elif version not in said:
+            yield Disagreement(platform, kind, version, "not in the facts", "in the channel")
+        elif kind != "cuda":
+            yield from _of_partners(known, channel, Release(kind, version), platform)
+
+
+def _of_partners(known: PinGraph, channel: PinGraph, release: Release, platform: str) -> Iterator[Disagreement]:
+    both = _releases(known, "cuda", platform) & _releases(channel, "cuda", platform)
+    said, had = (_cudas(graph, release, platform) & both for graph in (known, channel))
+    if said != had:
+        words = [", ".join(newest_first("cuda", cudas)[::-1]) or "none" for cudas in (said, had)]
+        yield Disagreement(
+            platform,
+            release.kind,
+            release.version,
+            f"by the facts for CUDA {words[0]}",
+            f"in the channel for CUDA {words[1]}",
+        )
+
+
+def _releases(graph: PinGraph, kind: str, platform: str) -> set[str]:
+    """The versions of a kind that there are for a platform."""
+    chosen = {"platform": platform}
+    return {version for version in graph.versions.get(kind, ()) if graph.open_to(chosen, Release(kind, version))}
+
+
+def _cudas(graph: PinGraph, release: Release, platform: str) -> set[str]:
+    chosen = {"platform": platform, release.kind: release.version}
+    return {cuda for cuda in graph.versions.get("cuda", ()) if graph.open_to(chosen, Release("cuda", cuda))}

@@ -1,0 +1,119 @@
+"""What is demanded of a set of releases: `cuda=11.2`, `gcc<=10`, `cudnn`, `platform=linux-64`, `gpu=RTX 3080`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from feedstock_tools.errors import InputError, Mistake
+from feedstock_tools.facts import Gpu
+from feedstock_tools.facts.gpus import find_gpu
+from feedstock_tools.pins.graph.kinds import KINDS, admits, kind_named
+from feedstock_tools.pins.graph.model import PinGraph
+
+__all__ = ["Demand", "parse_demand", "parse_demands", "versions_named"]
+
+_FORM = re.compile(
+    r"^\s*(?P<name>[A-Za-z_][A-Za-z0-9_.-]*?)\s*(?:(?P<operator>==|>=|<=|!=|=|>|<)\s*(?P<version>\S.*?))?\s*$"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """That a set has a release of some kind, and which: `spec` is a version specification as conda has them.
+
+    For kinds whose versions are names (platform, architecture), `spec` is the name itself. `text` is as it was written.
+    """
+
+    kind: str
+    spec: str
+    text: str
+
+    def admits(self, version: str) -> bool:
+        """Whether a version of the kind is what is demanded."""
+        if self.spec == "*":
+            return True
+        return admits(self.spec, version) if kind_named(self.kind).versioned else self.spec == version
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def parse_demand(text: str, gpus: Sequence[Gpu] = ()) -> Demand:
+    """Read one demand.
+
+    `cuda=11.2` is 11.2 and what begins with `11.2.`; `==`, `>=`, `<`, `!=` and several of them with commas are as conda
+    has them; a name alone demands any version. `gpu=` takes the name of a GPU and demands its architecture.
+
+    Raises:
+        InputError: it is no demand, or what it names is unknown.
+
+    >>> parse_demand("cudnn=8.1").spec
+    '8.1.*'
+    """
+    match = _FORM.match(text)
+    if match is None:
+        raise InputError(f"'{text}' is no demand", hint="Write cuda=11.2, 'gcc<=10', cudnn, or platform=linux-64.")
+    name, operator, version = match["name"].lower(), match["operator"], match["version"]
+    if name == "gpu":
+        if operator != "=":
+            raise InputError(f"'{text}' names no GPU", hint="Write 'gpu=RTX 3080'.")
+        architecture = find_gpu(version, gpus).architecture
+        return Demand("sm", architecture.removeprefix("sm_"), text.strip())
+    kind = kind_named(name)
+    if operator is None:
+        return Demand(kind.name, "*", text.strip())
+    if not kind.versioned:
+        if operator not in ("=", "=="):
+            raise InputError(f"'{text}': a {kind.title} is demanded with '='", hint=f"Write {name}=….")
+        return Demand(kind.name, kind.read(version), text.strip())
+    if kind.name in KINDS and not version[0].isdigit() and version[0] not in "<>=!":
+        raise InputError(
+            f"'{text}': '{version}' is no version of {kind.title}", hint=f"Write {name}=… with its number."
+        )
+    return Demand(kind.name, _spec(operator, version, text), text.strip())
+
+
+def _spec(operator: str, version: str, text: str) -> str:
+    if operator != "=":
+        spec = f"{operator}{version}"
+    elif any(sign in version for sign in "|,<>=*"):
+        spec = version
+    else:
+        spec = f"{version}.*"
+    try:
+        admits(spec, "1")
+    except InputError as error:
+        raise InputError(f"'{text}': {error.mistakes[0].message}") from error
+    return spec
+
+
+def parse_demands(texts: Iterable[str], gpus: Sequence[Gpu] = ()) -> tuple[Demand, ...]:
+    """Read demands, all mistakes in one error.
+
+    Raises:
+        InputError: as `parse_demand`.
+    """
+    found: list[Demand] = []
+    mistakes: list[Mistake] = []
+    for text in texts:
+        try:
+            found.append(parse_demand(text, gpus))
+        except InputError as error:
+            mistakes.extend(error.mistakes)
+    if mistakes:
+        raise InputError.of(mistakes)
+    return tuple(dict.fromkeys(found))
+
+
+def versions_named(demands: Iterable[Demand], graph: PinGraph) -> Mapping[str, frozenset[str]]:
+    """Versions that demands name and no release has: `driver=535` where the graph has none of that branch."""
+    named: dict[str, set[str]] = {}
+    for demand in demands:
+        if any(demand.admits(version) for version in graph.versions.get(demand.kind, ())):
+            continue
+        version = re.fullmatch(r"(?:==)?([0-9][0-9.]*?)(?:\.\*)?", demand.spec)
+        if version:
+            named.setdefault(demand.kind, set()).add(version[1])
+    return {kind: frozenset(versions) for kind, versions in named.items()}

@@ -1,0 +1,217 @@
+"""Why some demands cannot be kept together: the fewest that cannot, a sentence for each, and what would hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from feedstock_tools.pins.graph.demands import Demand
+from feedstock_tools.pins.graph.kinds import KINDS, kind_named, newest_first
+from feedstock_tools.pins.graph.model import Bound, PinGraph, Release, Way
+from feedstock_tools.pins.graph.resolve import can_hold
+
+__all__ = ["Conflict", "explain", "smallest_conflict"]
+
+_MOST = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """Demands that cannot be kept together, as few as there are: drop any of them and the others can be.
+
+    `sentences` has one for each demand; `nearest` are whole lists of demands that hold, each with one demand changed as
+    little as possible, the least change first.
+    """
+
+    demands: tuple[Demand, ...]
+    sentences: tuple[str, ...]
+    nearest: tuple[tuple[Demand, ...], ...]
+
+    def __str__(self) -> str:
+        which = " and ".join(str(demand) for demand in self.demands)
+        lines = [f"{which} cannot be had together:" if len(self.demands) > 1 else f"{which} cannot be had:"]
+        lines += [f"  {sentence}" for sentence in self.sentences]
+        if self.nearest:
+            lines.append(f"The nearest that would hold: {' '.join(_quoted(d) for d in self.nearest[0])}")
+            lines += [f"or: {' '.join(_quoted(demand) for demand in demands)}" for demands in self.nearest[1:]]
+        return "\n".join(lines)
+
+
+def explain(graph: PinGraph, demands: Sequence[Demand]) -> Conflict | None:
+    """Why no set keeps the demands; None where one does."""
+    if can_hold(graph, demands):
+        return None
+    fewest = smallest_conflict(graph, demands)
+    sentences = tuple(_sentence(graph, demand, fewest) for demand in fewest)
+    return Conflict(fewest, sentences, _nearest(graph, tuple(demands), fewest))
+
+
+def smallest_conflict(graph: PinGraph, demands: Sequence[Demand]) -> tuple[Demand, ...]:
+    """The fewest of some demands that no set keeps together (all, where any set keeps them: ask `can_hold` first).
+
+    Demands are dropped one by one while no set keeps the rest, which gives a conflict that is minimal; then every
+    smaller choice is tried, which gives the smallest.
+    """
+    rest = list(demands)
+    for demand in demands:
+        without = [other for other in rest if other != demand]
+        if not can_hold(graph, without):
+            rest = without
+    for size in range(1, len(rest)):
+        for few in combinations(demands, size):
+            if not can_hold(graph, few):
+                return few
+    return tuple(rest)
+
+
+def _sentence(graph: PinGraph, demand: Demand, conflict: Sequence[Demand]) -> str:
+    """What a demand asks of the others in a conflict."""
+    versions = graph.versions.get(demand.kind, ())
+    matching = [version for version in versions if demand.admits(version)]
+    title = kind_named(demand.kind).title
+    if not matching:
+        if not versions:
+            return f"{demand}: there is no {title} in {graph.name}."
+        there_are = _listed(newest_first(demand.kind, versions)[::-1])
+        origin = graph.origins.get(demand.kind, graph.name)
+        return f"{demand}: there is no such {title} in {origin}; there are {there_are}."
+    if len(conflict) == 1:
+        bound = _closed_bound(graph, demand.kind, matching)
+        return f"{demand}: {bound.said}{_cited(bound)}." if bound else f"{demand}: what it needs is not to be had."
+    others = {other.kind: other for other in conflict if other.kind != demand.kind}
+    example = Release(demand.kind, _nearest_match(graph, demand, matching, tuple(others.values())))
+    bounds = _speaking_of(graph, example, others)
+    if bounds:
+        which = f" ({example})" if len(matching) > 1 else ""
+        return f"{demand}{which}: {'; '.join(dict.fromkeys(f'{bound.said}{_cited(bound)}' for bound in bounds))}."
+    parts = [part for kind in others if (part := _restriction(graph, demand, kind)) is not None]
+    if parts:
+        return f"{demand} goes with {'; with '.join(parts)}."
+    if not others:
+        return f"{demand}: it leaves {title} {_listed(newest_first(demand.kind, matching)[::-1])}."
+    return f"{demand}: what else it needs leaves no room for {' and '.join(str(other) for other in others.values())}."
+
+
+def _nearest_match(graph: PinGraph, demand: Demand, matching: Sequence[str], others: Sequence[Demand]) -> str:
+    """Of the versions that a demand lets in, the one that is nearest to holding with the others."""
+    replaced = _replacement(graph, demand, others)
+    if replaced is None:
+        return matching[0]
+    order = graph.versions[demand.kind].index
+    goal = order(replaced[1].spec.removeprefix("=="))
+    return min(matching, key=lambda version: abs(order(version) - goal))
+
+
+def _speaking_of(graph: PinGraph, release: Release, others: Mapping[str, Demand]) -> list[Bound]:
+    """The bounds of a release that shut out what others demand, or else those that let in some of their kinds only."""
+    excluding, restricting = [], []
+    for bound in graph.bounds_of(release):
+        for kind in bound.kinds & others.keys():
+            known = frozenset(graph.versions.get(kind, ()))
+            let_in = frozenset().union(*(way.allowed.get(kind, known) for way in bound.ways)) & known
+            if not any(others[kind].admits(version) for version in let_in):
+                excluding.append(bound)
+            elif let_in != known:
+                restricting.append(bound)
+    return excluding or restricting
+
+
+def _closed_bound(graph: PinGraph, kind: str, versions: Sequence[str]) -> Bound | None:
+    """A bound that no release can keep, of the newest version that has one."""
+    bounds = [bound for version in versions for bound in graph.bounds_of(Release(kind, version))]
+    return next((bound for bound in bounds if all(_closed(graph, way) for way in bound.ways)), None)
+
+
+def _closed(graph: PinGraph, way: Way) -> bool:
+    """Whether a way needs a kind of which none of the versions that it lets in is there."""
+    return any(not way.allowed[kind] & frozenset(graph.versions.get(kind, ())) for kind in way.needed)
+
+
+def _restriction(graph: PinGraph, demand: Demand, kind: str) -> str | None:
+    """The versions of another kind that go with a demand; None where all do."""
+    versions = graph.versions.get(kind, ())
+    going = [version for version in versions if can_hold(graph, [demand, Demand(kind, _exact(kind, version), "")])]
+    if len(going) == len(versions):
+        return None
+    title = kind_named(kind).title
+    return f"{title} {_listed(newest_first(kind, going)[::-1])}" if going else f"no {title}"
+
+
+def _nearest(graph: PinGraph, demands: tuple[Demand, ...], fewest: Sequence[Demand]) -> tuple[tuple[Demand, ...], ...]:
+    """Lists of demands that hold, each with one demand of the conflict at the nearest version that will do."""
+    found = []
+    for changed in fewest:
+        others = tuple(demand for demand in demands if demand.kind != changed.kind)
+        replaced = _replacement(graph, changed, others)
+        if replaced is not None:
+            distance, demand = replaced
+            order = list(KINDS).index(changed.kind) if changed.kind in KINDS else len(KINDS)
+            kept = [demand if other == changed else other for other in demands if other == changed or other in others]
+            found.append((changed.kind in ("platform", "sm"), distance, -order, tuple(kept)))
+    if not found:
+        held = _what_holds(graph, demands)
+        return (held,) if held else ()
+    return tuple(kept for *_, kept in sorted(found, key=lambda item: item[:3]))
+
+
+def _replacement(graph: PinGraph, demand: Demand, others: Sequence[Demand]) -> tuple[int, Demand] | None:
+    """The demand for the nearest version of the same kind that holds with the others, and how many steps it is away."""
+    for steps, version in enumerate(_by_distance(graph, demand)):
+        nearer = Demand(demand.kind, _exact(demand.kind, version), f"{demand.kind}={version}")
+        if can_hold(graph, [*others, nearer]):
+            return steps, nearer
+    return None
+
+
+def _by_distance(graph: PinGraph, demand: Demand) -> Iterator[str]:
+    """The versions of a demand's kind, those next to what is demanded first."""
+    versions = list(graph.versions.get(demand.kind, ()))
+    matching = [index for index, version in enumerate(versions) if demand.admits(version)]
+    if matching:
+        places = dict.fromkeys(range(len(versions)), 0)
+        for index in places:
+            places[index] = min(abs(index - other) for other in matching)
+    else:
+        named = demand.spec.strip("=<>!~").removesuffix(".*").split(",")[0].split("|")[0]
+        ordered = _placed(demand.kind, versions, named)
+        places = {index: abs(2 * index + 1 - 2 * ordered) for index in range(len(versions))}
+    yield from (versions[index] for index in sorted(places, key=lambda index: (places[index], index)))
+
+
+def _placed(kind: str, versions: Sequence[str], named: str) -> int:
+    """How many of some versions (newest first) are newer than one that is named; all, where it is no version."""
+    if not named or not named[0].isdigit():
+        return len(versions)
+    return list(newest_first(kind, [*versions, named])).index(named)
+
+
+def _what_holds(graph: PinGraph, demands: Iterable[Demand]) -> tuple[Demand, ...]:
+    """The demands in their order; one that cannot be kept with those before it is changed, or dropped."""
+    held: list[Demand] = []
+    for demand in demands:
+        if can_hold(graph, [*held, demand]):
+            held.append(demand)
+        elif demand.kind not in {other.kind for other in held} and (found := _replacement(graph, demand, held)):
+            held.append(found[1])
+    return tuple(held)
+
+
+def _exact(kind: str, version: str) -> str:
+    return f"=={version}" if kind_named(kind).versioned else version
+
+
+def _cited(bound: Bound) -> str:
+    sources = bound.sources
+    return f" [{sources[0]}]" if sources and sources[0] and len(sources) == 1 else ""
+
+
+def _listed(words: Sequence[str]) -> str:
+    if len(words) <= _MOST:
+        return ", ".join(words)
+    return f"{', '.join(words[:2])}, … {', '.join(words[-(_MOST - 3) :])}"
+
+
+def _quoted(demand: Demand) -> str:
+    text = str(demand)
+    return f"'{text}'" if any(sign in text for sign in " <>|*!") else text

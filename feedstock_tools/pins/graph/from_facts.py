@@ -1,0 +1,226 @@
+"""The pin graph that the facts give: toolkits, compilers, architectures, drivers, and conda-forge's libraries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+
+from feedstock_tools.facts.cuda import CudaFacts, Drivers, Toolkit, version_key
+from feedstock_tools.facts.libraries import Library
+from feedstock_tools.pins.graph.kinds import admits
+from feedstock_tools.pins.graph.model import Bound, PinGraph, Release, Way
+
+__all__ = ["graph_of_facts", "reported_cuda"]
+
+_LINUX = frozenset({"linux-64", "linux-aarch64", "linux-ppc64le"})
+_WINDOWS = frozenset({"win-64"})
+_PLATFORMS = _LINUX | _WINDOWS
+_YEARS = ("2012", "2013", "2015", "2017", "2019", "2022", "2026")
+#: Kinds whose bounds are ranges, so that a version which no fact names (a machine's driver) can stand in the graph too.
+_SCALES = ("gcc", "clang", "driver", "glibc")
+
+Scales = Mapping[str, frozenset[str]]
+
+
+def graph_of_facts(
+    facts: CudaFacts,
+    *,
+    cuda_versions: Iterable[str] | None = None,
+    also: Mapping[str, Iterable[str]] | None = None,
+    pythons: Sequence[str] = (),
+) -> PinGraph:
+    """The graph of `variants/cuda.yaml`.
+
+    Args:
+        cuda_versions: the CUDA versions to speak of, also some of which no facts are known; default: all known ones.
+        also: further versions of gcc, clang, the driver and glibc, for example the driver of a machine.
+        pythons: versions of Python; the facts bound them with nothing.
+    """
+    scales = _scales(facts, also or {})
+    cudas = tuple(facts.toolkits if cuda_versions is None else dict.fromkeys(cuda_versions))
+    bounds = [
+        *(bound for cuda in cudas for bound in _of_cuda(cuda, facts, scales)),
+        *(bound for library in facts.libraries.values() for bound in _of_library(library, cudas)),
+        *_of_the_machine(facts, scales),
+    ]
+    releases = {bound.release for bound in bounds} | {Release("cuda", cuda) for cuda in cudas}
+    releases |= {Release("platform", name) for name in _PLATFORMS} | {Release("python", name) for name in pythons}
+    releases |= {Release(kind, version) for kind, versions in scales.items() for version in versions}
+    origins = {release.kind: "cuda.yaml" for release in releases} | {"python": "packages.yaml"}
+    return PinGraph(frozenset(releases), tuple(bounds), MappingProxyType(origins))
+
+
+def reported_cuda(facts: CudaFacts, driver: str, *, windows: bool = False) -> str | None:
+    """The newest CUDA version that a driver runs, by its branch: that of the last toolkit shipped with it or before.
+
+    None for a driver from before the first toolkit of the facts.
+    """
+    branch = version_key(driver)[0]
+    found = None
+    for toolkit in facts.toolkits.values():
+        shipped = _of_system(toolkit.driver, windows)
+        if shipped is not None and version_key(shipped)[0] <= branch:
+            found = toolkit.version
+    return found
+
+
+def _of_system(drivers: Drivers | None, windows: bool) -> str | None:
+    return None if drivers is None else drivers.windows if windows else drivers.linux
+
+
+def _scales(facts: CudaFacts, also: Mapping[str, Iterable[str]]) -> Scales:
+    """The versions of what the facts bound by ranges, or name as sets."""
+    toolkits = facts.toolkits.values()
+    drivers = (drivers for toolkit in toolkits for drivers in (toolkit.driver, toolkit.least_driver) if drivers)
+    rows = [row.values for row in facts.rows if row.cuda is not None and row.platform.os == "linux"]
+    scales = {
+        "sm": {name for toolkit in toolkits for name in toolkit.architectures},
+        "gcc": {row["c_compiler_version"] for row in rows} | {str(t.newest_gcc) for t in toolkits if t.newest_gcc},
+        "clang": {str(toolkit.newest_clang) for toolkit in toolkits if toolkit.newest_clang},
+        "visual-studio": set(_YEARS),
+        "driver": {version for pair in drivers for version in (pair.linux, pair.windows) if version},
+        "__cuda": set(facts.toolkits),
+        "glibc": {row["c_stdlib_version"] for row in rows},
+    }
+    return {
+        kind: frozenset({*found, *(also.get(kind, ()) if kind in _SCALES else ())}) for kind, found in scales.items()
+    }
+
+
+def _of_cuda(cuda: str, facts: CudaFacts, scales: Scales) -> Iterator[Bound]:
+    """What a toolkit asks of platform, compilers, architectures, driver and glibc."""
+    release = Release("cuda", cuda)
+    toolkit = facts.toolkits.get(cuda)
+    if toolkit is None:
+        for kind in ("gcc", "clang", "visual-studio", "sm", "driver", "__cuda", "glibc"):
+            yield _unknown(release, kind)
+        return
+    yield _platform_bound(release, toolkit, _cited(facts, toolkit, "platforms"))
+    yield _host_bound(
+        release, "gcc", (toolkit.oldest_gcc, toolkit.newest_gcc), scales["gcc"], _cited(facts, toolkit, "newest_gcc")
+    )
+    yield _host_bound(
+        release, "clang", (None, toolkit.newest_clang), scales["clang"], _cited(facts, toolkit, "newest_clang")
+    )
+    yield _visual_studio_bound(release, toolkit, _cited(facts, toolkit, "visual_studio"))
+    way = Way({"sm": frozenset(toolkit.architectures)}, source=_cited(facts, toolkit, "architectures"))
+    yield Bound(release, (way,), f"its nvcc knows {_listed(f'sm_{name}' for name in toolkit.architectures)}")
+    yield _driver_bound(release, toolkit, scales["driver"], _cited(facts, toolkit, "least_driver"))
+    least = f"{version_key(cuda)[0]}.0" if version_key(cuda)[0] >= 11 else cuda
+    enough = frozenset(version for version in scales["__cuda"] if version_key(version) >= version_key(least))
+    way = Way({"__cuda": enough}, source=_cited(facts, toolkit, "least_driver"))
+    yield Bound(release, (way,), f"it runs with a driver for CUDA {least} or later")
+    yield _glibc_bound(release, facts, scales["glibc"])
+
+
+def _platform_bound(release: Release, toolkit: Toolkit, source: str) -> Bound:
+    if not toolkit.platforms:
+        way = Way({"platform": frozenset()}, frozenset({"platform"}))
+        return Bound(release, (way,), "conda-forge has no package of it")
+    way = Way({"platform": frozenset(toolkit.platforms)}, source=source)
+    return Bound(release, (way,), f"conda-forge has it for {_listed(toolkit.platforms)}")
+
+
+def _unknown(release: Release, kind: str) -> Bound:
+    """Nothing is known, so nothing may be claimed: no release of that kind can stand beside this one."""
+    return Bound(release, (Way({kind: frozenset()}),), f"nothing is known of its {kind}")
+
+
+def _host_bound(
+    release: Release, kind: str, bounds: tuple[int | None, int | None], scale: frozenset[str], source: str
+) -> Bound:
+    """The host compilers from the oldest, where it is known, to the newest."""
+    oldest, newest = bounds
+    if newest is None:
+        return _unknown(release, kind)
+    allowed = frozenset(version for version in scale if (oldest or 0) <= version_key(version)[0] <= newest)
+    span = f"up to {newest}" if oldest is None else f"{oldest} to {newest}"
+    return Bound(release, (Way({kind: allowed}, source=source),), f"its nvcc takes host {kind} {span}")
+
+
+def _visual_studio_bound(release: Release, toolkit: Toolkit, source: str) -> Bound:
+    if toolkit.visual_studio is None:
+        return _unknown(release, "visual-studio")
+    first, last = toolkit.visual_studio
+    allowed = frozenset(year for year in _YEARS if first <= int(year) <= last)
+    said = f"its nvcc takes Visual Studio {first} to {last}"
+    return Bound(release, (Way({"visual-studio": allowed}, source=source),), said)
+
+
+def _driver_bound(release: Release, toolkit: Toolkit, drivers: frozenset[str], source: str) -> Bound:
+    ways, words = [], []
+    for system, platforms in (("Linux", _LINUX), ("Windows", _WINDOWS)):
+        least = _of_system(toolkit.least_driver, system == "Windows")
+        enough = frozenset(v for v in drivers if least is not None and version_key(v) >= version_key(least))
+        ways.append(Way({"platform": platforms, "driver": enough}, source=source))
+        words.append(f"{least} or later on {system}" if least else f"an unknown driver on {system}")
+    return Bound(release, tuple(ways), f"it runs with driver {' and '.join(words)}")
+
+
+def _glibc_bound(release: Release, facts: CudaFacts, scale: frozenset[str]) -> Bound:
+    """What conda-forge's pinning had for it; without a row nothing is known."""
+    ways, words, known = [], [], set()
+    for row in facts.rows:
+        least = row.values.get("c_stdlib_version")
+        if row.cuda == release.version and row.platform.os == "linux" and least is not None:
+            enough = frozenset(version for version in scale if version_key(version) >= version_key(least))
+            source = f"{facts.pinning_repository}/tree/{row.commit}"
+            ways.append(Way({"platform": frozenset({row.platform.subdir}), "glibc": enough}, source=source))
+            words.append(f"{least} on {row.platform}")
+            known.add(row.platform.subdir)
+    ways.append(Way({"platform": _PLATFORMS - known, "glibc": frozenset()}))
+    said = f"conda-forge builds it for glibc {_listed(words)}" if words else "nothing is known of its glibc"
+    return Bound(release, tuple(ways), said)
+
+
+def _of_library(library: Library, cudas: Sequence[str]) -> Iterator[Bound]:
+    """For each version of a library: one way for each of its builds that runs with one of these CUDA versions."""
+    builds: dict[str, dict[Way, str]] = {}
+    platforms: dict[str, set[str]] = {}
+    for release in library.releases:
+        for built, subdirs in release.cuda.items():
+            spec = _runs_with(library, release.version, built)
+            goes_with = frozenset(cuda for cuda in cudas if admits(spec, cuda))
+            if goes_with:
+                source = f"{library.repository}/tree/{release.commit}"
+                way = Way({"cuda": goes_with, "platform": frozenset(subdirs)}, frozenset({"cuda"}), source)
+                builds.setdefault(release.version, {})[way] = spec
+                platforms.setdefault(release.version, set()).update(subdirs)
+    for version, ways in builds.items():
+        where = _listed(sorted(platforms[version]))
+        said = f"conda-forge has it for CUDA {_listed(dict.fromkeys(ways.values()))}, for {where}"
+        yield Bound(Release(library.name, version), tuple(ways), said)
+
+
+def _runs_with(library: Library, version: str, built: str) -> str:
+    """The CUDA versions, as a specification, that a build of a library runs with; by default its own."""
+    for bound in library.goes_with:
+        if admits(bound.built, built) and admits(bound.versions, version):
+            return bound.cuda.replace("{built}", built)
+    return f"{built}.*"
+
+
+def _of_the_machine(facts: CudaFacts, scales: Scales) -> Iterator[Bound]:
+    """Compilers and glibc belong to systems, and a driver says which CUDA it runs."""
+    for kind, platforms in (("gcc", _LINUX), ("glibc", _LINUX), ("visual-studio", _WINDOWS)):
+        for version in sorted(scales[kind]):
+            way = Way({"platform": platforms}, source="conda-forge's pinning")
+            yield Bound(Release(kind, version), (way,), f"it is for {'Windows' if platforms == _WINDOWS else 'Linux'}")
+    for driver in sorted(scales["driver"]):
+        ways, words = [], []
+        for system, platforms in (("Linux", _LINUX), ("Windows", _WINDOWS)):
+            cuda = reported_cuda(facts, driver, windows=system == "Windows")
+            allowed = {"platform": platforms, "__cuda": frozenset({cuda} if cuda else ())}
+            ways.append(Way(allowed, source="release notes"))
+            words.append(f"up to {cuda} on {system}" if cuda else f"none that is known on {system}")
+        yield Bound(Release("driver", driver), tuple(ways), f"it runs CUDA {' and '.join(words)}")
+
+
+def _cited(facts: CudaFacts, toolkit: Toolkit, fact: str) -> str:
+    sources = (facts.sources[name] for name in toolkit.sources.get(fact, ()) if name in facts.sources)
+    return "; ".join(source.url or source.title for source in sources)
+
+
+def _listed(words: Iterable[str]) -> str:
+    found = list(words)
+    return found[0] if len(found) == 1 else f"{', '.join(found[:-1])} and {found[-1]}" if found else "nothing"

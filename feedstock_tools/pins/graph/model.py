@@ -1,0 +1,186 @@
+"""The pin graph: releases, the bounds between them, and whether a set of releases keeps all bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from feedstock_tools.pins.graph.kinds import KINDS, newest_first
+
+if TYPE_CHECKING:
+    import networkx
+
+__all__ = ["Bound", "Chosen", "PinGraph", "Release", "Way"]
+
+#: A set of releases: the version of each kind, None for a kind of which there is none in the set.
+Chosen = Mapping[str, str | None]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Release:
+    """One version of one kind of thing: `cuda 11.2`, `platform linux-64`."""
+
+    kind: str
+    version: str
+
+    def __str__(self) -> str:
+        return f"{KINDS[self.kind].title if self.kind in KINDS else self.kind} {self.version}"
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One way in which a release goes with others: of each kind named, one of these versions.
+
+    Of the kinds in `needed` there must be one; of the others there may be none. `source` says where that is from.
+    """
+
+    allowed: Mapping[str, frozenset[str]]
+    needed: frozenset[str] = frozenset()
+    source: str = ""
+
+    def __hash__(self) -> int:
+        return hash((frozenset(self.allowed.items()), self.needed, self.source))
+
+    def open_to(self, chosen: Chosen) -> bool:
+        """Whether what is chosen so far leaves this way open; kinds that `chosen` does not have are undecided."""
+        for kind, versions in self.allowed.items():
+            if kind not in chosen:
+                continue
+            version = chosen[kind]
+            if version is None:
+                if kind in self.needed:
+                    return False
+            elif version not in versions:
+                return False
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """What a release asks of others: one of its ways. `said` is the bound in words, without the release."""
+
+    release: Release
+    ways: tuple[Way, ...]
+    said: str
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        """The kinds that the bound speaks of."""
+        return frozenset(kind for way in self.ways for kind in way.allowed)
+
+    def open_to(self, chosen: Chosen) -> bool:
+        """Whether one of the ways is open."""
+        return any(way.open_to(chosen) for way in self.ways)
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Where the bound is from, each source once."""
+        return tuple(dict.fromkeys(way.source for way in self.ways if way.source))
+
+
+@dataclass(frozen=True)
+class PinGraph:
+    """Releases and bounds. `origins` says where the releases of a kind are from, `name` where the graph is."""
+
+    releases: frozenset[Release]
+    bounds: tuple[Bound, ...]
+    origins: Mapping[str, str] = field(default_factory=dict)
+    name: str = "the facts"
+
+    @cached_property
+    def versions(self) -> Mapping[str, tuple[str, ...]]:
+        """The versions of each kind, newest first; kinds in the order in which answers settle them."""
+        found: dict[str, set[str]] = {}
+        for release in self.releases:
+            found.setdefault(release.kind, set()).add(release.version)
+        order = list(KINDS)
+        kinds = sorted(found, key=lambda kind: (order.index(kind) if kind in KINDS else 1.5, kind))
+        return MappingProxyType({kind: newest_first(kind, found[kind]) for kind in kinds})
+
+    @cached_property
+    def _bounds_of(self) -> Mapping[Release, tuple[Bound, ...]]:
+        found: dict[Release, list[Bound]] = {}
+        for bound in self.bounds:
+            found.setdefault(bound.release, []).append(bound)
+        return {release: tuple(bounds) for release, bounds in found.items()}
+
+    def bounds_of(self, release: Release) -> tuple[Bound, ...]:
+        """What a release asks of others."""
+        return self._bounds_of.get(release, ())
+
+    @cached_property
+    def beside(self) -> Mapping[str, frozenset[str]]:
+        """For each kind those that some bound speaks of together with it; kinds without bounds are not there."""
+        found: dict[str, set[str]] = {}
+        for together in {bound.kinds | {bound.release.kind} for bound in self.bounds}:
+            for kind in together:
+                found.setdefault(kind, set()).update(together - {kind})
+        return {kind: frozenset(others) for kind, others in found.items()}
+
+    def holds(self, chosen: Chosen) -> bool:
+        """Whether all releases of a set exist and keep each other's bounds; a kind that is not named is not there."""
+        whole = {kind: chosen.get(kind) for kind in {*self.versions, *chosen}}
+        return all(
+            (release := Release(kind, version)) in self.releases
+            and all(bound.open_to(whole) for bound in self.bounds_of(release))
+            for kind, version in whole.items()
+            if version is not None
+        )
+
+    def open_to(self, chosen: Chosen, release: Release) -> bool:
+        """Whether a release can join what is chosen so far, as far as the bounds of either say."""
+        joined = {**chosen, release.kind: release.version}
+        if not all(bound.open_to(joined) for bound in self.bounds_of(release)):
+            return False
+        return all(
+            bound.open_to(joined)
+            for kind, version in chosen.items()
+            if version is not None
+            for bound in self.bounds_of(Release(kind, version))
+        )
+
+    def network(self) -> networkx.MultiDiGraph[Any]:
+        """The graph for networkx: releases as nodes, and an edge from a release to each that a way of it lets in.
+
+        Edges have the attributes `said` (the bound in words), `source`, `way` (its number) and `needed`.
+        """
+        import networkx as nx
+
+        network: nx.MultiDiGraph[Any] = nx.MultiDiGraph()
+        for release in sorted(self.releases):
+            network.add_node(release, kind=release.kind, version=release.version)
+        for bound in self.bounds:
+            for number, way in enumerate(bound.ways):
+                for kind, versions in way.allowed.items():
+                    network.add_edges_from(
+                        (
+                            bound.release,
+                            Release(kind, version),
+                            {"said": bound.said, "source": way.source, "way": number, "needed": kind in way.needed},
+                        )
+                        for version in sorted(versions)
+                        if Release(kind, version) in self.releases
+                    )
+        return network
+
+    def partners(self, release: Release, kind: str) -> tuple[str, ...]:
+        """The versions of a kind that go with a release, by the bounds of both, newest first."""
+        chosen = {release.kind: release.version}
+        return tuple(v for v in self.versions.get(kind, ()) if self.open_to(chosen, Release(kind, v)))
+
+
+def merged(graphs: Iterable[PinGraph]) -> PinGraph:
+    """One graph of several, with the name of the first; the origin of a kind is the first that names it."""
+    parts = list(graphs)
+    origins: dict[str, str] = {}
+    for part in reversed(parts):
+        origins.update(part.origins)
+    return PinGraph(
+        releases=frozenset(release for part in parts for release in part.releases),
+        bounds=tuple(dict.fromkeys(bound for part in parts for bound in part.bounds)),
+        origins=MappingProxyType(origins),
+        name=parts[0].name,
+    )

@@ -1,0 +1,155 @@
+"""What a channel has of a package: the table that `conda search` prints, with the toolkit of each build."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+
+from feedstock_tools.channel.metadata import Record
+from feedstock_tools.channel.repodata import read_records
+from feedstock_tools.errors import InputError, WorkError
+from feedstock_tools.pins.graph.channels import channel_title, channel_urls
+from feedstock_tools.pins.graph.kinds import admits, newest_first
+from feedstock_tools.pins.graph.toolkit import toolkit_of
+from feedstock_tools.platforms import Platform
+
+__all__ = ["Found", "as_json", "as_table", "of_toolkit", "search"]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One build: its record, the channel by the name that conda prints, and its toolkit."""
+
+    record: Record
+    channel: str
+    toolkit: str | None
+
+
+def search(spec: str, channels: Sequence[str], platform: Platform) -> tuple[Found, ...]:
+    """The builds of a package, in the order of `conda search`: by name, version and build string.
+
+    Args:
+        spec: a match specification, whose name may have `*`: `cudnn`, `cudnn >=8`, `cuda*`, `tensorflow=2.6=cuda112*`.
+
+    Raises:
+        InputError: the specification or a channel is not one.
+        WorkError: no channel has such a package, or one cannot be read.
+    """
+    subdirs = (platform.subdir, "noarch")
+    names: set[str] = set()
+    found: list[Found] = []
+    accepts = _Accepts(spec)
+    for channel in channels:
+        for url in channel_urls(channel):
+            title = channel_title(url if channel == "defaults" else channel)
+            for record in read_records(url, subdirs):
+                names.add(record.name)
+                if accepts(record):
+                    found.append(Found(record, title, toolkit_of(record)))
+    if not found:
+        near = get_close_matches(accepts.name, names, n=3)
+        where = ", ".join(channel_title(channel) for channel in channels)
+        hint = f"Near it are {', '.join(near)}." if near else None
+        raise WorkError(f"there is no '{spec}' for {platform} in {where}", hint=hint)
+    return _ordered(found)
+
+
+def of_toolkit(found: Iterable[Found], cuda: str) -> tuple[Found, ...]:
+    """Those builds that belong to a toolkit: `11.2`, or `11` for all of 11.x.
+
+    Raises:
+        WorkError: there is none.
+    """
+    kept = tuple(one for one in found if one.toolkit and f"{one.toolkit}.".startswith(f"{cuda}."))
+    if not kept:
+        raise WorkError(f"no build of it belongs to CUDA {cuda}")
+    return kept
+
+
+class _Accepts:
+    """Whether a record is what a specification asks for."""
+
+    def __init__(self, spec: str) -> None:
+        from rattler import MatchSpec
+        from rattler.exceptions import InvalidMatchSpecError
+
+        text = spec.strip()
+        self.name = text.split(" ")[0].split("=")[0].split("<")[0].split(">")[0].split("!")[0].split("[")[0].lower()
+        if not self.name:
+            raise InputError(f"'{spec}' names no package", hint="Write cudnn, 'cudnn >=8', or 'cuda*'.")
+        # The name is matched apart: rattler's patterns of names are not conda's in every case.
+        rest = text[len(self.name) :]
+        try:
+            self._rest = MatchSpec(f"x{rest}") if rest.strip() else None
+        except InvalidMatchSpecError as error:
+            raise InputError(f"'{spec}' is not a match specification: {error}") from error
+
+    def __call__(self, record: Record) -> bool:
+        if not fnmatchcase(record.name, self.name):
+            return False
+        if self._rest is None:
+            return True
+        version, build = self._rest.version, self._rest.build
+        number = self._rest.build_number
+        return (
+            (version is None or (_is_version(record.version) and admits(str(version), record.version)))
+            and (build is None or fnmatchcase(record.build, str(build)))
+            and (number is None or str(record.build_number) == str(number))
+        )
+
+
+def as_table(found: Iterable[Found]) -> str:
+    """The table of `conda search` (conda/cli/main_search.py), with a fifth column: the CUDA version of a build.
+
+    >>> record = Record.from_repodata("cudnn-8.2.1-cuda11.3_0.conda", {"name": "cudnn", "version": "8.2.1",
+    ...     "build": "cuda11.3_0", "build_number": 0}, channel="https://repo.anaconda.com/pkgs/main", subdir="linux-64")
+    >>> print(as_table([Found(record, "pkgs/main", "11.3")]))
+    # Name                       Version           Build  Channel               CUDA
+    cudnn                          8.2.1      cuda11.3_0  pkgs/main             11.3
+    """
+    lines = [_line("# %-18s", "Name", "Version", "Build", "Channel", "CUDA")]
+    for one in found:
+        record = one.record
+        lines.append(_line("%-20s", record.name, record.version, record.build, one.channel, one.toolkit or ""))
+    return "\n".join(lines)
+
+
+def _line(first: str, name: str, version: str, build: str, channel: str, toolkit: str) -> str:
+    return f"{first % name} {version:>15} {build:>15}  {channel:<20}  {toolkit}".rstrip()
+
+
+def as_json(found: Iterable[Found]) -> str:
+    """A list of builds, with what repodata says of each."""
+    return json.dumps(
+        [
+            {
+                **one.record.to_repodata(),
+                "fn": one.record.file_name,
+                "url": one.record.url,
+                "channel": one.channel,
+                "cuda": one.toolkit,
+            }
+            for one in found
+        ],
+        indent=2,
+    )
+
+
+def _ordered(found: Sequence[Found]) -> tuple[Found, ...]:
+    """By name, version and build; what is no version to conda comes before all that are."""
+    versions = newest_first("version", (one.record.version for one in found if _is_version(one.record.version)))
+    places = {version: -place for place, version in enumerate(versions)}
+    before = -len(versions)
+    return tuple(
+        sorted(found, key=lambda one: (one.record.name, places.get(one.record.version, before), one.record.build))
+    )
+
+
+def _is_version(text: str) -> bool:
+    try:
+        return admits("*", text)
+    except InputError:
+        return False

@@ -1,0 +1,1 @@
+"""`meta.yaml`, rendered as conda-build does."""

@@ -1,0 +1,266 @@
+"""A `meta.yaml` for one variant: parsed sections, and its outputs as packages of their own.
+
+(conda_build/metadata.py: parse, get_output_dicts_from_metadata, combine_top_level_metadata_with_output,
+get_output_metadata.)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from feedstock_tools.errors import InputError
+from feedstock_tools.recipe.specs import as_list, requirement_lists
+from feedstock_tools.recipe.v0.text import OutputKey, View, requirements_section
+from feedstock_tools.variants.model import Variant, VariantSpace
+
+__all__ = ["Meta", "force_keys", "output_dicts", "output_meta"]
+
+#: YAML's old booleans, in any case.
+_BOOLEANS = {"y": True, "on": True, "true": True, "yes": True, "n": False, "no": False, "false": False, "off": False}
+#: No recipe has so many; each is held against all others.
+_MOST_OUTPUTS = 500
+_PIN_SUBPACKAGE = re.compile(r"{{\s*pin_subpackage\(.*\)\s*}}")
+
+
+@dataclass(eq=False)
+class Meta:
+    """A package in the making: the top level of a recipe, or one of its outputs.
+
+    It is the same for all variants for which the recipe rendered to the same, of which `variant` is one; the variant's
+    versions are not yet in its requirements. What is read of it is remembered; sections are replaced by
+    `replace_section` alone, and nothing else changes.
+    `host_noarch` says that an output's own key `noarch` made conda-build take its platform for `noarch`, in its
+    selectors too. `siblings` are the outputs' names and types, where the recipe names them all; `rendering` tells
+    one rendering from another.
+    """
+
+    data: dict[str, Any]
+    variant: Variant
+    variants: VariantSpace
+    view: View
+    top_name: str
+    kind: str = "conda"
+    host_noarch: bool = False
+    output: Mapping[str, Any] = field(default_factory=dict)
+    siblings: list[OutputKey] | None = None
+    rendering: int = 0
+
+    def replace_section(self, name: str, content: Any) -> None:
+        """Put a section in the place of another, and forget what was read of it."""
+        self.data[name] = content
+        for read in ("name", "noarch", "requirements", "output_keys"):
+            self.__dict__.pop(read, None)
+
+    def section(self, name: str) -> dict[str, Any]:
+        """A section that is a mapping; empty where the recipe has none."""
+        value = self.data.get(name)
+        return value if isinstance(value, dict) else {}
+
+    def value(self, section: str, key: str) -> Any:
+        """A value of a section, with YAML's old booleans read as such."""
+        held = self.data.get(section)
+        value = held.get(key) if isinstance(held, dict) else None
+        return _BOOLEANS.get(value.lower(), value) if isinstance(value, str) else value
+
+    @cached_property
+    def name(self) -> str:
+        return str(self.value("package", "name") or "")
+
+    @property
+    def version(self) -> str:
+        return str(self.value("package", "version") or "")
+
+    @property
+    def build_number(self) -> int:
+        """The build number; nothing and what is not yet a number is 0."""
+        number = self.value("build", "number")
+        try:
+            return int(number) if number else 0
+        except (TypeError, ValueError):
+            return 0
+
+    @cached_property
+    def noarch(self) -> str | None:
+        value = self.value("build", "noarch")
+        if self.value("build", "noarch_python"):
+            return "python"
+        return None if not value else "generic" if value is True else str(value)
+
+    @property
+    def skip(self) -> bool:
+        return bool(self.value("build", "skip"))
+
+    @property
+    def outputs(self) -> list[dict[str, Any]]:
+        """The rendered section `outputs`; a single one may be written as a mapping."""
+        value = self.data.get("outputs")
+        if isinstance(value, dict):
+            return [value]
+        return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+    @cached_property
+    def output_keys(self) -> list[OutputKey]:
+        """Name and type of every rendered output."""
+        if self.siblings is not None:
+            return self.siblings
+        name = self.name
+        return [(str(out.get("name", name)), str(out.get("type", "conda"))) for out in self.outputs]
+
+    @cached_property
+    def requirements(self) -> dict[str, list[str]]:
+        return requirement_lists(self.data.get("requirements"))
+
+    @property
+    def is_output(self) -> bool:
+        """Whether this is an output of another name than the recipe's."""
+        return bool(self.top_name) and self.top_name != self.name
+
+    @cached_property
+    def block(self) -> str:
+        """This package's block of text in the outputs."""
+        return self.view.block((self.name, self.kind), self.output_keys)
+
+    @cached_property
+    def raw_block(self) -> str:
+        """The same before selectors."""
+        return self.view.block((self.name, self.kind), self.output_keys, selected=False)
+
+    @cached_property
+    def own_text(self) -> str:
+        """The text that is this package's own: its block, or the whole recipe for the top level."""
+        return self.view.alone(self.block) if self.is_output else self.view.full
+
+
+def _uses_subpackage(meta: Meta) -> bool:
+    """Whether the top level is a package that needs its outputs, so that conda-build makes an output of it."""
+    run = meta.requirements.get("run", [])
+    extra = next((out for out in meta.outputs if out.get("name") == meta.name), None)
+    if extra is not None:
+        run = [*run, *requirement_lists(extra.get("requirements")).get("run", [])]
+    for out in meta.outputs:
+        name = out.get("name")
+        if name and any(re.match(rf"^{re.escape(str(name))}(\s|\Z|$)", spec) for spec in run):
+            return True
+    return bool(_PIN_SUBPACKAGE.search(requirements_section(meta.view.full)))
+
+
+def output_dicts(meta: Meta) -> list[dict[str, Any]]:
+    """The outputs of a rendered top level; a recipe without any is one output.
+
+    An output with the recipe's own name takes over what the top level says, and the top level what it says.
+
+    Raises:
+        InputError: there are more than any recipe has.
+    """
+    outputs = meta.outputs
+    if len(outputs) > _MOST_OUTPUTS:
+        raise InputError(f"has more than {_MOST_OUTPUTS} outputs", path=meta.view.recipe.path)
+    if not outputs:
+        outputs = [{"name": meta.name}]
+    elif _uses_subpackage(meta) and all(out.get("name", "") != meta.name for out in outputs):
+        outputs = [*outputs, {"name": meta.name}]
+    outputs = [dict(out) for out in outputs]
+    for out in outputs:
+        if out.get("name") == meta.name and "package:" in meta.view.full:
+            _share_with_top_level(meta, out)
+    return outputs
+
+
+def _share_with_top_level(meta: Meta, out: dict[str, Any]) -> None:
+    for section in ("requirements", "build", "about"):
+        above = meta.data.get(section) or {}
+        mine: dict[str, Any] = (
+            requirement_lists(out.get(section)) if section == "requirements" else dict(out.get(section) or {})
+        )
+        if isinstance(above, dict):
+            for key, value in above.items():
+                mine.setdefault(key, value)
+        out[section] = mine
+        meta.replace_section(section, mine)
+
+
+def named_outputs(meta: Meta) -> list[OutputKey] | None:
+    """Name and type of the outputs of a rendered top level; None where one of them takes its name from elsewhere."""
+    return meta.output_keys if all("name" in out for out in meta.outputs) else None
+
+
+def output_meta(
+    meta: Meta, out: dict[str, Any], noarch_view: Callable[[], View], siblings: list[OutputKey] | None
+) -> Meta:
+    """The package that an output of the rendered top level `meta` makes.
+
+    `noarch_view` gives the recipe as it is seen where the output's platform is `noarch`; `siblings` are the
+    `named_outputs` of the top level.
+    """
+    if out.get("requirements"):
+        out["requirements"] = requirements = requirement_lists(out["requirements"])
+        if out.get("name") == meta.name and "requirements" in meta.data:
+            meta.replace_section("requirements", requirements)
+    kind = str(out.get("type", "conda"))
+    data = {**meta.data}
+    if out.get("name") == meta.name:
+        view = noarch_view() if meta.host_noarch else meta.view
+        return Meta(data, meta.variant, meta.variants, view, meta.name, kind, meta.host_noarch, out, siblings)
+    name = str(out.get("name", meta.name))
+    data["package"] = {**meta.section("package"), "name": name, "version": out.get("version") or meta.version}
+    own = _own_requirements(out["requirements"] if out.get("requirements") else {}, name if "name" in out else None)
+    data["requirements"] = own
+    data["build"], host_noarch = _own_build(meta, out)
+    view = noarch_view() if host_noarch else meta.view
+    made = Meta(data, meta.variant, meta.variants, view, meta.name, kind, host_noarch, out, siblings)
+    made.requirements = own
+    return made
+
+
+def _own_requirements(requirements: Mapping[str, list[str]], name: str | None) -> dict[str, list[str]]:
+    """An output's requirements without itself, and without empty lists where conda-build drops them."""
+    own = {}
+    for env, specs in requirements.items():
+        if env in ("build", "host", "run"):
+            others = specs if name is None else [spec for spec in specs if not _is_for(name, spec)]
+            if others:
+                own[env] = others
+        else:
+            own[env] = specs
+    return own
+
+
+def _is_for(name: str, spec: str) -> bool:
+    """Whether a requirement is one for the package of this very name."""
+    return spec.startswith(name) and (len(spec) == len(name) or spec[len(name)].isspace())
+
+
+def _own_build(meta: Meta, out: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
+    """An output's section `build`, and whether its key `noarch` makes its platform `noarch`."""
+    build = dict(meta.section("build"))
+    if meta.name != out.get("name") or out.get("script") or out.get("files"):
+        for key in ("entry_points", "run_exports", "script"):
+            if key in out:
+                build[key] = out[key]
+            else:
+                build.pop(key, None)
+    build["noarch"] = out.get("noarch", False)
+    build["noarch_python"] = out.get("noarch_python", False)
+    host_noarch = bool(build["noarch"] or build["noarch_python"])
+    for key in ("number", "string"):
+        if key in out:
+            build[key] = out[key]
+    for key in ("run_exports", "track_features", "features"):
+        if out.get(key):
+            build[key] = out[key]
+    if "build" in out:
+        number = out.get("number", meta.build_number)
+        build = dict(out["build"]) if isinstance(out["build"], dict) else {}
+        build.setdefault("number", number)
+    return build, host_noarch
+
+
+def force_keys(meta: Meta, key: str) -> frozenset[str]:
+    """The keys that a recipe forces to be used or ignored."""
+    if key not in meta.section("build"):
+        return frozenset()
+    return frozenset(str(item) for item in as_list(meta.value("build", key)))

@@ -1,0 +1,376 @@
+"""Render a `meta.yaml` for all variants of a platform, as conda-build does before it solves anything.
+
+The recipe is rendered once for every choice of the variables that its top level loops over, and each of these once for
+every choice of those that the whole recipe uses (conda_build/render.py: distribute_variants; metadata.py:
+get_output_metadata_set). What a variant makes depends only on the keys that the recipe mentions, so results are kept by
+these keys' values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from feedstock_tools.errors import InputError
+from feedstock_tools.platforms import Platform
+from feedstock_tools.recipe.model import RenderedOutput, RenderedRecipe, UsedVariables
+from feedstock_tools.recipe.order import sort_by_dependencies
+from feedstock_tools.recipe.specs import VariantRequirements
+from feedstock_tools.recipe.v0.functions import PackageNames, template_context
+from feedstock_tools.recipe.v0.jinja import render
+from feedstock_tools.recipe.v0.meta import Meta, force_keys, named_outputs, output_dicts, output_meta
+from feedstock_tools.recipe.v0.names import BuildStrings, Hashes, build_string_without_hash, pins_numpy
+from feedstock_tools.recipe.v0.text import RecipeText, View, recipe_text, requirements_in
+from feedstock_tools.recipe.v0.used import trim_requirements, usage_finder, used_in_script
+from feedstock_tools.recipe.v0.yaml import parse_rendered
+from feedstock_tools.variants import Axis, CondaBuildRules, Variant, VariantConfig, VariantSpace, explode
+from feedstock_tools.variants.model import values_of
+from feedstock_tools.variants.namespace import Namespace, default_variant
+from feedstock_tools.variants.read import read_text
+from feedstock_tools.variants.selectors import has_selectors, select_lines
+from feedstock_tools.variants.versions import parse_version
+
+__all__ = ["Recipe", "Watch", "parse_recipe", "read_recipe", "render_recipe"]
+
+#: Is told of each output and of the package that it was made from, which is the same for variants that render alike.
+Watch = Callable[[Meta, RenderedOutput], None]
+
+#: More renderings than any recipe of conda-forge takes on one platform.
+_MOST_RENDERINGS = 20_000
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A recipe of the v0 format as it was read; `folder` holds its scripts."""
+
+    text: RecipeText
+    folder: Path
+
+
+def read_recipe(folder: Path, rules: CondaBuildRules | None = None) -> Recipe:
+    """Read `meta.yaml` in `folder`.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    path = folder / "meta.yaml"
+    return parse_recipe(read_text(path), path, rules)
+
+
+def parse_recipe(text: str, path: Path, rules: CondaBuildRules | None = None) -> Recipe:
+    """The recipe whose `meta.yaml` is at `path` and holds `text`.
+
+    Raises:
+        InputError: a line is longer than any recipe's.
+    """
+    return Recipe(recipe_text(text, path, rules or CondaBuildRules()), path.parent)
+
+
+def render_recipe(
+    recipe: Recipe,
+    config: VariantConfig,
+    platform: Platform,
+    *,
+    environ: Mapping[str, str] | None = None,
+    watch: Watch | None = None,
+    keep_pins: bool = False,
+) -> RenderedRecipe:
+    """The outputs that a recipe makes on a platform, one for every variant in which it differs; skipped ones left out.
+
+    Args:
+        config: the variants, built-in defaults included (`variants.combine` of `variants.defaults` and files).
+        environ: what selectors and templates see as the environment; nothing of this process's.
+        watch: told of every output, with the package that it was made from.
+        keep_pins: `pin_compatible` and `pin_subpackage` stand in the requirements as `recipe.pins` reads them, and not
+            as bare names.
+
+    Raises:
+        InputError: the recipe or the variants are wrong; with file and line.
+    """
+    rendering = _Rendering(recipe, config, platform, environ or {}, watch, keep_pins)
+    outputs = tuple(rendering.outputs())
+    return RenderedRecipe(outputs, rendering.space, rendering.feedstock_name)
+
+
+@dataclass
+class _Rendering:
+    recipe: Recipe
+    config: VariantConfig
+    platform: Platform
+    environ: Mapping[str, str]
+    watch: Watch | None = None
+    keep_pins: bool = False
+    count: int = 0
+    _views: dict[tuple[object, ...], tuple[View, Namespace]] = field(default_factory=dict)
+    _scripts: dict[Path, frozenset[str]] = field(default_factory=dict)
+    _texts_used: dict[tuple[object, ...], tuple[frozenset[str], frozenset[str]]] = field(default_factory=dict)
+    _scripts_used: dict[tuple[str, ...], frozenset[str]] = field(default_factory=dict)
+    _rendered: dict[tuple[object, ...], dict[str, Any]] = field(default_factory=dict)
+    _hashes: Hashes = field(default_factory=dict)
+    _package: PackageNames = field(default_factory=PackageNames)
+
+    def __post_init__(self) -> None:
+        self.rules = self.recipe.text.rules
+        self.space = explode(self.config)
+        self.ignore_build_only = self.config.extended.get("ignore_build_only_deps", ())
+        self.ignore_version = self.config.extended.get("ignore_version", ())
+        self.finder = usage_finder(self.space.keys, self.recipe.text.raw, self.rules)
+        self.names_package = "PKG_" in self.recipe.text.raw
+        tokens = self.recipe.text.tokens
+        always = (
+            "python",
+            "numpy",
+            "perl",
+            "lua",
+            "r_base",
+            "target_platform",
+            "channel_targets",
+            "cdt_name",
+            "cdt_arch",
+        )
+        self.relevant = tuple(
+            key
+            for key in sorted(self.space.keys)
+            if key in tokens or key in always or "_compiler" in key or "_stdlib" in key
+        )
+
+    def outputs(self) -> Iterator[RenderedOutput]:
+        """All outputs that are not skipped."""
+        for top in self._tops():
+            if not top.skip:
+                yield from (made for made in self._outputs_of(top) if not made.skip)
+
+    # --- the top level, once for each choice of the variables that it loops over
+
+    def _tops(self) -> list[Meta]:
+        first = default_variant(self.platform.subdir)
+        initial = self._render(first, self.space, "")
+        if initial.noarch:
+            self.space = self._one_python(self.space)
+        self.loop_variables = frozenset(self.space.looping())
+        name = initial.section("extra").get("feedstock-name")
+        self.feedstock_name = str(name) if name else None
+        variant = self.space.first()
+        used = self._used(replace(initial, variant=variant, view=self._view(variant, False))) & self.loop_variables
+        found: dict[object, Meta] = {}
+        for variant in self._reduced(self.space, used):
+            part = self.space.where({key: (variant[key],) for key in used})
+            top = self._render(variant, part, initial.name)
+            own = self._used(top)
+            string = build_string_without_hash(top)
+            values = tuple(sorted((key, variant.get(key)) for key in own))
+            found[(top.name, top.version, string, variant.get("target_platform"), values)] = top
+        return list(found.values())
+
+    def _one_python(self, space: VariantSpace) -> VariantSpace:
+        """A noarch recipe is rendered with the newest Python alone (once, with the first)."""
+        if "python" not in space:
+            return space
+        if not self.rules.noarch_newest_python:
+            return space.where({"python": space.values("python")[:1]})
+        try:
+            newest = max(space.values("python"), key=lambda value: parse_version(value.split(" ")[0]))
+        except ValueError:
+            return space
+        return space.where({"python": (newest,)})
+
+    def _reduced(self, space: VariantSpace, used: Collection[str]) -> list[Variant]:
+        """The variants of the axes that hold a used key; of every other axis the first row."""
+        base = dict(space.first())
+        axes = []
+        for axis in space.axes:
+            if any(key in used for key in axis.keys):
+                axes.append(Axis(axis.keys, tuple(dict.fromkeys(axis.rows))))
+        looped = VariantSpace(tuple(axes))
+        self.count += looped.count
+        if self.count > _MOST_RENDERINGS:
+            raise InputError(
+                f"the recipe loops over more than {_MOST_RENDERINGS} variants",
+                path=self.recipe.text.path,
+                hint=f"It uses {', '.join(sorted(used))}.",
+            )
+        return [{**base, **row} for row in looped]
+
+    # --- outputs, once for each choice of the variables that the whole recipe uses
+
+    def _outputs_of(self, top: Meta) -> list[RenderedOutput]:
+        made = self._packages_of(top)
+        order = sort_by_dependencies(
+            [(meta.name, meta.requirements, meta.kind) for meta, _ in made], self.recipe.text.path
+        )
+        # What an output uses follows from what was rendered, whatever the versions that the variant fills in.
+        finishers: dict[Meta, _Finisher] = {}
+        found: dict[object, RenderedOutput] = {}
+        for place in order:
+            meta, variant = made[place]
+            finisher = finishers.get(meta)
+            if finisher is None:
+                finisher = finishers[meta] = self._finisher(meta)
+            finished = finisher.of(variant)
+            if self.watch is not None:
+                self.watch(meta, finished)
+            found[finisher.identity(variant) if meta.kind == "conda" else place] = finished
+        return list(found.values())
+
+    def _packages_of(self, top: Meta) -> list[tuple[Meta, Variant]]:
+        """Every output of every rendering, with each of the variants for which it rendered so."""
+        used = self._used(top, force_global=True) & self.loop_variables
+        renderings: dict[int, list[Meta]] = {}
+        made: list[tuple[Meta, Variant]] = []
+        for variant in self._reduced(top.variants, used):
+            reference = self._render(variant, top.variants, top.name)
+            packages = renderings.get(reference.rendering)
+            if packages is None:
+                siblings = named_outputs(reference)
+                noarch_view = partial(self._view, variant, True)
+                outs = output_dicts(reference)
+                packages = [output_meta(reference, out, noarch_view, siblings) for out in outs]
+                renderings[reference.rendering] = packages
+            made.extend((package, variant) for package in packages)
+        if self.rules.keep_equal_outputs:
+            return made
+        return list({_as_written(package, variant): (package, variant) for package, variant in made}.values())
+
+    def _finisher(self, meta: Meta) -> _Finisher:
+        own = self._used(meta)
+        top_level = self._used(meta, force_top_level=True)
+        used = UsedVariables(own, own & self.loop_variables, top_level, top_level & self.loop_variables)
+        return _Finisher(meta, used, BuildStrings(meta, own, self.ignore_version, self.rules, self._hashes))
+
+    # --- one rendering
+
+    def _view(self, variant: Variant, noarch: bool) -> View:
+        return self._seen(variant, noarch)[0]
+
+    def _seen(self, variant: Variant, noarch: bool) -> tuple[View, Namespace]:
+        """The recipe as a variant sees it, and the names that it sees it with."""
+        key = (noarch, *(variant.get(name) for name in self.relevant))
+        seen = self._views.get(key)
+        if seen is None:
+            subdir = "noarch" if noarch else variant.get("target_platform", self.platform.subdir)
+            namespace = Namespace(subdir, self.platform.subdir, variant, self.environ, self.rules)
+            seen = self._views[key] = (self.recipe.text.view(namespace), namespace)
+        return seen
+
+    def _render(self, variant: Variant, variants: VariantSpace, top_name: str) -> Meta:
+        view, namespace = self._seen(variant, False)
+        path = self.recipe.text.path
+        package = self._package if top_name and self.names_package else PackageNames()
+        data = self._parse(view, namespace, variant, package)
+        name = str((data.get("package") or {}).get("name", ""))
+        meta = Meta(dict(data), variant, variants, view, name, rendering=id(data))
+        self._package = PackageNames(meta.name, meta.version, meta.build_number)
+        if self._package != package and self.names_package and not meta.skip:
+            data = self._parse(view, namespace, variant, self._package)
+            meta = replace(meta, data=dict(data), rendering=id(data))
+        if not meta.name and not meta.outputs:
+            raise InputError("the recipe has no package/name", path=path)
+        return meta
+
+    def _parse(self, view: View, namespace: Namespace, variant: Variant, package: PackageNames) -> dict[str, Any]:
+        path = self.recipe.text.path
+        key = (*(variant.get(name) for name in self.relevant), package)
+        known = self._rendered.get(key)
+        if known is not None:
+            return known
+        context = template_context(
+            namespace, variant, self.platform.subdir, path, self.environ, package, keep_pins=self.keep_pins
+        )
+        template = self.recipe.text.template
+        if template is not None:
+            context.update(view.holds)
+        text = render(path, template, view.template, context)
+        if has_selectors(text):
+            text, _ = select_lines(text, namespace, self.rules, path)
+        return self._rendered.setdefault(key, parse_rendered(text, path))
+
+    def _used(self, meta: Meta, *, force_top_level: bool = False, force_global: bool = False) -> frozenset[str]:
+        """The variables that a package uses (metadata.py: get_used_vars)."""
+        if force_global:
+            used = self.finder.in_selectors(self.recipe.text.raw) | self.finder.in_text(meta.own_text)
+        else:
+            used, required = self._used_in_text(meta, force_top_level or not meta.is_output)
+            if required:
+                used |= trim_requirements(required, meta.requirements, self.ignore_build_only)
+        used |= self._used_in_scripts(meta, "package:" not in meta.own_text)
+        if "target_platform" in meta.variant and self._platform_counts(meta):
+            used |= {"target_platform"}
+        if "channel_targets" in meta.variant and self.rules.channel_targets_used:
+            used |= {"channel_targets"}
+        return (used - force_keys(meta, "force_ignore_keys")) | force_keys(meta, "force_use_keys")
+
+    def _used_in_text(self, meta: Meta, with_top_level: bool) -> tuple[frozenset[str], frozenset[str]]:
+        """What the text of a package uses outside of its requirements, and what in them; the same for many variants."""
+        key = (meta.view, with_top_level, meta.raw_block, meta.block)
+        known = self._texts_used.get(key)
+        if known is None:
+            raw, text = meta.raw_block, meta.block
+            if with_top_level:
+                raw, text = meta.view.top_level_with(raw, selected=False), meta.view.top_level_with(text, selected=True)
+            everywhere = self.finder.in_selectors(raw) | self.finder.in_text(text)
+            required = self.finder.in_text(requirements_in(text))
+            known = self._texts_used[key] = (everywhere - required, required)
+        return known
+
+    def _platform_counts(self, meta: Meta) -> bool:
+        if self.rules.target_platform_used:
+            return not meta.noarch
+        return any(value != self.platform.subdir for value in meta.variants.values("target_platform"))
+
+    def _used_in_scripts(self, meta: Meta, is_output: bool) -> frozenset[str]:
+        names: tuple[str, ...] = ("build.sh", "bld.bat") if self.platform.os == "win" else ("build.sh",)
+        if is_output:
+            script = meta.output.get("script")
+            names = (script,) if isinstance(script, str) else ()
+        known = self._scripts_used.get(names)
+        if known is not None:
+            return known
+        found: frozenset[str] = frozenset()
+        for name in names:
+            path = self.recipe.folder / name
+            if path.resolve().is_relative_to(self.recipe.folder.resolve()):
+                found |= used_in_script(path, self.space.keys, self._scripts)
+        self._scripts_used[names] = found
+        return found
+
+
+class _Finisher:
+    """Makes the outputs of a package, one for each of the variants for which it rendered to the same."""
+
+    def __init__(self, meta: Meta, used: UsedVariables, strings: BuildStrings) -> None:
+        self._requirements = meta.requirements
+        self._strings = strings
+        self._keys = (meta.name, *sorted(key for key in used.own if key in meta.variant))
+        self._values = values_of(self._keys[1:])
+        self._made = partial(
+            RenderedOutput,
+            name=meta.name,
+            version=meta.version,
+            build_number=meta.build_number,
+            noarch=meta.noarch,
+            variants=meta.variants,
+            used=used,
+            skip=meta.skip,
+            pins_numpy=pins_numpy(meta),
+            hashing=strings.hash_input,
+        )
+
+    def of(self, variant: Variant) -> RenderedOutput:
+        """The output in a variant."""
+        requirements = VariantRequirements(self._requirements, variant)
+        return self._made(build_string=self._strings.of(variant), requirements=requirements, variant=variant)
+
+    def identity(self, variant: Variant) -> tuple[object, ...]:
+        """What tells the output from others of the recipe: its name, and the values of the keys that it uses."""
+        return (self._keys, self._values(variant))
+
+
+def _as_written(package: Meta, variant: Variant) -> str:
+    """The section of an output as it reads with the versions of a variant."""
+    out = dict(package.output)
+    if out.get("requirements"):
+        out["requirements"] = VariantRequirements(out["requirements"], variant)
+    return repr(out)

@@ -1,0 +1,1 @@
+"""`recipe.yaml`, rendered by py-rattler-build and seen as conda-smithy sees it."""

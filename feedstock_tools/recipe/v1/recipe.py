@@ -1,0 +1,283 @@
+"""Render a `recipe.yaml` for all variants of a platform: by py-rattler-build, seen as conda-smithy sees it.
+
+What an output uses is what the engine says it used; what it stands for are the input variants that agree with that
+(rattler_build_conda_compat/render.py: render, get_used_vars, _reduce_variants).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from feedstock_tools.errors import InputError
+from feedstock_tools.platforms import Platform
+from feedstock_tools.recipe.model import RenderedOutput, RenderedRecipe, UsedVariables
+from feedstock_tools.recipe.v1.batches import batches
+from feedstock_tools.recipe.v1.branches import mentioned_variables
+from feedstock_tools.recipe.v1.templates import check_templates
+from feedstock_tools.recipe.v1_engine import engine_error, engine_variants, parsed_recipe, skip_probe, text_of
+from feedstock_tools.variants.explode import explode
+from feedstock_tools.variants.model import Axis, VariantConfig, VariantSpace
+from feedstock_tools.variants.read import parse_plain_yaml, read_text
+
+if TYPE_CHECKING:
+    from rattler_build import RenderConfig, RenderedVariant, Stage0Recipe
+
+__all__ = ["RecipeV1", "WatchV1", "parse_recipe_v1", "read_recipe_v1", "render_recipe_v1"]
+
+#: Is told of each output and of the engine's rendering that it was made from.
+WatchV1 = Callable[["RenderedVariant", RenderedOutput], None]
+
+_WORD = re.compile(r"\w+")
+_PLATFORMS = ("target_platform", "build_platform")
+#: More rows than any recipe of conda-forge looks at.
+_MOST_ROWS = 5_000
+#: Several times as many as the longest of conda-forge has; the engine takes seconds for more.
+_MOST_LINES = 5_000
+_SECTIONS = {"build": "build", "host": "host", "run": "run", "run_constraints": "run_constrained"}
+
+
+@dataclass(frozen=True)
+class RecipeV1:
+    """A recipe of the v1 format as the engine parsed it.
+
+    `probe` is a recipe with outputs that has the same `skip`, for a recipe without: there the engine does not apply it.
+    """
+
+    path: Path
+    text: str
+    stage0: Stage0Recipe
+    probe: Stage0Recipe | None
+
+
+def read_recipe_v1(folder: Path) -> RecipeV1:
+    """Read `recipe.yaml` in `folder`.
+
+    Raises:
+        InputError: it cannot be read, or the engine refuses it; with line and column where the engine tells them.
+    """
+    path = folder / "recipe.yaml"
+    return parse_recipe_v1(read_text(path), path)
+
+
+def parse_recipe_v1(text: str, path: Path) -> RecipeV1:
+    """The recipe whose `recipe.yaml` is at `path` and holds `text`.
+
+    Raises:
+        InputError: it is too long, or the engine refuses it; with line and column where the engine tells them.
+    """
+    if text.count("\n") > _MOST_LINES:
+        raise InputError(f"has more than {_MOST_LINES} lines", path=path)
+    check_templates(parse_plain_yaml(text, path), path)
+    return RecipeV1(path, text, parsed_recipe(text, path), skip_probe(text, path))
+
+
+def render_recipe_v1(
+    recipe: RecipeV1,
+    config: VariantConfig,
+    platform: Platform,
+    *,
+    build_platform: Platform | None = None,
+    all_branches: bool = False,
+    watch: WatchV1 | None = None,
+) -> RenderedRecipe:
+    """The outputs that a recipe makes on a platform, in the order that the engine would build them, less skipped ones.
+
+    Args:
+        config: the variants, built-in defaults included.
+        build_platform: where it is built; default `platform`, which is what conda-smithy takes when it rerenders.
+        watch: told of every output, with the engine's rendering that it was made from.
+        all_branches: variables count as used in branches that are not taken, too, as with rattler-build until 0.57.
+
+    Raises:
+        InputError: the engine cannot render the recipe with these variants.
+    """
+    from rattler_build import PlatformConfig, RenderConfig
+
+    builder = (build_platform or platform).subdir
+    render_config = RenderConfig(
+        platform=PlatformConfig(target_platform=platform.subdir, build_platform=builder, host_platform=platform.subdir)
+    )
+    values = {
+        **config.values,
+        **{key: values for key, values in config.extended.items() if key not in config.values},
+        "target_platform": (platform.subdir,),
+        "build_platform": (builder,),
+    }
+    try:
+        built = _built_rows(recipe, values, config, render_config)
+        if built is None:
+            return RenderedRecipe((), explode(config), _feedstock_name(recipe))
+        groups = (built.keys, *(group for group in config.zip_keys if group[0] not in built.keys))
+        chosen = {**values, **{key: built.column(key) for key in built.keys}}
+        zipped = [group for group in groups if len(group) > 1]
+        rows = [
+            row
+            for part in batches(recipe.text, chosen, zipped, recipe.path)
+            for row in recipe.stage0.render(engine_variants(part, zipped), render_config)
+        ]
+    except InputError:
+        raise
+    except Exception as error:  # the engine has no common base for its errors
+        raise engine_error(error, recipe.path, recipe.text) from error
+    mentioned = mentioned_variables(parse_plain_yaml(recipe.text, recipe.path)) if all_branches else {}
+    outputs = tuple(_Outputs(config, recipe.path, mentioned, watch).of(rows))
+    return RenderedRecipe(outputs, explode(config), _feedstock_name(recipe))
+
+
+def _feedstock_name(recipe: RecipeV1) -> str:
+    """conda-smithy looks for the package's name where a v1 recipe has none, and names the feedstock "None" after it."""
+    extra = recipe.stage0.to_dict().get("extra") or {}
+    return str(extra.get("feedstock-name") or None)
+
+
+def _built_rows(
+    recipe: RecipeV1, values: Mapping[str, tuple[str, ...]], config: VariantConfig, render_config: RenderConfig
+) -> Axis | None:
+    """The rows of what `skip` looks at that are built, as one axis (empty where it looks at nothing); None: no row is.
+
+    Rendering these alone, and not all and then leaving most out, is what takes little time.
+    """
+    nothing = Axis((), ())
+    if recipe.probe is None:
+        return nothing
+    # A variable that is not named cannot be looked at: templates do not make names up.
+    words = frozenset(_WORD.findall(str(recipe.probe.to_dict())))
+    named = {key: items for key, items in values.items() if key in words or key in _PLATFORMS}
+    looping = [key for key in named if key in config.values and len(set(named[key])) > 1]
+    space = explode(config).project(looping)
+    if space.count > _MOST_ROWS:
+        raise InputError(f"skip depends on more than {_MOST_ROWS} variants", path=recipe.path)
+    known: dict[tuple[str, ...], bool] = {}
+    built = []
+    for variant in space:
+        seen = tuple(variant[key] for key in looping)
+        if seen not in known:
+            own = {key: (value,) for key, value in zip(looping, seen, strict=True)}
+            known[seen] = bool(recipe.probe.render(engine_variants({**named, **own}, ()), render_config))
+        if known[seen]:
+            built.append(tuple(variant.values()))
+    if not built:
+        return None
+    keys = tuple(key for axis in space.axes for key in axis.keys)
+    return nothing if all(known.values()) else Axis(keys, tuple(built))
+
+
+class _Outputs:
+    """Turns the engine's rows into outputs; what rows have in common is made once."""
+
+    def __init__(
+        self,
+        config: VariantConfig,
+        path: Path,
+        mentioned: Mapping[str | None, frozenset[str]],
+        watch: WatchV1 | None,
+    ) -> None:
+        self.path = path
+        self.watch = watch
+        self.mentioned = mentioned
+        zipped = frozenset(key for group in config.zip_keys for key in group)
+        self.zipped = [axis for axis in explode(config).axes if axis.keys[0] in zipped]
+        self.values = config.values
+        self.free = {key: values for key, values in config.values.items() if key not in zipped and values}
+        self.looping = frozenset(key for key, values in config.values.items() if len(set(values)) > 1)
+        self._spaces: dict[tuple[tuple[tuple[str, str], ...], frozenset[str]], VariantSpace] = {}
+
+    def of(self, rows: list[RenderedVariant]) -> Iterator[RenderedOutput]:
+        siblings: set[str] = set()
+        seen = set()
+        for row in rows:
+            siblings.add(_key(row.recipe.package.name))
+            used = self._used(row, siblings)
+            # Values that decide about nothing give the same output once more.
+            same = (row.recipe.package.name, str(row.recipe.build.string), frozenset(used.items()))
+            if same in seen:
+                continue
+            seen.add(same)
+            unseen = self._unseen(row, siblings).difference(used)
+            space = self._space(used, unseen, row.recipe.package.name)
+            for chosen in self._choices(space, unseen & self.looping):
+                output = self._output(row, frozenset(used) | unseen, space.where(chosen) if chosen else space)
+                if self.watch is not None:
+                    self.watch(row, output)
+                yield output
+
+    def _used(self, row: RenderedVariant, siblings: set[str]) -> dict[str, str]:
+        """What the engine says it used, less siblings, and less the platform of what is for all platforms."""
+        used = {_key(name): text_of(value) for name, value in row.variant.items()}
+        left_out = siblings | ({"target_platform"} if row.recipe.build.noarch else set())
+        return {key: value for key, value in used.items() if key not in left_out}
+
+    def _unseen(self, row: RenderedVariant, siblings: set[str]) -> frozenset[str]:
+        """The keys that the recipe mentions, for versions of the engine that counted them all."""
+        named = self.mentioned.get(row.recipe.package.name, self.mentioned.get(None, frozenset()))
+        noarch_python = {"python"} if row.recipe.build.noarch == "python" else set()
+        return frozenset(key for key in named if key in self.values and key not in siblings | noarch_python)
+
+    def _choices(self, space: VariantSpace, keys: frozenset[str]) -> list[dict[str, tuple[str, ...]]]:
+        if not keys:
+            return [{}]
+        rows = {tuple((key, row[key]) for key in sorted(keys)): None for row in space.project(keys)}
+        return [{key: (value,) for key, value in row} for row in rows]
+
+    def _output(self, row: RenderedVariant, keys: frozenset[str], space: VariantSpace) -> RenderedOutput:
+        recipe = row.recipe
+        looped = keys & self.looping
+        return RenderedOutput(
+            name=recipe.package.name,
+            version=str(recipe.package.version),
+            build_number=recipe.build.number or 0,
+            build_string=str(recipe.build.string),
+            noarch=str(recipe.build.noarch) if recipe.build.noarch else None,
+            requirements=_requirements(row),
+            variant=space.first(),
+            variants=space,
+            used=UsedVariables(keys, looped, keys, looped),
+        )
+
+    def _space(self, used: Mapping[str, str], whole: frozenset[str], name: str) -> VariantSpace:
+        """The input variants that agree with `used`.
+
+        Keys in `whole` and zip groups keep all values that agree; of a key that is neither the first value counts.
+        """
+        wanted = (tuple(sorted((key, value) for key, value in used.items() if key in self.values)), whole)
+        if wanted not in self._spaces:
+            axes = [_agreeing(axis, used) for axis in self.zipped]
+            for key, values in self.free.items():
+                some = [one for one in values if one == used.get(key, one)]
+                axes.append(Axis((key,), tuple((one,) for one in (some if key in whole else some[:1]))))
+            if not all(axis.rows for axis in axes):
+                raise InputError(f"no variant is as the engine says that '{name}' was rendered with", path=self.path)
+            self._spaces[wanted] = VariantSpace(tuple(axes))
+        return self._spaces[wanted]
+
+
+def _agreeing(axis: Axis, used: Mapping[str, str]) -> Axis:
+    """The rows of an axis that have the values of `used`."""
+    wanted = [(place, used[key]) for place, key in enumerate(axis.keys) if key in used]
+    return Axis(axis.keys, tuple(row for row in axis.rows if all(row[place] == value for place, value in wanted)))
+
+
+def _requirements(row: RenderedVariant) -> dict[str, tuple[str, ...]]:
+    """By section as conda-build names them; a pin is written out if it is exact, else by its package's name alone."""
+    found = {}
+    exact = {_key(name): f"{pin.name} {pin.version} {pin.build_string}" for name, pin in row.pin_subpackages.items()}
+    for section, items in row.recipe.requirements.to_dict().items():
+        if section in _SECTIONS:
+            found[_SECTIONS[section]] = tuple(_requirement(item, exact) for item in items)
+    return found
+
+
+def _requirement(item: Any, exact: Mapping[str, str]) -> str:
+    if not isinstance(item, dict):
+        return str(item)
+    pin = next(iter(item.values()))
+    name = str(pin["name"])
+    return exact.get(_key(name), name) if pin.get("exact") else name
+
+
+def _key(name: str) -> str:
+    return name.replace("-", "_")

@@ -1,0 +1,1 @@
+"""The dossier: what reviewers of built packages ask for."""

@@ -1,0 +1,275 @@
+"""The dossier: what reviewers of packages that a maintainer built ask for, in one folder that sha256sum verifies.
+
+conda-forge's enhancement proposal 3 asks for the build logs of packages that were not built by its CI services; beside
+them lie the commit, the configuration, the solved environments and the packages with their hashes.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from feedstock_tools.builds.ledger import BuildRecord, EnvironmentRecord, Ledger, PackageRecord, TestRecord
+from feedstock_tools.builds.matrix.matrix import Matrix
+from feedstock_tools.builds.matrix.states import ConfigurationState
+from feedstock_tools.digests import files_below, sha256_of
+from feedstock_tools.errors import Mistake, WorkError
+from feedstock_tools.feedstock.layout import Artifacts
+from feedstock_tools.redaction import known_secrets, redacted, secrets_in
+from feedstock_tools.report.dossier.page import dossier_page
+
+if TYPE_CHECKING:
+    from feedstock_tools.channel.targets import Target
+
+__all__ = ["Dossier", "make_dossier"]
+
+SUMS = "SHA256SUMS"
+_PAGE = "README.md"
+
+
+@dataclass(frozen=True, slots=True)
+class Dossier:
+    """A dossier that was made: its folder, its configurations, and those that are not done and so not in it."""
+
+    folder: Path
+    configurations: tuple[str, ...]
+    left_out: tuple[str, ...]
+    packages: int
+
+
+def make_dossier(
+    matrix: Matrix,
+    support: Path,
+    target: Path,
+    environment: Mapping[str, str],
+    *,
+    named: bool,
+    with_packages: bool,
+    uploaded: Target | None = None,
+) -> Dossier:
+    """Write the dossier of a matrix's finished configurations to a folder, whole or not at all.
+
+    An earlier dossier in its place is replaced.
+
+    Args:
+        support: the folder of configurations, `.ci_support`.
+        environment: of this machine; the values of its secrets must not be in the logs.
+        named: the configurations were asked for by name, so that each of them has to be done.
+        with_packages: put the packages themselves in, too.
+        uploaded: where the packages were put for the reviewers, which has to have each of them.
+
+    Raises:
+        WorkError: nothing is done, a package or log is missing or is not what was recorded, a log holds a secret, a
+            package is not where it was uploaded to, or the folder cannot be written; every reason at once.
+    """
+    _refuse_other_folder(target)
+    chosen = [each for each in matrix.configurations if each.state == "done"]
+    others = [each.configuration.name for each in matrix.configurations if each.state != "done"]
+    packages = _packages(chosen)
+    tests = _tests(matrix, packages)
+    mistakes = [*_mistakes(matrix, chosen, tests, environment), *_gone(matrix), *_not_at(uploaded, packages)]
+    if named:
+        mistakes += [Mistake(f"{name} is not done", hint="`feedstock-tools status` says why.") for name in others]
+    if not chosen and not mistakes:
+        mistakes = [Mistake("no configuration is done, so there is nothing to show", path=matrix.artifacts)]
+    if mistakes:
+        raise WorkError.of(mistakes)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        part = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+        try:
+            _fill(part, matrix, chosen, tests, support)
+            if with_packages:
+                _add_packages(part, matrix, packages)
+            _write(part / "packages.sha256", _sums((each.sha256, each.file) for each in packages))
+            page = dossier_page(matrix, chosen, others, tests, with_packages=with_packages, uploaded=uploaded)
+            _write(part / _PAGE, page)
+            files = [Path(name) for name in files_below(part)]
+            _write(part / SUMS, _sums((sha256_of(file), file.relative_to(part).as_posix()) for file in files))
+            part.chmod(0o755)
+            _put_in_place(part, target)
+        finally:
+            shutil.rmtree(part, ignore_errors=True)
+    except OSError as error:
+        raise WorkError(f"cannot write the dossier: {error.strerror or error}", path=target) from error
+    return Dossier(target, tuple(each.configuration.name for each in chosen), tuple(others), len(packages))
+
+
+def _records(chosen: Sequence[ConfigurationState]) -> list[BuildRecord]:
+    """The builds that the configurations are done by, each once."""
+    found = (output.record for each in chosen for output in each.outputs if output.record)
+    return list({record.id: record for record in found}.values())
+
+
+def _packages(chosen: Sequence[ConfigurationState]) -> tuple[PackageRecord, ...]:
+    found = {each.file: each for record in _records(chosen) for each in record.packages}
+    return tuple(found[file] for file in sorted(found))
+
+
+def _tests(matrix: Matrix, packages: Sequence[PackageRecord]) -> tuple[TestRecord, ...]:
+    """The last run of `test` on each package and machine (or kind of GPU); those whose logs are gone without them."""
+    wanted = {package.sha256 for package in packages}
+    if not wanted:
+        return ()
+    with Ledger(Artifacts(matrix.artifacts).ledger) as ledger:
+        last = {(test.sha256, test.gpu or test.machine): test for test in ledger.tests() if test.sha256 in wanted}
+    return tuple(test if _log(matrix.artifacts, test.log) else replace(test, log="") for test in last.values())
+
+
+def _not_at(target: Target | None, packages: Sequence[PackageRecord]) -> list[Mistake]:
+    """The packages that a channel has not, or not these."""
+    if target is None:
+        return []
+    there = target.there([each.file for each in packages])
+    wrong = [each.file for each in packages if there.get(each.file) != each.sha256]
+    return [
+        Mistake(f"{target.name} does not have this {file}" if file in there else f"{target.name} has no {file}")
+        for file in wrong
+    ]
+
+
+def _mistakes(
+    matrix: Matrix,
+    chosen: Sequence[ConfigurationState],
+    tests: Sequence[TestRecord],
+    environment: Mapping[str, str],
+) -> list[Mistake]:
+    mistakes = []
+    for package in _packages(chosen):
+        path = matrix.artifacts / package.channel / package.file
+        if not path.is_file():
+            mistakes.append(Mistake("the package is missing", path=path))
+        elif sha256_of(path) != package.sha256:
+            mistakes.append(Mistake("the package is not the one that was built: its sha256 differs", path=path))
+    secrets = known_secrets(environment)
+    logs = [record.log for record in _records(chosen)] + [test.log for test in tests if test.log]
+    for log in dict.fromkeys(logs):
+        mistakes += _mistakes_of_log(matrix.artifacts, log, secrets)
+    return mistakes
+
+
+def _log(artifacts: Path, log: str) -> Path | None:
+    """The file of a log, which lies in the folder of artifacts; None where it is gone."""
+    path = (artifacts / log).resolve()
+    return path if path.is_relative_to(artifacts.resolve()) and path.is_file() else None
+
+
+def _mistakes_of_log(artifacts: Path, log: str, secrets: Mapping[str, str]) -> list[Mistake]:
+    path = _log(artifacts, log)
+    if path is None:
+        hint = "Build that configuration again."
+        return [Mistake("the log of a build is missing", path=artifacts / log, hint=hint)]
+    text = path.read_text(encoding="utf-8", errors="replace")
+    return [Mistake(f"the log holds {kind}", path=path, line=line) for kind, line in secrets_in(text, secrets).items()]
+
+
+def _gone(matrix: Matrix) -> list[Mistake]:
+    """Packages that were built and that have been removed or changed since."""
+    return [
+        Mistake(f"{output.output.stem} of {each.configuration.name}: {output.reason}")
+        for each in matrix.configurations
+        for output in each.outputs
+        if output.state == "missing" and output.record
+    ]
+
+
+def _fill(
+    part: Path,
+    matrix: Matrix,
+    chosen: Sequence[ConfigurationState],
+    tests: Sequence[TestRecord],
+    support: Path,
+) -> None:
+    with Ledger(Artifacts(matrix.artifacts).ledger) as ledger:
+        for each in chosen:
+            folder = part / "configurations" / each.configuration.name
+            folder.mkdir(parents=True)
+            shutil.copyfile(support / f"{each.configuration.name}.yaml", folder / "configuration.yaml")
+            records = _records([each])
+            hashes = {package.sha256 for record in records for package in record.packages}
+            tested = [test for test in tests if test.sha256 in hashes]
+            logs = [record.log for record in records] + [test.log for test in tested if test.log]
+            for log in dict.fromkeys(logs):
+                shutil.copyfile(matrix.artifacts / log, folder / Path(log).name)
+            _write_json(folder / "builds.json", [_build_json(record) for record in records])
+            solved = {record.output + f" {record.row}": _environments(ledger, record) for record in records}
+            _write_json(folder / "environments.json", solved)
+            if tested:
+                _write_json(folder / "tests.json", [_test_json(test) for test in tested])
+
+
+def _add_packages(part: Path, matrix: Matrix, packages: Sequence[PackageRecord]) -> None:
+    for package in packages:
+        place = part / "packages" / package.file
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(matrix.artifacts / package.channel / package.file, place)
+        if sha256_of(place) != package.sha256:
+            raise WorkError("the package changed while it was copied", path=place)
+
+
+def _test_json(test: TestRecord) -> dict[str, Any]:
+    shown = {name: value for name, value in asdict(test).items() if name not in ("id", "channel")}
+    return {**shown, "log": Path(test.log).name}
+
+
+def _build_json(record: BuildRecord) -> dict[str, Any]:
+    """A build as it is shown to others: without what is of this machine's processes, and without credentials."""
+    left_out = ("id", "process", "packages", "channels", "command", "log")
+    shown = {name: value for name, value in asdict(record).items() if name not in left_out}
+    packages = [{"file": each.file, "size": each.size, "sha256": each.sha256} for each in record.packages]
+    channels = [redacted(channel) for channel in record.channels]
+    log = Path(record.log).name
+    return {**shown, "channels": channels, "command": redacted(record.command), "log": log, "packages": packages}
+
+
+def _environments(ledger: Ledger, record: BuildRecord) -> dict[str, list[dict[str, str]]]:
+    found: Sequence[EnvironmentRecord] = ledger.environments(record.id) if record.id is not None else ()
+    return {
+        each.environment: [
+            {**asdict(package), "channel": redacted(package.channel)}
+            for package in sorted(each.packages, key=lambda package: package.name)
+        ]
+        for each in found
+    }
+
+
+def _sums(pairs: Any) -> str:
+    """Lines as sha256sum writes and reads them."""
+    return "".join(f"{digest}  {name}\n" for digest, name in pairs)
+
+
+def _write(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8", newline="\n")
+
+
+def _write_json(path: Path, content: Any) -> None:
+    _write(path, json.dumps(content, indent=1, sort_keys=True) + "\n")
+
+
+def _refuse_other_folder(target: Path) -> None:
+    """A folder that is no dossier is not replaced."""
+    if target.is_symlink() or (target.exists() and not (target / SUMS).is_file() and not _is_empty(target)):
+        raise WorkError(
+            "there is something else in the place of the dossier", path=target, hint="Give another with -o."
+        )
+
+
+def _is_empty(folder: Path) -> bool:
+    return folder.is_dir() and not any(folder.iterdir())
+
+
+def _put_in_place(part: Path, target: Path) -> None:
+    if not target.exists():
+        part.rename(target)
+        return
+    old = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    try:
+        target.rename(old / target.name)
+        part.rename(target)
+    finally:
+        shutil.rmtree(old, ignore_errors=True)

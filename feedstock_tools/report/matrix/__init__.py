@@ -1,0 +1,1 @@
+"""The matrix as text, as a page and as a picture."""

@@ -1,0 +1,147 @@
+"""The matrix as one HTML page that fetches nothing: filters, packages, logs, and a picture of the builds over time.
+
+Names, reasons and logs come from builds and are not to be trusted: the template escapes everything, and the page's
+policy lets run no script but its own.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from feedstock_tools.builds.ledger.records import BuildRecord
+from feedstock_tools.builds.matrix.matrix import Matrix
+from feedstock_tools.builds.matrix.states import OutputState
+from feedstock_tools.data import data_folder
+from feedstock_tools.report.matrix.timeline import draw, jobs_of
+from feedstock_tools.report.matrix.view import Line, counted, duration, groups, lines, moment, printable
+from feedstock_tools.report.run.plain import size_text
+from feedstock_tools.writing import write_whole
+
+__all__ = ["page", "write_page"]
+
+#: Of a log that is shown in the page itself: the last lines, in bytes and in number.
+_TAIL_BYTES = 12_000
+_TAIL_LINES = 60
+#: The states whose logs are shown in the page.
+_SHOWN = ("failed", "interrupted", "running")
+
+
+@dataclass(frozen=True, slots=True)
+class LogView:
+    """A log file: its name, its address from the page (None where it is gone), and its last lines where shown."""
+
+    name: str
+    address: str | None
+    tail: str
+
+
+def write_page(path: Path, matrix: Matrix) -> None:
+    """Write the page to a file, which is replaced whole; its links to logs are relative to its folder.
+
+    Raises:
+        WorkError: it cannot be written.
+    """
+    write_whole(path, page(matrix, path.resolve().parent) + "\n")
+
+
+def page(matrix: Matrix, folder: Path) -> str:
+    """The page, with links to logs as seen from a folder."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    templates = data_folder("templates")
+    environment = Environment(
+        loader=FileSystemLoader(templates), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+    )
+    environment.filters |= {"duration": duration, "moment": moment, "size": size_text}
+    found = lines(matrix)
+    style, script = ((templates / f"status.{kind}").read_text(encoding="utf-8") for kind in ("css", "js"))
+    return environment.get_template("status.html.j2").render(
+        matrix=matrix,
+        style=style,
+        script=script,
+        style_hash=_policy_hash(style),
+        script_hash=_policy_hash(script),
+        counts=counted(found),
+        shares=tuple(_shares(counted(found))),
+        platforms=sorted({line.state.configuration.platform for line in found}),
+        lines=[_line_view(matrix, line, folder) for line in found],
+        picture=draw(jobs_of(matrix.builds, _alive(matrix), matrix.at)),
+    )
+
+
+def _alive(matrix: Matrix) -> frozenset[int | None]:
+    """The builds whose runs live."""
+    outputs = (output for each in matrix.configurations for output in each.outputs)
+    return frozenset(output.record.id for output in outputs if output.record and output.state == "running")
+
+
+def _policy_hash(text: str) -> str:
+    """How a content security policy names a script or style of the page."""
+    return f"'sha256-{base64.b64encode(sha256(text.encode()).digest()).decode()}'"
+
+
+def _shares(counts: dict[str, int]) -> Iterator[tuple[str, float, float]]:
+    """State, beginning and width of each part of a bar that is 100 wide."""
+    total, begin = sum(counts.values()) or 1, 0.0
+    for state, count in sorted(counts.items(), key=lambda item: item[0] != "done"):
+        width = 100 * count / total
+        yield state, round(begin, 3), round(width, 3)
+        begin += width
+
+
+def _line_view(matrix: Matrix, line: Line, folder: Path) -> dict[str, Any]:
+    configuration = line.state.configuration
+    shown = {each.record.log for each in line.state.outputs if each.record and each.state in _SHOWN}
+    return {
+        "line": line,
+        "configuration": configuration,
+        "accelerator": f"CUDA {configuration.cuda}" if configuration.cuda else "CPU",
+        "reasons": [(group.state, group.reason, len(group.outputs)) for group in groups([line])],
+        "outputs": [(each, each.record, _link(matrix, each, folder)) for each in line.state.outputs],
+        "logs": [_log_view(matrix, log, folder, shown=log in shown) for log in line.logs],
+        "words": " ".join([line.title, configuration.name, *{each.output.name for each in line.state.outputs}]).lower(),
+    }
+
+
+def _link(matrix: Matrix, output: OutputState, folder: Path) -> str | None:
+    record: BuildRecord | None = output.record
+    return _address(_log_file(matrix, record.log), folder) if record else None
+
+
+def _log_view(matrix: Matrix, log: str, folder: Path, *, shown: bool) -> LogView:
+    path = _log_file(matrix, log)
+    return LogView(Path(log).name, _address(path, folder), _tail(path) if shown and path else "")
+
+
+def _log_file(matrix: Matrix, log: str) -> Path | None:
+    """A log file of the artifacts folder; None where there is none, or the ledger names one outside of the folder."""
+    path = (matrix.artifacts / log).resolve()
+    return path if path.is_relative_to(matrix.artifacts.resolve()) and path.is_file() else None
+
+
+def _address(path: Path | None, folder: Path) -> str | None:
+    if path is None:
+        return None
+    try:
+        relative = os.path.relpath(path, folder)
+    except ValueError:  # on Windows, another drive
+        return path.as_uri()
+    return quote(f"./{Path(relative).as_posix()}")
+
+
+def _tail(path: Path) -> str:
+    """The last lines of a log, without the codes for colours that terminals take."""
+    try:
+        with path.open("rb") as stream:
+            stream.seek(max(0, path.stat().st_size - _TAIL_BYTES))
+            text = stream.read(_TAIL_BYTES).decode("utf-8", errors="replace")
+    except OSError:
+        return ""
+    return printable("\n".join(text.split("\n")[-_TAIL_LINES:])).strip("\n")

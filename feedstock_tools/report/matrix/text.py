@@ -1,0 +1,154 @@
+"""The matrix for a terminal, as Markdown to paste into an issue, and as values for JSON."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from feedstock_tools.builds.ledger.records import BuildRecord
+from feedstock_tools.builds.matrix.matrix import Matrix
+from feedstock_tools.builds.matrix.states import OutputState
+from feedstock_tools.report.matrix.view import Group, Line, counted, duration, groups, lines, moment
+from feedstock_tools.report.run.plain import table
+
+__all__ = ["matrix_json", "matrix_markdown", "matrix_text"]
+
+_HEAD = ("configuration", "state", "packages", "when (UTC)", "took", "where")
+
+
+def matrix_text(matrix: Matrix) -> str:
+    """A table, what is wrong with those that are not done, and how many there are of each state."""
+    found = lines(matrix)
+    if not found:
+        return "The feedstock has no configurations."
+    rows = [_cells(line) for line in found]
+    parts = [table(_HEAD, rows, right=frozenset({2, 4}))]
+    parts += [_group_text(matrix, group) for group in groups(found)]
+    return "\n".join([*parts, "", _totals(found)])
+
+
+def _cells(line: Line) -> tuple[str, ...]:
+    where = ", ".join(line.machines) + (" (stand-in)" if line.stand_in else "")
+    packages = f"{line.done} of {line.total}" if line.total else "-"
+    return line.title, line.state.state, packages, moment(line.ended), duration(line.seconds), where.strip()
+
+
+def _totals(found: Sequence[Line]) -> str:
+    counts = ", ".join(f"{count} {state}" for state, count in counted(found).items())
+    return f"{len(found)} configuration{'s' if len(found) != 1 else ''}: {counts}"
+
+
+def _group_text(matrix: Matrix, group: Group) -> str:
+    first, *rest = group.reason.splitlines() or [""]
+    text = [f"\n{group.state}: {_who(group)}: {first}", *(f"  {line}" for line in rest)]
+    logs = dict.fromkeys(output.record.log for _, output in group.outputs if output.record)
+    if group.state in ("failed", "interrupted"):
+        text += [f"  Log: {matrix.artifacts / log}" for log in logs]
+    return "\n".join(text)
+
+
+def _who(group: Group) -> str:
+    titles = group.titles
+    if len(titles) > 4:
+        return f"{titles[0]} … {titles[-1]} ({len(titles)} configurations)"
+    if len(group.outputs) == 1:
+        return f"{titles[0]} {group.outputs[0][1].output.stem}"
+    return ", ".join(titles)
+
+
+def matrix_markdown(matrix: Matrix) -> str:
+    """A table with a line for each configuration, and what is wrong below it, folded."""
+    found = lines(matrix)
+    out = [f"**{_inline(matrix.feedstock)}**: {_totals(found)} ({moment(matrix.at)} UTC)", ""]
+    out += ["| " + " | ".join(_HEAD) + " |", "|" + "|".join("---" for _ in _HEAD) + "|"]
+    for line in found:
+        title, state, *rest = map(_inline, _cells(line))
+        strong = state if state in ("done", "nothing") else f"**{state}**"
+        out.append(f"| {' | '.join([f'`{title}`', strong, *rest])} |")
+    for group in groups(found):
+        out += ["", *_group_markdown(group)]
+    return "\n".join(out)
+
+
+def _group_markdown(group: Group) -> list[str]:
+    fence = "`" * (1 + max((len(run) for run in re.findall("`+", group.reason)), default=2))
+    return [
+        f"<details><summary>{group.state}: {_inline(_who(group))}</summary>",
+        "",
+        fence,
+        group.reason,
+        fence,
+        "",
+        "</details>",
+    ]
+
+
+def _inline(text: str) -> str:
+    """A text that a cell of a table shows as it is."""
+    plain = " ".join(text.split()).replace("`", "'")
+    return plain.replace("&", "&amp;").replace("<", "&lt;").replace("|", "\\|")
+
+
+def matrix_json(matrix: Matrix) -> dict[str, Any]:
+    """The whole matrix as values that JSON has; times are UTC, paths absolute."""
+    found = lines(matrix)
+    return {
+        "feedstock": matrix.feedstock,
+        "artifacts": str(matrix.artifacts),
+        "at": matrix.at,
+        "counts": counted(found),
+        "configurations": [_configuration_json(matrix, line) for line in found],
+    }
+
+
+def _configuration_json(matrix: Matrix, line: Line) -> dict[str, Any]:
+    configuration = line.state.configuration
+    return {
+        "name": configuration.name,
+        "short_name": configuration.short_name,
+        "platform": configuration.platform,
+        "accelerator": f"CUDA {configuration.cuda}" if configuration.cuda else "CPU",
+        "pythons": list(configuration.pythons),
+        "state": line.state.state,
+        "reason": line.state.reason,
+        "done": line.done,
+        "total": line.total,
+        "ended": line.ended or None,
+        "seconds": line.seconds,
+        "machines": list(line.machines),
+        "rows": {row.name: line.state.of_row(row.name) for row in configuration.rows},
+        "outputs": [_output_json(matrix, output) for output in line.state.outputs],
+    }
+
+
+def _output_json(matrix: Matrix, state: OutputState) -> dict[str, Any]:
+    output = state.output
+    return {
+        "name": output.name,
+        "version": output.version,
+        "build": output.build,
+        "subdir": output.subdir,
+        "rows": [row.name for row in state.rows],
+        "state": state.state,
+        "reason": state.reason,
+        "changed": list(state.changed),
+        "build_record": _record_json(matrix, state.record) if state.record else None,
+    }
+
+
+def _record_json(matrix: Matrix, record: BuildRecord) -> dict[str, Any]:
+    plain = ("id", "identity", "result", "reason", "started", "ended", "seconds", "engine", "machine", "attempt")
+    return {
+        **{name: getattr(record, name) for name in (*plain, "cores", "peak_memory", "commit_id")},
+        "marks": dict(record.marks),
+        "log": str(matrix.artifacts / record.log),
+        "packages": [
+            {
+                "path": str(matrix.artifacts / package.channel / package.file),
+                "size": package.size,
+                "sha256": package.sha256,
+            }
+            for package in record.packages
+        ],
+    }

@@ -1,0 +1,123 @@
+"""The matrix as lines for people: a configuration each, with when, where and how long, and what is wrong in groups."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from feedstock_tools.builds.ledger.records import BuildRecord
+from feedstock_tools.builds.matrix.matrix import Matrix
+from feedstock_tools.builds.matrix.states import STATES, ConfigurationState, OutputState
+from feedstock_tools.builds.stand_in.choice import STAND_IN
+
+__all__ = ["Group", "Line", "counted", "duration", "groups", "lines", "moment", "printable"]
+
+_CONTROL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A configuration in a table.
+
+    Attributes:
+        title: its short name, or its name in `.ci_support` where others have the same short name.
+        done: how many of its `total` packages are.
+        ended: when the newest of the builds that its state follows from ended (or began, where one still runs); UTC.
+        seconds: what those builds took, taken together.
+        machines: where they were made; `stand_in` says that some were made on the stand-in channel.
+        logs: their log files, below the artifacts folder, each once.
+    """
+
+    title: str
+    state: ConfigurationState
+    done: int
+    total: int
+    ended: str
+    seconds: float | None
+    machines: tuple[str, ...]
+    stand_in: bool
+    logs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Outputs that are not done, of one state, for one reason; each with the title of its configuration."""
+
+    state: str
+    reason: str
+    outputs: tuple[tuple[str, OutputState], ...]
+
+    @property
+    def titles(self) -> tuple[str, ...]:
+        """The configurations, each once."""
+        return tuple(dict.fromkeys(title for title, _ in self.outputs))
+
+
+def lines(matrix: Matrix) -> tuple[Line, ...]:
+    """A line for each configuration, in the order of the plan."""
+    shared = Counter(each.configuration.short_name for each in matrix.configurations)
+    return tuple(_line(each, shared[each.configuration.short_name] > 1) for each in matrix.configurations)
+
+
+def _line(state: ConfigurationState, ambiguous: bool) -> Line:
+    found = {each.record.id: each.record for each in state.outputs if each.record}
+    records = tuple(found.values())
+    known = [record.seconds for record in records if record.seconds is not None]
+    return Line(
+        title=state.configuration.name if ambiguous else state.configuration.short_name,
+        state=state,
+        done=sum(each.state == "done" for each in state.outputs),
+        total=len(state.outputs),
+        ended=max((record.ended or record.started for record in records), default=""),
+        seconds=sum(known) if known else None,
+        machines=tuple(sorted({record.machine for record in records if record.machine})),
+        stand_in=any(record.marks.get("channel") == STAND_IN for record in records),
+        logs=_logs(records),
+    )
+
+
+def _logs(records: Sequence[BuildRecord]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(record.log for record in records))
+
+
+def counted(found: Sequence[Line]) -> dict[str, int]:
+    """State → the number of configurations that have it, the most urgent first, without those that none has."""
+    counts = Counter(line.state.state for line in found)
+    return {state: counts[state] for state in STATES if counts[state]}
+
+
+def groups(found: Sequence[Line]) -> tuple[Group, ...]:
+    """What is not done and says why, the most urgent first; a configuration without outputs gives none."""
+    collected: dict[tuple[str, str], list[tuple[str, OutputState]]] = {}
+    for line in found:
+        for output in line.state.outputs:
+            if output.reason:
+                collected.setdefault((output.state, printable(output.reason)), []).append((line.title, output))
+    made = [Group(state, reason, tuple(outputs)) for (state, reason), outputs in collected.items()]
+    return tuple(sorted(made, key=lambda group: STATES.index(group.state)))
+
+
+def duration(seconds: float | None) -> str:
+    """`0.42 s`, `4 min 10 s`, `2 h 05 min`; empty for None."""
+    if seconds is None:
+        return ""
+    if seconds < 60:
+        return f"{seconds:.2f} s" if seconds < 10 else f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest:02} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02} min"
+
+
+def moment(text: str) -> str:
+    """A time of the ledger for people, to the minute, in UTC; what is no time is given as it is."""
+    try:
+        return datetime.fromisoformat(text).strftime("%Y-%m-%d %H:%M")
+    except ValueError:
+        return text
+
+
+def printable(text: str) -> str:
+    """A text of a build without what would change the colours, the title or the place of writing of a terminal."""
+    return _CONTROL.sub("", text)

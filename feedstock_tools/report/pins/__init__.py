@@ -1,0 +1,1 @@
+"""The pin graph as a table and as a picture."""

@@ -1,0 +1,195 @@
+"""The pin graph as a picture: versions that go with the same CUDA versions drawn as one box, in five columns.
+
+Drawn are, for each CUDA version, the newest host gcc and the least driver on Linux, and the libraries that go with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from feedstock_tools.pins.graph.kinds import kind_named
+from feedstock_tools.pins.graph.model import PinGraph, Release
+from feedstock_tools.report.pins.table import runs_on_linux
+
+if TYPE_CHECKING:
+    import networkx
+
+__all__ = ["Box", "as_dot", "as_mermaid", "as_svg", "as_tree", "picture"]
+
+_LEFT = ("driver", "gcc")
+_RIGHT = ("cudnn", "nccl", "cutensor")
+_COLORS = {
+    "driver": "#8a6d3b",
+    "gcc": "#7b5ea7",
+    "cuda": "#3f7d20",
+    "cudnn": "#20639b",
+    "nccl": "#b23a48",
+    "cutensor": "#2a7f7f",
+}
+_WIDTH, _HEIGHT, _GAP, _COLUMN = 176, 24, 8, 264
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """Versions of one kind, oldest and newest, that go with the same CUDA versions."""
+
+    kind: str
+    first: str
+    last: str
+    count: int = 1
+
+    @property
+    def label(self) -> str:
+        """`cuDNN 8.1.0.77 to 8.4.1.50`."""
+        title = kind_named(self.kind).title
+        if self.kind == "driver":
+            return f"{title} {self.first} or later"
+        return f"{title} {self.first}" if self.first == self.last else f"{title} {self.first} to {self.last}"
+
+    @property
+    def name(self) -> str:
+        """A word for it that DOT and Mermaid take."""
+        return "".join(c if c.isalnum() else "_" for c in f"{self.kind}_{self.first}_{self.last}")
+
+
+def picture(graph: PinGraph, cudas: Sequence[str]) -> networkx.DiGraph[Any]:
+    """The picture as a graph for networkx: boxes as nodes, an edge from a CUDA version to what goes with it."""
+    import networkx as nx
+
+    drawn: nx.DiGraph[Any] = nx.DiGraph()
+    boxes = {cuda: Box("cuda", cuda, cuda) for cuda in cudas}
+    drawn.add_nodes_from(boxes.values())
+    for kind in (*_LEFT, *_RIGHT):
+        for box, partners in _grouped(graph, kind, cudas):
+            drawn.add_edges_from((boxes[cuda], box) for cuda in partners)
+    return drawn
+
+
+def as_tree(graph: PinGraph, cudas: Sequence[str]) -> str:
+    """For a terminal: each CUDA version with what goes with it."""
+    drawn = picture(graph, cudas)
+    lines = []
+    for cuda in cudas:
+        lines.append(f"CUDA {cuda}")
+        labels = [box.label + (f" ({box.count} versions)" if box.count > 1 else "") for box in _of(drawn, cuda)]
+        lines += [f"{'└─' if number == len(labels) else '├─'} {label}" for number, label in enumerate(labels, 1)]
+    return "\n".join(lines)
+
+
+def as_mermaid(graph: PinGraph, cudas: Sequence[str]) -> str:
+    """A flowchart for Mermaid, which GitHub draws in Markdown."""
+    drawn = picture(graph, cudas)
+    lines = ["flowchart LR"]
+    lines += [f'  {box.name}["{box.label}"]:::{_css(box.kind)}' for box in drawn]
+    for cuda, box in drawn.edges:
+        lines.append(f"  {box.name} --- {cuda.name}" if box.kind in _LEFT else f"  {cuda.name} --- {box.name}")
+    lines += [f"  classDef {_css(kind)} stroke:{color},stroke-width:2px" for kind, color in _COLORS.items()]
+    return "\n".join(lines)
+
+
+def as_dot(graph: PinGraph, cudas: Sequence[str]) -> str:
+    """For Graphviz."""
+    drawn = picture(graph, cudas)
+    lines = ["graph pins {", '  rankdir="LR"; node [shape=box, style=rounded, fontname="sans-serif"];']
+    lines += [f'  {box.name} [label="{box.label}", color="{_COLORS[box.kind]}"];' for box in drawn]
+    for cuda, box in drawn.edges:
+        first, second = (box, cuda) if box.kind in _LEFT else (cuda, box)
+        lines.append(f'  {first.name} -- {second.name} [color="{_COLORS[box.kind]}"];')
+    return "\n".join([*lines, "}"])
+
+
+def as_svg(graph: PinGraph, cudas: Sequence[str]) -> str:
+    """An svg element: CUDA in the middle, what it needs on the left, libraries on the right.
+
+    Boxes and lines carry their names (`data-box`, `data-of`), by which a page can light up what belongs together.
+    """
+    drawn = picture(graph, cudas)
+    columns = [[box for box in drawn if box.kind == kind] for kind in ("driver", "gcc", "cuda", *_RIGHT)]
+    columns = [column for column in columns if column]
+    tallest = max(len(column) for column in columns)
+    height = tallest * (_HEIGHT + _GAP) + 60
+    width = (len(columns) - 1) * _COLUMN + _WIDTH + 40
+    places = dict(_placed(columns, height))
+    parts = [
+        f'<svg viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img" aria-label="Pin graph">'
+    ]
+    parts += [_svg_edge(places, cuda, box) for cuda, box in drawn.edges]
+    parts += [_svg_box(box, *places[box]) for box in drawn]
+    return "\n".join([*parts, "</svg>"])
+
+
+def _grouped(graph: PinGraph, kind: str, cudas: Sequence[str]) -> Iterator[tuple[Box, tuple[str, ...]]]:
+    """Boxes of a kind with their CUDA versions; a box's versions follow one another and go with just the same."""
+    versions = graph.versions.get(kind, ())[::-1]
+    partners = {version: _partners(graph, kind, version, cudas) for version in versions}
+    if kind in ("gcc", "driver"):
+        partners = _decisive(kind, partners)
+    run: list[str] = []
+    for version in [*(version for version in versions if partners[version]), None]:
+        if run and (version is None or partners[version] != partners[run[0]]):
+            yield Box(kind, run[0], run[-1], len(run)), partners[run[0]]
+            run = []
+        if version is not None:
+            run.append(version)
+
+
+def _partners(graph: PinGraph, kind: str, version: str, cudas: Sequence[str]) -> tuple[str, ...]:
+    if kind == "driver":
+        return tuple(cuda for cuda in cudas if runs_on_linux(graph, cuda, version))
+    return tuple(cuda for cuda in cudas if graph.open_to({"cuda": cuda}, Release(kind, version)))
+
+
+def _decisive(kind: str, partners: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    """Of gcc (oldest first) only the newest that a CUDA version takes is drawn, of drivers only the least."""
+    order = list(partners) if kind == "driver" else list(partners)[::-1]
+    seen: set[str] = set()
+    found: dict[str, tuple[str, ...]] = {}
+    for version in order:
+        found[version] = tuple(cuda for cuda in partners[version] if cuda not in seen)
+        seen.update(partners[version])
+    return {version: found[version] for version in partners}
+
+
+def _of(drawn: networkx.DiGraph[Any], cuda: str) -> list[Box]:
+    return list(drawn.successors(Box("cuda", cuda, cuda)))
+
+
+def _css(kind: str) -> str:
+    return kind.replace("-", "_").strip("_")
+
+
+def _placed(columns: Sequence[Sequence[Box]], height: int) -> Iterator[tuple[Box, tuple[float, float]]]:
+    """Each column spread over the height, newest at the top."""
+    for number, column in enumerate(columns):
+        step = (height - 40) / len(column)
+        for place, box in enumerate(reversed(column) if column[0].kind != "cuda" else column):
+            yield box, (20 + number * _COLUMN, 20 + (place + 0.5) * step - _HEIGHT / 2)
+
+
+def _svg_box(box: Box, x: float, y: float) -> str:
+    label = escape(box.label)
+    title = f"<title>{label}{f', {box.count} versions' if box.count > 1 else ''}</title>"
+    color = _COLORS[box.kind]
+    return (
+        f'<g class="box" data-box="{box.name}" tabindex="0">{title}'
+        f'<rect x="{x:.0f}" y="{y:.0f}" width="{_WIDTH}" height="{_HEIGHT}" rx="5" fill="white" stroke="{color}"/>'
+        f'<text x="{x + _WIDTH / 2:.0f}" y="{y + _HEIGHT - 8:.0f}" text-anchor="middle">{_shortened(label)}</text></g>'
+    )
+
+
+def _shortened(label: str) -> str:
+    return label.replace(" or later", "+")
+
+
+def _svg_edge(places: Mapping[Box, tuple[float, float]], cuda: Box, box: Box) -> str:
+    left, right = (box, cuda) if places[box][0] < places[cuda][0] else (cuda, box)
+    x1, y1 = places[left][0] + _WIDTH, places[left][1] + _HEIGHT / 2
+    x2, y2 = places[right][0], places[right][1] + _HEIGHT / 2
+    bend = (x2 - x1) / 2
+    return (
+        f'<path class="edge" data-of="{cuda.name} {box.name}" stroke="{_COLORS[box.kind]}" '
+        f'd="M{x1:.0f},{y1:.0f} C{x1 + bend:.0f},{y1:.0f} {x2 - bend:.0f},{y2:.0f} {x2:.0f},{y2:.0f}"/>'
+    )

@@ -1,0 +1,71 @@
+"""`cuda show`: the pin graph of facts or channels as a text, Markdown, Mermaid, DOT, or one HTML page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from string import Template
+
+from feedstock_tools.data import data_folder
+from feedstock_tools.errors import InputError
+from feedstock_tools.facts import load_cuda
+from feedstock_tools.pins.graph.asking import records_of
+from feedstock_tools.pins.graph.channels import channel_title
+from feedstock_tools.pins.graph.demands import parse_demand
+from feedstock_tools.pins.graph.model import PinGraph
+from feedstock_tools.pins.graph.pin_graph import pin_graph
+from feedstock_tools.report.pins.picture import as_dot, as_mermaid, as_svg, as_tree
+from feedstock_tools.report.pins.table import html_table, markdown_table, table_rows, text_table
+
+__all__ = ["FORMS", "page", "show"]
+
+FORMS = ("text", "markdown", "mermaid", "dot", "html")
+
+
+def show(versions: Sequence[str], channels: Sequence[str], platform: str | None, *, facts: bool, form: str) -> str:
+    """The pin graph in one of `FORMS`.
+
+    Args:
+        versions: the CUDA versions to show: `11.2`, `12`, `>=12.4`; none: all.
+        channels: whose packages are shown; none: what the facts say of conda-forge.
+        facts: whether what the facts say counts beside the channels.
+
+    Raises:
+        InputError: a version, channel, platform or form is not one.
+        WorkError: a channel cannot be read.
+    """
+    if form not in FORMS:
+        raise InputError(f"'{form}' is no form to show the graph in", hint=f"There are {', '.join(FORMS)}.")
+    if not facts and not channels:
+        raise InputError("without facts a channel is needed", hint="Add --channel.")
+    records = records_of(channels, platform or "linux-64") if channels else None
+    origin = " and ".join(channel_title(channel) for channel in channels) or "conda-forge"
+    graph = pin_graph(load_cuda() if facts else None, records=records, origin=origin)
+    cudas = _shown(graph, versions)
+    headings, rows = table_rows(graph, cudas)
+    if form == "text":
+        return f"{text_table(headings, rows)}\n\n{as_tree(graph, cudas)}"
+    if form == "markdown":
+        return f"{markdown_table(headings, rows)}\n\n```mermaid\n{as_mermaid(graph, cudas)}\n```"
+    if form == "mermaid":
+        return as_mermaid(graph, cudas)
+    return as_dot(graph, cudas) if form == "dot" else page(graph, cudas, origin)
+
+
+def page(graph: PinGraph, cudas: Sequence[str], origin: str) -> str:
+    """One HTML page with the table and the picture, which needs nothing from a network."""
+    headings, rows = table_rows(graph, cudas)
+    template = Template((data_folder("templates") / "pin-graph.html").read_text(encoding="utf-8"))
+    return template.substitute(
+        origin=escape(origin), table=html_table(headings, rows), picture=as_svg(graph, cudas) if cudas else ""
+    )
+
+
+def _shown(graph: PinGraph, versions: Sequence[str]) -> tuple[str, ...]:
+    """The CUDA versions of the graph that are asked for, newest first."""
+    known = graph.versions.get("cuda", ())
+    demands = [parse_demand(f"cuda{text}" if text[:1] in "<>=!" else f"cuda={text}") for text in versions]
+    for demand in demands:
+        if not any(demand.admits(version) for version in known):
+            raise InputError(f"there is no {demand}", hint=f"There are {', '.join(known) or 'none'}.")
+    return tuple(version for version in known if not demands or any(demand.admits(version) for demand in demands))

@@ -1,0 +1,91 @@
+"""The plan of a run for a terminal, as Markdown, and as values for JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from feedstock_tools.builds.plan.agenda import Agenda
+from feedstock_tools.builds.plan.needs import Work
+from feedstock_tools.builds.plan.refusals import in_words
+from feedstock_tools.report.run.plain import counted, duration, size_text, table
+
+__all__ = ["plan_json", "plan_markdown", "plan_text"]
+
+_HEAD = ("", "row", "builds", "cores", "memory", "disk", "GPU", "about", "image")
+_RIGHT = frozenset({0, 3, 4, 5, 7})
+
+
+def plan_text(agenda: Agenda) -> str:
+    """A table of the rows to build in their order, what is up to date, what is refused, and how long it may take."""
+    rows = [_cells(number, work) for number, work in enumerate(agenda.todo, 1)]
+    parts = [table(_HEAD, rows, right=_RIGHT)] if rows else []
+    return "\n".join([*parts, *_notes(agenda)])
+
+
+def plan_markdown(agenda: Agenda) -> str:
+    """The same, to paste into an issue."""
+    head = [f"| {' | '.join(_HEAD)} |", f"|{'|'.join('--:' if at in _RIGHT else '---' for at in range(len(_HEAD)))}|"]
+    rows = [f"| {' | '.join(_cells(number, work))} |" for number, work in enumerate(agenda.todo, 1)]
+    return "\n".join([*(head if rows else []), *rows, "", *(f"- {note}" for note in _notes(agenda))]).lstrip()
+
+
+def plan_json(agenda: Agenda) -> Mapping[str, Any]:
+    """The same; bytes and seconds."""
+    return {
+        "jobs": agenda.jobs,
+        "cores": len(agenda.capacity.cores),
+        "memory": agenda.capacity.memory,
+        "seconds": agenda.seconds,
+        "rows_without_known_time": agenda.unknown,
+        "todo": [_values(work) for work in agenda.todo],
+        "up_to_date": [_values(work) for work in agenda.done],
+        "refused": dict(agenda.refused),
+    }
+
+
+def _values(work: Work) -> dict[str, Any]:
+    return {
+        "configuration": work.configuration.name,
+        "row": work.name,
+        "platform": work.configuration.platform,
+        "builds": [output.stem for output in work.missing],
+        "done": sorted(work.done),
+        "cores": work.needs.cores,
+        "memory": work.needs.memory,
+        "disk": work.needs.disk,
+        "gpu": work.needs.gpu,
+        "image": _image(work),
+        "seconds": work.seconds,
+        "from": {**work.needs.source, "seconds": work.seconds_source},
+    }
+
+
+def _image(work: Work) -> str | None:
+    return work.row.values.get("docker_image")
+
+
+def _cells(number: int, work: Work) -> tuple[str, ...]:
+    needs = work.needs
+    return (
+        str(number),
+        work.name,
+        ", ".join(output.name for output in work.missing),
+        str(needs.cores),
+        size_text(needs.memory),
+        size_text(needs.disk) if needs.disk else "-",
+        "yes" if needs.gpu else "-",
+        duration(work.seconds) if work.seconds is not None else "?",
+        _image(work) or "-",
+    )
+
+
+def _notes(agenda: Agenda) -> list[str]:
+    notes = [f"{counted(len(agenda.todo), 'row')} to build, {len(agenda.done)} up to date."]
+    if agenda.seconds is not None:
+        unknown = f", and {counted(agenda.unknown, 'row')} of unknown time" if agenda.unknown else ""
+        how = f"{agenda.jobs} at once" if agenda.jobs > 1 else "one after the other"
+        notes.append(f"About {duration(agenda.seconds)} by the times of earlier builds, {how}{unknown}.")
+    elif agenda.todo:
+        notes.append("How long it takes is not known: nothing of it was built here before.")
+    return [*notes, *in_words(agenda.refused)]

@@ -1,0 +1,155 @@
+"""What a run of several rows at once shows: a live table in a terminal; elsewhere a line for each event."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, TextIO
+
+from feedstock_tools.builds.engines.contract import Built, Event, Failed, Started
+from feedstock_tools.report.run.folding import Fold
+from feedstock_tools.report.run.plain import described, duration
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from feedstock_tools.builds.plan.needs import Work
+    from feedstock_tools.builds.runs.observer import Progress
+    from feedstock_tools.builds.runs.row import BuiltRow
+
+__all__ = ["Lines", "LiveTable"]
+
+#: How much of the log of a build that fails is shown; the engine adds a dozen lines of advice to what went wrong.
+_LAST_LINES = 30
+
+
+class Lines:
+    """A `Console` of plain lines, each with its row; the log's end where one fails.
+
+    On a service that folds it is the whole log of each row, when it ends.
+    """
+
+    def __init__(self, stream: TextIO, total: int, fold: Fold) -> None:
+        self._stream = stream
+        self._total = total
+        self._fold = fold
+        self._ended = 0
+        self._logs: dict[str, list[str]] = {}
+        self._recent: dict[str, deque[str]] = {}
+        self._waiting: set[str] = set()
+
+    def say(self, text: str) -> None:
+        """See `Console`."""
+        self._stream.write(text + "\n")
+        self._stream.flush()
+
+    def begin(self, work: Work) -> None:
+        """See `Console`."""
+        expected = f", about {duration(work.seconds)}" if work.seconds else ""
+        self.say(f"{work.name}: begins{expected}")
+
+    def event(self, work: Work, event: Event) -> None:
+        """See `Console`."""
+        if isinstance(event, Built):
+            self.say(f"{work.name}: built {event.package.name} in {duration(event.seconds)}")
+        elif isinstance(event, Failed):
+            for line in self._recent.pop(work.name, ()):
+                self.say(f"  {line}")
+            self.say(f"{work.name}: {event.output} failed: {event.reason}")
+        elif not isinstance(event, Started):
+            if event.stage == "feedstock-tools":
+                self.say(f"{work.name}: {event.text.removeprefix('-- ')}")
+            if self._fold.begin:
+                self._logs.setdefault(work.name, []).append(event.text)
+            elif event.text.strip():
+                recent = self._recent.setdefault(work.name, deque(maxlen=_LAST_LINES))
+                recent.extend(event.text.rstrip().splitlines())
+
+    def end(self, work: Work, built: BuiltRow) -> None:
+        """See `Console`."""
+        self._ended += 1
+        how = "failed" if built.failed else "done"
+        if self._fold.begin:
+            self.say(f"{self._fold.begin}== {described(work)}: {how}")
+            self.say("\n".join(self._logs.pop(work.name, [])))
+            self.say(self._fold.end)
+        self.say(f"{work.name}: {how} ({self._ended} of {self._total})")
+
+    def progress(self, progress: Progress) -> None:
+        """See `Console`: of a row that waits for another run it is told once, of the others when something changes."""
+        for name in progress.elsewhere:
+            if name not in self._waiting:
+                self._waiting.add(name)
+                self.say(f"{name}: waits for another run, which builds a part of it")
+
+
+class LiveTable:
+    """A `Console` that keeps a table of the running builds on a terminal. To be used as a context."""
+
+    def __init__(self, stream: TextIO) -> None:
+        from rich.console import Console
+        from rich.live import Live
+
+        self._console = Console(file=stream, highlight=False, markup=False, emoji=False)
+        self._live = Live(console=self._console, refresh_per_second=5, transient=True)
+        self._now: dict[str, tuple[Work, str]] = {}
+        self._recent: dict[str, deque[str]] = {}
+
+    def __enter__(self) -> LiveTable:
+        self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._live.stop()
+
+    def say(self, text: str) -> None:
+        """See `Console`."""
+        self._console.print(text, soft_wrap=True)
+
+    def begin(self, work: Work) -> None:
+        """See `Console`."""
+        self._now[work.name] = (work, "")
+        self._recent[work.name] = deque(maxlen=_LAST_LINES)
+
+    def event(self, work: Work, event: Event) -> None:
+        """See `Console`."""
+        if isinstance(event, Started):
+            self._now[work.name] = (work, event.output)
+        elif isinstance(event, Built):
+            self.say(f"built {event.package.name} in {duration(event.seconds)}")
+        elif isinstance(event, Failed):
+            self.say("\n".join([*self._recent[work.name], f"{work.name}: {event.output} failed: {event.reason}"]))
+        elif event.text.strip():
+            self._recent[work.name].extend(event.text.rstrip().splitlines())
+
+    def end(self, work: Work, built: BuiltRow) -> None:
+        """See `Console`."""
+        self._now.pop(work.name, None)
+
+    def progress(self, progress: Progress) -> None:
+        """See `Console`."""
+        self._live.update(self._table(progress))
+
+    def _table(self, progress: Progress) -> Any:
+        from rich.table import Table
+        from rich.text import Text
+
+        title = f"{progress.done} done, {progress.failed} failed, {progress.waiting} waiting"
+        table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+        for name in ("building", "output"):
+            table.add_column(name, overflow="ellipsis")  # what a narrow terminal cuts off are names, not times
+        for name in ("elapsed", "expected"):
+            table.add_column(name, no_wrap=True, justify="right")
+        for cells in self._rows(progress):
+            table.add_row(*(Text(cell) for cell in cells))
+        return table
+
+    def _rows(self, progress: Progress) -> Iterable[tuple[str, str, str, str]]:
+        for name, elapsed in progress.running.items():
+            if name in self._now:
+                work, output = self._now[name]
+                yield name, output, duration(elapsed), duration(work.seconds) if work.seconds else "-"
+        for name in progress.elsewhere:
+            yield name, "waits for another run", "", ""

@@ -1,0 +1,104 @@
+"""The answers of `why` as text for people and as plain values for JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from feedstock_tools.rerender.why.model import Explanation, Place, Setting, Use, ValueOrigin
+
+__all__ = ["as_lines", "as_plain"]
+
+_LONGEST = 90
+
+
+def as_lines(explanations: Sequence[Explanation], root: Path) -> Iterator[str]:
+    """Lines of text; configurations of which the same is to be said share them.
+
+    Args:
+        root: the feedstock; its files are named from there.
+    """
+    alike: dict[Explanation, list[str]] = {}
+    for one in explanations:
+        alike.setdefault(replace(one, configuration=""), []).append(one.configuration)
+    for number, (one, names) in enumerate(alike.items()):
+        if number:
+            yield ""
+        yield from _lines_of(one, names, root)
+
+
+def _lines_of(one: Explanation, names: Sequence[str], root: Path) -> Iterator[str]:
+    notes = [*(["splits jobs"] if one.splits_jobs else [])]
+    if one.zipped_with:
+        notes.append(f"zipped with {', '.join(one.zipped_with)}")
+    yield one.key + (f" ({'; '.join(notes)})" if notes else "")
+    yield f"  in {names[0]}" + (f" and {len(names) - 1} more" if len(names) > 1 else "")
+    for value in one.values:
+        yield f"  value {value.value!r}"
+        if value.rule:
+            yield f"    {value.rule}"
+        yield from (f"    {_said(place, root)}" for place in value.places)
+    yield from (f"  {_setting(setting, root)}" for setting in one.settings)
+    for use in one.uses:
+        of = f" [{', '.join(use.outputs)}]" if use.outputs else ""
+        yield f"  used: {use.kind}, {use.why}{of}"
+        if use.place is not None:
+            yield f"    {_said(use.place, root)}"
+
+
+def _said(place: Place, root: Path) -> str:
+    text = place.text if len(place.text) <= _LONGEST else f"{place.text[:_LONGEST]}…"
+    return f"{_named(place.path, root)}:{place.line}  {text}"
+
+
+def _named(path: Path, root: Path) -> str:
+    return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
+
+
+def _setting(setting: Setting, root: Path) -> str:
+    file = f" ({_named(setting.places[0].path, root)}:{setting.places[0].line})" if setting.places else ""
+    values = f" {', '.join(dict.fromkeys(setting.values))}" if setting.values else ""
+    before = ", ".join(dict.fromkeys(setting.replaced))
+    over = f", before {before}" if before and setting.effect in ("replaces", "changes") else ""
+    return f"step: {setting.source}{file} {setting.effect}{values}{over}"
+
+
+def as_plain(explanations: Sequence[Explanation]) -> list[dict[str, Any]]:
+    """Lists, mappings, texts and numbers, as JSON has them."""
+    return [
+        {
+            "configuration": one.configuration,
+            "key": one.key,
+            "splits_jobs": one.splits_jobs,
+            "zipped_with": list(one.zipped_with),
+            "values": [_value(value) for value in one.values],
+            "steps": [_step(setting) for setting in one.settings],
+            "uses": [_use(use) for use in one.uses],
+        }
+        for one in explanations
+    ]
+
+
+def _value(value: ValueOrigin) -> dict[str, Any]:
+    return {"value": str(value.value), "rule": value.rule, "places": [_place(place) for place in value.places]}
+
+
+def _step(setting: Setting) -> dict[str, Any]:
+    return {
+        "source": setting.source,
+        "effect": setting.effect,
+        "values": [str(value) for value in setting.values],
+        "before": [str(value) for value in setting.replaced],
+        "places": [_place(place) for place in setting.places],
+    }
+
+
+def _use(use: Use) -> dict[str, Any]:
+    place = _place(use.place) if use.place is not None else None
+    return {"kind": use.kind, "why": use.why, "place": place, "outputs": list(use.outputs)}
+
+
+def _place(place: Place) -> dict[str, Any]:
+    return {"file": str(place.path), "line": place.line, "text": place.text}

@@ -1,0 +1,90 @@
+"""The files in `.ci_support`: one configuration of variant keys a file, as conda-smithy writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from feedstock_tools.errors import InputError
+from feedstock_tools.platforms import KNOWN_SUBDIRS, Platform
+from feedstock_tools.rerender.configurations.dump import Booleans, dump_mapping
+from feedstock_tools.variants.read import read_values_yaml
+
+__all__ = ["CI_SUPPORT", "Configuration", "platform_of", "read_configurations"]
+
+#: The folder of a feedstock that holds the configurations.
+CI_SUPPORT = ".ci_support"
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """One CI job's variants: the file `<name>.yaml`.
+
+    `values` are lists of strings, as YAML's base schema reads them (`true` is the string "true"), and whole numbers
+    without quotes are of a type of their own.
+    """
+
+    name: str
+    platform: Platform
+    values: Mapping[str, tuple[str, ...]]
+    zip_keys: tuple[tuple[str, ...], ...] = ()
+    pin_run_as_build: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+    @classmethod
+    def from_file(cls, path: Path) -> Configuration:
+        """Read a file of `.ci_support`.
+
+        Raises:
+            InputError: it cannot be read, is no mapping of lists, or its name does not begin with a platform.
+        """
+        content = read_values_yaml(path)
+        if not isinstance(content, dict):
+            raise InputError("a configuration is a mapping of lists", path=path)
+        zips: Any = content.pop("zip_keys", [])
+        pins: Any = content.pop("pin_run_as_build", {})
+        if not isinstance(pins, dict) or not all(isinstance(pin, dict) for pin in pins.values()):
+            raise InputError("pin_run_as_build is a mapping of mappings", path=path)
+        if not isinstance(zips, list) or not all(isinstance(group, list) for group in zips):
+            raise InputError("zip_keys is a list of lists", path=path)
+        values: dict[str, tuple[str, ...]] = {}
+        for key, value in content.items():
+            items = value if isinstance(value, list) else [value]
+            if not all(isinstance(item, str) for item in items):
+                raise InputError(f"the values of '{key}' are to be plain texts", path=path)
+            values[str(key)] = tuple(items)
+        return cls(
+            name=path.stem,
+            platform=platform_of(path, values),
+            values=values,
+            zip_keys=tuple(tuple(str(key) for key in group) for group in zips),
+            pin_run_as_build={str(name): {str(k): str(v) for k, v in pin.items()} for name, pin in pins.items()},
+        )
+
+    def to_bytes(self, *, booleans: Booleans = "plain") -> bytes:
+        """The file's content, byte for byte as conda-smithy dumps it.
+
+        `booleans`: newer versions write `true` where older ones wrote `'true'`.
+        """
+        content: dict[str, Any] = {key: list(values) for key, values in self.values.items()}
+        if self.zip_keys:
+            content["zip_keys"] = [list(group) for group in self.zip_keys]
+        if self.pin_run_as_build:
+            content["pin_run_as_build"] = {name: dict(pin) for name, pin in self.pin_run_as_build.items()}
+        return dump_mapping(content, booleans=booleans)
+
+
+def platform_of(path: Path, values: Mapping[str, tuple[str, ...]]) -> Platform:
+    """By the file's name, since noarch feedstocks have no `target_platform`; before 2020 names held `osx` alone."""
+    system, _, rest = path.stem.partition("_")
+    named = f"{system}-{rest.partition('_')[0]}"
+    for subdir in (named, *values.get("target_platform", ()), f"{system}-64"):
+        if subdir in KNOWN_SUBDIRS:
+            return Platform.parse(subdir)
+    raise InputError("the name of a configuration begins with its platform, such as linux_64_", path=path)
+
+
+def read_configurations(feedstock: Path) -> tuple[Configuration, ...]:
+    """The configurations of a feedstock, in the order of their names; none is an empty tuple."""
+    return tuple(Configuration.from_file(path) for path in sorted((feedstock / CI_SUPPORT).glob("*.yaml")))

@@ -1,0 +1,128 @@
+"""The variant file that a person wrote beside a `recipe.yaml`: what it adds to a configuration.
+
+rattler-build reads it below the file that `-m` names, so whoever renders or builds a configuration reads it here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+from feedstock_tools.errors import InputError
+from feedstock_tools.rerender.configurations.configuration import Configuration
+from feedstock_tools.variants.model import VariantConfig
+from feedstock_tools.variants.rules import CondaBuildRules
+
+__all__ = ["given_variants", "variants_of", "with_own_values"]
+
+#: The variant files beside a recipe.yaml, of which rattler-build reads the first that is there.
+_OWN_FILES = ("variants.yaml", "conda_build_config.yaml")
+_WORD = re.compile(r"\w+")
+#: Keys that a recipe uses by the name of a function: `c_compiler_version` by `compiler('c')`.
+_BY_FUNCTION = re.compile(r"_(compiler|stdlib)(?:_version)?$|^(cdt)_")
+
+#: Gives the keys that a recipe uses with some variants, and those that it mentions at all.
+_Used = Callable[[Configuration, VariantConfig], tuple[frozenset[str], frozenset[str]]]
+
+
+def given_variants(configuration: Configuration) -> VariantConfig:
+    """The values of a configuration alone."""
+    return VariantConfig(configuration.values, configuration.zip_keys, pin_run_as_build=configuration.pin_run_as_build)
+
+
+def variants_of(folder: Path, configuration: Configuration, rules: CondaBuildRules | None = None) -> VariantConfig:
+    """The values of a configuration, and of the recipe's own variant file those that it does not have.
+
+    rattler-build takes the own file's zip groups only where no other file has any (config.rs, merge); those whose keys
+    a configuration has cut to fewer values than the rest are left out here.
+
+    Args:
+        folder: of the `recipe.yaml`.
+
+    Raises:
+        InputError: the own file cannot be read.
+    """
+    given = given_variants(configuration)
+    path = _own_file(folder)
+    if path is None:
+        return given
+    from feedstock_tools.variants.conditional import load_conditional
+    from feedstock_tools.variants.load import load
+
+    read = load_conditional if path.name == _OWN_FILES[0] else load
+    own = read(path, configuration.platform, rules=rules)
+    values = {**own.values, **given.values}
+    whole = (group for group in own.zip_keys if len({len(values[key]) for key in group if key in values}) < 2)
+    return replace(given, values=values, zip_keys=given.zip_keys or tuple(whole))
+
+
+def with_own_values(folder: Path, configurations: Sequence[Configuration]) -> tuple[Configuration, ...]:
+    """Configurations that name all that their packages are made of: with the values that the recipe uses of its file.
+
+    What has no `recipe.yaml` comes back as it is. Of a recipe that cannot be rendered all that it mentions counts.
+
+    Args:
+        folder: of the recipe.
+
+    Raises:
+        InputError: the recipe's own variant file cannot be read.
+    """
+    path = folder / "recipe.yaml"
+    if _own_file(folder) is None or not path.is_file():
+        return tuple(configurations)
+    from feedstock_tools.variants.read import read_text
+
+    words = frozenset(_WORD.findall(read_text(path).replace("-", "_")))
+    used = _used_by(folder)
+    return tuple(_completed(each, variants_of(folder, each), words, used) for each in configurations)
+
+
+def _own_file(folder: Path) -> Path | None:
+    return next((folder / name for name in _OWN_FILES if (folder / name).is_file()), None)
+
+
+def _completed(configuration: Configuration, both: VariantConfig, words: frozenset[str], used: _Used) -> Configuration:
+    """The configuration with what the recipe uses of `both`; `words` are all that the recipe's text has."""
+    given = configuration.values
+    below = [key for key in both.values if key not in given and _may_use(key, words)]
+    values = dict(given)
+    if below:
+        try:
+            looked_at, mentioned = used(configuration, both)
+        except InputError:  # whoever renders its rows is told; without an answer all may count
+            looked_at, mentioned = frozenset(below), frozenset()
+        whole = looked_at.union(*(group for group in both.zip_keys if not looked_at.union(given).isdisjoint(group)))
+        values |= {key: both.values[key] for key in below if key in whole}
+        # What was looked at for no output that is built either skips them with each of its values or decides nothing.
+        values |= {key: both.values[key][:1] for key in below if key in mentioned - whole}
+    groups = (tuple(key for key in group if key in values) for group in both.zip_keys)
+    return replace(configuration, values=values, zip_keys=configuration.zip_keys or tuple(filter(None, groups)))
+
+
+def _may_use(key: str, words: frozenset[str]) -> bool:
+    function = _BY_FUNCTION.search(key)
+    return key.replace("-", "_") in words or (function is not None and (function[1] or function[2]) in words)
+
+
+def _used_by(folder: Path) -> _Used:
+    """Asks the engine, which reads the recipe when it is asked first."""
+    from feedstock_tools.recipe.v1.branches import mentioned_variables
+    from feedstock_tools.recipe.v1.recipe import read_recipe_v1, render_recipe_v1
+    from feedstock_tools.variants.read import parse_plain_yaml
+
+    recipe = cache(read_recipe_v1)
+
+    def used(configuration: Configuration, both: VariantConfig) -> tuple[frozenset[str], frozenset[str]]:
+        read = recipe(folder)
+        mentioned = mentioned_variables(parse_plain_yaml(read.text, read.path))
+        outputs = render_recipe_v1(read, both, configuration.platform).outputs
+        return _all(output.used.own for output in outputs), _all(mentioned.values())
+
+    return used
+
+
+def _all(parts: Iterable[frozenset[str]]) -> frozenset[str]:
+    return frozenset().union(*parts)

@@ -1,0 +1,1 @@
+"""The CI files of a feedstock, as conda-smithy writes them."""

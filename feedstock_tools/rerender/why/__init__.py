@@ -1,0 +1,1 @@
+"""Why the files in `.ci_support` look as they do."""

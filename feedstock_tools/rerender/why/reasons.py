@@ -1,0 +1,298 @@
+"""Why the files in `.ci_support` look as they do: where each value comes from, and what uses each key.
+
+Nothing of this costs a rerender anything: the steps are gone through once more, on request, with values that know the
+lines they stand on, and the renderer's own patterns are asked for the lines that use a key.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from feedstock_tools.errors import InputError
+from feedstock_tools.platforms import Platform
+from feedstock_tools.recipe.model import RenderedOutput
+from feedstock_tools.rerender.configurations.configuration import Configuration
+from feedstock_tools.rerender.forge import FORGE_FILE, Rendering
+from feedstock_tools.rerender.rerendering import (
+    Source,
+    kept_labels,
+    read_source,
+    render_source,
+    rerender,
+    variants_of,
+)
+from feedstock_tools.rerender.rules import Rules
+from feedstock_tools.rerender.why.model import Explanation, Place, Setting, Use, ValueOrigin
+from feedstock_tools.rerender.why.uses import TextUses
+from feedstock_tools.rerender.why.uses_v1 import YamlUses
+from feedstock_tools.rerender.why.values import TracedVariants, places_of, trace_variants
+
+__all__ = ["explain"]
+
+_STDLIB, _TARGET, _SDK = "c_stdlib_version", "MACOSX_DEPLOYMENT_TARGET", "MACOSX_SDK_VERSION"
+_PYTHON_MIN = re.compile(r".*\{\{ python_min \}\}")
+_ZIPS, _PINS = "zip_keys", "pin_run_as_build"
+
+
+def explain(
+    feedstock: Path,
+    name: str,
+    *,
+    pinning: Path | None = None,
+    rules: Rules | None = None,
+    configurations: Collection[str] = (),
+) -> tuple[Explanation, ...]:
+    """Explain a key in every configuration that has it, or all keys of a configuration.
+
+    Args:
+        name: a key, or the name of a configuration (with or without `.yaml`).
+        pinning, rules: as of `rerender`; what is explained is what a rerender with them gives.
+        configurations: with a key, explain it in these configurations alone.
+
+    Raises:
+        InputError: the feedstock cannot be rerendered, or there is neither such a key nor such a configuration.
+    """
+    chosen = rules or Rules.newest()
+    source = read_source(feedstock, pinning, chosen)
+    made = {one.name: one for one in rerender(feedstock, pinning=pinning, rules=chosen).configurations}
+    known = {key for one in made.values() for key in _keys(one)}
+    file = name.removesuffix(".yaml")
+    for wanted in configurations:
+        if wanted.removesuffix(".yaml") not in made:
+            raise InputError(f"there is no configuration '{wanted}'", hint=_nearest(wanted, made))
+    if file in made and name not in known:
+        questions = [(made[file], key) for key in _keys(made[file])]
+    elif name in known:
+        names = [one.removesuffix(".yaml") for one in configurations] or list(made)
+        questions = [(made[one], name) for one in names if name in _keys(made[one])]
+        if not questions:
+            raise InputError(f"the key '{name}' is not in {', '.join(names)}")
+    else:
+        raise _unknown(name, source, known | set(made))
+    return tuple(_answers(source, questions))
+
+
+def _keys(configuration: Configuration) -> list[str]:
+    extra = [_ZIPS] if configuration.zip_keys else []
+    if configuration.pin_run_as_build:
+        extra.append(_PINS)
+    return sorted((*configuration.values, *extra))
+
+
+def _nearest(name: str, known: Collection[str]) -> str | None:
+    near = difflib.get_close_matches(name, sorted(known), n=3, cutoff=0.5)
+    return f"Near it: {', '.join(near)}." if near else None
+
+
+def _unknown(name: str, source: Source, known: Collection[str]) -> InputError:
+    """A key that the variants have and no file: nothing uses it; else a name that nothing has."""
+    for rendering in source.forge.renderings:
+        setting = trace_variants(source, rendering).settings.get(name)
+        if setting:
+            last = setting[-1]
+            place = next(iter(last.places), None)
+            return InputError(
+                f"'{name}' is {', '.join(last.values)} in the variants, and no configuration has it: nothing uses it",
+                path=place.path if place else None,
+                line=place.line if place else None,
+            )
+    return InputError(f"'{name}' is neither a key nor a configuration", hint=_nearest(name, known))
+
+
+def _answers(source: Source, questions: Sequence[tuple[Configuration, str]]) -> Iterator[Explanation]:
+    platforms = {configuration.platform: None for configuration, _ in questions}
+    explainers = {platform: _explainer(source, platform) for platform in platforms}
+    for configuration, key in questions:
+        yield explainers[configuration.platform].explain(configuration, key)
+
+
+def _explainer(source: Source, platform: Platform) -> _Explainer:
+    """Render a platform once more, watched; of several providers the last, whose files stay."""
+    renderings = [one for one in source.forge.renderings if one.platform == platform]
+    rendering = renderings[-1]
+    watch = TextUses(source.recipe, source.rules.conda_build, platform.os == "win")
+    rendered = render_source(source, variants_of(source, rendering), rendering, watch)
+    kept = frozenset(label for one in renderings for label in kept_labels(one, source))
+    return _Explainer(
+        source,
+        rendering,
+        trace_variants(source, rendering),
+        tuple(one for one in rendered.outputs if rendering.keep_noarch or not one.noarch),
+        watch,
+        YamlUses(source.recipe, source.text, platform.subdir, source.rules.counts_untaken_branches),
+        kept,
+    )
+
+
+@dataclass(frozen=True)
+class _Explainer:
+    """Answers for the configurations of one platform."""
+
+    source: Source
+    rendering: Rendering
+    traced: TracedVariants
+    outputs: tuple[RenderedOutput, ...]
+    text_uses: TextUses
+    yaml_uses: YamlUses
+    labels: frozenset[str]
+
+    def explain(self, configuration: Configuration, key: str) -> Explanation:
+        """One key of one configuration."""
+        if key == _ZIPS:
+            return self._zip_keys(configuration)
+        if key == _PINS:
+            return self._pins(configuration)
+        zipped = next((group for group in configuration.zip_keys if key in group), ())
+        return Explanation(
+            configuration.name,
+            key,
+            tuple(dict.fromkeys(self._values(configuration, key))),
+            self.traced.settings.get(key, ()),
+            tuple(self.uses(key)),
+            self._is_common(key, loops=True),
+            tuple(member for member in zipped if member != key),
+        )
+
+    # --- values
+
+    def _values(self, configuration: Configuration, key: str) -> Iterator[ValueOrigin]:
+        for place, value in enumerate(configuration.values[key]):
+            yield self._origin(configuration, key, value, place)
+
+    def _origin(self, configuration: Configuration, key: str, value: str, place: int) -> ValueOrigin:
+        rules, platform = self.source.rules, self.rendering.platform
+        if key in (_STDLIB, _TARGET, _SDK) and platform.os == "osx" and rules.merges_deployment_target:
+            return self._macos_version(key, value)
+        column = self.traced.config.values.get(key, ())
+        if key == "target_platform":
+            return ValueOrigin(value, self._forge_lines("build_platform", "provider"), "the platform that is rendered")
+        if key == "docker_image" and value not in column:
+            return ValueOrigin(value, self._forge_lines("docker"), "the fallback image, as the variants name none")
+        spots = self._row_places(configuration, key, place)
+        if not spots:
+            spots = [spot for one in column if one == value for spot in places_of(one)]
+        return ValueOrigin(value, tuple(dict.fromkeys(spots)), "" if spots else "conda-build's defaults")
+
+    def _row_places(self, configuration: Configuration, key: str, place: int) -> list[Place]:
+        """The places of the value in the rows of its zip group that agree with the configuration's row."""
+        values = self.traced.config.values
+        group = [member for member in self.traced.config.group_of(key) if member in configuration.values]
+        if not all(place < len(configuration.values[member]) for member in group):
+            return []
+        wanted = tuple(configuration.values[member][place] for member in group)
+        rows = zip(*(values.get(member, ()) for member in group), strict=False)
+        at = group.index(key) if key in group else 0
+        return [spot for row in rows if row == wanted for spot in places_of(row[at])]
+
+    def _macos_version(self, key: str, value: str) -> ValueOrigin:
+        """The deployment target and the C library's version are the higher of both; the SDK is at least that."""
+        columns = (_STDLIB, _TARGET) if key in (_STDLIB, _TARGET) else (_SDK, _STDLIB, _TARGET)
+        found = {
+            column: [
+                spot for one in self.traced.config.values.get(column, ()) if one == value for spot in places_of(one)
+            ]
+            for column in columns
+        }
+        places = tuple(dict.fromkeys(spot for spots in found.values() for spot in spots))
+        others = [column for column in columns if column != key and found[column]]
+        rule = f"on macOS it is at least as high as {' and '.join(others)}" if others and not found.get(key) else ""
+        return ValueOrigin(value, places, rule)
+
+    def _forge_lines(self, *sections: str) -> tuple[Place, ...]:
+        """The lines of conda-forge.yml that say something of the platform (of docker: of its fallback image)."""
+        path = self.source.recipe.parent.parent / FORGE_FILE
+        if len(Path(self.source.forge.recipe_dir).parts) != 1 or not path.is_file():
+            return ()
+        section, found = "", []
+        wanted = "fallback_image" if sections == ("docker",) else self.rendering.platform.name
+        for number, text in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            opening = re.match(r"(\w+)\s*:", text)
+            section = opening.group(1) if opening else section
+            if section in sections and re.search(rf"(?<!\w){wanted}\s*:", text):
+                found.append(Place(path, number, text.strip()))
+        return tuple(found)
+
+    # --- uses
+
+    def uses(self, key: str) -> Iterator[Use]:
+        """Everything that puts a key into the files."""
+        rules = self.source.rules
+        if key == "target_platform" and rules.keeps_target_platform and not all(one.noarch for one in self.outputs):
+            yield from self._platform_uses()
+            return
+        yield from self._written_uses(key)
+        used = frozenset().union(*(output.used.own for output in self.outputs))
+        if key in rules.used_with_mpi and "mpi" in used:
+            for use in self._written_uses("mpi"):
+                yield replace(use, kind="mpi", why="it is kept wherever mpi is used")
+        if key == "python_min" and rules.finds_python_min:
+            for number, text in enumerate(self.source.text.splitlines(), 1):
+                if _PYTHON_MIN.match(text):
+                    place = Place(self.source.recipe, number, text.strip())
+                    yield Use("template", "conda-smithy keeps it for recipes with {{ python_min }}", place)
+        if key in rules.always_kept | self.labels:
+            yield from self._kept(key)
+        if key in (_TARGET, _SDK) and key not in self.traced.config.values:
+            yield Use("macOS", f"it is added beside {_STDLIB}")
+
+    def _platform_uses(self) -> Iterator[Use]:
+        """Every file says its platform; what there is to change are the lines that have the platform rendered."""
+        why = "every file says its platform, unless all outputs are noarch"
+        places = self._forge_lines("build_platform", "provider")
+        yield from [Use("platform", why, place) for place in places] or [Use("platform", why)]
+
+    def _written_uses(self, key: str) -> Iterator[Use]:
+        if self.source.recipe.name == "recipe.yaml":
+            yield from self.yaml_uses.of(key, self.outputs)
+        else:
+            yield from self.text_uses.of(key, self.outputs, at_top=self._is_common(key))
+
+    def _kept(self, key: str) -> Iterator[Use]:
+        """A key that is always kept is there because something sets it."""
+        spots = dict.fromkeys(spot for one in self.traced.config.values.get(key, ()) for spot in places_of(one))
+        why = "conda-smithy keeps it in every file where the variants have it"
+        if key == "docker_image" and not spots:
+            yield Use("always kept", "every job on Linux has an image")
+        for spot in spots:
+            yield Use("always kept", why, spot)
+
+    def _is_common(self, key: str, *, loops: bool = False) -> bool:
+        """Whether the top level of the recipe brings the key to all outputs (before 3.47.2: to one)."""
+        found = [key in (one.used.top_level_loop if loops else one.used.top_level) for one in self.outputs]
+        return bool(found) and (all(found) if self.source.rules.splits_by_common_keys else any(found))
+
+    # --- what is no key with values
+
+    def _zip_keys(self, configuration: Configuration) -> Explanation:
+        values = []
+        for group in configuration.zip_keys:
+            values.append(ValueOrigin(", ".join(group), self._setters(_ZIPS)))
+        uses = tuple(
+            Use("zip", f"{', '.join(group)} go together in the variants, and all are in the file")
+            for group in configuration.zip_keys
+        )
+        return Explanation(configuration.name, _ZIPS, tuple(values), self._steps(_ZIPS), uses)
+
+    def _pins(self, configuration: Configuration) -> Explanation:
+        values, uses = [], []
+        for name, pin in configuration.pin_run_as_build.items():
+            said = ", ".join(f"{key}: {text}" for key, text in pin.items())
+            values.append(ValueOrigin(f"{name}: {said}", self._setters(_PINS)))
+            uses.append(Use("pin", f"{name.replace('-', '_')} is in the file"))
+        return Explanation(configuration.name, _PINS, tuple(values), self._steps(_PINS), tuple(uses))
+
+    def _setters(self, key: str) -> tuple[Place, ...]:
+        origins = self.traced.config.origins.get(key, ())
+        return tuple(Place(one.path, one.line, f"{key}:") for one in origins if one.path and one.line)
+
+    def _steps(self, key: str) -> tuple[Setting, ...]:
+        return tuple(
+            Setting(
+                one.source, "sets", (), (), (Place(one.path, one.line, f"{key}:"),) if one.path and one.line else ()
+            )
+            for one in self.traced.config.origins.get(key, ())
+        )

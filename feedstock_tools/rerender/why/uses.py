@@ -1,0 +1,230 @@
+"""Which lines of a meta.yaml and its scripts use a key, for each output of a platform.
+
+What an output uses is decided by the renderer (recipe/v0.py); here only the lines are looked up that decided it, with
+the renderer's own patterns and the same parts of the text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from feedstock_tools.recipe.model import RenderedOutput
+from feedstock_tools.recipe.v0.meta import Meta
+from feedstock_tools.recipe.v0.text import View
+from feedstock_tools.recipe.v0.used import UsageFinder, usage_finder
+from feedstock_tools.rerender.why.model import Place, Use
+from feedstock_tools.variants.read import LARGEST_FILE, is_file
+from feedstock_tools.variants.rules import CondaBuildRules
+
+__all__ = ["TextUses", "script_lines"]
+
+#: Kind of use -> the pattern of a line that holds it, in the order in which they are tried.
+_KINDS: tuple[tuple[str, str], ...] = (
+    ("compiler", r"\{\{\s*compiler\("),
+    ("stdlib", r"\{\{\s*stdlib\("),
+    ("cdt", r"\{\{\s*cdt\("),
+    ("pin", r"\{\{\s*pin_\w+\("),
+    ("condition", r"\{%-?\s*(?:el)?if"),
+    ("loop", r"\{%-?\s*for"),
+    ("assignment", r"\{%-?\s*set"),
+    ("template", r"\{\{"),
+    ("requirement", r"^\s+-\s"),
+)
+_WHY = {
+    "selector": "a selector looks at it",
+    "compiler": "compiler() takes the compiler's name and version from it",
+    "stdlib": "stdlib() takes the C library's name and version from it",
+    "cdt": "cdt() takes it",
+    "pin": "it is pinned",
+    "condition": "a condition looks at it",
+    "loop": "a loop runs over it",
+    "assignment": "a variable is set from it",
+    "template": "it is written out",
+    "requirement": "it is a requirement without a version, which gets the variant's",
+    "script": "the build script reads it",
+    "force_use_keys": "the recipe says that it counts as used",
+}
+_SHELL = r"^[^$\n]*\$\{{?\s*({key})\s*[\s|}}]"
+_BATCH = r"(?<=%)({key})(?=%)"
+
+#: conda-build counts it as used where a compiler or the C library is.
+_SYSROOT = "CONDA_BUILD_SYSROOT"
+
+Line = tuple[int, str]
+
+
+@dataclass(frozen=True)
+class _Lines:
+    """The numbered lines of an output's part of the recipe: as written, and as its variant sees them."""
+
+    raw: tuple[Line, ...]
+    selected: tuple[Line, ...]
+
+    @cached_property
+    def forces(self) -> bool:
+        """Whether keys are forced to be used here."""
+        return any("force_use_keys" in text for _, text in self.selected)
+
+
+@dataclass
+class TextUses:
+    """Collects what the renderer makes of a recipe (it is a `Watch`), and tells which lines use a key.
+
+    `seen` holds the outputs with the package that each was made from.
+    """
+
+    path: Path
+    rules: CondaBuildRules
+    windows: bool
+    seen: list[tuple[Meta, RenderedOutput]] = field(default_factory=list)
+    _selected: dict[int, tuple[View, tuple[Line, ...]]] = field(default_factory=dict)
+    _parts: dict[tuple[int, str, str], _Lines] = field(default_factory=dict)
+    _scripts: dict[tuple[Path, str], tuple[Place, ...]] = field(default_factory=dict)
+
+    def __call__(self, meta: Meta, output: RenderedOutput) -> None:
+        self.seen.append((meta, output))
+
+    def of(self, key: str, outputs: Iterable[RenderedOutput], *, at_top: bool) -> Iterator[Use]:
+        """The uses of `key` that count for `outputs`.
+
+        Args:
+            at_top: the key counts at the top level for all outputs, so that the lines of the top level are uses too.
+        """
+        wanted = {id(output) for output in outputs}
+        found: dict[tuple[str, Place], dict[str, None]] = {}
+        brought_by = {"c_compiler", "cxx_compiler", "c_stdlib"} if key == _SYSROOT else set()
+        finder = usage_finder({key} | brought_by, self._raw, self.rules)
+        for meta, output in self.seen:
+            if id(output) not in wanted or not (key in output.used.own or at_top):
+                continue
+            for kind, place in self._uses(key, meta, output, finder, at_top):
+                found.setdefault((kind, place), {})[output.name] = None
+        for (kind, place), names in sorted(found.items(), key=lambda item: (item[0][1], item[0][0])):
+            yield Use(kind, _why(kind, key, place.text), place, tuple(names))
+
+    @property
+    def _raw(self) -> str:
+        return self.seen[0][0].view.recipe.raw if self.seen else ""
+
+    def _uses(
+        self, key: str, meta: Meta, output: RenderedOutput, finder: UsageFinder, at_top: bool
+    ) -> Iterator[tuple[str, Place]]:
+        parts = []
+        if key in output.used.own or not meta.is_output:
+            parts.append(self._block(meta))
+        if at_top or not meta.is_output:
+            parts.append(self._top(meta))
+        for part in parts:
+            for number, text in part.raw:
+                if key in finder.in_selectors(text):
+                    yield "selector", self._place(number)
+            forced = frozenset(_forced(key, part.selected)) if part.forces else frozenset()
+            for number, text in part.selected:
+                if number in forced:
+                    yield "force_use_keys", self._place(number)
+                elif key in finder.in_text(text):
+                    yield _kind(text), self._place(number)
+        yield from self._in_scripts(key, meta)
+
+    def _place(self, number: int) -> Place:
+        return Place(self.path, number, self._texts[number - 1].strip())
+
+    @cached_property
+    def _texts(self) -> list[str]:
+        return self._raw.splitlines()
+
+    def _block(self, meta: Meta) -> _Lines:
+        """The lines of an output's own block."""
+        raw, view = meta.view.recipe.raw, meta.view
+        known = (id(view), meta.raw_block, meta.block)
+        if known not in self._parts:
+            self._parts[known] = _Lines(
+                _part_of(raw, known[1], enumerate(self._texts, 1)),
+                _part_of(view.template, known[2], self._numbered(view)),
+            )
+        return self._parts[known]
+
+    def _top(self, meta: Meta) -> _Lines:
+        """The lines outside of the outputs."""
+        view = meta.view
+        known = (id(view), "", "top level")
+        if known not in self._parts:
+            raw = tuple(enumerate(self._texts, 1))
+            inner = {number for number, _ in _part_of(view.recipe.raw, view.recipe.outputs, raw)}
+            self._parts[known] = _Lines(
+                tuple(line for line in raw if line[0] not in inner),
+                tuple(line for line in self._numbered(view) if line[0] not in inner),
+            )
+        return self._parts[known]
+
+    def _numbered(self, view: View) -> tuple[Line, ...]:
+        known = self._selected.get(id(view))
+        if known is None:
+            known = self._selected[id(view)] = (view, view.numbered)
+        return known[1]
+
+    def _in_scripts(self, key: str, meta: Meta) -> Iterator[tuple[str, Place]]:
+        names = ["build.sh", *(["bld.bat"] if self.windows else [])]
+        if "package:" not in meta.own_text:
+            script = meta.output.get("script")
+            names = [script] if isinstance(script, str) else []
+        folder = self.path.parent
+        for name in names:
+            script_path = folder / name
+            if script_path.resolve().is_relative_to(folder.resolve()):
+                if (script_path, key) not in self._scripts:
+                    self._scripts[script_path, key] = tuple(script_lines(script_path, key))
+                yield from (("script", place) for place in self._scripts[script_path, key])
+
+
+def _part_of(whole: str, part: str, numbered: Iterable[Line]) -> tuple[Line, ...]:
+    """The numbered lines of `whole` that `part` covers; none where it is no part that begins a line."""
+    at = whole.find(part.rstrip()) if "\n" in part.strip() or part[:1].isspace() else -1
+    if at < 0 or not part.strip():
+        return ()
+    first = whole.count("\n", 0, at)
+    return tuple(numbered)[first : first + part.rstrip().count("\n") + 1]
+
+
+def _why(kind: str, key: str, text: str) -> str:
+    if kind in ("condition", "assignment", "template") and not re.search(rf"(?<!\w){re.escape(key)}(?!\w)", text):
+        return "a longer name that holds it stands there, which conda-build does not tell from it"
+    return _WHY[kind]
+
+
+def _kind(text: str) -> str:
+    return next((kind for kind, pattern in _KINDS if re.search(pattern, text)), "template")
+
+
+def _forced(key: str, lines: Iterable[Line]) -> Iterator[int]:
+    """The items of `force_use_keys` that are the key: below it, more indented or as list items, or behind it."""
+    indent = None
+    for number, text in lines:
+        opening = re.match(r"(\s*)force_use_keys:(.*)", text)
+        if opening:
+            indent = len(opening.group(1))
+            if re.search(rf"(?<!\w){re.escape(key)}(?!\w)", opening.group(2)):
+                yield number
+            continue
+        if indent is not None and text.strip():
+            item = re.match(r"(\s*)-\s*[\"']?([\w.\-]+)[\"']?\s*$", text)
+            if item is None or len(item.group(1)) < indent:
+                indent = None
+            elif item.group(2) == key:
+                yield number
+
+
+def script_lines(path: Path, key: str) -> Iterator[Place]:
+    """The lines of a build script that count as uses of a key, as the renderer finds them."""
+    if path.suffix not in (".sh", ".bat") or not is_file(path):
+        return
+    text = path.read_bytes()[:LARGEST_FILE].decode("utf-8", errors="replace").replace("\r\n", "\n")
+    pattern = (_BATCH if path.suffix == ".bat" else _SHELL).format(key=re.escape(key))
+    lines = text.splitlines()
+    for match in re.finditer(pattern, text, re.MULTILINE):
+        number = text.count("\n", 0, match.start(1)) + 1
+        yield Place(path, number, lines[number - 1].strip())

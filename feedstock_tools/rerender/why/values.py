@@ -1,0 +1,226 @@
+"""Where the values of a platform's variants come from: the steps of a rerender once more, with values that know it.
+
+Each value is read as a text that carries the line it stands on. The steps (combining files, applying migrations) hand
+on the texts that they were given, so that at the end each value tells its line; steps that make texts of their own are
+followed by comparing what went in with what came out.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from feedstock_tools.rerender.forge import Rendering
+from feedstock_tools.rerender.rerendering import Source
+from feedstock_tools.rerender.why.model import Place, Setting
+from feedstock_tools.variants import Migration, VariantConfig, combine, defaults, load_migration, migrate
+from feedstock_tools.variants.conditional import load_conditional
+from feedstock_tools.variants.load import config_of, trim_empty
+from feedstock_tools.variants.model import WholeNumber
+from feedstock_tools.variants.namespace import Namespace
+from feedstock_tools.variants.read import parse_plain_yaml, read_text
+from feedstock_tools.variants.rules import CondaBuildRules
+from feedstock_tools.variants.selectors import select_lines
+
+__all__ = ["TracedVariants", "places_of", "trace_variants"]
+
+Values = tuple[str, ...]
+
+
+class _Traced(str):
+    """A text that knows the places it stands at."""
+
+    places: tuple[Place, ...]
+
+    def __new__(cls, text: str, places: Iterable[Place] = ()) -> _Traced:
+        made = super().__new__(cls, text)
+        made.places = tuple(dict.fromkeys(places))
+        return made
+
+
+class _TracedNumber(WholeNumber):
+    """A number that knows the places it stands at."""
+
+    places: tuple[Place, ...]
+
+
+def _traced(text: str, places: Iterable[Place]) -> str:
+    if not isinstance(text, WholeNumber):
+        return _Traced(text, places)
+    made = _TracedNumber(text)
+    made.places = tuple(dict.fromkeys(places))
+    return made
+
+
+def places_of(value: str) -> tuple[Place, ...]:
+    """The places that a traced value stands at; none for built-in ones."""
+    return value.places if isinstance(value, _Traced | _TracedNumber) else ()
+
+
+@dataclass(frozen=True)
+class TracedVariants:
+    """The variants of a platform, with values that know their places, and the steps that set each key."""
+
+    config: VariantConfig
+    settings: Mapping[str, tuple[Setting, ...]]
+
+
+def trace_variants(source: Source, rendering: Rendering) -> TracedVariants:
+    """The same variants as `rerendering.variants_of`, traced.
+
+    Raises:
+        InputError: as a rerender.
+    """
+    platform, environ, rules = rendering.platform, rendering.environ, source.rules
+    behaviour = rules.conda_build
+    base = defaults(platform, behaviour)
+    files = [_load(path, rendering, behaviour) for path in source.files]
+    conditional = source.conditional
+    if conditional is not None:
+        typed = load_conditional(conditional, platform, environ=environ, rules=behaviour)
+        files.append(_trace_conditional(typed, conditional))
+    history: dict[str, list[Setting]] = {}
+    config = VariantConfig({})
+    for count, layer in enumerate([base, *files]):
+        before, config = config, combine([base, *files][: count + 1])
+        _note(history, before, config, layer, "conda-build's defaults" if not count else "")
+    steps = [_load_migration(path, rendering, behaviour) for path in source.migrations.applied]
+    if not rules.migrations_by_time:
+        steps = [replace(step, timestamp=0.0) for step in steps]
+    for step in sorted(steps, key=lambda one: (one.timestamp, str(one.path))):
+        before, config = config, migrate(config, [step], rules.migrations)
+        config = _retraced(before, step.config, config)
+        _note(history, before, config, step.config, f"the migration {step.path.name}" if step.path else "a migration")
+    again = [one for path, one in zip(source.files, files, strict=False) if path == source.applied_again]
+    for layer in again:
+        before, config = config, combine([base, config, layer])
+        _note(history, before, config, layer, "")
+    return TracedVariants(combine([base, config]), {key: tuple(found) for key, found in history.items()})
+
+
+def _load(path: Path, rendering: Rendering, rules: CondaBuildRules) -> VariantConfig:
+    return config_of(*_content(path, rendering, rules))
+
+
+def _content(
+    path: Path, rendering: Rendering, rules: CondaBuildRules
+) -> tuple[Mapping[str, Any], Path, Mapping[str, int]]:
+    """The mapping that a file holds for the platform, with traced texts, and the line of each key."""
+    import yaml
+
+    text = read_text(path)
+    subdir = rendering.platform.subdir
+    selected, numbers = select_lines(text, Namespace(subdir, subdir, {}, rendering.environ, rules), rules, path)
+    parse_plain_yaml(selected, path)  # bounds, and errors of ours
+    loader: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+    node = yaml.compose(selected, Loader=loader)
+    if node is None:
+        return {}, path, {}
+    texts = text.splitlines()
+
+    def place(line: int) -> Place:
+        number = numbers[min(line, len(numbers) - 1)]
+        return Place(path, number, texts[number - 1].strip() if number <= len(texts) else "")
+
+    lines = {key.value: place(key.start_mark.line).line for key, _ in node.value}
+    content: dict[str, Any] = _plain(node, place)
+    trim_empty(content)
+    return content, path, lines
+
+
+def _plain(node: Any, place: Any) -> Any:
+    """What YAML's base schema makes of a node, with traced texts."""
+    import yaml
+
+    if isinstance(node, yaml.MappingNode):
+        return {str(key.value): _plain(value, place) for key, value in node.value}
+    if isinstance(node, yaml.SequenceNode):
+        return [_plain(item, place) for item in node.value]
+    return _Traced(node.value, (place(node.start_mark.line),))
+
+
+def _load_migration(path: Path, rendering: Rendering, rules: CondaBuildRules) -> Migration:
+    migration = load_migration(path, rendering.platform, environ=rendering.environ, rules=rules)
+    content, _, lines = _content(path, rendering, rules)
+    rest = {key: value for key, value in content.items() if key not in ("__migrator", "migrator_ts")}
+    return replace(migration, config=config_of(rest, path, lines))
+
+
+def _trace_conditional(config: VariantConfig, path: Path) -> VariantConfig:
+    """Values of a variants.yaml: the lines on which they stand below their key, in whichever branch."""
+    texts = read_text(path).splitlines()
+    starts = sorted(origin.line for origins in config.origins.values() for origin in origins if origin.line)
+    values: dict[str, Values] = {}
+    for key, old in config.values.items():
+        first = next((origin.line for origin in config.origins.get(key, ()) if origin.line), 1)
+        after = bisect_right(starts, first)
+        end = starts[after] if after < len(starts) else len(texts) + 1
+        places = {value: _mentions(value, texts, first, end, path) for value in dict.fromkeys(old)}
+        values[key] = tuple(_traced(value, places[value]) for value in old)
+    return replace(config, values=values)
+
+
+def _mentions(value: str, texts: Sequence[str], first: int, end: int, path: Path) -> list[Place]:
+    import re
+
+    word = re.compile(rf"(?<![\w.]){re.escape(value)}(?![\w.])")
+    found = [Place(path, n, texts[n - 1].strip()) for n in range(first, end) if word.search(texts[n - 1])]
+    return found or [Place(path, first, texts[first - 1].strip())]
+
+
+def _retraced(before: VariantConfig, new: VariantConfig, after: VariantConfig) -> VariantConfig:
+    """The values after a migration with the places of what is equal before it and in it.
+
+    Zipped values are compared row by row where the rows were kept whole, else value by value.
+    """
+    changed: dict[str, Values] = {}
+    for key, values in after.values.items():
+        if key not in new.values and before.values.get(key) == values:
+            continue
+        group = after.group_of(key)
+        sides = [_by_row(side, key, group) for side in (before, new)]
+        rows = list(zip(*(after.values.get(member, ()) for member in group), strict=False))
+        made = []
+        for place, value in enumerate(values):
+            row = rows[place] if place < len(rows) else None
+            found = [one for side in sides for one in side.get(row, ())]
+            if not found:
+                found = [one for side in (before, new) for one in side.values.get(key, ()) if one == value]
+            made.append(_traced(value, [spot for one in found for spot in places_of(one)]))
+        changed[key] = tuple(made)
+    return after.with_values(changed)
+
+
+def _by_row(config: VariantConfig, key: str, group: Values) -> dict[Values | None, list[str]]:
+    if not all(member in config.values for member in group):
+        return {}
+    found: dict[Values | None, list[str]] = {}
+    for row in zip(*(config.values[member] for member in group), strict=False):
+        found.setdefault(row, []).append(row[group.index(key)])
+    return found
+
+
+def _note(
+    history: dict[str, list[Setting]], before: VariantConfig, after: VariantConfig, layer: VariantConfig, name: str
+) -> None:
+    """Write down what a step did to each key that it names or that changed in it."""
+    for key in dict.fromkeys((*layer.values, *after.values)):
+        old, new = before.values.get(key, ()), after.values.get(key, ())
+        if key not in layer.values and old == new:
+            continue
+        origins = layer.origins.get(key, ())
+        source = name or next((origin.source for origin in origins), "a variant file")
+        places = tuple(dict.fromkeys(spot for value in layer.values.get(key, ()) for spot in places_of(value)))
+        effect = _effect(old, new, layer.values.get(key, ()))
+        history.setdefault(key, []).append(Setting(source, effect, new, old, places))
+
+
+def _effect(old: Values, new: Values, given: Values) -> str:
+    if not old:
+        return "sets"
+    if old == new:
+        return "repeats" if all(value in old for value in given) and len(given) == len(old) else "is ignored"
+    return "replaces" if new == given else "changes"

@@ -1,0 +1,1 @@
+"""Reading YAML with the line and column of everything in it."""

@@ -1,0 +1,78 @@
+"""Variant files are long, and platforms have most of their keys alike.
+
+Every top-level key is read on its own, and once for all platforms that have it alike.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from feedstock_tools.errors import InputError
+from feedstock_tools.variants.read import parse_plain_yaml
+from feedstock_tools.yaml_reading.blocks import NotSimpleError, parse_block
+
+__all__ = ["may_have_anchors", "parse_variant_yaml"]
+
+_KEY_START = re.compile(r"^(?=[^\s#\-])", re.MULTILINE)
+#: More keys than any variant file has; so many are parsed together.
+_MOST_PARTS = 4_000
+_MARK = re.compile(r"[&*](?=[^\s,\[\]{}])")
+
+
+def may_have_anchors(text: str) -> bool:
+    """Whether YAML's anchors or aliases, which reach from one part of a file into another, may be in `text`.
+
+    They stand where a node begins: `3.9.* *netlib` is a text.
+    """
+    for mark in _MARK.finditer(text):
+        end = mark.start()
+        while end and text[end - 1] in " \t":
+            end -= 1
+        if end == 0 or text[end - 1] in "\n-?:,[{" or (end < mark.start() and _is_tag(text, end)):
+            return True
+    return False
+
+
+def _is_tag(text: str, end: int) -> bool:
+    """Whether the word that ends at `end` is a tag, which may stand before a mark."""
+    start = end
+    while start and not text[start - 1].isspace():
+        start -= 1
+    return text[start] == "!"
+
+
+def parse_variant_yaml(text: str, path: Path | None) -> Any:
+    """As `parse_plain_yaml`, quicker for texts of many simple keys; parts of the result are shared between calls."""
+    if may_have_anchors(text):
+        return parse_plain_yaml(text, path)
+    content: dict[str, Any] = {}
+    parts = _KEY_START.split(text)
+    if len(parts) > _MOST_PARTS:
+        return parse_plain_yaml(text, path)
+    for part in parts:
+        if not part.strip():
+            continue
+        known = _part(part)
+        if known is None:
+            return parse_plain_yaml(text, path)
+        content.update(known)
+    return content
+
+
+@lru_cache(maxsize=4096)
+def _part(text: str) -> dict[str, Any] | None:
+    try:
+        content = parse_block(text, _text, "")
+    except NotSimpleError:
+        try:
+            content = parse_plain_yaml(text)
+        except InputError:
+            return None
+    return {} if content in (None, "") else content if isinstance(content, dict) else None
+
+
+def _text(scalar: str) -> str:
+    return scalar[1:-1] if scalar[0] in "'\"" else scalar

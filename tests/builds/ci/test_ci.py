@@ -1,0 +1,129 @@
+"""Workflows for CI services: what they hold, that linters of those services take them, and the matrix of a run."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from feedstock_tools.builds.ci.files import SERVICES, ci_files
+from feedstock_tools.builds.ci.jobs import ci_jobs, github_lines
+from feedstock_tools.errors import InputError
+
+from ..conftest import HERE, Feedstock
+from ..matrix.test_dossier import command
+
+#: The JSON Schema of Azure Pipelines (service-schema.json of its extension for editors), where someone has it.
+AZURE_SCHEMA = os.environ.get("AZURE_PIPELINES_SCHEMA")
+OPTIONS = {"install": None, "channel": "conda-forge", "branch": "main"}
+
+
+def texts(folder: Path) -> dict[str, Any]:
+    """The files that would be written, read as YAML, by service."""
+    files = ci_files(folder, tuple(SERVICES), **OPTIONS)
+    return {service: yaml.safe_load(files.texts[path]) for service, (path, _) in SERVICES.items()}
+
+
+def test_files_lie_beside_those_of_conda_smithy(feedstock: Feedstock) -> None:
+    theirs = feedstock.folder / ".github" / "workflows" / "conda-build.yml"
+    theirs.parent.mkdir(parents=True)
+    theirs.write_text("theirs\n")
+    assert command(feedstock, "ci", "--check").returncode == 1
+    assert command(feedstock, "ci").returncode == 0
+    assert command(feedstock, "ci", "--check").returncode == 0
+    assert theirs.read_text() == "theirs\n"
+    (feedstock.folder / ".azure-pipelines" / "feedstock-tools.yml").write_text("mine\n")
+    run = command(feedstock, "ci")
+    assert run.returncode == 2
+    assert "was not written by `feedstock-tools ci`" in run.stderr
+
+
+def test_the_workflow_may_read_and_no_more(tmp_path: Path) -> None:
+    workflow = texts(tmp_path)["github"]
+    assert workflow["permissions"] == {"contents": "read"}
+    assert workflow["concurrency"]["group"]
+    steps = [step for job in workflow["jobs"].values() for step in job["steps"]]
+    assert all("${{" not in step.get("run", "") for step in steps)
+    checkouts = [step for step in steps if step.get("uses", "").startswith("actions/checkout")]
+    assert all(step["with"] == {"persist-credentials": False} for step in checkouts)
+
+
+def test_scripts_of_the_pipeline_take_values_from_the_environment(tmp_path: Path) -> None:
+    steps = [step for job in texts(tmp_path)["azure"]["jobs"] for step in job["steps"]]
+    assert all("$(" not in step.get("bash", "") and "${{" not in step.get("bash", "") for step in steps)
+
+
+def test_a_script_of_the_pipeline_ends_where_a_command_fails(tmp_path: Path) -> None:
+    """Azure's agent goes by the last command alone; GitHub's runner asks bash for as much by itself."""
+    scripts = [step["bash"] for job in texts(tmp_path)["azure"]["jobs"] for step in job["steps"] if "bash" in step]
+    assert all(script.startswith("set -e\n") for script in scripts if len(script.splitlines()) > 1)
+
+
+def test_a_script_of_ours_is_used_and_conda_smithy_s_is_not(tmp_path: Path) -> None:
+    def build() -> str:
+        return str(texts(tmp_path)["github"]["jobs"]["build"]["steps"][-2]["run"])
+
+    assert "feedstock-tools build " in build()
+    (tmp_path / "build-locally.py").write_text("import conda_smithy\n")
+    assert "feedstock-tools build " in build()
+    (tmp_path / "build-locally.py").write_text("from feedstock_tools.bootstrap import run_in_environment\n")
+    assert "python build-locally.py " in build()
+
+
+@pytest.mark.parametrize("value", ["${{ github.token }}", "a\nrun: b", 'x" y', "$(whoami)", ""])
+def test_no_expression_gets_into_a_file(tmp_path: Path, value: str) -> None:
+    with pytest.raises(InputError, match="cannot stand in a CI file"):
+        ci_files(tmp_path, ["github"], install="feedstock-tools", channel=value, branch="main")
+
+
+def test_the_matrix_of_a_run_is_what_the_channel_lacks(gpu_feedstock: Feedstock) -> None:
+    (gpu_feedstock.folder / "conda-forge.yml").write_text("conda_build_tool: rattler-build\n")
+    everything = command(gpu_feedstock, "ci", "--matrix", "github").stdout
+    include = json.loads(everything.partition("include=")[2])
+    assert gpu_feedstock.build(f"{HERE.name}_cpu").returncode == 0
+    run = command(gpu_feedstock, "ci", "--matrix", "github", "--missing", str(gpu_feedstock.artifacts))
+    assert run.returncode == 0, run.stderr
+    missing = {job["configurations"] for job in json.loads(run.stdout.partition("include=")[2])}
+    assert missing < {job["configurations"] for job in include}
+    assert run.stdout.startswith("any=true\n")
+
+
+def test_a_platform_without_a_machine_is_left_out_and_said() -> None:
+    said: list[str] = []
+    assert ci_jobs([("win_64_", "win-64")], said.append) == ()
+    assert said == ["Left out 1 configurations for win-64: no machine for it."]
+    assert github_lines(()) == "any=false\ninclude=[]"
+
+
+def test_more_configurations_than_a_service_has_jobs_share_jobs() -> None:
+    names = [(f"linux_64_{number}", "linux-64") for number in range(400)]
+    jobs = ci_jobs(names, print)
+    assert len(jobs) <= 256
+    assert [name for job in jobs for name in job.configurations] == [name for name, _ in names]
+
+
+@pytest.mark.parametrize("name", ["a b", "a;b", "$(b)", "a\nb", "-x", "##vso[task]"])
+def test_names_that_a_shell_or_service_would_read_are_refused(name: str) -> None:
+    with pytest.raises(InputError, match="cannot be handed to a CI service"):
+        ci_jobs([(name, "linux-64")], print)
+
+
+@pytest.mark.skipif(shutil.which("actionlint") is None, reason="there is no actionlint on this machine")
+def test_actionlint_has_nothing_to_say(tmp_path: Path) -> None:
+    files = ci_files(tmp_path, ["github"], **OPTIONS)
+    (name,) = files.write()
+    run = subprocess.run(["actionlint", str(tmp_path / name)], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stdout
+
+
+@pytest.mark.skipif(not AZURE_SCHEMA, reason="AZURE_PIPELINES_SCHEMA names no schema of Azure Pipelines")
+def test_azure_s_schema_is_kept(tmp_path: Path) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    schema = json.loads(Path(str(AZURE_SCHEMA)).read_text(encoding="utf-8"))
+    assert list(jsonschema.Draft7Validator(schema).iter_errors(texts(tmp_path)["azure"])) == []

@@ -1,0 +1,107 @@
+"""The command line and environment that conda-build is given, recorded by a stand-in for it on PATH.
+
+That stand-in is no conda-build: these tests say what it is asked for, and nothing of what it would make of it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from feedstock_tools.builds.engines.conda_build import CondaBuild
+
+from ..conftest import HERE, ROOT
+
+pytestmark = pytest.mark.skipif(HERE.subdir != "linux-64", reason="the feedstock here is for linux-64")
+PROGRAM = """#!{python}
+import json, os, sys
+from pathlib import Path
+if sys.argv[1:] == ["--version"]:
+    sys.exit(print("conda-build 26.7.1"))
+words = sys.argv[1:]
+texts = {{name: Path(name).read_text() for name in (words[words.index("-m") + 1], os.environ["CONDARC"])}}
+Path({record!r}).write_text(json.dumps([words, dict(os.environ), texts]))
+sys.path.insert(0, {source!r})
+from feedstock_tools.channel.archive import write_package
+from feedstock_tools.channel.metadata import PackageMetadata
+output = Path(words[words.index("--output-folder") + 1])
+write_package(output, PackageMetadata("scripted", "1.2", {build!r}, 3, "noarch", noarch="generic"))
+print("TEST END: scripted")
+"""
+
+
+@pytest.fixture
+def recorded(tmp_path: Path, tiny_channel: Path) -> tuple[list[str], dict[str, str], dict[str, Any], str]:
+    """One build with `--engine conda-build`: arguments, environment, the files named in them, and what was printed."""
+    from .test_feedstock_script_engine import planned_build
+
+    without = shutil.ignore_patterns(".scripts")
+    folder = Path(shutil.copytree(Path(__file__).parent / "scripted-feedstock", tmp_path / "scripted", ignore=without))
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    record = tmp_path / "record.json"
+    text = PROGRAM.format(python=sys.executable, record=str(record), source=str(ROOT), build=planned_build(folder))
+    (programs / "conda-build").write_text(text)
+    (programs / "conda-build").chmod(0o755)
+    ran = subprocess.run(
+        [sys.executable, "-m", "feedstock_tools", "build", "linux_64_", "--channel", str(tiny_channel), "--cores", "1"],
+        cwd=folder,
+        env={
+            "PATH": f"{programs}:{os.environ['PATH']}",
+            "PYTHONPATH": str(ROOT),
+            "CONDA_PREFIX": "/another",
+            "XDG_CACHE_HOME": os.environ["XDG_CACHE_HOME"],
+            "sha": "0123abc",
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    words, environment, texts = json.loads(record.read_text())
+    return words, environment, {Path(name).name: yaml.safe_load(text) for name, text in texts.items()}, ran.stdout
+
+
+def test_the_arguments_are_those_of_conda_smithys_script(
+    recorded: tuple[list[str], dict[str, str], dict[str, Any], str], tiny_channel: Path
+) -> None:
+    words, _, _, said = recorded
+    assert "Building for linux-64 with conda-build (26.7.1): the recipe is a meta.yaml" in said
+    assert words[0].endswith("/scripted/recipe")
+    assert words[1] == "-m"
+    assert words[3] == "--suppress-variables"
+    at = words.index("--override-channels")
+    assert words[at + 1 : at + 3] == ["-c", tiny_channel.as_uri()]
+    assert words[words.index("--extra-meta") + 1 :] == ["flow_run_id=", "remote_url=", "sha=0123abc"]
+
+
+def test_the_variants_are_those_of_the_row(recorded: tuple[list[str], dict[str, str], dict[str, Any], str]) -> None:
+    assert recorded[2]["linux_64_.yaml"]["flavour"] == ["plain"]
+
+
+def test_settings_of_the_build_come_in_a_file_that_conda_reads_last(
+    recorded: tuple[list[str], dict[str, str], dict[str, Any], str], tiny_channel: Path
+) -> None:
+    _, environment, texts, _ = recorded
+    assert "CONDA_PREFIX" not in environment
+    assert (environment["CONDA_SUBDIR"], environment["CPU_COUNT"]) == ("linux-64", "1")
+    assert texts["condarc"]["channels"] == [tiny_channel.as_uri()]
+    assert texts["condarc"]["channel_priority"] == "strict"
+
+
+def test_it_is_refused_with_the_reason_where_it_cannot_build(tmp_path: Path) -> None:
+    assert "no conda-build on PATH" in (CondaBuild({"PATH": str(tmp_path)}).why_not("linux-64", "linux-64") or "")
+    (tmp_path / "conda-build").write_text("#!/bin/sh\n")
+    (tmp_path / "conda-build").chmod(0o755)
+    engine = CondaBuild({"PATH": str(tmp_path)})
+    assert engine.why_not("linux-aarch64", "linux-64") is None
+    assert "Apple's SDK" in (engine.why_not("osx-64", "linux-64") or "")
+    assert "win-64" in (engine.why_not("win-64", "linux-64") or "")

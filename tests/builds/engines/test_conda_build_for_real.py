@@ -1,0 +1,108 @@
+"""gpuprobe built by a real conda-build, on the stand-in channel: its `meta.yaml` form, made from the spec.
+
+It takes minutes, so the conda-build is to be named: FEEDSTOCK_TOOLS_TEST_CONDA_BUILD=/path/to/bin/conda-build.
+docs/engines.md tells of one made from source with packages of PyPI.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from feedstock_tools.channel.archive import read_documents
+
+from ..conftest import HERE, ROOT
+
+PROGRAM = os.environ.get("FEEDSTOCK_TOOLS_TEST_CONDA_BUILD", "")
+VERSION = f"{sys.version_info[0]}.{sys.version_info[1]}"
+NAME = f"linux_64_cuda11.2_py{VERSION}"
+pytestmark = [
+    pytest.mark.skipif(HERE.subdir != "linux-64", reason="the configurations are those for linux-64"),
+    pytest.mark.skipif(not PROGRAM, reason="FEEDSTOCK_TOOLS_TEST_CONDA_BUILD names no conda-build"),
+]
+
+
+def _run(feedstock: Path, command: str, *words: str) -> str:
+    """What a command of feedstock-tools prints, with the real conda-build alone added to the search path."""
+    programs = feedstock.parent / "bin"
+    ran = subprocess.run(
+        [sys.executable, "-m", "feedstock_tools", command, *words],
+        cwd=feedstock,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PATH": f"{programs}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr[-3000:]
+    return ran.stdout
+
+
+def _packages(channel: Path) -> dict[str, dict[str, Any]]:
+    """Name → the index of a package, its run exports and the paths of its files."""
+    found = {}
+    wanted = ("info/index.json", "info/run_exports.json", "info/paths.json")
+    for package in channel.glob("linux-64/*.conda"):
+        index, exports, paths = (json.loads(text or b"{}") for text in read_documents(package, wanted).values())
+        files = sorted(each["_path"] for each in paths["paths"])
+        found[index["name"]] = {**index, "run_exports": exports, "files": files, "file": package.name}
+    return found
+
+
+@pytest.fixture(scope="module")
+def feedstock(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """gpuprobe with a `meta.yaml` and no `recipe.yaml`, built with both engines into `by-<engine>`."""
+    folder = tmp_path_factory.mktemp("meta") / "gpuprobe"
+    shutil.copytree(ROOT / "examples" / "gpuprobe", folder, ignore=shutil.ignore_patterns("build_artifacts"))
+    (folder / "recipe" / "recipe.yaml").unlink()
+    spec = folder / "feedstock.yaml"
+    spec.write_text(spec.read_text().replace("format: v1", "format: v0"))
+    (folder.parent / "bin").mkdir()
+    (folder.parent / "bin" / "conda-build").symlink_to(PROGRAM)
+    _run(folder, "generate")
+    _run(folder, "rerender")
+    for engine in ("conda-build", "rattler-build"):
+        output = folder / f"by-{engine}"
+        words = ("--engine", engine, "--channel", "stand-in", "--retries", "0", "--output-dir", str(output))
+        (folder.parent / f"{engine}.txt").write_text(_run(folder, "build", NAME, *words))
+    return folder
+
+
+def test_its_packages_bear_the_names_that_were_told(feedstock: Path) -> None:
+    """But for the hash of the one that a run export of its `stdlib` has added a virtual package to."""
+    told = {line.strip() for line in _run(feedstock, "outputs", NAME).splitlines() if line.startswith(" ")}
+    made = _packages(feedstock / "by-conda-build" / "built-on-stand-in")
+    other = {each["name"] for each in made.values() if f"linux-64/{each['file']}" not in told}
+    assert set(made) == {"libgpuprobe", "gpuprobe-base", "gpuprobe", "gpuprobe-gpu"}
+    assert other <= {"libgpuprobe"}
+
+
+def test_they_equal_those_of_the_embedded_engine(feedstock: Path) -> None:
+    """But for hashes, and for how pins are written."""
+    by_conda_build, embedded = (
+        _packages(feedstock / f"by-{engine}" / "built-on-stand-in") for engine in ("conda-build", "rattler-build")
+    )
+    assert set(by_conda_build) == set(embedded)
+    for name, made in by_conda_build.items():
+        for key in ("name", "version", "build_number", "subdir", "constrains", "run_exports", "files", "license"):
+            assert made.get(key) == embedded[name].get(key), (name, key)
+        assert {spec.split()[0] for spec in made["depends"]} == {spec.split()[0] for spec in embedded[name]["depends"]}
+    # The embedded engine lists what run exports add in no certain order.
+    assert by_conda_build["libgpuprobe"]["depends"] == sorted(embedded["libgpuprobe"]["depends"])
+
+
+def test_its_own_tests_were_run(feedstock: Path) -> None:
+    said = (feedstock.parent / "conda-build.txt").read_text()
+    assert said.count("TEST END:") == 4
+
+
+def test_it_is_not_built_again(feedstock: Path) -> None:
+    output = str(feedstock / "by-conda-build")
+    words = ("--engine", "conda-build", "--channel", "stand-in", "--output-dir", output)
+    assert "Nothing to do" in _run(feedstock, "build", NAME, *words)

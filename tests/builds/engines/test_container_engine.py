@@ -1,0 +1,120 @@
+"""Our own steps in a container: what docker or podman is asked for, and gpuprobe built in a real one.
+
+The real one needs an image, which `maintenance/container-image` makes, named by FEEDSTOCK_TOOLS_TEST_IMAGE. Where the
+machine allows containers little (control groups of version 1, no network for them), tell how in
+CONDA_FORGE_DOCKER_RUN_ARGS, such as `--runtime runc --network none --ulimit nofile=20000:20000 --ulimit nproc=4096`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from feedstock_tools.builds.engines.containers.container import Container
+from feedstock_tools.builds.engines.containers.runtime import find_runtime
+from feedstock_tools.builds.engines.contract import BuildRequest
+from feedstock_tools.channel.archive import read_documents
+
+from ..conftest import HERE, ROOT
+
+IMAGE = os.environ.get("FEEDSTOCK_TOOLS_TEST_IMAGE", "")
+pytestmark = pytest.mark.skipif(HERE.subdir != "linux-64", reason="the containers tested are those for linux-64")
+
+
+def _request(tmp_path: Path, **more: Any) -> BuildRequest:
+    feedstock = tmp_path / "feedstock"
+    folder = feedstock / "build_artifacts" / "private"
+    (folder / "output").mkdir(parents=True)
+    (feedstock / "recipe").mkdir()
+    (tmp_path / "sources").mkdir()
+    (folder / "output" / "src_cache").symlink_to(tmp_path / "sources")
+    return BuildRequest(
+        name="row",
+        recipe=feedstock / "recipe" / "recipe.yaml",
+        values={"docker_image": "example.org/builder:1"},
+        target="linux-64",
+        builder="linux-64",
+        channels=((tmp_path / "channel").as_uri(), "https://example.org/channel"),
+        folder=folder,
+        wanted=("any",),
+        environment={"CPU_COUNT": "2", "PATH": "/bin", "RATTLER_CACHE_DIR": str(tmp_path / "cache"), "TMPDIR": "/t"},
+        feedstock=feedstock,
+        **more,
+    )
+
+
+def _engine(tmp_path: Path) -> Container:
+    program = tmp_path / "docker"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    machine = {"PATH": str(tmp_path)}
+    return Container(find_runtime(machine), machine)
+
+
+def _values(words: list[str], option: str) -> list[str]:
+    return [words[at + 1] for at, word in enumerate(words) if word == option]
+
+
+def test_only_what_a_build_writes_is_mounted_for_writing(tmp_path: Path) -> None:
+    mounts = _values(_engine(tmp_path).command(_request(tmp_path), "image"), "-v")
+    written = {mount.split(":")[0] for mount in mounts if ":rw" in mount}
+    read = {mount.split(":")[0] for mount in mounts if ":ro" in mount}
+    private = tmp_path / "feedstock" / "build_artifacts" / "private"
+    assert written == {str(private), str(tmp_path / "sources"), str(tmp_path / "cache")}
+    assert {str(tmp_path / "feedstock"), str(tmp_path / "channel"), str(ROOT)} <= read
+
+
+def test_variables_are_passed_by_name_and_those_of_the_machine_are_not(tmp_path: Path) -> None:
+    passed = _values(_engine(tmp_path).command(_request(tmp_path), "image"), "-e")
+    assert "CPU_COUNT" in passed
+    assert "PATH" not in passed
+
+
+def test_a_share_is_asked_of_the_runtime(tmp_path: Path) -> None:
+    words = _engine(tmp_path).command(_request(tmp_path, cores=3, memory=5 << 30), "image")
+    assert (_values(words, "--cpus"), _values(words, "--memory")) == (["3"], [str(5 << 30)])
+
+
+def test_other_systems_are_not_built_in_it(tmp_path: Path) -> None:
+    assert "osx-64" in (_engine(tmp_path).why_not("osx-64", "linux-64") or "")
+
+
+def _gpuprobe(folder: Path, engine: str) -> dict[str, tuple[Any, Any]]:
+    """Name of each package built for CUDA 11.2 and the running Python → its index and the paths in it."""
+    version = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    words = [f"linux_64_cuda11.2_py{version}", "--engine", engine, "--channel", "stand-in", "--retries", "0"]
+    ran = subprocess.run(
+        [sys.executable, "-m", "feedstock_tools", "build", *words],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "DOCKER_IMAGE": IMAGE},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr
+    found = {}
+    for package in (folder / "build_artifacts" / "built-on-stand-in" / "linux-64").glob("*.conda"):
+        documents = read_documents(package, ["info/index.json", "info/paths.json"])
+        index, paths = (json.loads(documents[name] or b"") for name in ("info/index.json", "info/paths.json"))
+        index.pop("timestamp", None)
+        index["depends"].sort()  # the engine lists what run exports add in no certain order
+        found[package.name] = (index, sorted(each["_path"] for each in paths["paths"]))
+    return found
+
+
+@pytest.mark.skipif(not IMAGE, reason="FEEDSTOCK_TOOLS_TEST_IMAGE names no image (maintenance/container-image)")
+def test_gpuprobe_built_in_a_container_equals_the_embedded_engines(tmp_path: Path) -> None:
+    built = []
+    for engine in ("rattler-build", "container"):
+        left_out = shutil.ignore_patterns("build_artifacts")
+        folder = Path(shutil.copytree(ROOT / "examples" / "gpuprobe", tmp_path / engine / "gpuprobe", ignore=left_out))
+        built.append(_gpuprobe(folder, engine))
+    assert len(built[0]) == 4
+    assert built[0] == built[1]

@@ -1,0 +1,113 @@
+"""A run that is ended, however it is, leaves no container behind: with a stand-in for docker, and with a real one.
+
+The stand-in's container belongs to nobody whom a signal reaches, as a daemon's does; it goes when `docker rm` says so.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ..conftest import HERE, ROOT
+
+pytestmark = pytest.mark.skipif(HERE.subdir != "linux-64", reason="the containers tested are those for linux-64")
+IMAGE = os.environ.get("FEEDSTOCK_TOOLS_TEST_IMAGE", "")
+RUNTIME = os.environ.get("DOCKER_EXECUTABLE") or ("podman" if shutil.which("podman") else "docker")
+ROW = f"linux_64_cuda11.2_py{sys.version_info[0]}.{sys.version_info[1]}"
+#: `rm` takes its time with a container that was not killed, as podman's does.
+DOCKER = """#!/bin/sh
+folder={folder}
+case "$1" in
+    run)
+        while [ "$1" != --cidfile ]; do shift; done
+        touch "$folder/container"
+        echo 0123abc > "$2"
+        sleep 987 ;;
+    kill) touch "$folder/killed" ;;
+    rm)
+        [ -e "$folder/killed" ] || sleep 10
+        [ "$3" = 0123abc ] && rm "$folder/container" ;;
+esac
+"""
+
+
+@pytest.fixture(autouse=True)
+def _one_stand_in_channel(
+    _own_cache: None, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The stand-in channel is made once for all of these tests."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache-of-killed-runs"))
+
+
+def _wait(until: Callable[[], bool], seconds: float) -> bool:
+    deadline = time.monotonic() + seconds
+    while not until() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return until()
+
+
+def _feedstock(folder: Path, script: str) -> Path:
+    left_out = shutil.ignore_patterns("build_artifacts")
+    feedstock = Path(shutil.copytree(ROOT / "examples" / "gpuprobe", folder / "gpuprobe", ignore=left_out))
+    (feedstock / "recipe" / "build-library.sh").write_text(script)
+    return feedstock
+
+
+def _start(feedstock: Path, **environment: str) -> subprocess.Popen[bytes]:
+    words = [ROW, "--engine", "container", "--channel", "stand-in", "--retries", "0"]
+    return subprocess.Popen(
+        [sys.executable, "-m", "feedstock_tools", "build", *words],
+        cwd=feedstock,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda number: number.name)
+def test_its_container_is_removed(number: signal.Signals, tmp_path: Path) -> None:
+    if signal.getsignal(number) == signal.SIG_IGN:
+        pytest.skip(f"these tests were started without {number.name}, as in the background of a shell")
+    (tmp_path / "docker").write_text(DOCKER.format(folder=tmp_path))
+    (tmp_path / "docker").chmod(0o755)
+    run = _start(_feedstock(tmp_path, ""), DOCKER_EXECUTABLE=str(tmp_path / "docker"), DOCKER_IMAGE="any")
+    try:
+        assert _wait((tmp_path / "container").exists, 60)
+        time.sleep(0.2)  # until its id is written
+        run.send_signal(number)
+        assert run.wait(60) != 0
+        assert _wait(lambda: not (tmp_path / "container").exists(), 20)
+    finally:
+        run.kill()
+        run.wait()
+
+
+@pytest.mark.skipif(not IMAGE, reason="FEEDSTOCK_TOOLS_TEST_IMAGE names no image (maintenance/container-image)")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL], ids=lambda number: number.name)
+def test_a_real_container_is_removed(number: signal.Signals, tmp_path: Path) -> None:
+    begun = tmp_path / "gpuprobe" / "build_artifacts" / ".work"
+    script = "trap '' INT TERM HUP\ntouch \"$SRC_DIR/begun\"\nsleep 987\n"
+
+    def containers() -> set[str]:
+        asked = [RUNTIME, "ps", "--all", "--quiet"]
+        return set(subprocess.run(asked, capture_output=True, text=True, check=True).stdout.split())
+
+    before = containers()
+    run = _start(_feedstock(tmp_path, script), DOCKER_EXECUTABLE=RUNTIME, DOCKER_IMAGE=IMAGE)
+    try:
+        assert _wait(lambda: any(begun.glob("*/output/bld/*/work/begun")), 240)
+        assert len(containers() - before) == 1
+        run.send_signal(number)
+        assert run.wait(90) != 0
+        assert _wait(lambda: containers() <= before, 90)
+    finally:
+        run.kill()
+        run.wait()

@@ -1,0 +1,286 @@
+"""The feedstock's own script, with a stand-in for docker that records what it is given and plays the container.
+
+The comparison with conda-smithy's `build-locally.py` needs clones of feedstocks in the folder that FEEDSTOCK_MIRROR
+names (default `../.mirror`): `<owner>+<name>/repo`, as bare clones.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from feedstock_tools.builds.engines.choice import Engines
+from feedstock_tools.builds.engines.containers.feedstock_script import FeedstockScript, script_for
+from feedstock_tools.builds.engines.containers.runtime import find_runtime
+from feedstock_tools.builds.engines.contract import BuildRequest
+from feedstock_tools.builds.engines.variables import build_environment
+from feedstock_tools.builds.plan.cache import outline
+
+from ..conftest import HERE, ROOT
+
+pytestmark = pytest.mark.skipif(HERE.subdir != "linux-64", reason="the scripts tested are those for linux-64")
+SCRIPTED = Path(__file__).parent / "scripted-feedstock"
+MIRROR = Path(os.environ.get("FEEDSTOCK_MIRROR", ROOT.parent / ".mirror"))
+
+#: Records its arguments, and the value of each variable that it is told to pass on; then does what a build would.
+DOCKER = """#!{python}
+import json, os, sys
+from pathlib import Path
+words = sys.argv[1:]
+passed = [words[at + 1] for at, word in enumerate(words) if word == "-e"]
+with open({record!r}, "a") as record:
+    record.write(json.dumps([words, {{name: os.environ.get(name) for name in passed}}]) + "\\n")
+if words[0] == "run":
+    mounts = [words[at + 1].split(":") for at, word in enumerate(words) if word == "-v"]
+    root = Path(next(mount[0] for mount in mounts if mount[1] == "/home/conda/feedstock_root"))
+    print("a terminal" if os.isatty(0) and os.isatty(1) else "no terminal")
+    (root / "build_artifacts/noarch").mkdir(parents=True, exist_ok=True)
+    for name in ("conda-forge-build-done-", "done-"):
+        (root / "build_artifacts" / (name + os.environ["CONFIG"])).touch()
+    if {status}:
+        sys.exit("TESTS FAILED: scripted")
+    sys.path.insert(0, {source!r})
+    from feedstock_tools.channel.archive import write_package
+    from feedstock_tools.channel.metadata import PackageMetadata
+    metadata = PackageMetadata("scripted", "1.2", {build!r}, 3, "noarch", noarch="generic")
+    write_package(root / "build_artifacts", metadata)
+"""
+
+
+def stand_in(folder: Path, *, status: int = 0, build: str = "plain_3") -> Path:
+    """A folder with a `docker` for PATH; `record.jsonl` in it is what that was called with."""
+    folder.mkdir()
+    text = DOCKER.format(
+        python=sys.executable, record=str(folder / "record.jsonl"), status=status, source=str(ROOT), build=build
+    )
+    (folder / "docker").write_text(text)
+    (folder / "docker").chmod(0o755)
+    return folder
+
+
+def recorded(folder: Path) -> list[tuple[list[str], dict[str, str | None]]]:
+    """The calls of a stand-in, but for those that only ask whether it answers."""
+    calls = [json.loads(line) for line in (folder / "record.jsonl").read_text().splitlines()]
+    return [(words, passed) for words, passed in calls if words[0] != "info"]
+
+
+def machine(docker: Path, **more: str) -> dict[str, str]:
+    """An environment with the stand-in on PATH."""
+    return {"PATH": f"{docker}:{os.environ['PATH']}", "HOME": os.environ.get("HOME", "/"), **more}
+
+
+def build(folder: Path, environment: Mapping[str, str], *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "feedstock_tools", "build", "linux_64_", "--feedstock", str(folder), *words],
+        env={**environment, "PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": os.environ["XDG_CACHE_HOME"]},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture
+def scripted(tmp_path: Path) -> Path:
+    import shutil
+
+    return Path(shutil.copytree(SCRIPTED, tmp_path / "scripted-feedstock"))
+
+
+def planned_build(folder: Path) -> str:
+    """The build string that the plan promises."""
+    from feedstock_tools.builds.plan.cache import render_outputs
+
+    (configuration,), _ = render_outputs(outline(folder), folder / "recipe" / "recipe.yaml", lambda platform: "")
+    return configuration.rows[0].outputs[0].build
+
+
+def test_a_meta_yaml_with_scripts_is_built_by_them_and_recorded(scripted: Path, tmp_path: Path) -> None:
+    docker = stand_in(tmp_path / "bin", build=planned_build(scripted))
+    ran = build(scripted, machine(docker, SPECIAL_SETTING="on"))
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "Building for linux-64 with container (.scripts " in ran.stdout
+    assert "the feedstock has .scripts/run_docker_build.sh" in ran.stdout
+    assert "STAND-IN" not in ran.stdout  # the scripts fetch on their own, wherever they run
+    assert (scripted / "build_artifacts/noarch").joinpath(f"scripted-1.2-{planned_build(scripted)}.conda").is_file()
+    ((words, passed),) = recorded(docker)
+    assert words[1] == "-it"
+    assert "a terminal\n" in ran.stdout
+    assert words[-3:] == ["example.org/builder:1", "bash", "/home/conda/feedstock_root/.scripts/build_steps.sh"]
+    assert passed["CONFIG"] == "linux_64_"
+    assert passed["SPECIAL_SETTING"] == "on"
+    assert (passed["UPLOAD_PACKAGES"], passed["IS_PR_BUILD"]) == ("False", "True")
+    again = build(scripted, machine(docker))
+    assert "Nothing to do" in again.stdout
+
+
+def test_a_build_is_held_to_its_share_by_arguments_of_docker(scripted: Path, tmp_path: Path) -> None:
+    docker = stand_in(tmp_path / "bin", build=planned_build(scripted))
+    ran = build(scripted, machine(docker), "--cores", "1", "--memory", "1 GiB")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    ((words, passed),) = recorded(docker)
+    assert words[words.index("--cpus") + 1] == "1"
+    assert passed["CPU_COUNT"] == "1"
+
+
+def test_a_script_that_fails_says_where_it_ended(scripted: Path, tmp_path: Path) -> None:
+    docker = stand_in(tmp_path / "bin", status=1)
+    ran = build(scripted, machine(docker), "--retries", "0")
+    assert ran.returncode == 1
+    assert "its tests failed (run_docker_build.sh: status 1)" in ran.stdout + ran.stderr
+    assert not list((scripted / "build_artifacts").glob("noarch/*.conda"))
+
+
+def test_a_package_that_is_not_what_was_promised_does_not_get_into_the_channel(scripted: Path, tmp_path: Path) -> None:
+    docker = stand_in(tmp_path / "bin", build="other_3")
+    ran = build(scripted, machine(docker), "--retries", "0")
+    assert ran.returncode == 1
+    assert "build is 'other_3'" in ran.stdout + ran.stderr
+    assert not list((scripted / "build_artifacts").glob("noarch/*.conda"))
+
+
+def test_channels_are_not_given_to_scripts_that_have_their_own(
+    scripted: Path, tiny_channel: Path, tmp_path: Path
+) -> None:
+    ran = build(scripted, machine(stand_in(tmp_path / "bin")), "--channel", str(tiny_channel))
+    assert ran.returncode == 2
+    assert "the feedstock's own scripts cannot be given channels" in ran.stderr
+
+
+def test_without_docker_and_conda_build_every_engine_says_why_not(scripted: Path, tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    ran = build(scripted, {"PATH": str(empty)})
+    assert ran.returncode == 2
+    assert "conda-build: there is no conda-build on PATH" in ran.stderr
+    assert "container: there is neither docker nor podman on PATH" in ran.stderr
+
+
+def test_platforms_take_the_scripts_that_conda_smithy_takes() -> None:
+    assert script_for("linux-aarch64", "linux-64") == ".scripts/run_docker_build.sh"
+    assert script_for("osx-64", "linux-64") == ".scripts/run_docker_build.sh"
+    assert script_for("osx-arm64", "osx-64") == ".scripts/run_osx_build.sh"
+    assert script_for("win-64", "win-64") == ".scripts/run_win_build.bat"
+    assert script_for("win-64", "linux-64") is None
+
+
+@pytest.mark.parametrize(("image", "elsewhere"), [("docker_image:\n- example.org/builder:1\n", False), ("", True)])
+def test_a_configuration_for_macos_is_built_on_linux_where_its_ci_does_so(
+    scripted: Path, tmp_path: Path, image: str, elsewhere: bool
+) -> None:
+    (scripted / ".ci_support" / "osx_64_.yaml").write_text(f"{image}target_platform:\n- osx-64\n")
+    environment = machine(stand_in(tmp_path / "bin"))
+    engines = Engines(scripted, lambda: scripted / "recipe" / "recipe.yaml", environment)
+    (linux, osx) = outline(scripted)
+    assert engines.why_elsewhere(linux) is None
+    assert ("need macOS" in (engines.why_elsewhere(osx) or "")) == elsewhere
+    assert replace(engines, given="container").why_elsewhere(osx) is None
+
+
+def test_macos_asks_for_the_consent_to_the_license_of_its_sdk(scripted: Path) -> None:
+    (scripted / ".scripts" / "run_osx_build.sh").touch()
+    engine = FeedstockScript(scripted, {}, None)
+    assert "OSX_SDK_DIR" in (engine.why_not("osx-64", "osx-64") or "")
+    assert FeedstockScript(scripted, {"OSX_SDK_DIR": "/sdk"}, None).why_not("osx-64", "osx-64") is None
+
+
+def request(feedstock: Path, folder: Path, environment: Mapping[str, str], at: int) -> BuildRequest:
+    """The first row of a configuration of a feedstock, as a run would ask for it."""
+    configuration = [each for each in outline(feedstock) if each.platform == "linux-64"][at]
+    row = configuration.rows[0]
+    return BuildRequest(
+        name=row.name,
+        recipe=feedstock / "recipe" / "recipe.yaml",
+        values=row.values,
+        target="linux-64",
+        builder="linux-64",
+        channels=("conda-forge",),
+        folder=folder,
+        wanted=("any",),
+        environment=build_environment(
+            environment,
+            feedstock=feedstock,
+            configuration=configuration.name,
+            cuda=row.cuda,
+            folder=folder,
+            cache=folder.parent / "pkg_cache",
+            jobs=2,
+        ),
+        configuration=configuration.name,
+        feedstock=feedstock,
+        cores=2,
+        memory=1 << 30,
+    )
+
+
+def test_one_value_is_left_for_each_key_of_a_row(scripted: Path, tmp_path: Path) -> None:
+    configuration = scripted / ".ci_support" / "linux_64_.yaml"
+    configuration.write_text(configuration.read_text().replace("- plain", "- plain\n- fancy"))
+    (tmp_path / "private").mkdir()
+    docker = stand_in(tmp_path / "bin")
+    runtime = find_runtime(machine(docker))
+    command = FeedstockScript(scripted, machine(docker), runtime).command(
+        request(scripted, tmp_path / "private", machine(docker), 0)
+    )
+    narrowed = (command.folder / ".ci_support" / "linux_64_.yaml").read_text()
+    assert "plain" in narrowed
+    assert "fancy" not in narrowed
+    assert "fancy" in configuration.read_text()
+
+
+def test_numbers_and_own_values_of_a_row_are_left_as_rattler_build_would_read_them(
+    scripted: Path, tmp_path: Path
+) -> None:
+    import yaml
+
+    recipe = "package: {name: any, version: '1'}\nbuild: {string: '${{ abi }}_${{ width }}'}\n"
+    (scripted / "recipe" / "recipe.yaml").write_text(recipe)
+    (scripted / "recipe" / "variants.yaml").write_text("abi: [9]\nwidth: [32, 64]\n")
+    with (scripted / ".ci_support" / "linux_64_.yaml").open("a") as file:
+        file.write("abi:\n- 4\n- '5'\n")
+    (tmp_path / "private").mkdir()
+    docker = stand_in(tmp_path / "bin")
+    asked = request(scripted, tmp_path / "private", machine(docker), 0)
+    command = FeedstockScript(scripted, machine(docker), find_runtime(machine(docker))).command(asked)
+    narrowed = yaml.safe_load((command.folder / ".ci_support" / "linux_64_.yaml").read_text())
+    assert (narrowed["abi"], narrowed["width"]) == ([4], [32])
+
+
+@pytest.mark.parametrize(("name", "at"), [("cupy", 0), ("xgboost", 1), ("torchvision", 2), ("nccl", 0)])
+def test_docker_is_given_what_the_script_of_conda_smithy_gives_it(name: str, at: int, tmp_path: Path) -> None:
+    clone = MIRROR / f"conda-forge+{name}-feedstock" / "repo"
+    if not clone.is_dir():
+        pytest.skip(f"no clone of {name}-feedstock in {MIRROR}")
+    feedstock = tmp_path / f"{name}-feedstock"
+    subprocess.run(["git", "clone", "-q", "--local", str(clone), str(feedstock)], check=True)
+    docker = stand_in(tmp_path / "bin")
+    environment = {**machine(docker, CPU_COUNT="2", flow_run_id="17", GIT_BRANCH="main"), "BINSTAR_TOKEN": "none"}
+    (tmp_path / "private").mkdir()
+    ours = FeedstockScript(feedstock, environment, find_runtime(environment))
+    asked = request(feedstock, tmp_path / "private", environment, at)
+    command = ours.command(asked)
+    subprocess.run(command.words, cwd=command.folder, env=dict(command.environment), check=True, capture_output=True)
+    (docker / "record.jsonl").rename(tmp_path / "ours.jsonl")
+    arguments = command.environment["CONDA_FORGE_DOCKER_RUN_ARGS"]
+    subprocess.run(
+        [sys.executable, "build-locally.py", asked.configuration],
+        cwd=feedstock,
+        env={**environment, "CONDA_FORGE_DOCKER_RUN_ARGS": arguments},
+        check=True,
+        capture_output=True,
+    )
+    theirs = (docker / "record.jsonl").read_text()
+    at_our_place = (tmp_path / "ours.jsonl").read_text()
+    assert [json.loads(line)[0][0] for line in theirs.splitlines()] == ["info", "pull", "run"]
+    assert _lines(at_our_place.replace(str(command.folder), str(feedstock))) == _lines(theirs)
+
+
+def _lines(text: str) -> list[Any]:
+    return [json.loads(line) for line in text.splitlines()]

@@ -1,0 +1,117 @@
+"""Feedstocks with a `meta.yaml`: built through the recipe.yaml of the same spec, or listed and refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ..conftest import HERE, ROOT
+
+META = """
+{% set version = "1.2" %}
+package:
+  name: oldtiny
+  version: {{ version }}
+build:
+  number: 4
+requirements:
+  host:
+    - python
+  run:
+    - python
+about:
+  license: BSD-3-Clause
+"""
+
+
+def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """`feedstock-tools build` in a folder."""
+    return subprocess.run(
+        [sys.executable, "-m", "feedstock_tools", "build", *arguments],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture
+def gpuprobe(tmp_path: Path) -> Path:
+    """A copy of the example."""
+    folder = tmp_path / "gpuprobe"
+    shutil.copytree(ROOT / "examples" / "gpuprobe", folder, ignore=shutil.ignore_patterns("build_artifacts"))
+    spec = folder / "feedstock.yaml"
+    spec.write_text(spec.read_text().replace("python: [3.11, 3.12, 3.13, 3.14]", "python: [3.12]"))
+    return folder
+
+
+def packages(folder: Path) -> list[str]:
+    """What the CPU configuration of linux-64 would build."""
+    listed = run(folder, "--list", "linux_64_cpu", "--json")
+    assert listed.returncode == 0, listed.stderr
+    return [output["file"] for entry in json.loads(listed.stdout) for output in entry["outputs"]]
+
+
+def test_a_stale_recipe_and_stale_configurations_are_made_again_first(gpuprobe: Path) -> None:
+    listed = run(gpuprobe, "--list", "--json")
+    assert "Regenerated from feedstock.yaml" in listed.stderr
+    assert "Rerendered" in listed.stderr
+    assert {python for entry in json.loads(listed.stdout) for python in entry["pythons"]} == {"3.12"}
+    assert run(gpuprobe, "--list", "--json").stderr == ""
+
+
+def test_a_recipe_that_was_edited_by_hand_is_built_as_it_is(gpuprobe: Path) -> None:
+    packages(gpuprobe)
+    recipe = gpuprobe / "recipe" / "recipe.yaml"
+    recipe.write_text(recipe.read_text().replace('version: "1.0.0"', 'version: "1.0.1"'))
+    listed = run(gpuprobe, "--list", "linux_64_cpu", "--json")
+    assert "Not regenerated, since edited by hand: recipe/recipe.yaml" in listed.stderr
+    assert {output["version"] for output in json.loads(listed.stdout)[0]["outputs"]} == {"1.0.1"}
+
+
+def test_a_meta_yaml_with_a_spec_is_built_through_the_recipe_of_the_same_spec(gpuprobe: Path) -> None:
+    direct = packages(gpuprobe)
+    spec = gpuprobe / "feedstock.yaml"
+    spec.write_text(spec.read_text().replace("format: v1", "format: v0"))
+    assert packages(gpuprobe) == direct
+    assert (gpuprobe / "recipe" / "meta.yaml").is_file()
+    assert not (gpuprobe / "recipe" / "recipe.yaml").exists()
+
+
+@pytest.fixture
+def without_spec(tmp_path: Path) -> Path:
+    """A feedstock as it comes from conda-forge: `meta.yaml`, `.ci_support`, no spec."""
+    (tmp_path / "recipe").mkdir()
+    (tmp_path / "recipe" / "meta.yaml").write_text(META)
+    (tmp_path / ".ci_support").mkdir()
+    text = f"python:\n- 3.11.* *_cpython\n- 3.12.* *_cpython\ntarget_platform:\n- {HERE.subdir}\n"
+    (tmp_path / ".ci_support" / f"{HERE.name}_.yaml").write_text(text)
+    return tmp_path
+
+
+def test_a_meta_yaml_without_a_spec_is_listed(without_spec: Path) -> None:
+    (entry,) = json.loads(run(without_spec, "--list", "--json").stdout)
+    assert [(output["name"], output["version"]) for output in entry["outputs"]] == [("oldtiny", "1.2")] * 2
+    assert entry["pythons"] == ["3.11", "3.12"]
+    assert entry["built"] is False
+
+
+def test_a_meta_yaml_without_a_spec_is_refused_with_the_reason(without_spec: Path) -> None:
+    refused = run(without_spec, f"{HERE.name}_")
+    assert refused.returncode == 2
+    assert "its recipe is a meta.yaml, which takes conda-build" in refused.stderr
+
+
+def test_without_a_feedstock_the_example_is_taken(tmp_path: Path) -> None:
+    listed = run(tmp_path, "--list", "--output-dir", str(tmp_path / "out"))
+    assert listed.returncode == 0, listed.stderr
+    assert f"There is no feedstock in {tmp_path}: taking the example" in listed.stdout
+    assert "linux_64_cuda11.2" in listed.stdout

@@ -1,0 +1,193 @@
+"""A dossier of what was built, checked by someone who has sha256sum and nothing else."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from feedstock_tools.channel.targets import parse_target
+from feedstock_tools.redaction import known_secrets, redacted, secrets_in
+from feedstock_tools.report.dossier.page import copying
+
+from ..conftest import HERE, ROOT, Feedstock
+
+GPU = f"{HERE.name}_cuda11.2_py3.11"
+needs_sha256sum = pytest.mark.skipif(shutil.which("sha256sum") is None, reason="there is no sha256sum on this machine")
+
+
+def command(feedstock: Feedstock, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """A command of feedstock-tools in the feedstock."""
+    return subprocess.run(
+        [sys.executable, "-m", "feedstock_tools", *arguments],
+        cwd=feedstock.folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def dossier(feedstock: Feedstock, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """`dossier` into the folder `dossier` of the feedstock, with the channel that was built on."""
+    given = ("dossier", *arguments, "-o", "dossier", "--channel", str(feedstock.channel))
+    return command(feedstock, *given, **environment)
+
+
+def checked(folder: Path, sums: str = "SHA256SUMS") -> subprocess.CompletedProcess[str]:
+    """What sha256sum says of a folder."""
+    return subprocess.run(["sha256sum", "-c", sums], cwd=folder, capture_output=True, text=True, check=False)
+
+
+@needs_sha256sum
+def test_twelve_builds_are_checked_with_sha256sum_alone(feedstock: Feedstock) -> None:
+    built = feedstock.build("*", "--filter", f"{HERE.name}_*")
+    assert built.returncode == 0, built.stdout + built.stderr
+    run = dossier(feedstock)
+    assert run.returncode == 0, run.stderr
+    folder = feedstock.folder / "dossier"
+    packages = list(folder.glob("packages/*/*.conda"))
+    assert sorted(path.name for path in packages) == feedstock.packages()
+    assert len(packages) >= 12
+    check = checked(folder)
+    assert check.returncode == 0, check.stdout
+    files = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()} - {"SHA256SUMS"}
+    assert {line.partition(": ")[0] for line in check.stdout.splitlines()} == files
+    assert checked(folder / "packages", "../packages.sha256").returncode == 0
+    packages[0].write_bytes(packages[0].read_bytes() + b"more")
+    assert checked(folder).returncode != 0
+
+
+def test_it_tells_how_each_package_came_to_be(gpu_feedstock: Feedstock) -> None:
+    assert dossier(gpu_feedstock, GPU, "--no-packages").returncode == 0
+    folder = gpu_feedstock.folder / "dossier"
+    (configuration,) = (folder / "configurations").iterdir()
+    support = gpu_feedstock.folder / ".ci_support" / f"{configuration.name}.yaml"
+    assert (configuration / "configuration.yaml").read_bytes() == support.read_bytes()
+    builds = json.loads((configuration / "builds.json").read_text())
+    assert {build["output"] for build in builds} == {"libtiny", "tiny-base", "tiny", "tiny-gpu"}
+    assert all((configuration / build["log"]).is_file() for build in builds)
+    solved = json.loads((configuration / "environments.json").read_text())
+    assert any(package["name"] == "tiny-compiler" for each in solved.values() for package in each.get("build", []))
+    text = (folder / "README.md").read_text()
+    assert all(build["packages"][0]["sha256"] in text for build in builds)
+    assert not (folder / "packages").exists()
+
+
+def test_tests_that_were_run_since_are_in_it_with_their_logs(gpu_feedstock: Feedstock) -> None:
+    package = next(gpu_feedstock.artifacts.glob("*/libtiny-*.conda"))
+    assert command(gpu_feedstock, "test", str(package), "--channel", str(gpu_feedstock.channel)).returncode == 0
+    assert dossier(gpu_feedstock, GPU, "--no-packages").returncode == 0
+    folder = gpu_feedstock.folder / "dossier"
+    (file,) = folder.glob("configurations/*/tests.json")
+    (tested,) = json.loads(file.read_text())
+    assert (tested["file"], tested["result"]) == (f"{HERE.subdir}/{package.name}", "passed")
+    assert "Test 1 of" in (file.parent / tested["log"]).read_text()
+    assert f"- tests of {HERE.subdir}/{package.name} run again" in (folder / "README.md").read_text()
+
+
+def test_packages_that_were_uploaded_are_looked_for_there(gpu_feedstock: Feedstock) -> None:
+    target = ("--uploaded", "uploaded")
+    run = dossier(gpu_feedstock, GPU, *target)
+    assert run.returncode == 1
+    assert f"has no {HERE.subdir}/libtiny-" in run.stderr
+    published = command(gpu_feedstock, "publish", "uploaded", GPU, "--channel", str(gpu_feedstock.channel))
+    assert published.returncode == 0, published.stderr
+    assert dossier(gpu_feedstock, GPU, *target).returncode == 0
+    assert "They were found at file://" in (gpu_feedstock.folder / "dossier" / "README.md").read_text()
+    package = next((gpu_feedstock.folder / "uploaded").glob("*/libtiny-*.conda"))
+    package.write_bytes(b"another")
+    run = dossier(gpu_feedstock, GPU, *target)
+    assert run.returncode == 1
+    assert f"does not have this {HERE.subdir}/{package.name}" in run.stderr
+
+
+def test_a_core_member_is_given_the_commands_that_copy_from_a_label() -> None:
+    target = parse_target("anaconda:me/cfep03", None, {}, Path())
+    files = ["linux-64/libtiny-1.0.0-cuda112_0.conda", "linux-64/libtiny-1.0.0-cpu_0.conda", "noarch/tiny-2-0.conda"]
+    words = "anaconda copy --from-label cfep03 --to-label main --to-owner conda-forge me"
+    assert copying(target, files) == [f"{words}/libtiny/1.0.0", f"{words}/tiny/2"]
+
+
+@pytest.mark.parametrize("harm", ["tampered", "of the same size and time", "missing", "without its log"])
+def test_what_is_not_what_was_built_is_refused_and_nothing_written(gpu_feedstock: Feedstock, harm: str) -> None:
+    path = next(gpu_feedstock.artifacts.glob("*/libtiny-*.conda"))
+    before = path.stat()
+    if harm == "tampered":
+        path.write_bytes(path.read_bytes() + b"more")
+    elif harm == "of the same size and time":
+        path.write_bytes(path.read_bytes()[:-1] + b"?")
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    elif harm == "missing":
+        path.unlink()
+    else:
+        shutil.rmtree(gpu_feedstock.artifacts / "logs")
+    run = dossier(gpu_feedstock, GPU)
+    assert run.returncode == 1
+    assert ("libtiny" in run.stderr) or ("log of a build is missing" in run.stderr)
+    assert not (gpu_feedstock.folder / "dossier").exists()
+    assert not list(gpu_feedstock.folder.glob(".dossier*"))
+
+
+def test_an_earlier_dossier_is_replaced_and_another_folder_is_not(gpu_feedstock: Feedstock) -> None:
+    assert dossier(gpu_feedstock, GPU).returncode == 0
+    stray = gpu_feedstock.folder / "dossier" / "stray"
+    stray.touch()
+    assert dossier(gpu_feedstock, GPU).returncode == 0
+    assert not stray.exists()
+    (gpu_feedstock.folder / "dossier" / "SHA256SUMS").unlink()
+    run = dossier(gpu_feedstock, GPU)
+    assert run.returncode == 1
+    assert "something else in the place of the dossier" in run.stderr
+
+
+def test_what_was_asked_for_has_to_be_done(gpu_feedstock: Feedstock) -> None:
+    run = dossier(gpu_feedstock, f"{HERE.name}_cpu")
+    assert run.returncode == 1
+    assert "is not done" in run.stderr
+
+
+def test_a_log_with_a_secret_is_refused_without_telling_it(gpu_feedstock: Feedstock) -> None:
+    log = next((gpu_feedstock.artifacts / "logs").iterdir())
+    log.write_text(log.read_text() + "uploading with correct-horse-battery\n")
+    run = dossier(gpu_feedstock, GPU, **{"UPLOAD_TOKEN": "correct-horse-battery"})
+    assert run.returncode == 1
+    assert "the log holds the value of UPLOAD_TOKEN" in run.stderr
+    assert "correct-horse" not in run.stderr + run.stdout
+
+
+def test_a_build_is_given_no_secrets(feedstock: Feedstock) -> None:
+    feedstock.edit("recipe/build-library.sh", "mkdir", "env\nmkdir")
+    secrets = {"UPLOAD_TOKEN": "correct-horse-battery", "AWS_SECRET_ACCESS_KEY": "staple-staple-staple"}
+    assert feedstock.build(GPU, environment=secrets).returncode == 0
+    text = "".join(path.read_text() for path in (feedstock.artifacts / "logs").iterdir())
+    assert "PATH=" in text
+    assert not any(value in text for value in secrets.values())
+
+
+@pytest.mark.parametrize(
+    ("line", "kinds"),
+    [
+        ("fetching https://conda.anaconda.org/t/ab-1234/label/main/noarch", {"a token in a URL"}),
+        ("fetching https://me:word@example.org/channel", {"a password in a URL"}),
+        ("fetching https://***@example.org/t/***/channel", set()),
+        ("cp /home/me/t/gpuprobe/a file:///home/me/t/b", set()),
+        ("git@github.com:conda-forge/hello", set()),
+        ("ssh://git@github.com/conda-forge/hello", set()),
+        ("s3://key:word@bucket/channel", {"a password in a URL"}),
+        ("https://user:***@example.org/channel", set()),
+        (f"ghp_{'a' * 36}", {"a token of GitHub"}),
+        ("-----BEGIN OPENSSH PRIVATE KEY-----", {"a private key"}),
+        ("signed with sesame-sesame", {"the value of MY_API_KEY"}),
+    ],
+)
+def test_secrets_are_known_by_their_form_or_from_the_environment(line: str, kinds: set[str]) -> None:
+    known = known_secrets({"MY_API_KEY": "sesame-sesame", "HOME": "/home/me", "A_TOKEN": "short"})
+    assert set(secrets_in(f"begin\n{line}\n", known)) == kinds
+    assert (redacted(line) != line) == bool(kinds - {"the value of MY_API_KEY"})
+    assert not secrets_in(redacted(line), {})

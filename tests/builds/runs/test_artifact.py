@@ -1,0 +1,101 @@
+"""What a package says, held against its promise; and where the packages it was built with came from."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from feedstock_tools.builds.runs.delivery.metadata import broken_promises, solved_channels, wrong_channels
+from feedstock_tools.channel.metadata import PackageMetadata, RunExports
+from feedstock_tools.feedstock.planned import PlannedOutput
+
+LIBRARY = PlannedOutput("libtiny", "1.0", "cuda112hab_3", 3, "linux-64", "i1", track_features=("libtiny-p-0",))
+BASE = PlannedOutput("tiny-base", "1.0", "cuda112py311_3", 3, "linux-64", "i2")
+PROMISE = PlannedOutput(
+    "tiny", "1.0", "cuda112py311h1_3", 3, "linux-64", "i3", ("tiny-base",), {"tiny-base": "1.0 cuda112py311_3"}
+)
+SIBLINGS = {output.name: output for output in (LIBRARY, BASE, PROMISE)}
+MADE = PackageMetadata(
+    "tiny",
+    "1.0",
+    "cuda112py311h1_3",
+    3,
+    "linux-64",
+    depends=("python >=3.11,<3.12.0a0", "tiny-base ==1.0 cuda112py311_3"),
+)
+
+
+def test_a_package_that_keeps_its_promise() -> None:
+    assert list(broken_promises(MADE, PROMISE, SIBLINGS)) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"build": "cpu_py311h1_3"}, "build is 'cpu_py311h1_3', and 'cuda112py311h1_3' was meant"),
+        ({"version": "1.1"}, "version is '1.1'"),
+        ({"build_number": 4}, "build number is '4'"),
+        ({"subdir": "noarch"}, "subdir is 'noarch'"),
+        ({"track_features": ("tiny-p-0",)}, "track_features is 'tiny-p-0', and '' was meant"),
+        ({"depends": ()}, "should depend on 'tiny-base ==1.0 cuda112py311_3', and it says nothing of it"),
+        ({"depends": ("tiny-base",)}, "and it says tiny-base"),
+        ({"depends": ("tiny-base ==1.0 cpu_py311_3",)}, "and it says tiny-base ==1.0 cpu_py311_3"),
+        (
+            {"depends": (*MADE.depends, "libtiny ==1.0 cpu_hab_3")},
+            "'libtiny ==1.0 cpu_hab_3' is not the libtiny of the same variant, which is libtiny-1.0-cuda112hab_3",
+        ),
+        ({"constrains": ("libtiny 1.0 cpu_hab_3",)}, "is not the libtiny of the same variant"),
+        ({"run_exports": RunExports(weak=("libtiny ==1.0 cpu_hab_3",))}, "is not the libtiny of the same variant"),
+    ],
+)
+def test_a_broken_promise_is_named(change: dict[str, object], sentence: str) -> None:
+    (found,) = broken_promises(replace(MADE, **change), PROMISE, SIBLINGS)  # type: ignore[arg-type]
+    assert sentence in found
+
+
+def test_missing_track_features_are_named() -> None:
+    made = PackageMetadata("libtiny", "1.0", "cuda112hab_3", 3, "linux-64")
+    assert "'libtiny-p-0' was meant" in next(broken_promises(made, LIBRARY, SIBLINGS))
+
+
+def test_looser_dependencies_on_siblings_are_the_recipes_business() -> None:
+    made = replace(MADE, depends=(*MADE.depends, "libtiny >=1.0,<2.0a0"))
+    assert list(broken_promises(made, PROMISE, SIBLINGS)) == []
+
+
+RENDERED = {
+    "finalized_dependencies": {
+        "build": None,
+        "host": {
+            "resolved": [{"name": "zlib", "channel": "https://a/"}, {"name": "libtiny", "channel": "file:///own"}]
+        },
+    }
+}
+CONTENTS = {"https://a": {"zlib", "gcc"}, "https://b": {"zlib", "python"}}
+
+
+def sentences(*solved: tuple[str, str]) -> list[str]:
+    """What is wrong with an environment, for the channels a and b."""
+    has = lambda channel, name: name in CONTENTS[channel]  # noqa: E731
+    return list(wrong_channels(solved, "file:///own", ["https://a", "https://b"], frozenset({"libtiny"}), has))
+
+
+def test_the_solved_environments_are_read_from_the_rendered_recipe() -> None:
+    assert list(solved_channels(RENDERED)) == [("zlib", "https://a"), ("libtiny", "file:///own")]
+
+
+def test_packages_from_the_first_channel_that_has_them_are_right() -> None:
+    assert sentences(("zlib", "https://a"), ("python", "https://b"), ("libtiny", "file:///own")) == []
+
+
+@pytest.mark.parametrize(
+    ("solved", "sentence"),
+    [
+        (("zlib", "https://b"), "zlib was taken from https://b, although https://a has it and comes first"),
+        (("gcc", "https://c"), "gcc was taken from https://c, which is not one of the channels given"),
+        (("libtiny", "https://a"), "libtiny is an output of this recipe and was taken from https://a"),
+    ],
+)
+def test_packages_from_the_wrong_channel_are_named(solved: tuple[str, str], sentence: str) -> None:
+    assert sentences(solved) == [sentence]

@@ -1,0 +1,45 @@
+"""Which failures are tried again, and which are not."""
+
+from __future__ import annotations
+
+import pytest
+
+from feedstock_tools.builds.engines.contract import Failed
+from feedstock_tools.builds.runs.retries import why_again
+
+NETWORK = "the network failed"
+MEMORY = "it ran out of memory"
+
+
+@pytest.mark.parametrize(
+    ("during", "reason", "log", "because"),
+    [
+        ("engine", "Failed to fetch source: error sending request for url (https://example.org/x.tar.gz)", (), NETWORK),
+        ("engine", "HTTP status server error (503 Service Unavailable)", (), NETWORK),
+        ("engine", "Failed to download from URL: error decoding response body", (), NETWORK),
+        ("engine", "Failed to download from URL: Request failed after 3 retries", (), NETWORK),
+        ("engine", "HTTP status client error (404 Not Found) for url (https://example.org/503.tar.gz)", (), None),
+        ("solve", "its environments cannot be solved", ("dns error: Name or service not known",), NETWORK),
+        ("script", "its build script failed", ("c++: fatal error: Killed signal terminated program cc1plus",), MEMORY),
+        ("script", "its build script failed", ("virtual memory exhausted: Cannot allocate memory",), MEMORY),
+        ("memory", "its processes took 300 MiB, more than its limit of 200 MiB", (), MEMORY),
+        ("engine", "the engine's process ended with signal 9 before it was done", (), "it was killed"),
+        ("script", "its build script failed", ("tiny.c:1:1: error: unknown type name",), None),
+        ("script", "its build script failed", ("curl: (6) Could not resolve host: example.org",), None),
+        ("solve", "its environments cannot be solved\nno channel has 'gcc 99'", (), None),
+        ("tests", "its tests failed", ("connection refused",), None),
+        ("time", "it took longer than the 10 s that a build may take, and was ended", (), None),
+        ("engine", "wrong hash: expected 503abc", (), None),
+    ],
+)
+def test_what_can_pass_a_second_time(during: str, reason: str, log: tuple[str, ...], because: str | None) -> None:
+    again = why_again(Failed("tiny", reason, during), log, 1)
+    assert (again.because if again else None) == because
+
+
+def test_the_network_is_given_time_and_a_killed_build_fewer_jobs() -> None:
+    waits = [why_again(Failed("tiny", "connection reset", "engine"), (), number) for number in (1, 2, 3)]
+    assert [again.wait for again in waits if again] == [5, 15, 45]
+    killed = why_again(Failed("tiny", "out of memory", "script"), (), 1)
+    assert killed is not None
+    assert (killed.wait, killed.fewer_jobs) == (0, True)

@@ -1,0 +1,100 @@
+"""The network fails in the middle of a download: what can pass a second time is tried again, the rest is not."""
+
+from __future__ import annotations
+
+import io
+import sys
+import tarfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from feedstock_tools.builds.ledger import Ledger
+
+from ..conftest import HERE, Feedstock
+
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="py-rattler-build words errors by system")
+ROW = f"{HERE.name}_cpu_py3.11"
+
+
+def archive() -> bytes:
+    """A source archive, large enough to break off in."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as tar:
+        tar.addfile(tarfile.TarInfo("more/data.bin"), io.BytesIO())
+        entry = tarfile.TarInfo("more/large.bin")
+        entry.size = 300_000
+        tar.addfile(entry, io.BytesIO(bytes(range(256)) * 1200))
+    return buffer.getvalue()
+
+
+@contextmanager
+def served(content: bytes, *, cut_off: int = 0, status: int = 200) -> Iterator[tuple[str, list[str]]]:
+    """A server's address and what it was asked for; so many first answers break off in the middle."""
+    asked: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content[: len(content) // 2] if len(asked) <= cut_off else content)
+            self.close_connection = True
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}/more.tar", asked
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def with_source(feedstock: Feedstock, url: str, digest: str) -> None:
+    """Let the recipe fetch one source more."""
+    more = f"source:\n  - path: ../src\n  - url: {url}\n    sha256: {digest}\n    target_directory: more"
+    feedstock.edit("recipe/recipe.yaml", "source:\n  path: ../src", more)
+
+
+def attempts(feedstock: Feedstock) -> list[tuple[str, int, str]]:
+    """Output, attempt and result of each build in the ledger."""
+    with Ledger(feedstock.artifacts / "ledger.sqlite") as ledger:
+        return [(record.output, record.attempt, record.result) for record in ledger.builds()]
+
+
+def test_a_download_that_breaks_off_is_tried_again_and_the_ledger_has_both_attempts(feedstock: Feedstock) -> None:
+    content = archive()
+    with served(content, cut_off=1) as (url, asked):
+        with_source(feedstock, url, sha256(content).hexdigest())
+        run = feedstock.build(ROW)
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert "the network failed: attempt 2 follows" in run.stdout
+    assert attempts(feedstock)[:2] == [("libtiny", 1, "failed"), ("libtiny", 2, "done")]
+    assert [result for _, _, result in attempts(feedstock)[2:]] == ["done", "done"]
+    assert len(asked) == 2  # what was fetched serves the other outputs too
+
+
+@pytest.mark.parametrize(
+    ("status", "digest", "why"),
+    [(404, None, "404 Not Found"), (200, "0" * 64, "sha256 checksum validation failed")],
+)
+def test_what_fails_the_same_way_again_is_tried_once(
+    feedstock: Feedstock, status: int, digest: str | None, why: str
+) -> None:
+    content = archive()
+    with served(content, status=status) as (url, asked):
+        with_source(feedstock, url, digest or sha256(content).hexdigest())
+        run = feedstock.build(ROW)
+    assert run.returncode == 1
+    assert why in run.stdout
+    assert attempts(feedstock) == [("libtiny", 1, "failed")]
+    assert len(asked) == 1

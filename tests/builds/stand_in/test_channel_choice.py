@@ -1,0 +1,67 @@
+"""Which channels a build uses, and when the stand-in channel serves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from feedstock_tools.builds.stand_in.choice import choose_channels, identity_of_channels
+from feedstock_tools.errors import InputError, WorkError
+from feedstock_tools.feedstock.layout import Artifacts
+
+
+def silent(*names: str) -> Callable[[str], str | None]:
+    """A network in which some channels do not answer."""
+    return lambda channel: "it answers with HTTP status 503" if channel in names else None
+
+
+def test_the_configuration_names_the_channels(tmp_path: Path) -> None:
+    choice = choose_channels((), ("conda-forge", "nvidia"), Artifacts(tmp_path), silent())
+    assert (choice.channels, choice.is_stand_in) == (("conda-forge", "nvidia"), False)
+
+
+def test_channels_that_are_given_replace_them(tmp_path: Path) -> None:
+    assert choose_channels(("mine",), ("conda-forge",), Artifacts(tmp_path), silent()).channels == ("mine",)
+
+
+def test_the_stand_in_channel_serves_where_none_answers(tmp_path: Path) -> None:
+    choice = choose_channels((), (), Artifacts(tmp_path), silent("conda-forge"))
+    assert choice.is_stand_in
+    assert choice.why_stand_in == "no channel can be reached (conda-forge: it answers with HTTP status 503)"
+
+
+def test_a_channel_that_was_given_and_does_not_answer_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(WorkError, match="cannot reach mine: it answers with HTTP status 503"):
+        choose_channels(("mine",), (), Artifacts(tmp_path), silent("mine"))
+
+
+def test_part_of_the_channels_is_not_enough(tmp_path: Path) -> None:
+    with pytest.raises(WorkError, match="cannot reach nvidia"):
+        choose_channels((), ("conda-forge", "nvidia"), Artifacts(tmp_path), silent("nvidia"))
+
+
+def test_the_stand_in_channel_is_not_mixed_with_real_ones(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot be mixed"):
+        choose_channels(("stand-in", "conda-forge"), (), Artifacts(tmp_path), silent())
+
+
+def test_a_folder_without_repodata_is_no_channel(tmp_path: Path) -> None:
+    with pytest.raises(WorkError, match=r"no noarch/repodata\.json"):
+        choose_channels((str(tmp_path),), (), Artifacts(tmp_path))
+
+
+def test_a_local_channel_is_another_when_its_packages_change(tmp_path: Path) -> None:
+    repodata = tmp_path / "noarch" / "repodata.json"
+    repodata.parent.mkdir()
+    repodata.write_text("{}")
+    before = identity_of_channels([str(tmp_path)])
+    assert identity_of_channels([tmp_path.as_uri()]) == before
+    repodata.write_text('{"packages": {}}')
+    assert identity_of_channels([str(tmp_path)]) != before
+
+
+def test_a_remote_channel_is_known_by_its_address() -> None:
+    assert identity_of_channels(["conda-forge"]) == identity_of_channels(["https://conda.anaconda.org/conda-forge"])
+    assert identity_of_channels(["conda-forge"]) != identity_of_channels(["bioconda"])

@@ -1,0 +1,184 @@
+"""CUDA compilers from wheels behind the stand-in channel's nvcc, and the example that is compiled with them."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from feedstock_tools.builds.stand_in import toolkits
+from feedstock_tools.builds.stand_in.identity import stand_in_identity
+from feedstock_tools.builds.stand_in.toolkits import (
+    CudaToolkit,
+    cuda_compiler_files,
+    fetch_toolkit,
+    found_toolkits,
+    toolkits_folder,
+)
+from feedstock_tools.builds.testing.gpu import find_gpus
+from feedstock_tools.errors import InputError, WorkError
+from feedstock_tools.gpu_code.images import gpu_code_in_file
+from feedstock_tools.gpu_code.packages import architecture_names
+from feedstock_tools.platforms import Platform
+
+EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "gpukernel"
+#: What the user who runs the tests has fetched; read before a test's own cache takes its place.
+FETCHED = found_toolkits(toolkits_folder(os.environ))
+
+
+def wheel(folder: Path, name: str, *files: str) -> Path:
+    """A wheel as NVIDIA's are laid out, with programs that do nothing."""
+    path = folder / f"{name}-12.9.86-py3-none-manylinux2014_x86_64.whl"
+    with zipfile.ZipFile(path, "w") as archive:
+        for file in files:
+            archive.writestr(file, "#!/bin/sh\n")
+    return path
+
+
+@pytest.fixture
+def no_download(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
+    """pip's place: wheels made on the spot; what was asked for."""
+    asked: list[tuple[str, ...]] = []
+
+    def download(requirements: tuple[str, ...], folder: Path) -> list[Path]:
+        asked.append(requirements)
+        folder.mkdir(parents=True)
+        part = "nvidia/cuda_nvcc/"
+        files = (f"{part}bin/ptxas", f"{part}include/crt/x.h", "nvidia/../../outside", "nvidia/__init__.py")
+        alternative = "nvidia/cuda_nvrtc/lib/libnvrtc.alt.so.12"
+        return [
+            wheel(folder, "nvidia_cuda_nvcc_cu12", *files),
+            wheel(folder, "nvidia_cuda_nvrtc_cu12", "nvidia/cuda_nvrtc/lib/libnvrtc.so.12", alternative),
+        ]
+
+    monkeypatch.setattr(toolkits, "_download", download)
+    return asked
+
+
+def test_wheels_become_one_tree_and_are_fetched_once(tmp_path: Path, no_download: list[tuple[str, ...]]) -> None:
+    made = fetch_toolkit("12.9", tmp_path / "kept")
+    assert fetch_toolkit("12.9", tmp_path / "kept") == made == found_toolkits(tmp_path / "kept")[0]
+    assert no_download == [("nvidia-cuda-nvrtc-cu12==12.9.*", "nvidia-cuda-nvcc-cu12==12.9.*")]
+    files = {path.relative_to(made.folder).as_posix() for path in made.folder.rglob("*") if path.is_file()}
+    assert files >= {"bin/ptxas", "include/crt/x.h", "lib/libnvrtc.so.12", "toolkit.json"}
+    assert not [name for name in files if "alt" in name or "outside" in name]
+    assert os.access(made.folder / "bin" / "ptxas", os.X_OK)
+    assert not list(tmp_path.rglob("outside"))
+
+
+def test_a_fetched_toolkit_changes_what_is_built_with_the_channel(
+    tmp_path: Path, no_download: list[tuple[str, ...]]
+) -> None:
+    platform = Platform.parse("linux-64")
+    before = stand_in_identity(platform, toolkits=tmp_path)
+    fetch_toolkit("12.9", tmp_path)
+    assert stand_in_identity(platform, toolkits=tmp_path) != before
+
+
+@pytest.mark.parametrize("version", ["10.2", "12", "12.9.1", "../x", "12.x"])
+def test_a_version_without_wheels_is_refused(version: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no wheels"):
+        fetch_toolkit(version, tmp_path)
+
+
+def test_nvcc_without_a_toolkit_says_how_to_get_one(tmp_path: Path) -> None:
+    (program,) = cuda_compiler_files("nvcc", "cuda-nvcc-tools", "12.9", None)
+    script = tmp_path / "nvcc"
+    script.write_bytes(program.read())
+    run = subprocess.run(["sh", str(script), "-fatbin"], capture_output=True, text=True, check=False)
+    assert run.returncode == 1
+    assert "feedstock-tools cuda fetch 12.9" in run.stderr
+
+
+def nvcc(toolkit: CudaToolkit, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run the nvcc that a stand-in package of a toolkit has."""
+    files = cuda_compiler_files("nvcc", "cuda-nvcc-tools", toolkit.version, toolkit)
+    script = next(file for file in files if file.path == "bin/nvcc").read().decode()
+    command = ["sh", "-c", script.replace("#!/bin/sh\n", ""), "nvcc", *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **variables})
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (("kernel.cu", "-o", "kernel.o"), "-fatbin, -cubin or -ptx"),
+        (("-fatbin", "kernel.cu", "-rdc=true"), "-rdc=true: not understood"),
+        (("-fatbin", "kernel.cu"), "name the architectures"),
+        (("-fatbin", "-gencode", "sm_80", "kernel.cu"), "write arch=compute_80,code=sm_80"),
+        (("-cubin", "-gencode", "arch=compute_80,code=[sm_80,sm_86]", "kernel.cu"), "takes one architecture"),
+        (("-fatbin", "-gencode", "arch=compute_80,code=sm_80", "kernel.cu"), "NVRTC is missing"),
+    ],
+)
+def test_what_nvrtc_and_ptxas_cannot_do_is_said(tmp_path: Path, words: tuple[str, ...], reason: str) -> None:
+    run = nvcc(CudaToolkit("12.9", (), tmp_path), *words)
+    assert run.returncode == 1
+    assert reason in run.stderr
+
+
+needs_toolkits = pytest.mark.skipif(
+    not FETCHED, reason="no CUDA toolkit was fetched: `feedstock-tools cuda fetch 11.8 12.9 13.0`"
+)
+
+
+@needs_toolkits
+@pytest.mark.parametrize("toolkit", FETCHED, ids=lambda toolkit: f"CUDA {toolkit.version}")
+def test_a_fetched_toolkit_compiles_the_kernel_for_what_it_is_told(toolkit: CudaToolkit, tmp_path: Path) -> None:
+    if toolkit.whole and shutil.which("g++") is None:
+        pytest.skip("nvcc needs g++")
+    made = tmp_path / "kernel.fatbin"
+    codes = ("-gencode", "arch=compute_80,code=sm_80", "-gencode", "arch=compute_86,code=[sm_86,compute_86]")
+    run = nvcc(toolkit, "-fatbin", *codes, "-o", str(made), str(EXAMPLE / "src/kernel.cu"), NVCC_PREPEND_FLAGS="")
+    assert run.returncode == 0, run.stderr
+    assert architecture_names(gpu_code_in_file(made)) == ["sm_80", "sm_86", "compute_86"]
+
+
+@needs_toolkits
+def test_a_mistake_in_a_kernel_is_told_as_the_compiler_tells_it(tmp_path: Path) -> None:
+    source = tmp_path / "wrong.cu"
+    source.write_text('extern "C" __global__ void k(float *y) { y = z; }\n')
+    run = nvcc(FETCHED[0], "-fatbin", "-gencode", "arch=compute_80,code=sm_80", str(source))
+    assert run.returncode == 1
+    assert 'identifier "z" is undefined' in run.stderr
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux" or shutil.which("gcc") is None, reason="the example is for Linux, and gcc is needed"
+)
+def test_the_example_computes_without_cuda_and_says_so(tmp_path: Path) -> None:
+    program = tmp_path / "gpukernel"
+    sources = [str(EXAMPLE / "src" / name) for name in ("gpukernel.c", "driver.c")]
+    flags = ("-std=c99", "-D_POSIX_C_SOURCE=200809L", "-Wall", "-Wextra", "-Werror")
+    subprocess.run(["gcc", *flags, *sources, "-o", str(program), "-ldl"], check=True)
+    said = json.loads(subprocess.run([program, "--json"], capture_output=True, check=True).stdout)
+    assert (said["how"], said["right"]) == ("cpu", True)
+    assert subprocess.run([program, "--nonsense"], capture_output=True, check=False).returncode == 2
+
+
+@needs_toolkits
+@pytest.mark.parametrize(("codes", "how"), [("native", "native"), ("ptx", "ptx"), ("other", "refused")])
+@pytest.mark.parametrize("toolkit", FETCHED, ids=lambda toolkit: f"CUDA {toolkit.version}")
+def test_the_example_says_how_a_gpu_ran_its_kernel(toolkit: CudaToolkit, codes: str, how: str, tmp_path: Path) -> None:
+    try:
+        capability = find_gpus().names[0].rpartition("(")[2].rstrip(")").replace(".", "")
+    except WorkError as error:
+        pytest.skip(str(error))
+    chosen = {
+        "native": f"arch=compute_{capability},code=sm_{capability}",
+        "ptx": "arch=compute_75,code=[sm_75,compute_75]",
+        "other": "arch=compute_75,code=sm_75",
+    }
+    made = tmp_path / "kernel.fatbin"
+    compiled = nvcc(toolkit, "-fatbin", "-gencode", chosen[codes], "-o", str(made), str(EXAMPLE / "src/kernel.cu"))
+    assert compiled.returncode == 0, compiled.stderr
+    sources = [str(EXAMPLE / "src" / name) for name in ("gpukernel.c", "driver.c")]
+    options = ("-std=c99", "-D_POSIX_C_SOURCE=200809L", f'-DGPUKERNEL_FATBIN="{made}"')
+    subprocess.run(["gcc", *options, *sources, "-o", str(tmp_path / "gpukernel"), "-ldl"], check=True)
+    run = subprocess.run([tmp_path / "gpukernel", "--json"], capture_output=True, text=True, check=False)
+    assert json.loads(run.stdout)["how"] == how
+    assert run.returncode == (1 if how == "refused" else 0)

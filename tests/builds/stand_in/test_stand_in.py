@@ -1,0 +1,253 @@
+"""The stand-in channel: what is real in it, what is not, and that it is made once."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from feedstock_tools.builds.stand_in.channel import StandInChannel, ensure_stand_in_channel, is_stand_in
+from feedstock_tools.channel.archive import read_package
+from feedstock_tools.channel.installing import install
+from feedstock_tools.channel.repodata import read_records
+from feedstock_tools.channel.solving import SolveError, solve, virtual_packages
+from feedstock_tools.data import data_folder
+from feedstock_tools.errors import WorkError
+from feedstock_tools.facts.packages import packages_file, read_packages
+from feedstock_tools.platforms import Platform
+
+HERE = Platform.here()
+RUNNING = f"{sys.version_info[0]}.{sys.version_info[1]}"
+OTHER = "3.8" if RUNNING != "3.8" else "3.9"
+
+pytestmark = pytest.mark.skipif(HERE.os != "linux", reason="Python and compilers are real on Linux only")
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("stand-in")
+
+
+@pytest.fixture(scope="module")
+def channel(root: Path) -> StandInChannel:
+    return ensure_stand_in_channel(root, HERE, [RUNNING], may_install=False)
+
+
+def solved(channel: StandInChannel, *specs: str, cuda: str | None = None) -> list[str]:
+    virtual = virtual_packages(channel.platform, cuda=cuda)
+    return [record.distribution for record in solve(specs, [channel.url], channel.platform, virtual=virtual)]
+
+
+def environment(channel: StandInChannel, prefix: Path, *specs: str) -> Path:
+    virtual = virtual_packages(channel.platform)
+    install(solve(specs, [channel.url], channel.platform, virtual=virtual), prefix, HERE, cache=channel.cache)
+    return prefix
+
+
+def test_it_is_made_once(root: Path, channel: StandInChannel, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("feedstock_tools.builds.stand_in.channel.write_package", None)
+    assert ensure_stand_in_channel(root, HERE, [RUNNING], may_install=False) == channel
+
+
+def test_it_says_what_it_is(channel: StandInChannel) -> None:
+    assert channel.folder.name == "stand-in"
+    packages = [path for path in channel.folder.rglob("*.conda") if not path.name.startswith("python-")]
+    assert len(packages) > 50
+    assert all(is_stand_in(read_package(path)) for path in packages[::10])
+
+
+def test_its_repodata_is_that_of_its_packages(channel: StandInChannel) -> None:
+    records = read_records(channel.url, [HERE.subdir, "noarch"])
+    metadata = {f"{known.subdir}/{known.distribution}" for known in read_packages() if known.role != "python"}
+    for record in records:
+        read = read_package(channel.folder / record.subdir / record.file_name)
+        assert (record.depends, record.constrains, record.build) == (read.depends, read.constrains, read.build)
+        assert record.name == "python" or f"{record.subdir}/{record.distribution}" in metadata
+
+
+def test_the_python_that_runs_this_is_real(channel: StandInChannel, tmp_path: Path) -> None:
+    prefix = environment(channel, tmp_path / "prefix", f"python {RUNNING}.*")
+    code = "import ssl, sqlite3, sys, sysconfig; print(sys.prefix, sysconfig.get_path('purelib'), sep='\\n')"
+    said = subprocess.run([prefix / "bin/python", "-I", "-c", code], capture_output=True, text=True, check=True, env={})
+
+    assert said.stdout.splitlines() == [str(prefix), str(prefix / f"lib/python{RUNNING}/site-packages")]
+    assert channel.can_run(f"{RUNNING}.* *_cpython")
+    assert channel.real_pythons[RUNNING] == ".".join(str(part) for part in sys.version_info[:3])
+
+
+def test_a_python_that_is_not_here_is_metadata_only(channel: StandInChannel, tmp_path: Path) -> None:
+    prefix = environment(channel, tmp_path / "prefix", f"python {OTHER}.*")
+
+    assert not channel.can_run(OTHER)
+    assert not (prefix / "bin/python").exists()
+    assert (prefix / f"lib/python{OTHER}/site-packages").is_dir(), "a script may put its module there"
+    (listed,) = prefix.glob("conda-meta/python-*.json")
+    (path,) = channel.folder.glob(f"*/{listed.stem}.conda")
+    assert read_package(path).extra["stand-in"]["contents"] == "metadata only"
+
+
+def test_the_identity_does_not_depend_on_the_pythons_asked_for(root: Path, channel: StandInChannel) -> None:
+    without = ensure_stand_in_channel(root, HERE, [], may_install=False)
+
+    assert without.identity == channel.identity
+    assert without.folder != channel.folder
+    assert not without.real_pythons
+
+
+def test_channels_made_from_the_same_are_the_same(tmp_path: Path) -> None:
+    one = ensure_stand_in_channel(tmp_path / "one", HERE, [], may_install=False)
+    other = ensure_stand_in_channel(tmp_path / "other", HERE, [], may_install=False)
+
+    subdirs = [HERE.subdir, "noarch"]
+    here, there = [
+        {(record.file_name, record.sha256) for record in read_records(made.url, subdirs)} for made in (one, other)
+    ]
+    assert here == there
+
+
+def test_without_a_cross_compiler_another_platform_is_metadata_only(root: Path, tmp_path: Path) -> None:
+    platform = Platform.parse("linux-aarch64" if HERE.arch == "64" else "linux-64")
+    for name in ("gcc", "as", "ld"):
+        if found := shutil.which(name):
+            (tmp_path / name).symlink_to(found)
+    channel = ensure_stand_in_channel(root, platform, [RUNNING], path=str(tmp_path), may_install=False)
+
+    assert channel.compiler is None
+    assert not channel.real_pythons
+    assert any(name.startswith("gcc_impl_") for name in solved(channel, f"gcc_{platform}"))
+
+
+def test_a_channel_that_was_left_half_made_is_made_again(tmp_path: Path) -> None:
+    whole = ensure_stand_in_channel(tmp_path, HERE, [], may_install=False)
+    (whole.folder / "stand-in.json").unlink()
+
+    assert ensure_stand_in_channel(tmp_path, HERE, [], may_install=False) == whole
+    assert (whole.folder / "noarch/repodata.json").is_file()
+
+
+def test_a_damaged_record_is_reported(tmp_path: Path) -> None:
+    whole = ensure_stand_in_channel(tmp_path, HERE, [], may_install=False)
+    (whole.folder / "stand-in.json").write_text("{")
+
+    with pytest.raises(WorkError, match="damaged"):
+        ensure_stand_in_channel(tmp_path, HERE, [], may_install=False)
+
+
+def test_a_machine_without_a_compiler_is_told_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+
+    with pytest.raises(WorkError, match="no C compiler on PATH") as raised:
+        ensure_stand_in_channel(tmp_path, HERE, [], path=str(tmp_path), may_install=False)
+    assert "ziglang" in (raised.value.mistakes[0].hint or "")
+    assert not list(tmp_path.rglob("repodata.json"))
+
+
+def test_a_compiler_that_makes_no_programs_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    broken = tmp_path / "bin/gcc"
+    broken.parent.mkdir()
+    broken.write_text("#!/bin/sh\nexit 1\n")
+    broken.chmod(0o755)
+
+    with pytest.raises(WorkError, match="no C compiler on PATH"):
+        ensure_stand_in_channel(tmp_path, HERE, [], path=str(broken.parent), may_install=False)
+
+
+def test_a_folder_that_cannot_be_made_is_reported(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+
+    with pytest.raises(WorkError, match="cannot"):
+        ensure_stand_in_channel(tmp_path / "file" / "cache", HERE, [], may_install=False)
+
+
+def test_the_compiler_packages_activate_a_compiler(channel: StandInChannel, tmp_path: Path) -> None:
+    prefix = environment(channel, tmp_path / "prefix", f"gcc_{HERE} 14.*", f"gxx_{HERE} 14.*")
+    (tmp_path / "two.c").write_text("int main(void) { return 2; }\n")
+    scripts = " && ".join(f". {path}" for path in sorted(prefix.glob("etc/conda/activate.d/*.sh")))
+    undo = " && ".join(f". {path}" for path in sorted(prefix.glob("etc/conda/deactivate.d/*.sh")))
+    script = f'{scripts} && $CC $CFLAGS two.c $LDFLAGS -o two && echo "$HOST $CXX" && {undo} && echo "[$CC$CXX$HOST]"'
+
+    told = {"PATH": os.environ["PATH"], "CONDA_PREFIX": str(prefix)}
+    said = subprocess.run(["sh", "-c", script], cwd=tmp_path, env=told, capture_output=True, text=True, check=True)
+    assert said.stdout.splitlines() == [
+        f"{os.uname().machine}-conda-linux-gnu {prefix}/bin/{os.uname().machine}-conda-linux-gnu-c++",
+        "[]",
+    ]
+    assert subprocess.run([tmp_path / "two"], check=False).returncode == 2
+
+
+@pytest.mark.parametrize("version", ["7", "9", "10", "11", "12", "13", "14", "15"])
+def test_every_compiler_of_the_pinnings_can_be_had(channel: StandInChannel, version: str) -> None:
+    names = solved(channel, f"gcc_{HERE} {version}.*", f"gxx_{HERE} {version}.*", f"sysroot_{HERE} 2.17.*")
+    assert any(name.startswith(f"gxx_impl_{HERE}-{version}.") for name in names)
+
+
+def test_cuda_version_constrains_the_toolkit(channel: StandInChannel) -> None:
+    assert any(name.startswith("cudatoolkit-11.2.2-") for name in solved(channel, "cuda-version 11.2", "cudatoolkit"))
+    with pytest.raises(SolveError):
+        solved(channel, "cuda-version 11.2", "cudatoolkit 11.8.*")
+
+
+def test_cuda_version_asks_for_a_driver_only_where_there_is_one(channel: StandInChannel) -> None:
+    assert solved(channel, "cuda-version 12.9")
+    assert solved(channel, "cuda-version 12.9", cuda="12.0")
+    with pytest.raises(SolveError):
+        solved(channel, "cuda-version 12.9", cuda="11.8")
+
+
+def test_the_toolkit_of_cuda_11_runs_with_any_driver_of_cuda_11(channel: StandInChannel) -> None:
+    assert any(name.startswith("cudatoolkit-11.8.0-") for name in solved(channel, "cudatoolkit", cuda="11.2"))
+
+
+def test_every_source_is_used() -> None:
+    named = yaml.safe_load(packages_file().read_text())["sources"]
+    used = {package.source.commit for package in read_packages()}
+    assert [name for name, source in named.items() if source["commit"] not in used] == []
+
+
+@pytest.mark.parametrize("path", sorted(data_folder("variants").glob("linux_64_*.yaml")), ids=lambda path: path.stem)
+def test_the_compilers_of_a_variant_file_can_be_had(root: Path, path: Path) -> None:
+    channel = ensure_stand_in_channel(root, Platform.parse("linux-64"), [], may_install=False)
+    row = {key: values[0] for key, values in yaml.safe_load(path.read_text()).items()}
+    keys = [
+        ("c_compiler", "c_compiler_version"),
+        ("cxx_compiler", "cxx_compiler_version"),
+        ("c_stdlib", "c_stdlib_version"),
+    ]
+    keys += [("cuda_compiler", "cuda_compiler_version")] if "_cuda" in path.stem else []
+    specs = [f"{row[name]}_linux-64 {row[version]}.*" for name, version in keys if name in row]
+
+    assert len(solved(channel, *specs, cuda="13.0")) > len(specs)
+
+
+@pytest.mark.parametrize(
+    "path", sorted(data_folder("variants").glob("linux_64_cuda*.yaml")), ids=lambda path: path.stem
+)
+def test_the_libraries_of_a_variant_file_can_be_had(root: Path, path: Path) -> None:
+    channel = ensure_stand_in_channel(root, Platform.parse("linux-64"), [], may_install=False)
+    row = {key: values[0] for key, values in yaml.safe_load(path.read_text()).items()}
+    version = row["cuda_compiler_version"]
+    toolkit = f"cudatoolkit {version}.*" if version < "12" else f"cuda-version {version}"
+    names = solved(channel, toolkit, "nccl", f"cudnn {row['cudnn']}.*", cuda=version)
+
+    assert any(name.startswith(f"cudnn-{row['cudnn']}.") for name in names)
+
+
+def test_two_processes_at_once_make_one_channel(tmp_path: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path\n"
+        "from feedstock_tools.builds.stand_in.channel import ensure_stand_in_channel\n"
+        "from feedstock_tools.platforms import Platform\n"
+        "print(ensure_stand_in_channel(Path(sys.argv[1]), Platform.here(), [], may_install=False).folder)"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    folders = {process.communicate(timeout=60)[0].strip() for process in processes}
+
+    assert [process.returncode for process in processes] == [0, 0]
+    assert folders == {str(ensure_stand_in_channel(tmp_path, HERE, [], may_install=False).folder)}

@@ -1,0 +1,203 @@
+"""Built packages tested again: in fresh environments, recorded, with benchmarks that can be compared."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from feedstock_tools.builds.ledger import Ledger, TestRecord
+from feedstock_tools.builds.testing import tests as session
+from feedstock_tools.builds.testing.comparing import compared, compared_text
+from feedstock_tools.builds.testing.gpu import Gpus
+from feedstock_tools.builds.testing.running import Conditions, run_tests
+from feedstock_tools.builds.testing.subject import subject_of
+from feedstock_tools.builds.testing.tests import Place, TestOptions
+from feedstock_tools.channel.archive import read_package, replace_document, write_package
+from feedstock_tools.channel.folder import index_channel
+from feedstock_tools.channel.metadata import PackageMetadata
+from feedstock_tools.errors import InputError, WorkError
+
+from ..conftest import HERE, ROOT, Feedstock
+
+BENCHMARK = """
+extra:
+  benchmarks:
+    libtiny:
+      commands:
+        - 'printf "{\\"name\\": \\"answers\\", \\"value\\": 42, \\"unit\\": \\"1/s\\"}\\nnoise\\n{broken\\n"'
+        - test -f "$CONDA_PREFIX/share/tiny/answer.txt"
+"""
+
+
+def run(feedstock: Feedstock, *words: str) -> subprocess.CompletedProcess[str]:
+    """`feedstock-tools test` in the feedstock's folder."""
+    return subprocess.run(
+        [sys.executable, "-m", "feedstock_tools", "test", *words],
+        cwd=feedstock.folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def library(feedstock: Feedstock) -> Path:
+    """The package of the library."""
+    (path,) = feedstock.artifacts.glob(f"{HERE.subdir}/libtiny-*.conda")
+    return path
+
+
+def test_the_packages_of_a_configuration_are_tested_and_recorded(gpu_feedstock: Feedstock) -> None:
+    done = run(gpu_feedstock, f"{HERE.name}_cuda11.2_py3.11", "--json")
+    assert done.returncode == 0, done.stderr
+    tested = json.loads(done.stdout)
+    assert {each["result"] for each in tested} == {"passed"}
+    assert len(tested) == len(gpu_feedstock.packages())
+    with Ledger(gpu_feedstock.artifacts / "ledger.sqlite") as ledger:
+        recorded = ledger.tests()
+    assert [each.file for each in recorded] == [each["file"] for each in tested]
+    assert all((gpu_feedstock.artifacts / each.log).is_file() for each in recorded)
+
+
+def test_a_package_whose_dependencies_cannot_be_had_fails(gpu_feedstock: Feedstock) -> None:
+    package = library(gpu_feedstock)
+    done = run(gpu_feedstock, str(package), "--channel", str(gpu_feedstock.folder / "nowhere"))
+    assert done.returncode == 1
+    assert "its tests failed" in done.stdout
+
+
+def test_the_reason_why_an_environment_cannot_be_made_is_told(gpu_feedstock: Feedstock, tmp_path: Path) -> None:
+    package = library(gpu_feedstock)
+    needy = replace(read_package(package), depends=("no-such-package >=2",))
+    replace_document(package, "info/index.json", json.dumps(needy.index_json()).encode())
+    done = run(gpu_feedstock, str(package), "--channel", str(gpu_feedstock.channel))
+    assert done.returncode == 1
+    assert "no-such-package" in done.stdout.partition("failed to setup test environment")[2]
+
+
+def test_a_gpu_build_is_known_by_what_its_hash_was_made_of(gpu_feedstock: Feedstock) -> None:
+    """Its dependencies may need a driver where it needs none itself, as those of a metapackage do."""
+    package = library(gpu_feedstock)
+    plain = replace(read_package(package), depends=())
+    replace_document(package, "info/index.json", json.dumps(plain.index_json()).encode())
+    subject = subject_of(package, (str(gpu_feedstock.channel),), {})
+    assert (subject.cuda, subject.built_for) == (None, "11.2")
+
+
+def test_a_file_alone_needs_no_feedstock(gpu_feedstock: Feedstock, tmp_path: Path) -> None:
+    alone = Path(shutil.copy(library(gpu_feedstock), tmp_path))
+    (place,) = session.places_of([str(alone)], None, None, tmp_path, os.environ)
+    assert place == Place(alone, None)
+    options = TestOptions(channels=(str(gpu_feedstock.channel),))
+    said: list[str] = []
+    (record,) = session.test_packages([place], options, os.environ, said.append)
+    assert (record.result, record.log) == ("passed", "")
+    assert "grep -q answer" in "\n".join(said)
+
+
+def test_a_benchmark_comes_with_the_package_and_goes_into_the_ledger(feedstock: Feedstock) -> None:
+    recipe = feedstock.folder / "recipe/recipe.yaml"
+    recipe.write_text(recipe.read_text() + BENCHMARK)
+    assert feedstock.build(f"{HERE.name}_cuda11.2_py3.11").returncode == 0
+    done = run(feedstock, str(library(feedstock)), "--benchmark")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "answers 42 1/s" in done.stdout
+    assert "answers" in run(feedstock, "--compare").stdout
+
+
+def test_a_benchmark_that_is_asked_for_and_not_there_is_said_before_any_test(gpu_feedstock: Feedstock) -> None:
+    done = run(gpu_feedstock, str(library(gpu_feedstock)), "--benchmark")
+    assert done.returncode == 2
+    assert "has no benchmark" in done.stderr
+
+
+def test_a_gpu_that_is_asked_for_and_not_there_is_an_error(
+    gpu_feedstock: Feedstock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def nothing() -> Gpus:
+        raise WorkError("this machine has no GPU driver")
+
+    monkeypatch.setattr(session, "find_gpus", nothing)
+    with pytest.raises(WorkError, match="no GPU driver"):
+        session.test_packages([Place(library(gpu_feedstock), None)], TestOptions(gpu=True), os.environ, print)
+
+
+def test_a_driver_that_is_too_old_for_a_package_is_an_error(
+    gpu_feedstock: Feedstock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "find_gpus", lambda: Gpus(("GeForce GTX 1080 (6.1)",), "440.33", "10.2"))
+    options = TestOptions(gpu=True, channels=(str(gpu_feedstock.channel),))
+    with pytest.raises(WorkError, match=r"needs a driver for CUDA 11\.2, and this machine's runs up to 10\.2"):
+        session.test_packages([Place(library(gpu_feedstock), None)], options, os.environ, print)
+
+
+@pytest.mark.parametrize(("script", "status"), [("test -e $PREFIX/answer", 0), ("test -e $PREFIX/nothing", 1)])
+def test_tests_as_conda_build_writes_them_are_run(script: str, status: int, tmp_path: Path) -> None:
+    index = PackageMetadata("a", "1.0", "0", 0, HERE.subdir).index_json()
+    answer = {"_path": "answer", "path_type": "hardlink", "sha256": sha256(b"42").hexdigest(), "size_in_bytes": 2}
+    files = {
+        "answer": b"42",
+        "info/files": b"answer\n",
+        "info/index.json": json.dumps(index).encode(),
+        "info/paths.json": json.dumps({"paths": [answer], "paths_version": 1}).encode(),
+        "info/test/run_test.sh": f"set -e\n{script}\n".encode(),
+    }
+    path = tmp_path / HERE.subdir / "a-1.0-0.tar.bz2"
+    path.parent.mkdir()
+    with tarfile.open(path, "w:bz2") as archive:
+        for name, content in files.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            archive.addfile(entry, io.BytesIO(content))
+    index_channel(tmp_path)
+    subject = subject_of(path, (str(tmp_path),), {})
+    lines: list[str] = []
+    conditions = Conditions(None, os.environ)
+    if status:
+        with pytest.raises(WorkError, match="its tests failed"):
+            run_tests(subject, conditions, lines.append)
+    else:
+        run_tests(subject, conditions, lines.append)
+    assert not any("brings no tests" in line for line in lines)
+
+
+def test_a_package_for_another_platform_is_refused(tmp_path: Path) -> None:
+    other = "win-64" if HERE.subdir != "win-64" else "linux-64"
+    path = write_package(tmp_path, PackageMetadata("a", "1.0", "0", 0, other))
+    with pytest.raises(InputError, match=f"is for {other}"):
+        subject_of(path, (), {})
+
+
+def test_figures_are_compared_on_like_machines_only() -> None:
+    def tested(file: str, gpu: str, value: float) -> TestRecord:
+        return TestRecord(
+            sha256=file,
+            channel=".",
+            file=f"linux-64/{file}.conda",
+            started="2026-11-21T12:00:00.000+00:00",
+            result="passed",
+            log="",
+            machine="here",
+            gpu=gpu,
+            benchmark={"axpy": {"value": value, "unit": "GB/s"}},
+        )
+
+    figures = compared(
+        [tested("a", "H200", 3000.0), tested("b", "H200", 1.0), tested("b", "H200", 3300.0), tested("a", "", 40.0)]
+    )
+    assert [(each.package, each.where, each.ratio) for each in figures] == [
+        ("a.conda", "H200", 1.0),
+        ("b.conda", "H200", 1.1),
+        ("a.conda", "here", 1.0),
+    ]
+    assert "1.100" in compared_text(figures)
