@@ -17,7 +17,7 @@ from feedstock_tools.facts import CudaFacts, Toolkit
 from feedstock_tools.facts.cuda import version_key
 from feedstock_tools.generate.spec.reading import read_spec
 from feedstock_tools.generate.texts.cuda_facts import architectures_by_version
-from feedstock_tools.pins.gpu.architectures import Architecture, parse_architectures
+from feedstock_tools.gpu_code.architecture import Architecture, parse_architectures
 from feedstock_tools.pins.graph.demands import Demand
 from feedstock_tools.pins.graph.from_facts import graph_of_facts
 from feedstock_tools.pins.graph.kinds import admits

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from feedstock_tools.errors import InputError
-from feedstock_tools.pins.gpu.architectures import Architecture
+from feedstock_tools.gpu_code.architecture import Architecture
 
 __all__ = ["ARCHITECTURE_KEYS", "read_list"]
 

@@ -178,7 +178,7 @@ def binary(path: Path, required: str | None, as_json: bool) -> int:
     PATH is a .conda or .tar.bz2 package, any file, or a folder. Machine code is listed as sm_90, PTX as compute_90.
     """
     from feedstock_tools.gpu_code import packages
-    from feedstock_tools.pins.gpu.architectures import parse_architectures
+    from feedstock_tools.gpu_code.architecture import parse_architectures
 
     promised = parse_architectures(required.replace(";", ",").split(",")) if required else ()
     found = packages.gpu_code(path)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from feedstock_tools.channel.pinning import Pinning
+    from feedstock_tools.channel.pinning.local import Pinning
 
 __all__ = ["command"]
 
@@ -53,7 +53,7 @@ def show(pinning: str | None, cache: Path | None, as_json: bool) -> None:
 @_JSON
 def list_(cache: Path | None, as_json: bool) -> None:
     """List the pinnings that were fetched, the newest last."""
-    from feedstock_tools.channel.pinning import cached_pinnings
+    from feedstock_tools.channel.pinning.local import cached_pinnings
 
     now = datetime.now(UTC)
     kept = cached_pinnings(_folder(cache))
@@ -86,7 +86,7 @@ def update(channel: str, cache: Path | None, as_json: bool) -> None:
 
 
 def _folder(cache: Path | None) -> Path:
-    from feedstock_tools.channel.pinning import pinning_cache
+    from feedstock_tools.channel.pinning.local import pinning_cache
 
     parent = click.get_current_context().parent
     given = cache or (parent.params.get("cache") if parent else None)
@@ -94,8 +94,8 @@ def _folder(cache: Path | None) -> Path:
 
 
 def _fetch(version: str | None, channel: str, cache: Path, as_json: bool) -> None:
-    from feedstock_tools.channel.pinning import cached_pinnings
-    from feedstock_tools.channel.pinning_fetch import fetch_pinning
+    from feedstock_tools.channel.pinning.fetch import fetch_pinning
+    from feedstock_tools.channel.pinning.local import cached_pinnings
 
     before = cached_pinnings(cache)
     pinning = fetch_pinning(channel, cache, version)
@@ -104,7 +104,7 @@ def _fetch(version: str | None, channel: str, cache: Path, as_json: bool) -> Non
 
 
 def _show(given: str | None, cache: Path, as_json: bool) -> None:
-    from feedstock_tools.channel.pinning import find_pinning
+    from feedstock_tools.channel.pinning.local import find_pinning
 
     _print(find_pinning(given, cache), as_json)
 

@@ -119,7 +119,7 @@ def _verify(feedstock: Path, pinning: Path | None, ours: Mapping[str, bytes], pl
 
 def chosen_pinning(given: str | None, feedstock: Path) -> Path | None:
     """The pinning to use, said on stderr; the network is never asked."""
-    from feedstock_tools.channel.pinning import cached_pinnings, find_pinning, pinning_cache
+    from feedstock_tools.channel.pinning.local import cached_pinnings, find_pinning, pinning_cache
 
     cache = pinning_cache(os.environ)
     if given is None and ((feedstock / "feedstock.yaml").is_file() or not cached_pinnings(cache)):

@@ -83,7 +83,7 @@ def feedstock_or_example(given: Path | None, here: Path, environment: Mapping[st
 
 def user_cache(environment: Mapping[str, str], otherwise: Path) -> Path:
     """The folder of this program in the user's cache, made where it is missing; `otherwise` where it cannot be."""
-    from feedstock_tools.channel.pinning import pinning_cache
+    from feedstock_tools.channel.pinning.local import pinning_cache
 
     folder = pinning_cache(environment).parent
     try:

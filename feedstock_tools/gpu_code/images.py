@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from feedstock_tools.errors import WorkError
-from feedstock_tools.pins.gpu.architectures import Architecture
+from feedstock_tools.gpu_code.architecture import Architecture
 
 __all__ = ["GpuCode", "gpu_code_in_bytes", "gpu_code_in_file"]
 

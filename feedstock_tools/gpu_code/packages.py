@@ -6,14 +6,11 @@ import json
 import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from feedstock_tools.channel.archive import PACKAGE_SUFFIXES
 from feedstock_tools.errors import WorkError
+from feedstock_tools.gpu_code.architecture import Architecture
 from feedstock_tools.gpu_code.images import GpuCode, gpu_code_in_file
-
-if TYPE_CHECKING:
-    from feedstock_tools.pins.gpu.architectures import Architecture
 
 __all__ = ["architecture_names", "as_json", "as_text", "gpu_code", "lacking"]
 

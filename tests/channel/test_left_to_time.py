@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from feedstock_tools.channel.many_solves import ManySolves
-from feedstock_tools.channel.solving import Question, decided_by_time, virtual_packages
+from feedstock_tools.channel.solving.many import ManySolves
+from feedstock_tools.channel.solving.solve import Question, decided_by_time, virtual_packages
 from feedstock_tools.platforms import Platform
 
 LINUX = Platform.parse("linux-64")

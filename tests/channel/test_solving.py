@@ -11,8 +11,8 @@ from feedstock_tools.channel.archive import write_package
 from feedstock_tools.channel.folder import index_channel
 from feedstock_tools.channel.installing import install
 from feedstock_tools.channel.metadata import PackageFile, PackageMetadata
-from feedstock_tools.channel.reasons import short_reason
-from feedstock_tools.channel.solving import SolveError, decided_by_time, solve, virtual_packages
+from feedstock_tools.channel.solving.reasons import short_reason
+from feedstock_tools.channel.solving.solve import SolveError, decided_by_time, solve, virtual_packages
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.platforms import Platform
 

@@ -14,9 +14,9 @@ from feedstock_tools.channel.archive import write_package
 from feedstock_tools.channel.metadata import PackageFile, PackageMetadata
 from feedstock_tools.cli.cuda import command
 from feedstock_tools.errors import WorkError
+from feedstock_tools.gpu_code.architecture import parse_architectures
 from feedstock_tools.gpu_code.images import gpu_code_in_bytes, gpu_code_in_file
 from feedstock_tools.gpu_code.packages import architecture_names, as_text, gpu_code, lacking
-from feedstock_tools.pins.gpu.architectures import parse_architectures
 
 PTX = b".version 8.0\n.target sm_90\n.address_size 64\n\0"
 #: The headers of three entries as nvcc 13.0 writes them for sm_90a, compute_100f (compressed) and LTO of sm_120, with

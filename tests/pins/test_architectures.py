@@ -10,7 +10,8 @@ from click.testing import CliRunner
 from feedstock_tools.cli.cuda import command
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts import CudaFacts
-from feedstock_tools.pins.gpu.architectures import choose, parse_architectures, served
+from feedstock_tools.gpu_code.architecture import parse_architectures
+from feedstock_tools.pins.gpu.architectures import choose, served
 
 
 @pytest.mark.parametrize(

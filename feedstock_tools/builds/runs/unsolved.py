@@ -37,7 +37,7 @@ def last_question(log: Sequence[str]) -> tuple[str, tuple[str, ...], tuple[str, 
 
 def explain_solve(log: Sequence[str], target: str) -> str | None:
     """A short reason why the last environment in a log has no solution; None where it has one, or none is found."""
-    from feedstock_tools.channel.solving import solve
+    from feedstock_tools.channel.solving.solve import solve
 
     question = last_question(log)
     if question is None:

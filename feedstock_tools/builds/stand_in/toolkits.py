@@ -69,7 +69,7 @@ class CudaToolkit:
 
 def toolkits_folder(environment: Mapping[str, str]) -> Path:
     """Where toolkits are kept: in the folder of this program in the user's cache."""
-    from feedstock_tools.channel.pinning import pinning_cache
+    from feedstock_tools.channel.pinning.local import pinning_cache
 
     return pinning_cache(environment).parent / "cuda-toolkits"
 

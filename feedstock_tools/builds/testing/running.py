@@ -86,7 +86,7 @@ def run_tests(subject: Subject, conditions: Conditions, log: Log) -> float:
 
 def _why_unsolved(subject: Subject, said: Sequence[str], folder: Path) -> str | None:
     """Why the environment of a test could not be made, which rattler-build does not say; None for another failure."""
-    from feedstock_tools.channel.solving import solve
+    from feedstock_tools.channel.solving.solve import solve
 
     question = last_question(said)
     if question is None or not any(_NO_ENVIRONMENT in line for line in said[-3:]):
@@ -213,7 +213,7 @@ def clear_cache(subjects: Iterable[Subject]) -> None:
 def _installed(subject: Subject, gpus: Gpus | None, folder: Path) -> Path:
     """An environment with the package and what its benchmark needs."""
     from feedstock_tools.channel.installing import install
-    from feedstock_tools.channel.solving import solve, virtual_packages
+    from feedstock_tools.channel.solving.solve import solve, virtual_packages
 
     add_packages(folder / "channel", [subject.path])
     metadata = subject.metadata

@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from feedstock_tools.generate.spec.conditions import ConditionError, parse, words_of
+from feedstock_tools.generate.spec.cuda_checks import check_cuda
+from feedstock_tools.generate.spec.finding import Finding
 from feedstock_tools.generate.spec.placeholders import PlaceholderError, check_names, check_text
 from feedstock_tools.variants.read import is_file
 from feedstock_tools.yaml_reading.positions import Location
 
-__all__ = ["CUDA_LIBRARIES", "Finding", "check_files", "cross_check", "output_names"]
+__all__ = ["CUDA_LIBRARIES", "check_files", "cross_check", "output_names"]
 
 #: The group of requirements that `cuda.libraries` makes.
 CUDA_LIBRARIES = "cuda-libraries"
@@ -26,19 +27,8 @@ _LARGEST_GROUP = 2_000
 _SECTIONS = ("build", "host", "run", "run_constrained")
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """Something that does not agree, at a location of the file."""
-
-    location: Location
-    message: str
-    hint: str | None = None
-
-
 def cross_check(content: dict[str, Any]) -> list[Finding]:
     """All that does not agree in the content of a spec, which may be wrong in other ways as well."""
-    from feedstock_tools.generate.spec.cuda_checks import check_cuda
-
     return [
         *_check_outputs(content),
         *_check_groups(content),

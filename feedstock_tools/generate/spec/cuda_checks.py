@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from feedstock_tools.facts import CudaFacts, load_cuda
-from feedstock_tools.generate.spec.cross_checks import Finding
+from feedstock_tools.generate.spec.finding import Finding
 from feedstock_tools.generate.spec.words import ARCHITECTURE
 from feedstock_tools.yaml_reading.positions import Location
 

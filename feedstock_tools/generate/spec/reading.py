@@ -12,7 +12,8 @@ from pydantic_core import ErrorDetails
 
 from feedstock_tools.errors import InputError, Mistake
 from feedstock_tools.generate.spec.conditions import ConditionError
-from feedstock_tools.generate.spec.cross_checks import Finding, check_files, cross_check
+from feedstock_tools.generate.spec.cross_checks import check_files, cross_check
+from feedstock_tools.generate.spec.finding import Finding
 from feedstock_tools.generate.spec.model import Spec
 from feedstock_tools.generate.spec.words import WordError
 from feedstock_tools.variants.read import read_text

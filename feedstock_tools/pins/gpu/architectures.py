@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -11,56 +10,9 @@ from typing import Any
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts import CudaFacts, Gpu, Toolkit
+from feedstock_tools.gpu_code.architecture import Architecture, parse_architectures
 
-__all__ = ["FORMS", "Architecture", "Chosen", "Served", "choose", "parse_architectures", "served"]
-
-#: GPUs of systems on a chip, by capability: their machine code and that of others do not run on each other
-#: (CUDA Programming Guide, Compute Capabilities; nvcc's documentation, "Application Compatibility").
-_TEGRA = frozenset({32, 53, 62, 72, 87, 101, 110})
-
-
-@dataclass(frozen=True, slots=True)
-class Architecture:
-    """Device code in a build: machine code (`sm_86`) or PTX (`compute_86`); suffix `a` or `f` for special features."""
-
-    number: int
-    suffix: str = ""
-    ptx: bool = False
-
-    @classmethod
-    def parse(cls, text: str) -> Architecture:
-        """Read `sm_86`, `compute_90`, `sm_100f`.
-
-        Raises:
-            InputError: it is none.
-        """
-        match = re.fullmatch(r"(sm|compute)_(\d{2,3})([af]?)", text)
-        if match is None:
-            raise InputError(f"'{text}' is no GPU architecture", hint="Write sm_86 or compute_86.")
-        return cls(int(match[2]), match[3], match[1] == "compute")
-
-    def __str__(self) -> str:
-        return f"{'compute' if self.ptx else 'sm'}_{self.number}{self.suffix}"
-
-    @property
-    def dotted(self) -> str:
-        """`8.6`, `9.0a`."""
-        return f"{self.number // 10}.{self.number % 10}{self.suffix}"
-
-    def runs_on(self, capability: int) -> bool:
-        """Whether a GPU of a capability takes it.
-
-        Machine code does on GPUs of the same major capability and the same or a later minor one; PTX on those of the
-        same or any later capability; code with suffix `a` on just that one, with `f` on later ones of the family.
-        """
-        if self.number == capability:
-            return True
-        if self.suffix == "a" or self.number > capability:
-            return False
-        if self.ptx and not self.suffix:
-            return True
-        same_family = self.number // 10 == capability // 10
-        return same_family and self.number not in _TEGRA and capability not in _TEGRA
+__all__ = ["FORMS", "Chosen", "Served", "choose", "served"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,15 +109,6 @@ def choose(facts: CudaFacts, cuda: str, preset: str) -> Chosen:
     if refused:
         raise InputError(f"nvcc of CUDA {toolkit.version} does not know {', '.join(refused)}")
     return Chosen(toolkit, preset, parse_architectures(names), facts.gpus)
-
-
-def parse_architectures(names: Sequence[str]) -> tuple[Architecture, ...]:
-    """Read a list of `sm_86` and `compute_86`.
-
-    Raises:
-        InputError: one of them is none.
-    """
-    return tuple(Architecture.parse(name) for name in names)
 
 
 def served(architectures: Sequence[Architecture], capability: int) -> Served:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts import CudaFacts
 from feedstock_tools.facts.cuda import version_key
-from feedstock_tools.pins.gpu.architectures import Architecture, parse_architectures, served
+from feedstock_tools.gpu_code.architecture import Architecture, parse_architectures
+from feedstock_tools.pins.gpu.architectures import served
 from feedstock_tools.pins.graph.from_facts import reported_cuda
 from feedstock_tools.pins.graph.kinds import kind_named
 

@@ -18,7 +18,7 @@ from feedstock_tools.channel.folder import index_channel
 from feedstock_tools.channel.installing import install
 from feedstock_tools.channel.metadata import Record
 from feedstock_tools.channel.repodata import read_records
-from feedstock_tools.channel.solving import decided_by_time, solve, virtual_packages
+from feedstock_tools.channel.solving.solve import decided_by_time, solve, virtual_packages
 
 from ..conftest import HERE, ROOT
 

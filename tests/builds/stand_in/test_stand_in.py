@@ -15,7 +15,7 @@ from feedstock_tools.builds.stand_in.channel import StandInChannel, ensure_stand
 from feedstock_tools.channel.archive import read_package
 from feedstock_tools.channel.installing import install
 from feedstock_tools.channel.repodata import read_records
-from feedstock_tools.channel.solving import SolveError, solve, virtual_packages
+from feedstock_tools.channel.solving.solve import SolveError, solve, virtual_packages
 from feedstock_tools.data import data_folder
 from feedstock_tools.errors import WorkError
 from feedstock_tools.facts.packages import packages_file, read_packages

@@ -7,8 +7,8 @@ from functools import cache
 from pathlib import Path
 
 from feedstock_tools.errors import WorkError
+from feedstock_tools.gpu_code.architecture import Architecture, parse_architectures
 from feedstock_tools.gpu_code.packages import architecture_names, gpu_code, lacking
-from feedstock_tools.pins.gpu.architectures import Architecture, parse_architectures
 
 __all__ = ["check_gpu_code"]
 

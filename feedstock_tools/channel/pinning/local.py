@@ -1,7 +1,7 @@
 """conda-forge's global pinning as it lies on this machine: a folder, or one fetched before, in the user's cache.
 
 A pinning is laid out as the package conda-forge-pinning is: `conda_build_config.yaml`, and migrations in
-`share/conda-forge/migrations`. Nothing here uses the network: see `channel.pinning_fetch`.
+`share/conda-forge/migrations`. Nothing here uses the network: see `channel.pinning.fetch`.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from feedstock_tools.channel.local import local_folder
 from feedstock_tools.channel.metadata import Record
-from feedstock_tools.channel.pinning import (
+from feedstock_tools.channel.pinning.local import (
     ORIGIN_FILE,
     PINNING_FILE,
     PINNING_PACKAGE,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from feedstock_tools.channel.solving import Question
+from feedstock_tools.channel.solving.solve import Question
 
 if TYPE_CHECKING:
     from rattler import Gateway, MatchSpec, RepoDataRecord, Version

@@ -1,0 +1,1 @@
+"""conda-forge's global pinning: on this machine, and fetched from a channel."""

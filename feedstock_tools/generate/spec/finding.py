@@ -1,0 +1,18 @@
+"""What the checks of a spec report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from feedstock_tools.yaml_reading.positions import Location
+
+__all__ = ["Finding"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that does not agree, at a location of the file."""
+
+    location: Location
+    message: str
+    hint: str | None = None

@@ -1,0 +1,65 @@
+"""The modules of the package import each other without a circle, and folders stay small enough to read."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import networkx as nx
+
+import feedstock_tools
+
+PACKAGE = Path(feedstock_tools.__file__).parent
+
+
+def _modules() -> dict[str, Path]:
+    paths = sorted(PACKAGE.rglob("*.py"))
+    return {".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts): path for path in paths}
+
+
+def _imported(path: Path, known: dict[str, Path]) -> Iterator[str]:
+    """The modules of the package that a file imports anywhere: at the top, in functions, and for types alone."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path} imports relatively"
+            yield from (_module(f"{node.module}.{alias.name}", known) or "" for alias in node.names)
+        elif isinstance(node, ast.Import):
+            yield from (_module(alias.name, known) or "" for alias in node.names)
+
+
+def _module(name: str, known: dict[str, Path]) -> str | None:
+    """The module that a dotted name means: itself, the one that defines it, or a package's `__init__`."""
+    for candidate in (name, name.rpartition(".")[0]):
+        if candidate in known:
+            return candidate
+        if f"{candidate}.__init__" in known:
+            return f"{candidate}.__init__"
+    return None
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    known = _modules()
+    graph = nx.DiGraph()
+    for name, path in known.items():
+        graph.add_edges_from((name, other) for other in _imported(path, known) if other and other != name)
+    assert graph.number_of_edges() > len(known)
+    assert [sorted(circle) for circle in nx.strongly_connected_components(graph) if len(circle) > 1] == []
+
+
+def test_gpu_code_knows_only_the_ground_and_channels() -> None:
+    known = _modules()
+    rooms = {"feedstock_tools.gpu_code", "feedstock_tools.channel"}
+    for name, path in known.items():
+        if name.startswith("feedstock_tools.gpu_code."):
+            folders = {".".join(other.split(".")[:2]) for other in _imported(path, known) if other.count(".") > 1}
+            assert folders <= rooms, name
+
+
+def test_no_folder_has_more_than_sixteen_modules() -> None:
+    """The command line has one module for each command and is left aside."""
+    counts = Counter(path.parent for path in _modules().values() if path.name != "__init__.py")
+    large = {str(folder.relative_to(PACKAGE)): count for folder, count in counts.items() if count > 16}
+    large.pop("cli", None)
+    assert large == {}
