@@ -2,7 +2,6 @@
 
 import json
 import shlex
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,13 +11,12 @@ import pytest
 
 from feedstock_tools import __version__, cli
 from feedstock_tools.errors import FeedstockError, InputError, Mistake, WorkError
-
-BUILT = shutil.ignore_patterns("build_artifacts")
+from tests.support.command import run, tool
+from tests.support.feedstocks import copy_of_example
 
 
 def feedstock_tools(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "feedstock_tools", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    return run(tool(*arguments))
 
 
 def test_help_names_every_command() -> None:
@@ -69,8 +67,7 @@ def test_closed_streams_do_no_harm() -> None:
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
 def test_output_that_cannot_be_written_is_told_once() -> None:
     with Path("/dev/full").open("w") as full:
-        command = [sys.executable, "-m", "feedstock_tools", "schema"]
-        run = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        run = subprocess.run(tool("schema"), stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert run.returncode == 1
     assert run.stderr.splitlines() == ["error: feedstock-tools: No space left on device"]
 
@@ -142,14 +139,14 @@ def test_a_recipe_that_was_not_generated_yet_is_asked_for(tmp_path: Path) -> Non
 
 
 def test_what_a_rerender_changes_can_be_had_as_json(tmp_path: Path) -> None:
-    shutil.copytree(Path(__file__).parents[1] / "examples" / "gpuprobe", tmp_path / "demo", ignore=BUILT)
-    (file,) = (tmp_path / "demo" / ".ci_support").glob("osx_64_.yaml")
+    demo = copy_of_example("gpuprobe", tmp_path)
+    (file,) = (demo / ".ci_support").glob("osx_64_.yaml")
     file.unlink()
-    checked = feedstock_tools("rerender", str(tmp_path / "demo"), "--check", "--json")
+    checked = feedstock_tools("rerender", str(demo), "--check", "--json")
     assert checked.returncode == 1
     assert json.loads(checked.stdout)["changes"] == [{"file": ".ci_support/osx_64_.yaml", "change": "add"}]
     assert not file.exists()
-    generated = feedstock_tools("generate", str(tmp_path / "demo"), "--json")
+    generated = feedstock_tools("generate", str(demo), "--json")
     assert {each["state"] for each in json.loads(generated.stdout)} == {"same"}
 
 

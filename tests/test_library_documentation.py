@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from feedstock_tools import api
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).parents[1]
 PINNING = """\
 cxx_compiler:
   - gxx               # [linux]

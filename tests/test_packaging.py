@@ -2,11 +2,10 @@
 
 import subprocess
 import tomllib
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+from tests.support.paths import ROOT
 
 
 def test_an_installation_has_every_file_of_the_examples() -> None:

@@ -14,11 +14,12 @@ from feedstock_tools.recipe.v0 import recipe as v0
 from feedstock_tools.rerender.rerendering import rerender
 from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.variants import combine, defaults, load
+from tests.support.paths import CORPUS
 
-CORPUS = Path(__file__).parents[2] / "shared" / "corpus" / "tensorflow-2.6.0"
+RERENDER = CORPUS / "tensorflow-2.6.0"
 RULES = Rules.parse("3.14.1+3.21.4")
 
-pytestmark = pytest.mark.skipif(not CORPUS.is_dir(), reason="the recorded rerender of TensorFlow 2.6.0 is not here")
+pytestmark = pytest.mark.skipif(not RERENDER.is_dir(), reason="the recorded rerender of TensorFlow 2.6.0 is not here")
 
 
 @pytest.fixture(scope="module")
@@ -33,18 +34,18 @@ def feedstock(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_it_rerenders_to_the_twenty_files_byte_for_byte(feedstock: Path) -> None:
-    expected = {path.name: path.read_bytes() for path in (CORPUS / "expected").glob("*.yaml")}
+    expected = {path.name: path.read_bytes() for path in (RERENDER / "expected").glob("*.yaml")}
 
-    found = rerender(feedstock, pinning=CORPUS / "pinning", rules=RULES)
+    found = rerender(feedstock, pinning=RERENDER / "pinning", rules=RULES)
 
     assert len(expected) == 20
     assert dict(found.files) == expected
 
 
 def test_its_packages_have_the_names_of_those_that_were_built(feedstock: Path) -> None:
-    named = (CORPUS / "artifacts.txt").read_text().split()
+    named = (RERENDER / "artifacts.txt").read_text().split()
     expected = {name.removesuffix(".tar.bz2") for name in named if name.endswith(".tar.bz2")}
-    (configuration,) = (CORPUS / "expected").glob("linux_64_cuda_compiler_version10.2*python3.8*.yaml")
+    (configuration,) = (RERENDER / "expected").glob("linux_64_cuda_compiler_version10.2*python3.8*.yaml")
     platform = Platform.parse("linux-64")
     rules = RULES.conda_build
     config = combine([defaults(platform, rules), load(configuration, platform, rules=rules)])

@@ -6,7 +6,6 @@ Needs clones of the feedstocks in the folder that FEEDSTOCK_MIRROR names (defaul
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
@@ -15,14 +14,14 @@ from pathlib import Path
 import pytest
 
 from feedstock_tools.facts import Library, LibraryRelease, load_cuda
+from tests.support.paths import clone_of
 
-MIRROR = Path(os.environ.get("FEEDSTOCK_MIRROR", Path(__file__).parents[3] / ".mirror"))
 FACTS = load_cuda()
 NVCC = shutil.which("nvcc")
 
 
 def git(feedstock: str, *arguments: str) -> str:
-    clone = MIRROR / f"conda-forge+{feedstock}-feedstock" / "repo"
+    clone = clone_of(f"{feedstock}-feedstock")
     if not clone.is_dir():
         pytest.skip(f"there is no clone of {feedstock}-feedstock")
     command = ["git", "--git-dir", str(clone), *arguments]

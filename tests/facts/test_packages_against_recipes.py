@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import subprocess
-from pathlib import Path
 
 import pytest
 
 from feedstock_tools.facts.packages import KnownPackage, PackageSource, read_packages
+from tests.support.paths import clone_of
 
-SNAPSHOTS = Path(__file__).parents[3] / ".mirror"
 PACKAGES = read_packages()
 SOURCES = sorted({package.source for package in PACKAGES}, key=str)
 
 
 def git(source: PackageSource, *arguments: str) -> str:
-    folder = SNAPSHOTS / f"conda-forge+{source.feedstock}-feedstock" / "repo"
+    folder = clone_of(f"{source.feedstock}-feedstock")
     if not folder.is_dir():
         pytest.skip(f"there is no snapshot of the {source.feedstock} feedstock")
     command = ["git", f"--git-dir={folder}", *arguments]

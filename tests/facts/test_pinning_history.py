@@ -7,19 +7,16 @@ Needs a clone of conda-forge-pinning-feedstock in the folder that FEEDSTOCK_MIRR
 from __future__ import annotations
 
 import importlib.util
-import os
 import subprocess
-from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 from feedstock_tools.facts import PinningRow, load_cuda
 from feedstock_tools.platforms import Platform
+from tests.support.paths import ROOT, clone_of
 
-ROOT = Path(__file__).parents[2]
-MIRROR = Path(os.environ.get("FEEDSTOCK_MIRROR", ROOT.parent / ".mirror"))
-CLONE = MIRROR / "conda-forge+conda-forge-pinning-feedstock" / "repo"
+CLONE = clone_of("conda-forge-pinning-feedstock")
 FACTS = load_cuda()
 
 pytestmark = pytest.mark.skipif(not CLONE.is_dir(), reason="there is no clone of conda-forge-pinning-feedstock")

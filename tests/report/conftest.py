@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from feedstock_tools.builds.matrix.matrix import Matrix
-
-from .matrices import made_up_matrix
+from tests.support.matrices import made_up_matrix
 
 
 @pytest.fixture

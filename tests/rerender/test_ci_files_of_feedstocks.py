@@ -1,14 +1,13 @@
 """Real rerenders: the job lists of the commit follow from the configurations of the commit, whatever they were before.
 
-Needs the list of cases (`../shared/corpus/cases.jsonl`, or the file that CORPUS_CASES names) and the snapshots of the
-feedstocks (`../.mirror`, or the folder that FEEDSTOCK_MIRROR names); neither is part of the repository.
+Needs the list of cases (`../shared/corpus/cases.jsonl`, or of the folder that FEEDSTOCK_CORPUS names) and the
+snapshots of the feedstocks (`../.mirror`, or the folder that FEEDSTOCK_MIRROR names); neither is in the repository.
 """
 
 from __future__ import annotations
 
 import io
 import json
-import os
 import subprocess
 import tarfile
 from pathlib import Path
@@ -21,10 +20,9 @@ from feedstock_tools.rerender.configurations.configuration import Configuration
 from feedstock_tools.rerender.smithy.azure import azure_entries
 from feedstock_tools.rerender.smithy.files import CI_FILES, GITHUB_FILE, update_ci_files
 from feedstock_tools.rerender.smithy.github import github_entries
+from tests.support.paths import CORPUS, MIRROR, clone_of
 
-BESIDE = Path(__file__).resolve().parents[3]
-CASES = Path(os.environ.get("CORPUS_CASES", BESIDE / "shared/corpus/cases.jsonl"))
-MIRROR = Path(os.environ.get("FEEDSTOCK_MIRROR", BESIDE / ".mirror"))
+CASES = CORPUS / "cases.jsonl"
 SINCE = "2025-10"
 
 
@@ -36,7 +34,7 @@ def cases() -> list[dict[str, Any]]:
 
 
 def snapshot(case: dict[str, Any]) -> Path:
-    return MIRROR / f"conda-forge+{case['feedstock']}" / "repo"
+    return clone_of(case["feedstock"])
 
 
 def files(case: dict[str, Any], commit: str) -> dict[str, str]:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.support.command import environment, run, tool
+
 FEEDSTOCK = Path(__file__).parent / "solver-feedstock"
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="the stand-in program is a script for POSIX")
 
@@ -46,9 +47,8 @@ def program(tmp_path: Path) -> Path:
 
 
 def rerender(feedstock: Path, *options: str, path: Path | None = None) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PATH": str(path) if path else "/nonexistent"}
-    command = [sys.executable, "-m", "feedstock_tools", "rerender", str(feedstock), *options]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    variables = environment(PATH=str(path) if path else "/nonexistent")
+    return run(tool("rerender", str(feedstock), *options), variables=variables)
 
 
 def test_equal_files_are_counted_and_nothing_is_written(feedstock: Path, program: Path) -> None:

@@ -15,9 +15,7 @@ import yaml
 from feedstock_tools.builds.ci.files import SERVICES, ci_files
 from feedstock_tools.builds.ci.jobs import ci_jobs, github_lines
 from feedstock_tools.errors import InputError
-
-from ..conftest import HERE, Feedstock
-from ..matrix.test_dossier import command
+from tests.support.feedstocks import HERE, TinyFeedstock
 
 #: The JSON Schema of Azure Pipelines (service-schema.json of its extension for editors), where someone has it.
 AZURE_SCHEMA = os.environ.get("AZURE_PIPELINES_SCHEMA")
@@ -30,16 +28,16 @@ def texts(folder: Path) -> dict[str, Any]:
     return {service: yaml.safe_load(files.texts[path]) for service, (path, _) in SERVICES.items()}
 
 
-def test_files_lie_beside_those_of_conda_smithy(feedstock: Feedstock) -> None:
+def test_files_lie_beside_those_of_conda_smithy(feedstock: TinyFeedstock) -> None:
     theirs = feedstock.folder / ".github" / "workflows" / "conda-build.yml"
     theirs.parent.mkdir(parents=True)
     theirs.write_text("theirs\n")
-    assert command(feedstock, "ci", "--check").returncode == 1
-    assert command(feedstock, "ci").returncode == 0
-    assert command(feedstock, "ci", "--check").returncode == 0
+    assert feedstock.run("ci", "--check").returncode == 1
+    assert feedstock.run("ci").returncode == 0
+    assert feedstock.run("ci", "--check").returncode == 0
     assert theirs.read_text() == "theirs\n"
     (feedstock.folder / ".azure-pipelines" / "feedstock-tools.yml").write_text("mine\n")
-    run = command(feedstock, "ci")
+    run = feedstock.run("ci")
     assert run.returncode == 2
     assert "was not written by `feedstock-tools ci`" in run.stderr
 
@@ -82,12 +80,12 @@ def test_no_expression_gets_into_a_file(tmp_path: Path, value: str) -> None:
         ci_files(tmp_path, ["github"], install="feedstock-tools", channel=value, branch="main")
 
 
-def test_the_matrix_of_a_run_is_what_the_channel_lacks(gpu_feedstock: Feedstock) -> None:
+def test_the_matrix_of_a_run_is_what_the_channel_lacks(gpu_feedstock: TinyFeedstock) -> None:
     (gpu_feedstock.folder / "conda-forge.yml").write_text("conda_build_tool: rattler-build\n")
-    everything = command(gpu_feedstock, "ci", "--matrix", "github").stdout
+    everything = gpu_feedstock.run("ci", "--matrix", "github").stdout
     include = json.loads(everything.partition("include=")[2])
     assert gpu_feedstock.build(f"{HERE.name}_cpu").returncode == 0
-    run = command(gpu_feedstock, "ci", "--matrix", "github", "--missing", str(gpu_feedstock.artifacts))
+    run = gpu_feedstock.run("ci", "--matrix", "github", "--missing", str(gpu_feedstock.artifacts))
     assert run.returncode == 0, run.stderr
     missing = {job["configurations"] for job in json.loads(run.stdout.partition("include=")[2])}
     assert missing < {job["configurations"] for job in include}

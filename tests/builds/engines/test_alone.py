@@ -13,8 +13,7 @@ from feedstock_tools.channel.archive import read_package, write_package
 from feedstock_tools.channel.folder import index_channel
 from feedstock_tools.channel.metadata import PackageMetadata
 from feedstock_tools.rerender.configurations.rows import Row
-
-from ..conftest import HERE
+from tests.support.feedstocks import HERE
 
 if TYPE_CHECKING:
     from rattler_build import RenderedVariant

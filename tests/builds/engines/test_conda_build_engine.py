@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -17,8 +16,9 @@ import pytest
 import yaml
 
 from feedstock_tools.builds.engines.conda_build import CondaBuild
-
-from ..conftest import HERE, ROOT
+from tests.support import command
+from tests.support.feedstocks import HERE
+from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.skipif(HERE.subdir != "linux-64", reason="the feedstock here is for linux-64")
 PROGRAM = """#!{python}
@@ -51,20 +51,15 @@ def recorded(tmp_path: Path, tiny_channel: Path) -> tuple[list[str], dict[str, s
     text = PROGRAM.format(python=sys.executable, record=str(record), source=str(ROOT), build=planned_build(folder))
     (programs / "conda-build").write_text(text)
     (programs / "conda-build").chmod(0o755)
-    ran = subprocess.run(
-        [sys.executable, "-m", "feedstock_tools", "build", "linux_64_", "--channel", str(tiny_channel), "--cores", "1"],
-        cwd=folder,
-        env={
-            "PATH": f"{programs}:{os.environ['PATH']}",
-            "PYTHONPATH": str(ROOT),
-            "CONDA_PREFIX": "/another",
-            "XDG_CACHE_HOME": os.environ["XDG_CACHE_HOME"],
-            "sha": "0123abc",
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    variables = {
+        "PATH": f"{programs}:{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT),
+        "CONDA_PREFIX": "/another",
+        "XDG_CACHE_HOME": os.environ["XDG_CACHE_HOME"],
+        "sha": "0123abc",
+    }
+    words = ["linux_64_", "--channel", str(tiny_channel), "--cores", "1"]
+    ran = command.run(command.tool("build", *words), folder, variables)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     words, environment, texts = json.loads(record.read_text())
     return words, environment, {Path(name).name: yaml.safe_load(text) for name, text in texts.items()}, ran.stdout

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -17,8 +15,8 @@ from typing import Any
 import pytest
 
 from feedstock_tools.channel.archive import read_documents
-
-from ..conftest import HERE, ROOT
+from tests.support.command import environment, run, tool
+from tests.support.feedstocks import HERE, copy_of_example
 
 PROGRAM = os.environ.get("FEEDSTOCK_TOOLS_TEST_CONDA_BUILD", "")
 VERSION = f"{sys.version_info[0]}.{sys.version_info[1]}"
@@ -32,14 +30,7 @@ pytestmark = [
 def _run(feedstock: Path, command: str, *words: str) -> str:
     """What a command of feedstock-tools prints, with the real conda-build alone added to the search path."""
     programs = feedstock.parent / "bin"
-    ran = subprocess.run(
-        [sys.executable, "-m", "feedstock_tools", command, *words],
-        cwd=feedstock,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "PATH": f"{programs}:{os.environ['PATH']}"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    ran = run(tool(command, *words), feedstock, environment(PATH=f"{programs}:{os.environ['PATH']}"))
     assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr[-3000:]
     return ran.stdout
 
@@ -58,8 +49,7 @@ def _packages(channel: Path) -> dict[str, dict[str, Any]]:
 @pytest.fixture(scope="module")
 def feedstock(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """gpuprobe with a `meta.yaml` and no `recipe.yaml`, built with both engines into `by-<engine>`."""
-    folder = tmp_path_factory.mktemp("meta") / "gpuprobe"
-    shutil.copytree(ROOT / "examples" / "gpuprobe", folder, ignore=shutil.ignore_patterns("build_artifacts"))
+    folder = copy_of_example("gpuprobe", tmp_path_factory.mktemp("meta"))
     (folder / "recipe" / "recipe.yaml").unlink()
     spec = folder / "feedstock.yaml"
     spec.write_text(spec.read_text().replace("format: v1", "format: v0"))

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -21,8 +19,9 @@ from feedstock_tools.builds.engines.containers.container import Container
 from feedstock_tools.builds.engines.containers.runtime import find_runtime
 from feedstock_tools.builds.engines.contract import BuildRequest
 from feedstock_tools.channel.archive import read_documents
-
-from ..conftest import HERE, ROOT
+from tests.support.command import environment, run, tool
+from tests.support.feedstocks import HERE, copy_of_example
+from tests.support.paths import ROOT
 
 IMAGE = os.environ.get("FEEDSTOCK_TOOLS_TEST_IMAGE", "")
 pytestmark = pytest.mark.skipif(HERE.subdir != "linux-64", reason="the containers tested are those for linux-64")
@@ -90,14 +89,7 @@ def _gpuprobe(folder: Path, engine: str) -> dict[str, tuple[Any, Any]]:
     """Name of each package built for CUDA 11.2 and the running Python → its index and the paths in it."""
     version = f"{sys.version_info[0]}.{sys.version_info[1]}"
     words = [f"linux_64_cuda11.2_py{version}", "--engine", engine, "--channel", "stand-in", "--retries", "0"]
-    ran = subprocess.run(
-        [sys.executable, "-m", "feedstock_tools", "build", *words],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "DOCKER_IMAGE": IMAGE},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    ran = run(tool("build", *words), folder, environment(DOCKER_IMAGE=IMAGE))
     assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr
     found = {}
     for package in (folder / "build_artifacts" / "built-on-stand-in" / "linux-64").glob("*.conda"):
@@ -113,8 +105,7 @@ def _gpuprobe(folder: Path, engine: str) -> dict[str, tuple[Any, Any]]:
 def test_gpuprobe_built_in_a_container_equals_the_embedded_engines(tmp_path: Path) -> None:
     built = []
     for engine in ("rattler-build", "container"):
-        left_out = shutil.ignore_patterns("build_artifacts")
-        folder = Path(shutil.copytree(ROOT / "examples" / "gpuprobe", tmp_path / engine / "gpuprobe", ignore=left_out))
+        folder = copy_of_example("gpuprobe", tmp_path / engine)
         built.append(_gpuprobe(folder, engine))
     assert len(built[0]) == 4
     assert built[0] == built[1]

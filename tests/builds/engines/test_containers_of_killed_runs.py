@@ -11,12 +11,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from ..conftest import HERE, ROOT
+from tests.support.command import environment, start, tool
+from tests.support.feedstocks import HERE, copy_of_example
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.skipif(HERE.subdir != "linux-64", reason="the containers tested are those for linux-64")
 IMAGE = os.environ.get("FEEDSTOCK_TOOLS_TEST_IMAGE", "")
@@ -47,44 +48,28 @@ def _one_stand_in_channel(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache-of-killed-runs"))
 
 
-def _wait(until: Callable[[], bool], seconds: float) -> bool:
-    deadline = time.monotonic() + seconds
-    while not until() and time.monotonic() < deadline:
-        time.sleep(0.1)
-    return until()
-
-
 def _feedstock(folder: Path, script: str) -> Path:
-    left_out = shutil.ignore_patterns("build_artifacts")
-    feedstock = Path(shutil.copytree(ROOT / "examples" / "gpuprobe", folder / "gpuprobe", ignore=left_out))
+    feedstock = copy_of_example("gpuprobe", folder)
     (feedstock / "recipe" / "build-library.sh").write_text(script)
     return feedstock
 
 
-def _start(feedstock: Path, **environment: str) -> subprocess.Popen[bytes]:
+def _start(feedstock: Path, **variables: str) -> subprocess.Popen[str]:
     words = [ROW, "--engine", "container", "--channel", "stand-in", "--retries", "0"]
-    return subprocess.Popen(
-        [sys.executable, "-m", "feedstock_tools", "build", *words],
-        cwd=feedstock,
-        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    return start(tool("build", *words), feedstock, environment(**variables), stdout=subprocess.DEVNULL)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda number: number.name)
 def test_its_container_is_removed(number: signal.Signals, tmp_path: Path) -> None:
-    if signal.getsignal(number) == signal.SIG_IGN:
-        pytest.skip(f"these tests were started without {number.name}, as in the background of a shell")
     (tmp_path / "docker").write_text(DOCKER.format(folder=tmp_path))
     (tmp_path / "docker").chmod(0o755)
     run = _start(_feedstock(tmp_path, ""), DOCKER_EXECUTABLE=str(tmp_path / "docker"), DOCKER_IMAGE="any")
     try:
-        assert _wait((tmp_path / "container").exists, 60)
+        wait_until((tmp_path / "container").exists, 60)
         time.sleep(0.2)  # until its id is written
         run.send_signal(number)
         assert run.wait(60) != 0
-        assert _wait(lambda: not (tmp_path / "container").exists(), 20)
+        wait_until(lambda: not (tmp_path / "container").exists(), 20)
     finally:
         run.kill()
         run.wait()
@@ -103,11 +88,11 @@ def test_a_real_container_is_removed(number: signal.Signals, tmp_path: Path) -> 
     before = containers()
     run = _start(_feedstock(tmp_path, script), DOCKER_EXECUTABLE=RUNTIME, DOCKER_IMAGE=IMAGE)
     try:
-        assert _wait(lambda: any(begun.glob("*/output/bld/*/work/begun")), 240)
+        wait_until(lambda: any(begun.glob("*/output/bld/*/work/begun")), 240)
         assert len(containers() - before) == 1
         run.send_signal(number)
         assert run.wait(90) != 0
-        assert _wait(lambda: containers() <= before, 90)
+        wait_until(lambda: containers() <= before, 90)
     finally:
         run.kill()
         run.wait()

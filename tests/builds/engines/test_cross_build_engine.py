@@ -15,8 +15,9 @@ import pytest
 from feedstock_tools.builds.engines.embedded.emulation import Emulator, find_emulator
 from feedstock_tools.builds.ledger import Ledger
 from feedstock_tools.channel.archive import read_documents, read_package
-
-from ..conftest import HERE, ROOT
+from tests.support.command import environment, run, tool
+from tests.support.feedstocks import HERE, copy_of_example
+from tests.support.paths import EXAMPLES
 
 GCC = "aarch64-linux-gnu-gcc"
 EMULATOR = find_emulator("linux-aarch64", os.environ)
@@ -30,27 +31,15 @@ pytestmark = [
 def cross_build(feedstock: Path, **more: str) -> subprocess.CompletedProcess[str]:
     """Build for CUDA 11.2, into `artifacts` beside the feedstock."""
     words = [f"linux_aarch64_cuda11.2_{RUNNING}", "--channel", "stand-in", "--retries", "0"]
-    return subprocess.run(
-        [sys.executable, "-m", "feedstock_tools", "build", *words, "--output-dir", str(feedstock.parent / "artifacts")],
-        cwd=feedstock,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(feedstock.parent / "cache"), **more},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
-def gpuprobe_in(folder: Path) -> Path:
-    """A copy of gpuprobe with nothing built."""
-    left_out = shutil.ignore_patterns("build_artifacts")
-    return Path(shutil.copytree(ROOT / "examples" / "gpuprobe", folder / "gpuprobe", ignore=left_out))
+    variables = environment(XDG_CACHE_HOME=str(feedstock.parent / "cache"), **more)
+    return run(tool("build", *words, "--output-dir", str(feedstock.parent / "artifacts")), feedstock, variables)
 
 
 @pytest.fixture(scope="module")
 def crossed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """The channel with gpuprobe for linux-aarch64 with CUDA 11.2, and what the build printed."""
     folder = tmp_path_factory.mktemp("cross")
-    ran = cross_build(gpuprobe_in(folder))
+    ran = cross_build(copy_of_example("gpuprobe", folder))
     assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr
     return folder / "artifacts" / "built-on-stand-in" / "linux-aarch64", ran.stdout
 
@@ -82,14 +71,8 @@ def test_the_hash_of_a_name_is_that_of_what_its_package_says_it_was_made_of(cros
 
 
 def test_its_packages_bear_the_names_that_were_told(crossed: tuple[Path, str]) -> None:
-    words = ["outputs", f"linux_aarch64_cuda11.2_{RUNNING}", "--feedstock", str(ROOT / "examples" / "gpuprobe")]
-    told = subprocess.run(
-        [sys.executable, "-m", "feedstock_tools", *words],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
+    words = ["outputs", f"linux_aarch64_cuda11.2_{RUNNING}", "--feedstock", str(EXAMPLES / "gpuprobe")]
+    told = run(tool(*words)).stdout
     assert {f"linux-aarch64/{package.name}" for package in crossed[0].glob("*.conda")} <= set(told.split())
 
 
@@ -107,13 +90,7 @@ def test_its_own_tests_are_run_under_qemu(crossed: tuple[Path, str]) -> None:
 @emulated
 def test_a_package_can_be_tested_again_under_qemu(crossed: tuple[Path, str]) -> None:
     (library,) = crossed[0].glob("libgpuprobe-*.conda")
-    ran = subprocess.run(
-        [sys.executable, "-m", "feedstock_tools", "test", str(library)],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    ran = run(tool("test", str(library)))
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert f"passed  {library.name}" in ran.stdout
 
@@ -134,7 +111,7 @@ def test_tests_of_a_python_that_is_a_name_only_are_left_out(crossed: tuple[Path,
 
 @emulated
 def test_a_test_that_fails_under_qemu_fails_the_build(tmp_path: Path) -> None:
-    feedstock = gpuprobe_in(tmp_path)
+    feedstock = copy_of_example("gpuprobe", tmp_path)
     recipe = feedstock / "recipe" / "recipe.yaml"
     recipe.write_text(recipe.read_text().replace("- gpuprobe --json", "- gpuprobe --no-such-option"))
     ran = cross_build(feedstock)

@@ -21,8 +21,7 @@ from feedstock_tools.channel.metadata import PackageMetadata
 from feedstock_tools.channel.repodata import read_records
 from feedstock_tools.platforms import Platform
 from feedstock_tools.rerender.configurations.rows import Row
-
-from ..conftest import HERE, Feedstock
+from tests.support.feedstocks import HERE, TinyFeedstock
 
 TWO_OUTPUTS = """
 recipe: {name: pair, version: "1"}
@@ -129,7 +128,7 @@ def test_g3_strict_priority_does_not_hold_for_what_a_recipe_asks_for(
 
 
 def test_g3_guard_such_a_package_does_not_enter_the_channel(
-    feedstock: Feedstock, two_channels: tuple[Path, Path]
+    feedstock: TinyFeedstock, two_channels: tuple[Path, Path]
 ) -> None:
     feedstock.edit("recipe/recipe.yaml", "- tiny-compiler", "- tiny-compiler\n        - shared >=2")
     channels = [part for folder in two_channels for part in ("--channel", str(folder))]
@@ -238,7 +237,7 @@ def test_a_package_of_the_same_name_is_not_indexed_again(tmp_path: Path) -> None
     assert record.depends == ("zlib",)
 
 
-def test_a_recipe_that_cannot_be_rendered_is_a_refusal_and_not_an_end(feedstock: Feedstock) -> None:
+def test_a_recipe_that_cannot_be_rendered_is_a_refusal_and_not_an_end(feedstock: TinyFeedstock) -> None:
     feedstock.edit("recipe/recipe.yaml", "number: ${{ number }}", "number: ${{ nothing_of_that_name }}")
     plan, _ = render_outputs(
         outline(feedstock.folder), feedstock.folder / "recipe" / "recipe.yaml", lambda platform: "engine 1"
@@ -299,7 +298,7 @@ def test_the_command_line_of_the_engine_shares_it_but_takes_no_channels(tmp_path
         build_recipes([path], output_dir=out, channel=[out.as_uri()], variant_overrides=sources)
 
 
-def test_a_staging_output_that_runs_again_is_said_before_the_build(feedstock: Feedstock) -> None:
+def test_a_staging_output_that_runs_again_is_said_before_the_build(feedstock: TinyFeedstock) -> None:
     _, runs = staged_recipe(feedstock.folder)
     run = feedstock.build(f"{HERE.name}_cpu_py3.11")
     assert run.returncode == 0, run.stdout + run.stderr
@@ -311,7 +310,7 @@ def test_a_staging_output_that_runs_again_is_said_before_the_build(feedstock: Fe
     assert warning in log.read_text()
 
 
-def test_one_heir_alone_needs_no_warning(feedstock: Feedstock) -> None:
+def test_one_heir_alone_needs_no_warning(feedstock: TinyFeedstock) -> None:
     staged_recipe(feedstock.folder, STAGED.replace("    inherit: staged-build\n", "", 1))
     run = feedstock.build(f"{HERE.name}_cpu_py3.11")
     assert run.returncode == 0, run.stdout + run.stderr

@@ -23,12 +23,12 @@ from feedstock_tools.builds.engines.containers.runtime import find_runtime
 from feedstock_tools.builds.engines.contract import BuildRequest
 from feedstock_tools.builds.engines.variables import build_environment
 from feedstock_tools.builds.plan.cache import outline
-
-from ..conftest import HERE, ROOT
+from tests.support.command import run, tool
+from tests.support.feedstocks import HERE
+from tests.support.paths import MIRROR, ROOT
 
 pytestmark = pytest.mark.skipif(HERE.subdir != "linux-64", reason="the scripts tested are those for linux-64")
 SCRIPTED = Path(__file__).parent / "scripted-feedstock"
-MIRROR = Path(os.environ.get("FEEDSTOCK_MIRROR", ROOT.parent / ".mirror"))
 
 #: Records its arguments, and the value of each variable that it is told to pass on; then does what a build would.
 DOCKER = """#!{python}
@@ -78,13 +78,8 @@ def machine(docker: Path, **more: str) -> dict[str, str]:
 
 
 def build(folder: Path, environment: Mapping[str, str], *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "feedstock_tools", "build", "linux_64_", "--feedstock", str(folder), *words],
-        env={**environment, "PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": os.environ["XDG_CACHE_HOME"]},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    variables = {**environment, "PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": os.environ["XDG_CACHE_HOME"]}
+    return run(tool("build", "linux_64_", "--feedstock", str(folder), *words), variables=variables)
 
 
 @pytest.fixture

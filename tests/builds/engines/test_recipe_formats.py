@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from ..conftest import HERE, ROOT
+from tests.support import command
+from tests.support.feedstocks import HERE, copy_of_example
 
 META = """
 {% set version = "1.2" %}
@@ -32,22 +30,13 @@ about:
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """`feedstock-tools build` in a folder."""
-    return subprocess.run(
-        [sys.executable, "-m", "feedstock_tools", "build", *arguments],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return command.run(command.tool("build", *arguments), folder)
 
 
 @pytest.fixture
 def gpuprobe(tmp_path: Path) -> Path:
     """A copy of the example."""
-    folder = tmp_path / "gpuprobe"
-    shutil.copytree(ROOT / "examples" / "gpuprobe", folder, ignore=shutil.ignore_patterns("build_artifacts"))
+    folder = copy_of_example("gpuprobe", tmp_path)
     spec = folder / "feedstock.yaml"
     spec.write_text(spec.read_text().replace("python: [3.11, 3.12, 3.13, 3.14]", "python: [3.12]"))
     return folder

@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,29 +13,16 @@ import pytest
 from feedstock_tools.channel.targets import parse_target
 from feedstock_tools.redaction import known_secrets, redacted, secrets_in
 from feedstock_tools.report.dossier.page import copying
+from tests.support.feedstocks import GPU, HERE, TinyFeedstock
 
-from ..conftest import HERE, ROOT, Feedstock
-
-GPU = f"{HERE.name}_cuda11.2_py3.11"
+ROW = f"{GPU}_py3.11"
 needs_sha256sum = pytest.mark.skipif(shutil.which("sha256sum") is None, reason="there is no sha256sum on this machine")
 
 
-def command(feedstock: Feedstock, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """A command of feedstock-tools in the feedstock."""
-    return subprocess.run(
-        [sys.executable, "-m", "feedstock_tools", *arguments],
-        cwd=feedstock.folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
-def dossier(feedstock: Feedstock, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def dossier(feedstock: TinyFeedstock, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """`dossier` into the folder `dossier` of the feedstock, with the channel that was built on."""
     given = ("dossier", *arguments, "-o", "dossier", "--channel", str(feedstock.channel))
-    return command(feedstock, *given, **environment)
+    return feedstock.run(*given, **environment)
 
 
 def checked(folder: Path, sums: str = "SHA256SUMS") -> subprocess.CompletedProcess[str]:
@@ -45,7 +31,7 @@ def checked(folder: Path, sums: str = "SHA256SUMS") -> subprocess.CompletedProce
 
 
 @needs_sha256sum
-def test_twelve_builds_are_checked_with_sha256sum_alone(feedstock: Feedstock) -> None:
+def test_twelve_builds_are_checked_with_sha256sum_alone(feedstock: TinyFeedstock) -> None:
     built = feedstock.build("*", "--filter", f"{HERE.name}_*")
     assert built.returncode == 0, built.stdout + built.stderr
     run = dossier(feedstock)
@@ -63,8 +49,8 @@ def test_twelve_builds_are_checked_with_sha256sum_alone(feedstock: Feedstock) ->
     assert checked(folder).returncode != 0
 
 
-def test_it_tells_how_each_package_came_to_be(gpu_feedstock: Feedstock) -> None:
-    assert dossier(gpu_feedstock, GPU, "--no-packages").returncode == 0
+def test_it_tells_how_each_package_came_to_be(gpu_feedstock: TinyFeedstock) -> None:
+    assert dossier(gpu_feedstock, ROW, "--no-packages").returncode == 0
     folder = gpu_feedstock.folder / "dossier"
     (configuration,) = (folder / "configurations").iterdir()
     support = gpu_feedstock.folder / ".ci_support" / f"{configuration.name}.yaml"
@@ -79,10 +65,10 @@ def test_it_tells_how_each_package_came_to_be(gpu_feedstock: Feedstock) -> None:
     assert not (folder / "packages").exists()
 
 
-def test_tests_that_were_run_since_are_in_it_with_their_logs(gpu_feedstock: Feedstock) -> None:
+def test_tests_that_were_run_since_are_in_it_with_their_logs(gpu_feedstock: TinyFeedstock) -> None:
     package = next(gpu_feedstock.artifacts.glob("*/libtiny-*.conda"))
-    assert command(gpu_feedstock, "test", str(package), "--channel", str(gpu_feedstock.channel)).returncode == 0
-    assert dossier(gpu_feedstock, GPU, "--no-packages").returncode == 0
+    assert gpu_feedstock.run("test", str(package), "--channel", str(gpu_feedstock.channel)).returncode == 0
+    assert dossier(gpu_feedstock, ROW, "--no-packages").returncode == 0
     folder = gpu_feedstock.folder / "dossier"
     (file,) = folder.glob("configurations/*/tests.json")
     (tested,) = json.loads(file.read_text())
@@ -91,18 +77,18 @@ def test_tests_that_were_run_since_are_in_it_with_their_logs(gpu_feedstock: Feed
     assert f"- tests of {HERE.subdir}/{package.name} run again" in (folder / "README.md").read_text()
 
 
-def test_packages_that_were_uploaded_are_looked_for_there(gpu_feedstock: Feedstock) -> None:
+def test_packages_that_were_uploaded_are_looked_for_there(gpu_feedstock: TinyFeedstock) -> None:
     target = ("--uploaded", "uploaded")
-    run = dossier(gpu_feedstock, GPU, *target)
+    run = dossier(gpu_feedstock, ROW, *target)
     assert run.returncode == 1
     assert f"has no {HERE.subdir}/libtiny-" in run.stderr
-    published = command(gpu_feedstock, "publish", "uploaded", GPU, "--channel", str(gpu_feedstock.channel))
+    published = gpu_feedstock.run("publish", "uploaded", ROW, "--channel", str(gpu_feedstock.channel))
     assert published.returncode == 0, published.stderr
-    assert dossier(gpu_feedstock, GPU, *target).returncode == 0
+    assert dossier(gpu_feedstock, ROW, *target).returncode == 0
     assert "They were found at file://" in (gpu_feedstock.folder / "dossier" / "README.md").read_text()
     package = next((gpu_feedstock.folder / "uploaded").glob("*/libtiny-*.conda"))
     package.write_bytes(b"another")
-    run = dossier(gpu_feedstock, GPU, *target)
+    run = dossier(gpu_feedstock, ROW, *target)
     assert run.returncode == 1
     assert f"does not have this {HERE.subdir}/{package.name}" in run.stderr
 
@@ -115,7 +101,7 @@ def test_a_core_member_is_given_the_commands_that_copy_from_a_label() -> None:
 
 
 @pytest.mark.parametrize("harm", ["tampered", "of the same size and time", "missing", "without its log"])
-def test_what_is_not_what_was_built_is_refused_and_nothing_written(gpu_feedstock: Feedstock, harm: str) -> None:
+def test_what_is_not_what_was_built_is_refused_and_nothing_written(gpu_feedstock: TinyFeedstock, harm: str) -> None:
     path = next(gpu_feedstock.artifacts.glob("*/libtiny-*.conda"))
     before = path.stat()
     if harm == "tampered":
@@ -127,44 +113,44 @@ def test_what_is_not_what_was_built_is_refused_and_nothing_written(gpu_feedstock
         path.unlink()
     else:
         shutil.rmtree(gpu_feedstock.artifacts / "logs")
-    run = dossier(gpu_feedstock, GPU)
+    run = dossier(gpu_feedstock, ROW)
     assert run.returncode == 1
     assert ("libtiny" in run.stderr) or ("log of a build is missing" in run.stderr)
     assert not (gpu_feedstock.folder / "dossier").exists()
     assert not list(gpu_feedstock.folder.glob(".dossier*"))
 
 
-def test_an_earlier_dossier_is_replaced_and_another_folder_is_not(gpu_feedstock: Feedstock) -> None:
-    assert dossier(gpu_feedstock, GPU).returncode == 0
+def test_an_earlier_dossier_is_replaced_and_another_folder_is_not(gpu_feedstock: TinyFeedstock) -> None:
+    assert dossier(gpu_feedstock, ROW).returncode == 0
     stray = gpu_feedstock.folder / "dossier" / "stray"
     stray.touch()
-    assert dossier(gpu_feedstock, GPU).returncode == 0
+    assert dossier(gpu_feedstock, ROW).returncode == 0
     assert not stray.exists()
     (gpu_feedstock.folder / "dossier" / "SHA256SUMS").unlink()
-    run = dossier(gpu_feedstock, GPU)
+    run = dossier(gpu_feedstock, ROW)
     assert run.returncode == 1
     assert "something else in the place of the dossier" in run.stderr
 
 
-def test_what_was_asked_for_has_to_be_done(gpu_feedstock: Feedstock) -> None:
+def test_what_was_asked_for_has_to_be_done(gpu_feedstock: TinyFeedstock) -> None:
     run = dossier(gpu_feedstock, f"{HERE.name}_cpu")
     assert run.returncode == 1
     assert "is not done" in run.stderr
 
 
-def test_a_log_with_a_secret_is_refused_without_telling_it(gpu_feedstock: Feedstock) -> None:
+def test_a_log_with_a_secret_is_refused_without_telling_it(gpu_feedstock: TinyFeedstock) -> None:
     log = next((gpu_feedstock.artifacts / "logs").iterdir())
     log.write_text(log.read_text() + "uploading with correct-horse-battery\n")
-    run = dossier(gpu_feedstock, GPU, **{"UPLOAD_TOKEN": "correct-horse-battery"})
+    run = dossier(gpu_feedstock, ROW, **{"UPLOAD_TOKEN": "correct-horse-battery"})
     assert run.returncode == 1
     assert "the log holds the value of UPLOAD_TOKEN" in run.stderr
     assert "correct-horse" not in run.stderr + run.stdout
 
 
-def test_a_build_is_given_no_secrets(feedstock: Feedstock) -> None:
+def test_a_build_is_given_no_secrets(feedstock: TinyFeedstock) -> None:
     feedstock.edit("recipe/build-library.sh", "mkdir", "env\nmkdir")
     secrets = {"UPLOAD_TOKEN": "correct-horse-battery", "AWS_SECRET_ACCESS_KEY": "staple-staple-staple"}
-    assert feedstock.build(GPU, environment=secrets).returncode == 0
+    assert feedstock.build(ROW, environment=secrets).returncode == 0
     text = "".join(path.read_text() for path in (feedstock.artifacts / "logs").iterdir())
     assert "PATH=" in text
     assert not any(value in text for value in secrets.values())

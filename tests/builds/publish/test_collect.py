@@ -17,40 +17,36 @@ from feedstock_tools.builds.publish.collect import Collected, collect
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.feedstock.folder import Feedstock as Own
 from feedstock_tools.feedstock.layout import Artifacts
-
-from ..conftest import HERE, Feedstock
-from ..matrix.test_dossier import command
-
-GPU = f"{HERE.name}_cuda11.2"
+from tests.support.feedstocks import GPU, HERE, TinyFeedstock
 
 
-def part(feedstock: Feedstock, folder: Path) -> Path:
+def part(feedstock: TinyFeedstock, folder: Path) -> Path:
     """What a job uploads of its artifacts: not its caches."""
     ignored = shutil.ignore_patterns("pkg_cache", "src_cache", ".cache", ".work", ".lock")
     return Path(shutil.copytree(feedstock.artifacts, folder, ignore=ignored))
 
 
-def test_jobs_on_machines_of_their_own_make_one_matrix(gpu_feedstock: Feedstock, tmp_path: Path) -> None:
+def test_jobs_on_machines_of_their_own_make_one_matrix(gpu_feedstock: TinyFeedstock, tmp_path: Path) -> None:
     part(gpu_feedstock, tmp_path / "parts" / "part-001")
     assert gpu_feedstock.build(f"{HERE.name}_cpu").returncode == 0
     part(gpu_feedstock, tmp_path / "parts" / "part-002")
     wanted = gpu_feedstock.packages()
     shutil.rmtree(gpu_feedstock.artifacts)
-    run = command(gpu_feedstock, "collect", str(tmp_path / "parts"))
+    run = gpu_feedstock.run("collect", str(tmp_path / "parts"))
     assert run.returncode == 0, run.stderr
     assert gpu_feedstock.packages() == wanted
     index = json.loads((gpu_feedstock.artifacts / HERE.subdir / "repodata.json").read_text())
     assert sorted(index["packages.conda"]) == sorted(
         path.name for path in gpu_feedstock.artifacts.glob(f"{HERE.subdir}/*.conda")
     )
-    status = command(gpu_feedstock, "status", "--json", "--channel", str(gpu_feedstock.channel))
+    status = gpu_feedstock.run("status", "--json", "--channel", str(gpu_feedstock.channel))
     states = {each["short_name"]: (each["done"], each["total"]) for each in json.loads(status.stdout)["configurations"]}
     assert states[f"{HERE.name}_cpu"][0] == states[f"{HERE.name}_cpu"][1] > 0
     assert states[GPU] == (4, 7)
     assert "Nothing to do" in gpu_feedstock.build(f"{GPU}_py3.11").stdout
 
 
-def test_a_second_time_does_nothing(gpu_feedstock: Feedstock, tmp_path: Path) -> None:
+def test_a_second_time_does_nothing(gpu_feedstock: TinyFeedstock, tmp_path: Path) -> None:
     source = part(gpu_feedstock, tmp_path / "part")
     target = Artifacts(tmp_path / "target")
     assert collect([source], target) == Collected(folders=1, builds=4, tests=0, packages=4, known=0)
@@ -62,7 +58,7 @@ def test_a_second_time_does_nothing(gpu_feedstock: Feedstock, tmp_path: Path) ->
     [("Ledger.promise", [], 0), ("add_packages", ["running"] * 4, 0), ("Ledger.finish", ["running"] * 4, 4)],
 )
 def test_a_call_that_was_cut_off_is_taken_up(
-    gpu_feedstock: Feedstock,
+    gpu_feedstock: TinyFeedstock,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     cut_off: str,
@@ -91,7 +87,7 @@ def test_a_call_that_was_cut_off_is_taken_up(
 
 
 def test_builds_are_recorded_together(
-    gpu_feedstock: Feedstock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    gpu_feedstock: TinyFeedstock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each transaction waits for the disk, so that their number must not grow with that of the builds."""
     source = part(gpu_feedstock, tmp_path / "part")
@@ -115,7 +111,7 @@ def test_builds_are_recorded_together(
         assert within or word not in {"INSERT", "UPDATE"}
 
 
-def test_logs_and_environments_come_along(gpu_feedstock: Feedstock, tmp_path: Path) -> None:
+def test_logs_and_environments_come_along(gpu_feedstock: TinyFeedstock, tmp_path: Path) -> None:
     target = Artifacts(tmp_path / "target")
     collect([part(gpu_feedstock, tmp_path / "part")], target)
     with Ledger(target.ledger) as ledger:
@@ -124,7 +120,7 @@ def test_logs_and_environments_come_along(gpu_feedstock: Feedstock, tmp_path: Pa
         assert any(ledger.environments(record.id or 0) for record in builds)
 
 
-def test_a_tampered_package_is_refused_and_nothing_taken_over(gpu_feedstock: Feedstock, tmp_path: Path) -> None:
+def test_a_tampered_package_is_refused_and_nothing_taken_over(gpu_feedstock: TinyFeedstock, tmp_path: Path) -> None:
     source = part(gpu_feedstock, tmp_path / "part")
     path = next(source.glob("*/libtiny-*.conda"))
     before = path.stat()
@@ -138,7 +134,7 @@ def test_a_tampered_package_is_refused_and_nothing_taken_over(gpu_feedstock: Fee
         assert ledger.builds() == ()
 
 
-def again(feedstock: Feedstock, folder: Path) -> Path:
+def again(feedstock: TinyFeedstock, folder: Path) -> Path:
     """What another machine makes of the same configuration: packages of the same names, with other bytes."""
     shutil.rmtree(feedstock.artifacts)
     assert feedstock.build(f"{GPU}_py3.11").returncode == 0
@@ -147,7 +143,7 @@ def again(feedstock: Feedstock, folder: Path) -> Path:
 
 @pytest.mark.parametrize("at_once", [True, False])
 def test_of_builds_from_the_same_inputs_the_first_stays(
-    gpu_feedstock: Feedstock, tmp_path: Path, at_once: bool
+    gpu_feedstock: TinyFeedstock, tmp_path: Path, at_once: bool
 ) -> None:
     """As jobs make them whose configurations share an output."""
     first = part(gpu_feedstock, tmp_path / "first")
@@ -163,7 +159,7 @@ def test_of_builds_from_the_same_inputs_the_first_stays(
     assert collect([first, second], target).builds == 0
 
 
-def test_two_packages_of_one_name_from_other_inputs_are_refused(gpu_feedstock: Feedstock, tmp_path: Path) -> None:
+def test_two_packages_of_one_name_from_other_inputs_are_refused(gpu_feedstock: TinyFeedstock, tmp_path: Path) -> None:
     first = part(gpu_feedstock, tmp_path / "first")
     gpu_feedstock.edit("recipe/build-library.sh", "mkdir", "# other\nmkdir")
     second = again(gpu_feedstock, tmp_path / "second")
@@ -171,7 +167,7 @@ def test_two_packages_of_one_name_from_other_inputs_are_refused(gpu_feedstock: F
         collect([first, second], Artifacts(tmp_path / "target"))
 
 
-def of_another(feedstock: Feedstock, folder: Path) -> Path:
+def of_another(feedstock: TinyFeedstock, folder: Path) -> Path:
     """Artifacts of a feedstock with the same configurations and other outputs."""
     source = part(feedstock, folder)
     with closing(sqlite3.connect(source / "ledger.sqlite")) as database, database:
@@ -179,17 +175,17 @@ def of_another(feedstock: Feedstock, folder: Path) -> Path:
     return source
 
 
-def test_what_another_feedstock_built_is_refused(gpu_feedstock: Feedstock, tmp_path: Path) -> None:
+def test_what_another_feedstock_built_is_refused(gpu_feedstock: TinyFeedstock, tmp_path: Path) -> None:
     source = of_another(gpu_feedstock, tmp_path / "other")
     shutil.rmtree(gpu_feedstock.artifacts)
-    run = command(gpu_feedstock, "collect", str(source))
+    run = gpu_feedstock.run("collect", str(source))
     assert run.returncode == 2
     assert f"{source / 'ledger.sqlite'}: is of another feedstock: it built other-libtiny" in run.stderr
     assert not list(gpu_feedstock.artifacts.glob("*/*.conda"))
 
 
 def test_what_was_built_for_configurations_that_are_gone_is_taken_over(
-    gpu_feedstock: Feedstock, tmp_path: Path
+    gpu_feedstock: TinyFeedstock, tmp_path: Path
 ) -> None:
     source = part(gpu_feedstock, tmp_path / "part")
     for path in (gpu_feedstock.folder / ".ci_support").glob("*cuda11*"):
@@ -197,14 +193,14 @@ def test_what_was_built_for_configurations_that_are_gone_is_taken_over(
     assert collect([source], Artifacts(tmp_path / "target"), Own(gpu_feedstock.folder)).builds == 4
 
 
-def test_outputs_that_the_own_ledger_knows_are_the_own(gpu_feedstock: Feedstock, tmp_path: Path) -> None:
+def test_outputs_that_the_own_ledger_knows_are_the_own(gpu_feedstock: TinyFeedstock, tmp_path: Path) -> None:
     source = of_another(gpu_feedstock, tmp_path / "renamed")
     target = Artifacts(tmp_path / "target")
     assert collect([source], target).builds == 4
     assert collect([source], target, Own(gpu_feedstock.folder)).known == 4
 
 
-def test_nothing_is_refused_where_the_recipe_cannot_be_read(gpu_feedstock: Feedstock, tmp_path: Path) -> None:
+def test_nothing_is_refused_where_the_recipe_cannot_be_read(gpu_feedstock: TinyFeedstock, tmp_path: Path) -> None:
     source = of_another(gpu_feedstock, tmp_path / "other")
     gpu_feedstock.edit("recipe/recipe.yaml", "outputs:", "outputs: [")
     assert collect([source], Artifacts(tmp_path / "target"), Own(gpu_feedstock.folder)).builds == 4

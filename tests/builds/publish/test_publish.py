@@ -6,7 +6,6 @@ import json
 import os
 import sqlite3
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,23 +22,14 @@ from feedstock_tools.builds.ledger import Ledger, TestRecord, now
 from feedstock_tools.channel.archive import read_package, write_package
 from feedstock_tools.channel.metadata import PackageFile
 from feedstock_tools.channel.repodata import read_records
-
-from ..conftest import HERE, ROOT, Feedstock
+from tests.support.feedstocks import HERE, TinyFeedstock
 
 KEY = "a-key-that-is-shown-nowhere"
 BUILT = f"{HERE.name}_cuda11.2_py3.11"
 
 
-def publish(feedstock: Feedstock, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "feedstock_tools", "publish", *arguments, "--channel", str(feedstock.channel)]
-    return subprocess.run(
-        command,
-        cwd=feedstock.folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def publish(feedstock: TinyFeedstock, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return feedstock.run("publish", *arguments, "--channel", str(feedstock.channel), **environment)
 
 
 def results(run: subprocess.CompletedProcess[str]) -> set[str]:
@@ -190,24 +180,24 @@ SPOKEN = {"anaconda": anaconda, "prefix": prefix, "quetz": quetz}
 KEYS = {"anaconda": "ANACONDA_API_TOKEN", "prefix": "PREFIX_API_KEY", "quetz": "QUETZ_API_KEY"}
 
 
-def test_a_folder_becomes_a_channel_that_solves(gpu_feedstock: Feedstock, tmp_path: Path) -> None:
+def test_a_folder_becomes_a_channel_that_solves(gpu_feedstock: TinyFeedstock, tmp_path: Path) -> None:
     assert results(publish(gpu_feedstock, str(tmp_path / "channel"), BUILT, "--json")) == {"published"}
     records = read_records(str(tmp_path / "channel"), [HERE.subdir, "noarch"])
     assert sorted(record.file_name for record in records) == gpu_feedstock.packages()
 
 
-def test_what_the_target_has_is_left(gpu_feedstock: Feedstock, tmp_path: Path) -> None:
+def test_what_the_target_has_is_left(gpu_feedstock: TinyFeedstock, tmp_path: Path) -> None:
     publish(gpu_feedstock, str(tmp_path / "channel"), BUILT)
     assert results(publish(gpu_feedstock, str(tmp_path / "channel"), BUILT, "--json")) == {"there"}
 
 
-def test_a_dry_run_puts_nothing_anywhere(gpu_feedstock: Feedstock, tmp_path: Path) -> None:
+def test_a_dry_run_puts_nothing_anywhere(gpu_feedstock: TinyFeedstock, tmp_path: Path) -> None:
     run = publish(gpu_feedstock, str(tmp_path / "channel"), BUILT, "--dry-run", "--json")
     assert results(run) == {"to be published"}
     assert not (tmp_path / "channel").exists()
 
 
-def test_a_tampered_package_is_refused_and_nothing_goes(gpu_feedstock: Feedstock, tmp_path: Path) -> None:
+def test_a_tampered_package_is_refused_and_nothing_goes(gpu_feedstock: TinyFeedstock, tmp_path: Path) -> None:
     package = next(gpu_feedstock.artifacts.glob(f"{HERE.subdir}/*.conda"))
     state = package.stat()
     content = bytearray(package.read_bytes())
@@ -220,7 +210,7 @@ def test_a_tampered_package_is_refused_and_nothing_goes(gpu_feedstock: Feedstock
     assert not (tmp_path / "channel").exists()
 
 
-def test_another_package_of_the_same_name_is_not_replaced(gpu_feedstock: Feedstock, tmp_path: Path) -> None:
+def test_another_package_of_the_same_name_is_not_replaced(gpu_feedstock: TinyFeedstock, tmp_path: Path) -> None:
     publish(gpu_feedstock, str(tmp_path / "channel"), BUILT)
     package = next((tmp_path / "channel").glob(f"{HERE.subdir}/*.conda"))
     package.write_bytes(b"another")
@@ -230,14 +220,14 @@ def test_another_package_of_the_same_name_is_not_replaced(gpu_feedstock: Feedsto
     assert package.read_bytes() == b"another"
 
 
-def test_a_configuration_that_is_not_complete_does_not_go(gpu_feedstock: Feedstock, tmp_path: Path) -> None:
+def test_a_configuration_that_is_not_complete_does_not_go(gpu_feedstock: TinyFeedstock, tmp_path: Path) -> None:
     run = publish(gpu_feedstock, str(tmp_path / "channel"), BUILT, f"{HERE.name}_cpu")
     assert run.returncode == 1
     assert "is not complete" in run.stderr
     assert not (tmp_path / "channel").exists()
 
 
-def test_untested_packages_do_not_go(gpu_feedstock: Feedstock, tmp_path: Path) -> None:
+def test_untested_packages_do_not_go(gpu_feedstock: TinyFeedstock, tmp_path: Path) -> None:
     with sqlite3.connect(gpu_feedstock.artifacts / "ledger.sqlite") as ledger:
         ledger.execute("UPDATE builds SET marks = ?", (json.dumps({"tests": "left out", "tests-reason": "no GPU"}),))
     run = publish(gpu_feedstock, str(tmp_path / "channel"), BUILT)
@@ -246,7 +236,7 @@ def test_untested_packages_do_not_go(gpu_feedstock: Feedstock, tmp_path: Path) -
     assert "test NAME" in run.stderr
 
 
-def test_without_a_name_rows_with_untested_packages_are_left_out(gpu_feedstock: Feedstock, tmp_path: Path) -> None:
+def test_without_a_name_rows_with_untested_packages_are_left_out(gpu_feedstock: TinyFeedstock, tmp_path: Path) -> None:
     assert gpu_feedstock.build(f"{HERE.name}_cuda11.2").returncode == 0
     marks = json.dumps({"tests": "left out", "tests-reason": "no GPU"})
     with sqlite3.connect(gpu_feedstock.artifacts / "ledger.sqlite") as ledger:
@@ -262,7 +252,7 @@ def test_without_a_name_rows_with_untested_packages_are_left_out(gpu_feedstock: 
     assert 0 < len(went) < len(gpu_feedstock.packages())
 
 
-def test_packages_that_failed_their_last_test_do_not_go(gpu_feedstock: Feedstock, tmp_path: Path) -> None:
+def test_packages_that_failed_their_last_test_do_not_go(gpu_feedstock: TinyFeedstock, tmp_path: Path) -> None:
     with Ledger(gpu_feedstock.artifacts / "ledger.sqlite") as ledger:
         package = ledger.builds()[0].packages[0]
         named = {"channel": package.channel, "file": package.file, "log": "", "machine": "here"}
@@ -275,7 +265,7 @@ def test_packages_that_failed_their_last_test_do_not_go(gpu_feedstock: Feedstock
     assert publish(gpu_feedstock, str(tmp_path / "channel"), BUILT).returncode == 0
 
 
-def test_stand_in_builds_stay_on_the_machine(gpu_feedstock: Feedstock) -> None:
+def test_stand_in_builds_stay_on_the_machine(gpu_feedstock: TinyFeedstock) -> None:
     with sqlite3.connect(gpu_feedstock.artifacts / "ledger.sqlite") as ledger:
         ledger.execute("UPDATE builds SET marks = ?", (json.dumps({"channel": "stand-in"}),))
     run = publish(gpu_feedstock, "prefix:mine", BUILT)
@@ -284,7 +274,7 @@ def test_stand_in_builds_stay_on_the_machine(gpu_feedstock: Feedstock) -> None:
 
 
 @pytest.mark.parametrize("kind", sorted(SPOKEN))
-def test_a_service_gets_what_an_interrupted_run_left(kind: str, gpu_feedstock: Feedstock, tmp_path: Path) -> None:
+def test_a_service_gets_what_an_interrupted_run_left(kind: str, gpu_feedstock: TinyFeedstock, tmp_path: Path) -> None:
     (tmp_path / "served").mkdir()
     with served(kind, tmp_path / "served") as service:
         arguments = (f"{kind}:mine", BUILT, "--server", service.url, "--json")
@@ -310,7 +300,7 @@ def test_a_service_gets_what_an_interrupted_run_left(kind: str, gpu_feedstock: F
     ],
 )
 def test_a_name_that_a_service_has_and_does_not_list_yet(
-    kind: str, same: bool, shown: bool, status: int, said: str, gpu_feedstock: Feedstock, tmp_path: Path
+    kind: str, same: bool, shown: bool, status: int, said: str, gpu_feedstock: TinyFeedstock, tmp_path: Path
 ) -> None:
     (tmp_path / "served").mkdir()
     built = next(gpu_feedstock.artifacts.glob(f"{HERE.subdir}/*.conda"))
@@ -323,7 +313,7 @@ def test_a_name_that_a_service_has_and_does_not_list_yet(
     assert said in run.stdout + run.stderr
 
 
-def test_a_service_needs_a_key(gpu_feedstock: Feedstock, tmp_path: Path) -> None:
+def test_a_service_needs_a_key(gpu_feedstock: TinyFeedstock, tmp_path: Path) -> None:
     (tmp_path / "served").mkdir()
     with served("prefix", tmp_path / "served") as service:
         run = publish(gpu_feedstock, "prefix:mine", BUILT, "--server", service.url, HOME=str(tmp_path))
@@ -331,7 +321,7 @@ def test_a_service_needs_a_key(gpu_feedstock: Feedstock, tmp_path: Path) -> None
     assert "API key" in run.stderr
 
 
-def test_s3_becomes_a_channel(gpu_feedstock: Feedstock, tmp_path: Path) -> None:
+def test_s3_becomes_a_channel(gpu_feedstock: TinyFeedstock, tmp_path: Path) -> None:
     boto3 = pytest.importorskip("boto3", reason="boto3 is not installed")
     moto = pytest.importorskip("moto.server", reason="moto is not installed")
     server = moto.ThreadedMotoServer(port=0)
@@ -383,7 +373,7 @@ def test_s3_becomes_a_channel(gpu_feedstock: Feedstock, tmp_path: Path) -> None:
         ("prefix:a/b", "names no channel"),
     ],
 )
-def test_a_target_that_is_none_is_explained(target: str, said: str, gpu_feedstock: Feedstock) -> None:
+def test_a_target_that_is_none_is_explained(target: str, said: str, gpu_feedstock: TinyFeedstock) -> None:
     run = publish(gpu_feedstock, target, BUILT)
     assert run.returncode == 2
     assert said in run.stderr

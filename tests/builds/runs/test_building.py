@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
-import os
 import subprocess
 import sys
 import threading
@@ -19,30 +18,21 @@ from feedstock_tools.builds.engines.variables import build_environment
 from feedstock_tools.builds.ledger import Ledger
 from feedstock_tools.channel.archive import read_documents, read_package
 from feedstock_tools.digests import sha256_of
-
-from ..conftest import HERE, ROOT, Feedstock
+from tests.support.command import start
+from tests.support.feedstocks import CPU, GPU, HERE, TinyFeedstock
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the embedded engine does not run on Windows")
-GPU = f"{HERE.name}_cuda11.2"
-CPU = f"{HERE.name}_cpu"
 
 
-def repodata(feedstock: Feedstock) -> dict[str, dict[str, object]]:
-    """What the channel's index says."""
-    content = json.loads((feedstock.artifacts / HERE.subdir / "repodata.json").read_text())
-    found: dict[str, dict[str, object]] = content["packages.conda"]
-    return found
-
-
-def built(feedstock: Feedstock, name: str) -> dict[str, str]:
+def built(feedstock: TinyFeedstock, name: str) -> dict[str, str]:
     """Build with `--json`: the build string of each output that is new."""
     run = feedstock.build(name, "--json")
     assert run.returncode == 0, run.stderr
     return {each["name"]: each["build"] for each in json.loads(run.stdout)["outputs"] if each["new"]}
 
 
-def test_a_configuration_is_built_pinned_exactly_and_indexed(gpu_feedstock: Feedstock) -> None:
-    index = repodata(gpu_feedstock)
+def test_a_configuration_is_built_pinned_exactly_and_indexed(gpu_feedstock: TinyFeedstock) -> None:
+    index = gpu_feedstock.index()
     assert sorted(index) == gpu_feedstock.packages()
     by_name = {entry["name"]: entry for entry in index.values()}
     assert by_name["tiny-gpu"]["depends"] == [f"tiny ==1.0.0 {by_name['tiny']['build']}"]
@@ -52,16 +42,16 @@ def test_a_configuration_is_built_pinned_exactly_and_indexed(gpu_feedstock: Feed
     assert all(str(entry["build"]).startswith("cuda112") for entry in by_name.values() if entry["name"] != "tiny-gpu")
 
 
-def test_every_row_is_pinned_to_its_own_siblings(feedstock: Feedstock) -> None:
+def test_every_row_is_pinned_to_its_own_siblings(feedstock: TinyFeedstock) -> None:
     assert feedstock.build("*", "--filter", f"{HERE.name}_*").returncode == 0
-    for entry in repodata(feedstock).values():
+    for entry in feedstock.index().values():
         if entry["name"] == "tiny":
             (pin,) = entry["depends"]  # type: ignore[misc]
             start = str(entry["build"])[: str(entry["build"]).index("h")]
             assert f" {start}" in pin
 
 
-def test_the_table_tells_package_size_hash_and_time(gpu_feedstock: Feedstock) -> None:
+def test_the_table_tells_package_size_hash_and_time(gpu_feedstock: TinyFeedstock) -> None:
     output = (gpu_feedstock.folder / "output.txt").read_text()
     (package,) = gpu_feedstock.artifacts.glob("*/libtiny-*.conda")
     row = next(line for line in output.splitlines() if line.startswith(f"{HERE.subdir}/libtiny-"))
@@ -70,20 +60,20 @@ def test_the_table_tells_package_size_hash_and_time(gpu_feedstock: Feedstock) ->
     assert "\nChannel: file:///" in output
 
 
-def test_what_is_built_and_unchanged_is_not_built_again(feedstock: Feedstock) -> None:
+def test_what_is_built_and_unchanged_is_not_built_again(feedstock: TinyFeedstock) -> None:
     assert set(built(feedstock, f"{GPU}_py3.11")) == {"libtiny", "tiny-base", "tiny", "tiny-gpu"}
     assert built(feedstock, f"{GPU}_py3.11") == {}
     assert "Nothing to do" in feedstock.build(f"{GPU}_py3.11").stdout
 
 
-def test_rows_share_what_does_not_depend_on_python(gpu_feedstock: Feedstock) -> None:
+def test_rows_share_what_does_not_depend_on_python(gpu_feedstock: TinyFeedstock) -> None:
     assert set(built(gpu_feedstock, f"{GPU}_py3.12")) == {"tiny-base", "tiny", "tiny-gpu"}
 
 
-def test_a_changed_source_is_built_again_with_all_that_holds_it(gpu_feedstock: Feedstock) -> None:
+def test_a_changed_source_is_built_again_with_all_that_holds_it(gpu_feedstock: TinyFeedstock) -> None:
     gpu_feedstock.edit("src/answer.txt", "42", "43")
     assert set(built(gpu_feedstock, f"{GPU}_py3.11")) == {"libtiny", "tiny-base", "tiny", "tiny-gpu"}
-    index = repodata(gpu_feedstock)
+    index = gpu_feedstock.index()
     for name, entry in index.items():
         assert entry["sha256"] == sha256_of(gpu_feedstock.artifacts / HERE.subdir / name)
     (base,) = gpu_feedstock.artifacts.glob("*/tiny-base-*.conda")
@@ -91,28 +81,28 @@ def test_a_changed_source_is_built_again_with_all_that_holds_it(gpu_feedstock: F
     assert read_documents(base, [answer])[answer] == b"The answer is 43.\n"
 
 
-def test_a_changed_script_of_one_output_leaves_those_alone_that_do_not_need_it(gpu_feedstock: Feedstock) -> None:
+def test_a_changed_script_of_one_output_leaves_those_alone_that_do_not_need_it(gpu_feedstock: TinyFeedstock) -> None:
     gpu_feedstock.edit("recipe/recipe.yaml", "cp tiny.py $SP_DIR/", "cp -f tiny.py $SP_DIR/")
     assert set(built(gpu_feedstock, f"{GPU}_py3.11")) == {"tiny-base", "tiny", "tiny-gpu"}
 
 
-def test_a_comment_in_the_recipe_builds_nothing_again(gpu_feedstock: Feedstock) -> None:
+def test_a_comment_in_the_recipe_builds_nothing_again(gpu_feedstock: TinyFeedstock) -> None:
     gpu_feedstock.edit("recipe/recipe.yaml", "context:", "# where it begins\ncontext:")
     assert built(gpu_feedstock, f"{GPU}_py3.11") == {}
 
 
-def test_a_package_that_was_removed_is_built_again(gpu_feedstock: Feedstock) -> None:
+def test_a_package_that_was_removed_is_built_again(gpu_feedstock: TinyFeedstock) -> None:
     next(gpu_feedstock.artifacts.glob("*/libtiny-*.conda")).unlink()
     assert set(built(gpu_feedstock, f"{GPU}_py3.11")) == {"libtiny"}
 
 
-def test_the_cpu_build_gives_way_by_track_features(feedstock: Feedstock) -> None:
+def test_the_cpu_build_gives_way_by_track_features(feedstock: TinyFeedstock) -> None:
     built(feedstock, f"{CPU}_py3.11")
-    features = {str(entry["name"]): entry.get("track_features") for entry in repodata(feedstock).values()}
+    features = {str(entry["name"]): entry.get("track_features") for entry in feedstock.index().values()}
     assert features == {"libtiny": None, "tiny-base": None, "tiny": "tiny-p-0"}
 
 
-def test_a_script_that_fails_leaves_nothing_in_the_channel(feedstock: Feedstock) -> None:
+def test_a_script_that_fails_leaves_nothing_in_the_channel(feedstock: TinyFeedstock) -> None:
     feedstock.edit("recipe/build-library.sh", "mkdir", "echo no compiler here; exit 7\nmkdir")
     run = feedstock.build(f"{GPU}_py3.11")
     assert run.returncode == 1
@@ -123,7 +113,7 @@ def test_a_script_that_fails_leaves_nothing_in_the_channel(feedstock: Feedstock)
     assert f"Log:    {log}" in run.stdout
 
 
-def test_a_test_that_fails_keeps_the_package_out_of_the_channel(feedstock: Feedstock) -> None:
+def test_a_test_that_fails_keeps_the_package_out_of_the_channel(feedstock: TinyFeedstock) -> None:
     feedstock.edit("recipe/recipe.yaml", "grep -q answer", "grep -q question")
     run = feedstock.build(f"{GPU}_py3.11")
     assert run.returncode == 1
@@ -131,7 +121,7 @@ def test_a_test_that_fails_keeps_the_package_out_of_the_channel(feedstock: Feeds
     assert feedstock.packages() == []
 
 
-def test_what_was_finished_before_a_failure_is_kept(feedstock: Feedstock) -> None:
+def test_what_was_finished_before_a_failure_is_kept(feedstock: TinyFeedstock) -> None:
     feedstock.edit("recipe/recipe.yaml", "cp tiny.py", "cp missing.py")
     assert feedstock.build(f"{GPU}_py3.11").returncode == 1
     assert [name.split("-1.0.0")[0] for name in feedstock.packages()] == ["libtiny"]
@@ -139,14 +129,14 @@ def test_what_was_finished_before_a_failure_is_kept(feedstock: Feedstock) -> Non
     assert set(built(feedstock, f"{GPU}_py3.11")) == {"tiny-base", "tiny", "tiny-gpu"}
 
 
-def test_an_environment_that_cannot_be_solved_is_explained(feedstock: Feedstock) -> None:
+def test_an_environment_that_cannot_be_solved_is_explained(feedstock: TinyFeedstock) -> None:
     feedstock.edit("recipe/recipe.yaml", "- tiny-compiler", "- tiny-compiler >=2")
     run = feedstock.build(f"{GPU}_py3.11")
     assert run.returncode == 1
     assert "no channel has 'tiny-compiler >=2'" in run.stdout
 
 
-def test_the_ledger_records_each_build(gpu_feedstock: Feedstock) -> None:
+def test_the_ledger_records_each_build(gpu_feedstock: TinyFeedstock) -> None:
     gpu_feedstock.edit("recipe/recipe.yaml", "cp tiny.py", "cp missing.py")
     gpu_feedstock.build(f"{GPU}_py3.11")
     with Ledger(gpu_feedstock.artifacts / "ledger.sqlite") as ledger:
@@ -164,14 +154,14 @@ def test_the_ledger_records_each_build(gpu_feedstock: Feedstock) -> None:
             assert sha256_of(gpu_feedstock.artifacts / package.channel / package.file) == package.sha256
 
 
-def test_a_log_file_holds_the_whole_build_with_times(gpu_feedstock: Feedstock) -> None:
+def test_a_log_file_holds_the_whole_build_with_times(gpu_feedstock: TinyFeedstock) -> None:
     (log,) = (gpu_feedstock.artifacts / "logs").iterdir()
     lines = log.read_text().splitlines()
     assert any("tests passed" in line for line in lines)
     assert all(line[2] == line[5] == ":" for line in lines)
 
 
-def test_a_build_sees_what_conda_smithys_script_sets(feedstock: Feedstock) -> None:
+def test_a_build_sees_what_conda_smithys_script_sets(feedstock: TinyFeedstock) -> None:
     feedstock.edit("recipe/recipe.yaml", "script: build-library.sh", SHOW_ENVIRONMENT)
     run = feedstock.build(f"{GPU}_py3.11", environment={"CPU_COUNT": "1", "SECRET_TOKEN": "hidden"})
     configuration = f"{HERE.name}_cuda_compiler_version11.2"
@@ -193,7 +183,7 @@ SHOW_ENVIRONMENT = """script:
         - echo "<$CPU_COUNT ${{ env.get("FEEDSTOCK_NAME") }} ${{ env.get("SECRET_TOKEN", default="unset") }}>\""""
 
 
-def test_a_terminal_without_the_characters_of_a_log_is_no_obstacle(feedstock: Feedstock) -> None:
+def test_a_terminal_without_the_characters_of_a_log_is_no_obstacle(feedstock: TinyFeedstock) -> None:
     feedstock.edit("recipe/build-library.sh", "mkdir", "echo 'compilé ✔'\nmkdir")
     run = feedstock.build(f"{CPU}_py3.11", environment={"PYTHONIOENCODING": "ascii"})
     assert run.returncode == 0, run.stderr
@@ -202,18 +192,18 @@ def test_a_terminal_without_the_characters_of_a_log_is_no_obstacle(feedstock: Fe
     assert "compilé ✔" in log.read_text(encoding="utf-8")
 
 
-def test_a_gpu_build_is_solved_for_a_driver_of_its_cuda_version(gpu_feedstock: Feedstock) -> None:
+def test_a_gpu_build_is_solved_for_a_driver_of_its_cuda_version(gpu_feedstock: TinyFeedstock) -> None:
     assert "__cuda=11.2=0" in (gpu_feedstock.folder / "output.txt").read_text()
     assert "__cuda" not in gpu_feedstock.build(f"{CPU}_py3.11", environment={"CONDA_OVERRIDE_CUDA": "12.0"}).stdout
 
 
-def test_packages_say_what_they_are(feedstock: Feedstock) -> None:
+def test_packages_say_what_they_are(feedstock: TinyFeedstock) -> None:
     built(feedstock, f"{CPU}_py3.11")
     (package,) = feedstock.artifacts.glob("*/libtiny-*.conda")
     assert read_package(package).extra == {}
 
 
-def test_a_platform_that_cannot_be_built_here_is_refused(feedstock: Feedstock) -> None:
+def test_a_platform_that_cannot_be_built_here_is_refused(feedstock: TinyFeedstock) -> None:
     other = "osx_64" if HERE.os != "osx" else "linux_64"
     run = feedstock.build(f"{other}_*", "--filter", f"{other}_*")
     assert run.returncode == 2
@@ -221,19 +211,19 @@ def test_a_platform_that_cannot_be_built_here_is_refused(feedstock: Feedstock) -
     assert not (feedstock.artifacts / "ledger.sqlite").exists()
 
 
-def test_an_unknown_name_is_bad_input(feedstock: Feedstock) -> None:
+def test_an_unknown_name_is_bad_input(feedstock: TinyFeedstock) -> None:
     run = feedstock.build(f"{HERE.name}_cuda11.3")
     assert run.returncode == 2
     assert f"{HERE.name}_cuda11.2" in run.stderr
 
 
-def test_without_a_name_and_a_terminal_the_names_are_listed(feedstock: Feedstock) -> None:
+def test_without_a_name_and_a_terminal_the_names_are_listed(feedstock: TinyFeedstock) -> None:
     run = feedstock.build()
     assert run.returncode == 2
     assert f"{HERE.name}_cuda11.2" in run.stderr
 
 
-def test_a_recipe_that_is_none_is_bad_input(feedstock: Feedstock) -> None:
+def test_a_recipe_that_is_none_is_bad_input(feedstock: TinyFeedstock) -> None:
     (feedstock.folder / "recipe" / "recipe.yaml").write_text("outputs:\n  - package: [\n")
     run = feedstock.build(GPU)
     assert run.returncode == 2
@@ -254,7 +244,7 @@ class _Unwell(BaseHTTPRequestHandler):
         """Say nothing on stderr."""
 
 
-def test_a_channel_that_answers_with_an_error_ends_the_run(feedstock: Feedstock) -> None:
+def test_a_channel_that_answers_with_an_error_ends_the_run(feedstock: TinyFeedstock) -> None:
     server = HTTPServer(("127.0.0.1", 0), _Unwell)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
@@ -275,7 +265,7 @@ class _Quiet(SimpleHTTPRequestHandler):
         """Say nothing."""
 
 
-def test_a_channel_on_a_server_is_built_on(feedstock: Feedstock) -> None:
+def test_a_channel_on_a_server_is_built_on(feedstock: TinyFeedstock) -> None:
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(Path(feedstock.channel).parent)))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     url = f"http://127.0.0.1:{server.server_port}/{Path(feedstock.channel).name}"
@@ -289,13 +279,13 @@ def test_a_channel_on_a_server_is_built_on(feedstock: Feedstock) -> None:
         server.server_close()
 
 
-def test_a_folder_without_a_feedstock_is_bad_input(feedstock: Feedstock, tmp_path: Path) -> None:
+def test_a_folder_without_a_feedstock_is_bad_input(feedstock: TinyFeedstock, tmp_path: Path) -> None:
     run = feedstock.build(GPU, "--feedstock", str(tmp_path))
     assert run.returncode == 2
     assert "there is no feedstock in this folder" in run.stderr
 
 
-def test_another_output_folder_is_used(feedstock: Feedstock, tmp_path: Path) -> None:
+def test_another_output_folder_is_used(feedstock: TinyFeedstock, tmp_path: Path) -> None:
     assert feedstock.build(f"{CPU}_py3.11", "--output-dir", str(tmp_path / "out")).returncode == 0
     assert not feedstock.artifacts.exists()
     assert (tmp_path / "out" / "ledger.sqlite").is_file()
@@ -303,44 +293,27 @@ def test_another_output_folder_is_used(feedstock: Feedstock, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("names", [(GPU, GPU), (f"{GPU}_py3.11", f"{GPU}_py3.12")])
-def test_two_runs_at_once_share_the_work(feedstock: Feedstock, names: tuple[str, str]) -> None:
-    runs = [
-        subprocess.Popen(
-            feedstock.command(name, "--json"),
-            cwd=feedstock.folder,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
-        for name in names
-    ]
+def test_two_runs_at_once_share_the_work(feedstock: TinyFeedstock, names: tuple[str, str]) -> None:
+    runs = [feedstock.start_build(name, "--json", stderr=subprocess.DEVNULL) for name in names]
     outputs = [json.loads(run.communicate()[0])["outputs"] for run in runs]
     assert [run.returncode for run in runs] == [0, 0]
     new = [each["name"] + each["build"] for output in outputs for each in output if each["new"]]
     assert len(new) == len(set(new)) == 7
-    assert sorted(repodata(feedstock)) == feedstock.packages()
+    assert sorted(feedstock.index()) == feedstock.packages()
 
 
-def test_a_run_that_is_killed_again_and_again_comes_to_its_end(feedstock: Feedstock) -> None:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+def test_a_run_that_is_killed_again_and_again_comes_to_its_end(feedstock: TinyFeedstock) -> None:
     for moment in (0.35, 0.6, 0.85, 1.1):
-        run = subprocess.Popen(
-            feedstock.command(GPU),
-            cwd=feedstock.folder,
-            env=environment,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
+        run = start(feedstock.command(GPU), feedstock.folder, stdout=subprocess.DEVNULL)
         with contextlib.suppress(subprocess.TimeoutExpired):
             run.wait(moment)
         run.kill()
         run.wait()
         index = feedstock.artifacts / HERE.subdir / "repodata.json"
-        for name, entry in repodata(feedstock).items() if index.is_file() else ():
+        for name, entry in feedstock.index().items():
             assert sha256_of(index.with_name(name)) == entry["sha256"]
     assert feedstock.build(GPU).returncode == 0
-    assert sorted(repodata(feedstock)) == feedstock.packages()
+    assert sorted(feedstock.index()) == feedstock.packages()
     with Ledger(feedstock.artifacts / "ledger.sqlite") as ledger:
         done = [record.identity for record in ledger.builds() if record.result == "done"]
     assert len(done) == len(set(done)) == 7

@@ -12,7 +12,6 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
@@ -20,44 +19,19 @@ import pytest
 
 from feedstock_tools.builds.ledger import SCHEMA_VERSION, Ledger
 from feedstock_tools.digests import sha256_of
-
-from ..conftest import HERE, ROOT, Feedstock
-from .test_interruption import STUBBORN, _processes
+from tests.support import command
+from tests.support.feedstocks import CPU, GPU, HERE, STUBBORN, TinyFeedstock
+from tests.support.waiting import processes_below, wait_until
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks at processes through /proc")
-GPU = f"{HERE.name}_cuda11.2"
-CPU = f"{HERE.name}_cpu"
 
 
-def begin(feedstock: Feedstock, *arguments: str) -> subprocess.Popen[str]:
-    """A build, under way."""
-    return subprocess.Popen(
-        feedstock.command(*arguments),
-        cwd=feedstock.folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-
-
-def wait_until(condition: Callable[[], object], seconds: float = 30) -> None:
-    """Look again and again."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it took too long"
-        time.sleep(0.01)
-
-
-def indexed(feedstock: Feedstock) -> dict[str, str]:
+def indexed(feedstock: TinyFeedstock) -> dict[str, str]:
     """Package → hash, by the channel's index."""
-    index = feedstock.artifacts / HERE.subdir / "repodata.json"
-    found = json.loads(index.read_text())["packages.conda"] if index.is_file() else {}
-    return {name: entry["sha256"] for name, entry in found.items()}
+    return {name: entry["sha256"] for name, entry in feedstock.index().items()}
 
 
-def done(feedstock: Feedstock) -> list[tuple[str, str]]:
+def done(feedstock: TinyFeedstock) -> list[tuple[str, str]]:
     """Identity and hash of each package that the ledger has as done."""
     if not (feedstock.artifacts / "ledger.sqlite").exists():
         return []
@@ -66,12 +40,12 @@ def done(feedstock: Feedstock) -> list[tuple[str, str]]:
         return [(record.identity, package.sha256) for record in records for package in record.packages]
 
 
-def test_a_run_that_is_killed_twenty_times_loses_nothing_and_builds_nothing_twice(feedstock: Feedstock) -> None:
+def test_a_run_that_is_killed_twenty_times_loses_nothing_and_builds_nothing_twice(feedstock: TinyFeedstock) -> None:
     chance = random.Random(20)  # noqa: S311 - moments, not secrets
     known: dict[str, str] = {}
     midway = 0
     for _ in range(20):
-        run = begin(feedstock, "--all", "--jobs", "2")
+        run = feedstock.start_build("--all", "--jobs", "2")
         assert run.stdout is not None
         awaited = chance.choice((": begins", ": built "))  # and then a random moment, however fast the machine is
         next((line for line in run.stdout if awaited in line), "it had nothing to do")
@@ -87,7 +61,7 @@ def test_a_run_that_is_killed_twenty_times_loses_nothing_and_builds_nothing_twic
         midway += 0 < len(recorded) < 12
         known = dict(recorded)
     assert midway, "every run was killed before its first package or after its last"
-    run = begin(feedstock, "--all", "--jobs", "2")
+    run = feedstock.start_build("--all", "--jobs", "2")
     output, _ = run.communicate()
     assert run.returncode == 0, output
     recorded = done(feedstock)
@@ -99,11 +73,11 @@ def test_a_run_that_is_killed_twenty_times_loses_nothing_and_builds_nothing_twic
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)])
 def test_several_builds_that_ignore_signals_leave_nothing_behind(
-    feedstock: Feedstock, number: int, status: int
+    feedstock: TinyFeedstock, number: int, status: int
 ) -> None:
     stubborn = STUBBORN.replace('"$RECIPE_DIR/../begun"', '"$RECIPE_DIR/../begun-$PKG_BUILD_STRING"')
     feedstock.edit("recipe/build-library.sh", "mkdir", stubborn)
-    run = begin(feedstock, "--all", "--jobs", "2")
+    run = feedstock.start_build("--all", "--jobs", "2")
     try:
         wait_until(lambda: len(list(feedstock.folder.glob("begun-*"))) == 2 or run.poll() is not None)
         run.send_signal(number)
@@ -113,17 +87,17 @@ def test_several_builds_that_ignore_signals_leave_nothing_behind(
         output, _ = run.communicate(timeout=30)
         assert run.returncode == status, output
         assert ("Ending 2 builds. What is done stays done" in output) == (number != signal.SIGKILL)
-        wait_until(lambda: not _processes(feedstock.artifacts))
+        wait_until(lambda: not processes_below(feedstock.artifacts))
         with Ledger(feedstock.artifacts / "ledger.sqlite") as ledger:
             results = [record.result for record in ledger.builds()]
         assert results == ["running" if number == signal.SIGKILL else "interrupted"] * 2
     finally:
         run.kill()
-        for pid in _processes(feedstock.artifacts):
+        for pid in processes_below(feedstock.artifacts):
             os.kill(pid, signal.SIGKILL)
 
 
-def test_a_log_folder_that_is_removed_does_not_end_a_build(feedstock: Feedstock) -> None:
+def test_a_log_folder_that_is_removed_does_not_end_a_build(feedstock: TinyFeedstock) -> None:
     feedstock.edit("recipe/build-library.sh", "mkdir", 'rm -r "$RECIPE_DIR/../build_artifacts/logs"\nmkdir')
     run = feedstock.build(f"{CPU}_py3.11")
     assert run.returncode == 0, run.stdout + run.stderr
@@ -131,7 +105,7 @@ def test_a_log_folder_that_is_removed_does_not_end_a_build(feedstock: Feedstock)
     assert "Nothing to do" in feedstock.build(f"{CPU}_py3.11").stdout
 
 
-def test_a_ledger_from_a_newer_version_ends_the_run_before_anything_is_built(feedstock: Feedstock) -> None:
+def test_a_ledger_from_a_newer_version_ends_the_run_before_anything_is_built(feedstock: TinyFeedstock) -> None:
     feedstock.artifacts.mkdir()
     connection = sqlite3.connect(feedstock.artifacts / "ledger.sqlite")
     connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
@@ -142,23 +116,10 @@ def test_a_ledger_from_a_newer_version_ends_the_run_before_anything_is_built(fee
     assert feedstock.packages() == []
 
 
-def test_a_ledger_that_is_locked_while_builds_run_ends_them_with_a_message(feedstock: Feedstock) -> None:
+def test_a_ledger_that_is_locked_while_builds_run_ends_them_with_a_message(feedstock: TinyFeedstock) -> None:
     feedstock.edit("recipe/build-library.sh", "mkdir", 'touch "$RECIPE_DIR/../begun"\nsleep 0.5\nmkdir')
-    program = "from feedstock_tools.builds.ledger import database; database._WAIT_SECONDS = 0.2; import runpy; "
-    command = [
-        sys.executable,
-        "-c",
-        program + "runpy.run_module('feedstock_tools', run_name='__main__', alter_sys=True)",
-    ]
-    run = subprocess.Popen(
-        [*command, *feedstock.command("--all", "--jobs", "2")[3:]],
-        cwd=feedstock.folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
+    program = "from feedstock_tools.builds.ledger import database; database._WAIT_SECONDS = 0.2"
+    run = command.start(feedstock.patched_build(program, "--all", "--jobs", "2"), feedstock.folder)
     wait_until(lambda: (feedstock.folder / "begun").exists() or run.poll() is not None)
     holder = sqlite3.connect(feedstock.artifacts / "ledger.sqlite", isolation_level=None, timeout=10)
     holder.execute("BEGIN EXCLUSIVE")
@@ -167,12 +128,12 @@ def test_a_ledger_that_is_locked_while_builds_run_ends_them_with_a_message(feeds
     assert run.returncode == 1, output
     assert "Another program holds it" in output
     assert "Traceback" not in output
-    wait_until(lambda: not _processes(feedstock.artifacts))
+    wait_until(lambda: not processes_below(feedstock.artifacts))
     assert feedstock.build("--all", "--jobs", "2").returncode == 0
     assert len(done(feedstock)) == len(feedstock.packages()) == 12
 
 
-def test_a_broken_package_in_the_channel_is_named_and_nothing_is_lost(gpu_feedstock: Feedstock) -> None:
+def test_a_broken_package_in_the_channel_is_named_and_nothing_is_lost(gpu_feedstock: TinyFeedstock) -> None:
     broken = gpu_feedstock.artifacts / HERE.subdir / "other-1.0-0.conda"
     broken.write_bytes(b"this is no package")
     run = gpu_feedstock.build(f"{GPU}_py3.12")
@@ -185,14 +146,14 @@ def test_a_broken_package_in_the_channel_is_named_and_nothing_is_lost(gpu_feedst
     assert len(done(gpu_feedstock)) == len(gpu_feedstock.packages()) == 7
 
 
-def test_a_package_that_breaks_in_the_channel_is_built_again(gpu_feedstock: Feedstock) -> None:
+def test_a_package_that_breaks_in_the_channel_is_built_again(gpu_feedstock: TinyFeedstock) -> None:
     (package,) = gpu_feedstock.artifacts.glob("*/libtiny-*.conda")
     package.write_bytes(package.read_bytes()[:100])
     assert gpu_feedstock.build(f"{GPU}_py3.11").returncode == 0
     assert indexed(gpu_feedstock)[package.name] == sha256_of(package)
 
 
-def test_a_clock_that_jumps_changes_nothing_in_what_is_done(gpu_feedstock: Feedstock) -> None:
+def test_a_clock_that_jumps_changes_nothing_in_what_is_done(gpu_feedstock: TinyFeedstock) -> None:
     connection = sqlite3.connect(gpu_feedstock.artifacts / "ledger.sqlite")
     connection.execute(
         "UPDATE builds SET started = '2099-01-01T00:00:00.000+00:00', ended = '1999-01-01T00:00:00.000+00:00'"
@@ -210,7 +171,7 @@ def test_a_clock_that_jumps_changes_nothing_in_what_is_done(gpu_feedstock: Feeds
 
 #: Runs the command line with a clock that jumps once the log of the first build has begun.
 JUMPING = """
-import runpy, sys, time
+import time
 from datetime import datetime, timedelta
 from feedstock_tools.builds.runs import log as row_log
 from feedstock_tools.builds.ledger import records
@@ -222,23 +183,15 @@ class Jumping(datetime):
         return datetime.now(zone) + (timedelta(hours={hours}) if len(asked) > 5 else timedelta())
 records.datetime = row_log.datetime = Jumping
 time.time = lambda: real() + ({hours} * 3600 if len(asked) > 5 else 0)
-runpy.run_module("feedstock_tools", run_name="__main__", alter_sys=True)
 """
 
 
 @pytest.mark.parametrize("hours", [-5, 5])
 def test_a_clock_that_jumps_during_a_run_ends_no_build_and_makes_no_time_negative(
-    feedstock: Feedstock, hours: int
+    feedstock: TinyFeedstock, hours: int
 ) -> None:
-    arguments = feedstock.command(GPU, "--jobs", "2", "--timeout", "10 min")[3:]
-    run = subprocess.run(
-        [sys.executable, "-c", JUMPING.format(hours=hours), *arguments],
-        cwd=feedstock.folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    program = feedstock.patched_build(JUMPING.format(hours=hours), GPU, "--jobs", "2", "--timeout", "10 min")
+    run = command.run(program, feedstock.folder)
     assert run.returncode == 0, run.stdout + run.stderr
     with Ledger(feedstock.artifacts / "ledger.sqlite") as ledger:
         records = ledger.builds()
@@ -246,14 +199,8 @@ def test_a_clock_that_jumps_during_a_run_ends_no_build_and_makes_no_time_negativ
     assert all(0 <= record.seconds < 300 for record in records if record.seconds is not None)
     jumped = [record for record in records if record.ended and abs(_hours(record.started, record.ended)) > 4]
     assert jumped, "the clock was to jump while a build ran"
-    status = subprocess.run(
-        [sys.executable, "-m", "feedstock_tools", "status", GPU, "--channel", str(feedstock.channel), "--json"],
-        cwd=feedstock.folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    status = feedstock.run("status", GPU, "--channel", str(feedstock.channel), "--json")
+    assert status.returncode == 0, status.stderr
     (configuration,) = json.loads(status.stdout)["configurations"]
     assert configuration["state"] == "done"
     assert 0 <= configuration["seconds"] < 600
@@ -264,7 +211,7 @@ def _hours(begin: str, end: str) -> float:
     return (datetime.fromisoformat(end) - datetime.fromisoformat(begin)).total_seconds() / 3600
 
 
-def test_a_recipe_that_is_edited_during_a_run_is_not_taken_for_what_was_built(feedstock: Feedstock) -> None:
+def test_a_recipe_that_is_edited_during_a_run_is_not_taken_for_what_was_built(feedstock: TinyFeedstock) -> None:
     edit = 'case $PKG_BUILD_STRING in cpu*) echo "# edited" >> "$RECIPE_DIR/build-library.sh";; esac\nmkdir'
     feedstock.edit("recipe/build-library.sh", "mkdir", edit)
     before = (feedstock.folder / "recipe" / "build-library.sh").read_text()
@@ -277,21 +224,21 @@ def test_a_recipe_that_is_edited_during_a_run_is_not_taken_for_what_was_built(fe
     assert json.loads(listed.stdout)[0]["built"] is False
 
 
-def test_files_that_are_merely_touched_during_a_run_change_nothing(feedstock: Feedstock) -> None:
+def test_files_that_are_merely_touched_during_a_run_change_nothing(feedstock: TinyFeedstock) -> None:
     feedstock.edit("recipe/build-library.sh", "mkdir", 'touch "$RECIPE_DIR/recipe.yaml"\nmkdir')
     run = feedstock.build(f"{CPU}_py3.11")
     assert run.returncode == 0, run.stdout
     assert "Nothing to do" in feedstock.build(f"{CPU}_py3.11").stdout
 
 
-def test_a_script_may_leave_files_in_the_recipes_folder(feedstock: Feedstock) -> None:
+def test_a_script_may_leave_files_in_the_recipes_folder(feedstock: TinyFeedstock) -> None:
     feedstock.edit("recipe/build-library.sh", "mkdir", 'echo MIT > "$RECIPE_DIR/collected.txt"\nmkdir')
     run = feedstock.build(f"{CPU}_py3.11")
     assert run.returncode == 0, run.stdout
     assert (feedstock.folder / "recipe" / "collected.txt").is_file()
 
 
-def test_a_rerender_and_a_rebase_that_change_nothing_leave_a_build_done(gpu_feedstock: Feedstock) -> None:
+def test_a_rerender_and_a_rebase_that_change_nothing_leave_a_build_done(gpu_feedstock: TinyFeedstock) -> None:
     fresh = gpu_feedstock.folder.with_name("again")
     shutil.copytree(gpu_feedstock.folder, fresh, symlinks=True)
     for path in fresh.rglob("*"):  # as git checks them out
@@ -300,11 +247,11 @@ def test_a_rerender_and_a_rebase_that_change_nothing_leave_a_build_done(gpu_feed
     for configuration in (fresh / ".ci_support").glob("*.yaml"):
         configuration.write_text("# rerendered\n" + configuration.read_text())
     Path(fresh, "README.md").write_text("rebased")
-    run = Feedstock(fresh, gpu_feedstock.channel).build(f"{GPU}_py3.11")
+    run = TinyFeedstock(fresh, gpu_feedstock.channel).build(f"{GPU}_py3.11")
     assert "Nothing to do" in run.stdout
 
 
-def test_an_output_folder_among_the_recipes_files_is_refused(feedstock: Feedstock) -> None:
+def test_an_output_folder_among_the_recipes_files_is_refused(feedstock: TinyFeedstock) -> None:
     run = feedstock.build(f"{CPU}_py3.11", "--output-dir", "recipe/out")
     assert run.returncode == 2
     assert "cannot be kept among the files it is built from" in run.stderr

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import random
-import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -19,8 +17,8 @@ from feedstock_tools.channel.installing import install
 from feedstock_tools.channel.metadata import Record
 from feedstock_tools.channel.repodata import read_records
 from feedstock_tools.channel.solving.solve import decided_by_time, solve, virtual_packages
-
-from ..conftest import HERE, ROOT
+from tests.support import command
+from tests.support.feedstocks import HERE, copy_of_example
 
 pytestmark = pytest.mark.skipif(HERE.subdir != "linux-64", reason="the GPU configurations asked for are linux-64's")
 PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"
@@ -43,19 +41,11 @@ EXPECTED = [
 def artifacts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The artifacts of a build of several configurations, the newest CUDA version first."""
     folder = tmp_path_factory.mktemp("gpuprobe")
-    feedstock = folder / "gpuprobe"
-    shutil.copytree(ROOT / "examples" / "gpuprobe", feedstock, ignore=shutil.ignore_patterns("build_artifacts"))
+    feedstock = copy_of_example("gpuprobe", folder)
     names = [f"linux_64_cuda{version}_py{PYTHON}" for version in reversed(CUDA)]
     names += [f"linux_64_{accelerator}_py{python}" for python in (NEWER, PYTHON) for accelerator in ("cuda12.9", "cpu")]
-    command = [sys.executable, "-m", "feedstock_tools", "build", *names]
-    run = subprocess.run(
-        [*command, "--channel", "stand-in"],
-        cwd=feedstock,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(folder / "cache")},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    build = command.tool("build", *names, "--channel", "stand-in")
+    run = command.run(build, feedstock, command.environment(XDG_CACHE_HOME=str(folder / "cache")))
     assert run.returncode == 0, run.stdout[-4000:] + run.stderr
     return feedstock / "build_artifacts"
 

@@ -8,103 +8,64 @@ import resource
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from feedstock_tools.builds.ledger import Ledger
-
-from ..conftest import HERE, ROOT, Feedstock
+from tests.support.command import environment
+from tests.support.feedstocks import HERE, STUBBORN, TinyFeedstock
+from tests.support.waiting import processes_below, wait_until
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks at processes through /proc")
 NAME = f"{HERE.name}_cpu_py3.11"
 
-#: A build script that leaves its session, ignores signals, forks, and says in a file that it has begun.
-STUBBORN = """
-trap '' INT TERM HUP
-setsid sh -c 'trap "" INT TERM HUP; sleep 987' &
-sleep 987 &
-touch "$RECIPE_DIR/../begun"
-sleep 987
-mkdir"""
-
 
 @pytest.fixture
-def stubborn(feedstock: Feedstock) -> Feedstock:
+def stubborn(feedstock: TinyFeedstock) -> TinyFeedstock:
     """A feedstock whose first output never comes to an end by itself."""
     feedstock.edit("recipe/build-library.sh", "mkdir", STUBBORN)
     return feedstock
 
 
 @pytest.fixture
-def begun(stubborn: Feedstock) -> Iterator[subprocess.Popen[str]]:
+def begun(stubborn: TinyFeedstock) -> Iterator[subprocess.Popen[str]]:
     """Its build, under way."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    run = subprocess.Popen(
-        stubborn.command(NAME, "--retries", "0"),
-        cwd=stubborn.folder,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
+    run = stubborn.start_build(NAME, "--retries", "0")
     try:
-        _wait(lambda: (stubborn.folder / "begun").exists() or run.poll() is not None)
+        wait_until(lambda: (stubborn.folder / "begun").exists() or run.poll() is not None)
         assert run.poll() is None, run.communicate()[0]
         yield run
     finally:
         run.kill()
         run.communicate()
-        for pid in _processes(stubborn.artifacts):
+        for pid in processes_below(stubborn.artifacts):
             os.kill(pid, signal.SIGKILL)
 
 
-def _wait(condition: Callable[[], object], seconds: float = 20) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it took too long"
-        time.sleep(0.01)
-
-
-def _processes(folder: Path) -> dict[int, str]:
-    """The processes that work below a folder, with their command lines."""
-    found = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                if Path(os.readlink(entry / "cwd")).is_relative_to(folder):  # noqa: PTH115 - the folder may be gone
-                    found[int(entry.name)] = (entry / "cmdline").read_bytes().decode().replace("\0", " ")
-            except OSError:
-                continue
-    return found
-
-
-def _results(feedstock: Feedstock) -> list[tuple[str, str]]:
-    with Ledger(feedstock.artifacts / "ledger.sqlite") as ledger:
-        return [(record.output, record.result) for record in ledger.builds()]
+def _results(feedstock: TinyFeedstock) -> list[tuple[str, str]]:
+    return [(record.output, record.result) for record in feedstock.records()]
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_a_build_that_is_asked_to_end_takes_everything_with_it(
-    stubborn: Feedstock, begun: subprocess.Popen[str], number: int, status: int
+    stubborn: TinyFeedstock, begun: subprocess.Popen[str], number: int, status: int
 ) -> None:
     begun.send_signal(number)
     output, _ = begun.communicate(timeout=20)
     assert begun.returncode == status, output
-    assert _processes(stubborn.artifacts) == {}
+    assert processes_below(stubborn.artifacts) == {}
     assert stubborn.packages() == []
     assert _results(stubborn) == [("libtiny", "interrupted")]
     assert not [path for path in (stubborn.artifacts / ".work").iterdir() if path.name != "locks"]
 
 
 def test_a_build_whose_parent_is_killed_ends_with_everything_it_started(
-    stubborn: Feedstock, begun: subprocess.Popen[str]
+    stubborn: TinyFeedstock, begun: subprocess.Popen[str]
 ) -> None:
     begun.kill()
     begun.wait()
-    _wait(lambda: not _processes(stubborn.artifacts))
+    wait_until(lambda: not processes_below(stubborn.artifacts))
     assert stubborn.packages() == []
     stubborn.edit("recipe/build-library.sh", STUBBORN, "mkdir")
     assert stubborn.build(NAME).returncode == 0
@@ -116,30 +77,30 @@ def test_a_build_whose_parent_is_killed_ends_with_everything_it_started(
     ]
 
 
-def test_a_build_that_is_killed_itself_is_a_failure(stubborn: Feedstock, begun: subprocess.Popen[str]) -> None:
+def test_a_build_that_is_killed_itself_is_a_failure(stubborn: TinyFeedstock, begun: subprocess.Popen[str]) -> None:
     threads = Path(f"/proc/{begun.pid}/task").glob("*/children")
     (child,) = (int(child) for children in threads for child in children.read_text().split())
     os.kill(child, signal.SIGKILL)
     output, _ = begun.communicate(timeout=20)
     assert begun.returncode == 1
     assert "the engine's process ended with signal 9" in output
-    assert not [line for line in _processes(stubborn.artifacts).values() if "conda_build" in line]
+    assert not [line for line in processes_below(stubborn.artifacts).values() if "conda_build" in line]
     assert stubborn.packages() == []
 
 
-def test_a_build_that_leaves_a_server_running_does_not_keep_it(feedstock: Feedstock) -> None:
+def test_a_build_that_leaves_a_server_running_does_not_keep_it(feedstock: TinyFeedstock) -> None:
     feedstock.edit("recipe/build-library.sh", "mkdir", "setsid sleep 987 > /dev/null 2>&1 &\nmkdir")
     assert feedstock.build(NAME).returncode == 0
-    assert _processes(feedstock.artifacts) == {}
+    assert processes_below(feedstock.artifacts) == {}
 
 
-def test_a_full_disk_is_a_clear_failure(feedstock: Feedstock) -> None:
+def test_a_full_disk_is_a_clear_failure(feedstock: TinyFeedstock) -> None:
     feedstock.edit("recipe/build-library.sh", "mkdir", "head -c 3000000 /dev/urandom > $PREFIX/large\nmkdir")
     limit = 1_000_000
     run = subprocess.run(
         feedstock.command(NAME),
         cwd=feedstock.folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env=environment(),
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
         capture_output=True,
         text=True,
@@ -152,7 +113,7 @@ def test_a_full_disk_is_a_clear_failure(feedstock: Feedstock) -> None:
 
 
 @pytest.mark.parametrize("size", ["24k", "120k", "240k"])
-def test_a_disk_that_fills_up_anywhere_leaves_a_channel_that_is_whole(feedstock: Feedstock, size: str) -> None:
+def test_a_disk_that_fills_up_anywhere_leaves_a_channel_that_is_whole(feedstock: TinyFeedstock, size: str) -> None:
     """The artifacts lie on a small file system, which only a privileged user can make."""
     feedstock.artifacts.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(feedstock.artifacts)]

@@ -14,8 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from feedstock_tools.builds.ledger import Ledger
-
-from ..conftest import HERE, Feedstock
+from tests.support.feedstocks import HERE, TinyFeedstock
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="py-rattler-build words errors by system")
 ROW = f"{HERE.name}_cpu_py3.11"
@@ -59,19 +58,19 @@ def served(content: bytes, *, cut_off: int = 0, status: int = 200) -> Iterator[t
             thread.join()
 
 
-def with_source(feedstock: Feedstock, url: str, digest: str) -> None:
+def with_source(feedstock: TinyFeedstock, url: str, digest: str) -> None:
     """Let the recipe fetch one source more."""
     more = f"source:\n  - path: ../src\n  - url: {url}\n    sha256: {digest}\n    target_directory: more"
     feedstock.edit("recipe/recipe.yaml", "source:\n  path: ../src", more)
 
 
-def attempts(feedstock: Feedstock) -> list[tuple[str, int, str]]:
+def attempts(feedstock: TinyFeedstock) -> list[tuple[str, int, str]]:
     """Output, attempt and result of each build in the ledger."""
     with Ledger(feedstock.artifacts / "ledger.sqlite") as ledger:
         return [(record.output, record.attempt, record.result) for record in ledger.builds()]
 
 
-def test_a_download_that_breaks_off_is_tried_again_and_the_ledger_has_both_attempts(feedstock: Feedstock) -> None:
+def test_a_download_that_breaks_off_is_tried_again_and_the_ledger_has_both_attempts(feedstock: TinyFeedstock) -> None:
     content = archive()
     with served(content, cut_off=1) as (url, asked):
         with_source(feedstock, url, sha256(content).hexdigest())
@@ -88,7 +87,7 @@ def test_a_download_that_breaks_off_is_tried_again_and_the_ledger_has_both_attem
     [(404, None, "404 Not Found"), (200, "0" * 64, "sha256 checksum validation failed")],
 )
 def test_what_fails_the_same_way_again_is_tried_once(
-    feedstock: Feedstock, status: int, digest: str | None, why: str
+    feedstock: TinyFeedstock, status: int, digest: str | None, why: str
 ) -> None:
     content = archive()
     with served(content, status=status) as (url, asked):

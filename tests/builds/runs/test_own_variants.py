@@ -18,8 +18,7 @@ from feedstock_tools.rerender.configurations.own_variants import with_own_values
 from feedstock_tools.rerender.configurations.rows import rows_of
 from feedstock_tools.rerender.outputs import output_files
 from feedstock_tools.variants.model import WholeNumber
-
-from ..conftest import HERE, Feedstock
+from tests.support.feedstocks import HERE, TinyFeedstock
 
 RECIPE = """
 recipe:
@@ -60,17 +59,17 @@ FILES = sorted(f"typed-1.0-h{hashed(abi=4, width=width, flavour=FLAVOUR)}_0.cond
 
 
 @pytest.fixture
-def typed(tmp_path: Path, tiny_channel: Path) -> Feedstock:
+def typed(tmp_path: Path, tiny_channel: Path) -> TinyFeedstock:
     """A feedstock as a person wrote it: `recipe.yaml`, its own `variants.yaml`, and numbers without quotes."""
     folder = tmp_path / "typed"
     files = {"recipe/recipe.yaml": RECIPE, "recipe/variants.yaml": OWN, f".ci_support/{NAME}.yaml": CONFIGURATION}
     for name, text in {**files, "conda-forge.yml": "conda_build_tool: rattler-build\n"}.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
-    return Feedstock(folder, tiny_channel)
+    return TinyFeedstock(folder, tiny_channel)
 
 
-def planned(feedstock: Feedstock) -> list[dict[str, Any]]:
+def planned(feedstock: TinyFeedstock) -> list[dict[str, Any]]:
     """The outputs that `--list` tells."""
     run = feedstock.build("--list", "--json")
     assert run.returncode == 0, run.stderr
@@ -79,19 +78,19 @@ def planned(feedstock: Feedstock) -> list[dict[str, Any]]:
     return outputs
 
 
-def files_of(feedstock: Feedstock) -> list[str]:
+def files_of(feedstock: TinyFeedstock) -> list[str]:
     """What `outputs` tells."""
     return sorted(file.file_name for file in output_files(feedstock.folder, read_configurations(feedstock.folder)))
 
 
-def test_plan_and_outputs_name_the_same_files(typed: Feedstock) -> None:
+def test_plan_and_outputs_name_the_same_files(typed: TinyFeedstock) -> None:
     assert files_of(typed) == FILES
     for _ in ("rendered", "from the cache"):
         assert sorted(Path(output["file"]).name for output in planned(typed)) == FILES
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the embedded engine does not run on Windows")
-def test_the_files_that_are_built_have_these_names(typed: Feedstock) -> None:
+def test_the_files_that_are_built_have_these_names(typed: TinyFeedstock) -> None:
     run = typed.build(NAME)
     assert run.returncode == 0, run.stdout + run.stderr
     assert typed.packages() == FILES
@@ -102,7 +101,7 @@ def test_the_files_that_are_built_have_these_names(typed: Feedstock) -> None:
     assert [bool(output["built_on"]) for output in planned(typed)] == [True, False]
 
 
-def test_rows_are_told_apart_by_what_the_recipe_uses_alone(typed: Feedstock) -> None:
+def test_rows_are_told_apart_by_what_the_recipe_uses_alone(typed: TinyFeedstock) -> None:
     (configuration,) = outline(typed.folder)
     assert [row.name for row in configuration.rows] == [f"{NAME}_width32", f"{NAME}_width64"]
     assert configuration.short_name == f"{HERE.name}_cpu"
@@ -118,7 +117,7 @@ zip_keys: [[width, flavour, extras]]
 """
 
 
-def test_zip_groups_of_the_own_file_stay_together(typed: Feedstock) -> None:
+def test_zip_groups_of_the_own_file_stay_together(typed: TinyFeedstock) -> None:
     (typed.folder / "recipe" / "variants.yaml").write_text(ZIPPED)
     (configuration,) = outline(typed.folder)
     rows = [tuple(row.values[key] for key in ("width", "flavour", "extras")) for row in configuration.rows]
@@ -126,7 +125,7 @@ def test_zip_groups_of_the_own_file_stay_together(typed: Feedstock) -> None:
     assert sorted(Path(output["file"]).name for output in planned(typed)) == files_of(typed)
 
 
-def test_keys_that_compilers_stand_for_are_found(typed: Feedstock) -> None:
+def test_keys_that_compilers_stand_for_are_found(typed: TinyFeedstock) -> None:
     recipe = "package: {name: typed, version: '1'}\nrequirements: {build: ['${{ compiler(\"c\") }}']}\n"
     (typed.folder / "recipe" / "recipe.yaml").write_text(recipe)
     (typed.folder / "recipe" / "variants.yaml").write_text("c_compiler: [gcc]\nc_compiler_version: [13, 14]\n")
@@ -135,13 +134,13 @@ def test_keys_that_compilers_stand_for_are_found(typed: Feedstock) -> None:
     assert len(planned(typed)) == len(files_of(typed)) == 2
 
 
-def test_a_recipe_that_cannot_be_rendered_is_refused_with_the_reason(typed: Feedstock) -> None:
+def test_a_recipe_that_cannot_be_rendered_is_refused_with_the_reason(typed: TinyFeedstock) -> None:
     typed.edit("recipe/recipe.yaml", 'version: "1.0"', "version: ${{ abi + flavour }}")
     (entry,) = json.loads(typed.build("--list", "--json").stdout)
     assert entry["refusal"]
 
 
-def test_a_mistake_in_the_own_file_is_told_with_its_place(typed: Feedstock) -> None:
+def test_a_mistake_in_the_own_file_is_told_with_its_place(typed: TinyFeedstock) -> None:
     typed.edit("recipe/variants.yaml", "if: unix", "if: unix and")
     run = typed.build("--list")
     assert run.returncode == 2

@@ -7,12 +7,12 @@ import sys
 
 import pytest
 
-from ..conftest import Feedstock
+from tests.support.feedstocks import TinyFeedstock
 
 pytestmark = pytest.mark.skipif(sys.platform == "darwin", reason="a Mac can build them all")
 
 
-def test_all_leaves_out_what_another_machine_has_to_build_and_says_so(gpu_feedstock: Feedstock) -> None:
+def test_all_leaves_out_what_another_machine_has_to_build_and_says_so(gpu_feedstock: TinyFeedstock) -> None:
     run = gpu_feedstock.build("--all", "--json", "--filter", "*cuda*")
     assert (run.returncode, json.loads(run.stdout)["left_out"]) == (0, {})
     run = gpu_feedstock.build("--all", "--json")
@@ -24,7 +24,7 @@ def test_all_leaves_out_what_another_machine_has_to_build_and_says_so(gpu_feedst
     assert run.stdout.endswith("Left out, since they cannot be built here: 1 configuration.\n")
 
 
-def test_a_name_that_means_what_cannot_be_built_here_is_an_error_and_nothing_is_built(feedstock: Feedstock) -> None:
+def test_a_name_that_means_what_cannot_be_built_here_is_an_error_and_nothing_is_built(feedstock: TinyFeedstock) -> None:
     run = feedstock.build("*")
     assert run.returncode == 2
     assert "osx_64_ cannot be built here: packages for osx-64 need macOS" in run.stderr
@@ -32,14 +32,14 @@ def test_a_name_that_means_what_cannot_be_built_here_is_an_error_and_nothing_is_
     assert feedstock.packages() == []
 
 
-def test_all_of_nothing_that_can_be_built_here_is_an_error(feedstock: Feedstock) -> None:
+def test_all_of_nothing_that_can_be_built_here_is_an_error(feedstock: TinyFeedstock) -> None:
     run = feedstock.build("--all", "--filter", "osx*")
     assert run.returncode == 2
     assert "osx_64_ cannot be built here" in run.stderr
     assert "With --all" not in run.stderr
 
 
-def test_a_recipe_that_cannot_be_rendered_is_not_left_out_but_told_of(feedstock: Feedstock) -> None:
+def test_a_recipe_that_cannot_be_rendered_is_not_left_out_but_told_of(feedstock: TinyFeedstock) -> None:
     feedstock.edit("recipe/recipe.yaml", "version: ${{ version }}", "version: ${{ no_such_key }}")
     run = feedstock.build("--all")
     assert run.returncode == 2

@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 import tarfile
 from dataclasses import replace
 from hashlib import sha256
@@ -26,8 +25,7 @@ from feedstock_tools.channel.archive import read_package, replace_document, writ
 from feedstock_tools.channel.folder import index_channel
 from feedstock_tools.channel.metadata import PackageMetadata
 from feedstock_tools.errors import InputError, WorkError
-
-from ..conftest import HERE, ROOT, Feedstock
+from tests.support.feedstocks import HERE, TinyFeedstock
 
 BENCHMARK = """
 extra:
@@ -39,25 +37,18 @@ extra:
 """
 
 
-def run(feedstock: Feedstock, *words: str) -> subprocess.CompletedProcess[str]:
+def run(feedstock: TinyFeedstock, *words: str) -> subprocess.CompletedProcess[str]:
     """`feedstock-tools test` in the feedstock's folder."""
-    return subprocess.run(
-        [sys.executable, "-m", "feedstock_tools", "test", *words],
-        cwd=feedstock.folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return feedstock.run("test", *words)
 
 
-def library(feedstock: Feedstock) -> Path:
+def library(feedstock: TinyFeedstock) -> Path:
     """The package of the library."""
     (path,) = feedstock.artifacts.glob(f"{HERE.subdir}/libtiny-*.conda")
     return path
 
 
-def test_the_packages_of_a_configuration_are_tested_and_recorded(gpu_feedstock: Feedstock) -> None:
+def test_the_packages_of_a_configuration_are_tested_and_recorded(gpu_feedstock: TinyFeedstock) -> None:
     done = run(gpu_feedstock, f"{HERE.name}_cuda11.2_py3.11", "--json")
     assert done.returncode == 0, done.stderr
     tested = json.loads(done.stdout)
@@ -69,14 +60,14 @@ def test_the_packages_of_a_configuration_are_tested_and_recorded(gpu_feedstock: 
     assert all((gpu_feedstock.artifacts / each.log).is_file() for each in recorded)
 
 
-def test_a_package_whose_dependencies_cannot_be_had_fails(gpu_feedstock: Feedstock) -> None:
+def test_a_package_whose_dependencies_cannot_be_had_fails(gpu_feedstock: TinyFeedstock) -> None:
     package = library(gpu_feedstock)
     done = run(gpu_feedstock, str(package), "--channel", str(gpu_feedstock.folder / "nowhere"))
     assert done.returncode == 1
     assert "its tests failed" in done.stdout
 
 
-def test_the_reason_why_an_environment_cannot_be_made_is_told(gpu_feedstock: Feedstock, tmp_path: Path) -> None:
+def test_the_reason_why_an_environment_cannot_be_made_is_told(gpu_feedstock: TinyFeedstock, tmp_path: Path) -> None:
     package = library(gpu_feedstock)
     needy = replace(read_package(package), depends=("no-such-package >=2",))
     replace_document(package, "info/index.json", json.dumps(needy.index_json()).encode())
@@ -85,7 +76,7 @@ def test_the_reason_why_an_environment_cannot_be_made_is_told(gpu_feedstock: Fee
     assert "no-such-package" in done.stdout.partition("failed to setup test environment")[2]
 
 
-def test_a_gpu_build_is_known_by_what_its_hash_was_made_of(gpu_feedstock: Feedstock) -> None:
+def test_a_gpu_build_is_known_by_what_its_hash_was_made_of(gpu_feedstock: TinyFeedstock) -> None:
     """Its dependencies may need a driver where it needs none itself, as those of a metapackage do."""
     package = library(gpu_feedstock)
     plain = replace(read_package(package), depends=())
@@ -94,7 +85,7 @@ def test_a_gpu_build_is_known_by_what_its_hash_was_made_of(gpu_feedstock: Feedst
     assert (subject.cuda, subject.built_for) == (None, "11.2")
 
 
-def test_a_file_alone_needs_no_feedstock(gpu_feedstock: Feedstock, tmp_path: Path) -> None:
+def test_a_file_alone_needs_no_feedstock(gpu_feedstock: TinyFeedstock, tmp_path: Path) -> None:
     alone = Path(shutil.copy(library(gpu_feedstock), tmp_path))
     (place,) = session.places_of([str(alone)], None, None, tmp_path, os.environ)
     assert place == Place(alone, None)
@@ -105,7 +96,7 @@ def test_a_file_alone_needs_no_feedstock(gpu_feedstock: Feedstock, tmp_path: Pat
     assert "grep -q answer" in "\n".join(said)
 
 
-def test_a_benchmark_comes_with_the_package_and_goes_into_the_ledger(feedstock: Feedstock) -> None:
+def test_a_benchmark_comes_with_the_package_and_goes_into_the_ledger(feedstock: TinyFeedstock) -> None:
     recipe = feedstock.folder / "recipe/recipe.yaml"
     recipe.write_text(recipe.read_text() + BENCHMARK)
     assert feedstock.build(f"{HERE.name}_cuda11.2_py3.11").returncode == 0
@@ -115,14 +106,14 @@ def test_a_benchmark_comes_with_the_package_and_goes_into_the_ledger(feedstock: 
     assert "answers" in run(feedstock, "--compare").stdout
 
 
-def test_a_benchmark_that_is_asked_for_and_not_there_is_said_before_any_test(gpu_feedstock: Feedstock) -> None:
+def test_a_benchmark_that_is_asked_for_and_not_there_is_said_before_any_test(gpu_feedstock: TinyFeedstock) -> None:
     done = run(gpu_feedstock, str(library(gpu_feedstock)), "--benchmark")
     assert done.returncode == 2
     assert "has no benchmark" in done.stderr
 
 
 def test_a_gpu_that_is_asked_for_and_not_there_is_an_error(
-    gpu_feedstock: Feedstock, monkeypatch: pytest.MonkeyPatch
+    gpu_feedstock: TinyFeedstock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def nothing() -> Gpus:
         raise WorkError("this machine has no GPU driver")
@@ -133,7 +124,7 @@ def test_a_gpu_that_is_asked_for_and_not_there_is_an_error(
 
 
 def test_a_driver_that_is_too_old_for_a_package_is_an_error(
-    gpu_feedstock: Feedstock, monkeypatch: pytest.MonkeyPatch
+    gpu_feedstock: TinyFeedstock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(session, "find_gpus", lambda: Gpus(("GeForce GTX 1080 (6.1)",), "440.33", "10.2"))
     options = TestOptions(gpu=True, channels=(str(gpu_feedstock.channel),))

@@ -6,7 +6,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -17,8 +16,9 @@ from feedstock_tools.builds.testing.gpu import Gpus, one_by_one
 from feedstock_tools.builds.testing.tests import Place, TestOptions
 from feedstock_tools.channel.archive import read_documents, replace_document, write_package
 from feedstock_tools.channel.metadata import PackageMetadata
-
-from ..conftest import ROOT, Feedstock
+from tests.support import command
+from tests.support.feedstocks import TinyFeedstock
+from tests.support.waiting import wait_until
 
 TWO = Gpus(("NVIDIA H200 (9.0)", "NVIDIA L4 (8.9)"), "580.159.04", "13.0")
 
@@ -77,7 +77,7 @@ def test_of_several_packages_those_are_measured_that_can_be(tmp_path: Path, tiny
 
 
 def test_a_package_s_own_tests_see_the_gpu_that_they_are_given(
-    gpu_feedstock: Feedstock, monkeypatch: pytest.MonkeyPatch
+    gpu_feedstock: TinyFeedstock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Through rattler-build, which clears the environment of a test."""
     monkeypatch.setattr(session, "find_gpus", lambda: TWO)
@@ -104,29 +104,15 @@ def test_a_test_ends_with_the_run_that_began_it(tmp_path: Path, tiny_channel: Pa
     noted = tmp_path / "pid"
     place = package(tmp_path, "endless", f"echo $$ > {noted}.part; mv {noted}.part {noted}; exec sleep 600")
     words = ("test", str(place.path), "--benchmark", "--channel", str(tiny_channel))
-    run = subprocess.Popen(
-        [sys.executable, "-m", "feedstock_tools", *words],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    run = command.start(command.tool(*words), stdout=subprocess.DEVNULL)
     try:
-        wait_for(noted.exists)
+        wait_until(noted.exists)
         run.send_signal(signal.SIGTERM)
         assert run.wait(20) == 128 + signal.SIGTERM
     finally:
         run.kill()
         run.wait()
-    wait_for(lambda: not Path("/proc", noted.read_text().strip()).exists())
-
-
-def wait_for(happened: object) -> None:
-    """Wait until something has happened; half a minute at most."""
-    assert callable(happened)
-    deadline = time.monotonic() + 30
-    while not happened():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_until(lambda: not Path("/proc", noted.read_text().strip()).exists())
 
 
 def test_an_error_in_one_test_ends_the_others(
@@ -136,7 +122,7 @@ def test_an_error_in_one_test_ends_the_others(
 
     def run(subject: session.Subject, *rest: object) -> object:
         if subject.metadata.name == "a":
-            wait_for((tmp_path / "b").exists)
+            wait_until((tmp_path / "b").exists)
             raise OSError("no space left on device")
         return original(subject, *rest)  # type: ignore[arg-type]
 

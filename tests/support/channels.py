@@ -1,0 +1,24 @@
+"""Channels of packages that are little more than their metadata."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from feedstock_tools.channel.archive import write_package
+from feedstock_tools.channel.folder import index_channel
+from feedstock_tools.channel.metadata import PackageFile, PackageMetadata
+from tests.support.feedstocks import HERE
+
+__all__ = ["make_tiny_channel"]
+
+
+def make_tiny_channel(folder: Path) -> None:
+    """A channel with two Pythons that are names only, and a compiler that is nothing at all."""
+    subdir = HERE.subdir
+    for minor in ("3.11", "3.12"):
+        abi = PackageMetadata("python_abi", minor, f"1_cp{minor.replace('.', '')}", 1, "noarch", noarch="generic")
+        python = PackageMetadata("python", f"{minor}.0", "h1_0_cpython", 0, subdir, depends=(f"python_abi {minor}.*",))
+        write_package(folder, abi)
+        write_package(folder, python, [PackageFile(f"bin/python{minor}", b"#!/bin/sh\n", executable=True)])
+    write_package(folder, PackageMetadata("tiny-compiler", "1.0", "0", 0, subdir))
+    index_channel(folder)

@@ -1,0 +1,34 @@
+"""Waiting for what another process does, and looking at the processes that there are."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+__all__ = ["processes_below", "wait_until"]
+
+
+def wait_until(condition: Callable[[], object], seconds: float = 60) -> None:
+    """Look again and again; after so many seconds the test fails.
+
+    The time is there to end a test that hangs, so it is far more than a loaded machine takes.
+    """
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"it did not happen within {seconds} s"
+        time.sleep(0.01)
+
+
+def processes_below(folder: Path) -> dict[int, str]:
+    """The processes that work in a folder or below it, with their command lines (Linux)."""
+    found = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                if Path(os.readlink(entry / "cwd")).is_relative_to(folder):  # noqa: PTH115 - the folder may be gone
+                    found[int(entry.name)] = (entry / "cmdline").read_bytes().decode().replace("\0", " ")
+            except OSError:
+                continue
+    return found
