@@ -41,7 +41,7 @@ def _module(name: str, known: dict[str, Path]) -> str | None:
 
 def test_no_modules_import_each_other_in_a_circle() -> None:
     known = _modules()
-    graph = nx.DiGraph()
+    graph: nx.DiGraph[str] = nx.DiGraph()
     for name, path in known.items():
         graph.add_edges_from((name, other) for other in _imported(path, known) if other and other != name)
     assert graph.number_of_edges() > len(known)

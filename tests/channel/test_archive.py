@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -97,7 +98,7 @@ def _without_index(path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [_rubbish, _empty, _cut_off, _without_index])
-def test_a_damaged_package_is_refused_with_its_path(tmp_path: Path, damage) -> None:
+def test_a_damaged_package_is_refused_with_its_path(tmp_path: Path, damage: Callable[[Path], None]) -> None:
     path = write_package(tmp_path, LIBRARY, FILES)
     damage(path)
 

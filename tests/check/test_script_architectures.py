@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ LINUX = {"target_platform": ("linux-64",), "cuda_compiler_version": ("12.9",)}
 WINDOWS = {"target_platform": ("win-64",), "cuda_compiler_version": ("12.9",)}
 
 
-def texts(folder: Path, file: str, content: str, values: dict[str, tuple[str, ...]]) -> set[str]:
+def texts(folder: Path, file: str, content: str, values: Mapping[str, tuple[str, ...]]) -> set[str]:
     (folder / file).write_text(content, encoding="utf-8")
     return {found.text for found in lists_in_scripts(folder, folder, values)} - {""}
 

@@ -9,12 +9,16 @@ import pytest
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts import load_cuda
-from feedstock_tools.facts.frameworks import Framework, load_frameworks
+from feedstock_tools.facts.frameworks import Framework, NoWay, Setup, load_frameworks
 from feedstock_tools.pins.graph.kinds import admits
 from feedstock_tools.platforms import KNOWN_SUBDIRS
 
 FACTS = load_frameworks()
 FRAMEWORKS = pytest.mark.parametrize("framework", FACTS.frameworks.values(), ids=lambda framework: framework.name)
+
+
+def _entries(framework: Framework) -> list[Setup | NoWay]:
+    return [*framework.ways, *framework.none]
 
 
 @FRAMEWORKS
@@ -23,7 +27,7 @@ def test_each_way_gives_something_and_names_its_sources(framework: Framework) ->
         assert way.package or way.pip
         assert not (way.package and way.pip)
         assert way.python or not way.pip
-    for entry in (*framework.ways, *framework.none):
+    for entry in _entries(framework):
         assert set(entry.platforms) <= set(KNOWN_SUBDIRS)
         assert set(entry.sources) <= FACTS.sources.keys()
 
@@ -51,10 +55,7 @@ def test_ways_are_for_toolkits_that_are_known(framework: Framework) -> None:
 def test_where_cuda_runs_there_is_a_way_or_a_reason(framework: Framework) -> None:
     for accelerator in ("gpu", "cpu"):
         said = {
-            subdir
-            for entry in (*framework.ways, *framework.none)
-            if entry.accelerator == accelerator
-            for subdir in entry.platforms
+            subdir for entry in _entries(framework) if entry.accelerator == accelerator for subdir in entry.platforms
         }
         assert {"linux-64", "linux-aarch64", "win-64"} <= said
     assert not any(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from feedstock_tools.errors import InputError
-from feedstock_tools.facts.packages import packages_file, read_packages
+from feedstock_tools.facts.packages import KnownPackage, packages_file, read_packages
 
 SOURCE = """
 sources:
@@ -16,7 +16,7 @@ sources:
 """
 
 
-def read(tmp_path: Path, packages: str, sources: str = SOURCE):
+def read(tmp_path: Path, packages: str, sources: str = SOURCE) -> tuple[KnownPackage, ...]:
     path = tmp_path / "packages.yaml"
     path.write_text(f"{sources}\npackages:\n{packages}")
     return read_packages(path)

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from feedstock_tools.cli.cuda import command
 from feedstock_tools.errors import InputError, WorkError
+from feedstock_tools.platforms import Platform
 from feedstock_tools.variants import load
 
 
@@ -38,13 +39,7 @@ def test_lines_for_a_variant_file(tmp_path: Path) -> None:
     assert all(isinstance(value, str) for key, found in values.items() if key != "zip_keys" for value in found)
     path = tmp_path / "conda_build_config.yaml"
     path.write_text(text, encoding="utf-8")
-    assert load(path, platform_of()).values["cuda_compiler_version"] == ("11.2",)
-
-
-def platform_of():
-    from feedstock_tools.platforms import Platform
-
-    return Platform.parse("linux-64")
+    assert load(path, Platform.parse("linux-64")).values["cuda_compiler_version"] == ("11.2",)
 
 
 def test_lines_where_the_pinning_never_had_the_version() -> None:

@@ -6,7 +6,9 @@ import ctypes
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -137,31 +139,31 @@ class FakeCuda:
     def cuInit(self, flags: int) -> int:  # noqa: N802 - the names of the driver's functions
         return self._init
 
-    def cuDriverGetVersion(self, number) -> int:  # noqa: N802
+    def cuDriverGetVersion(self, number: Any) -> int:  # noqa: N802
         number._obj.value = 12020
         return 0
 
-    def cuDeviceGetCount(self, number) -> int:  # noqa: N802
+    def cuDeviceGetCount(self, number: Any) -> int:  # noqa: N802
         number._obj.value = self._count
         return 0
 
-    def cuDeviceGet(self, handle, ordinal: int) -> int:  # noqa: N802
+    def cuDeviceGet(self, handle: Any, ordinal: int) -> int:  # noqa: N802
         handle._obj.value = ordinal
         return 0
 
-    def cuDeviceGetName(self, name, size: int, handle) -> int:  # noqa: N802
+    def cuDeviceGetName(self, name: Any, size: int, handle: Any) -> int:  # noqa: N802
         name.value = b"NVIDIA GeForce RTX 3080"
         return 0
 
-    def cuDeviceGetAttribute(self, value, attribute: int, handle) -> int:  # noqa: N802
+    def cuDeviceGetAttribute(self, value: Any, attribute: int, handle: Any) -> int:  # noqa: N802
         value._obj.value = {75: 8, 76: 6}[attribute]
         return 0
 
-    def cuDeviceTotalMem_v2(self, size, handle) -> int:  # noqa: N802
+    def cuDeviceTotalMem_v2(self, size: Any, handle: Any) -> int:  # noqa: N802
         size._obj.value = 10 * 2**30
         return 0
 
-    def cuGetErrorString(self, status: int, text) -> int:  # noqa: N802
+    def cuGetErrorString(self, status: int, text: Any) -> int:  # noqa: N802
         text._obj.value = b"out of order"
         return 0
 
@@ -170,7 +172,7 @@ class FakeNvml:
     def nvmlInit_v2(self) -> int:  # noqa: N802
         return 0
 
-    def nvmlSystemGetDriverVersion(self, text, size: int) -> int:  # noqa: N802
+    def nvmlSystemGetDriverVersion(self, text: Any, size: int) -> int:  # noqa: N802
         text.value = b"535.129.03"
         return 0
 
@@ -178,8 +180,8 @@ class FakeNvml:
         return 0
 
 
-def driver(cuda: FakeCuda):
-    def load(name: str):
+def driver(cuda: FakeCuda) -> Callable[[str], Any]:
+    def load(name: str) -> FakeCuda | FakeNvml:
         return cuda if "cuda" in name else FakeNvml()
 
     return load

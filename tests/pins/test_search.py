@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import click
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
 from feedstock_tools.channel.archive import write_package
 from feedstock_tools.channel.folder import index_channel
@@ -40,7 +41,7 @@ CUDNN_ROWS = [
 ]  # fmt: skip
 
 
-def run(command, *arguments: str):
+def run(command: click.Command, *arguments: str) -> Result:
     return CliRunner().invoke(command, list(arguments), standalone_mode=False)
 
 

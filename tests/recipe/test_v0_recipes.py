@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.model import RenderedOutput
+from feedstock_tools.recipe.v0 import jinja
 from feedstock_tools.recipe.v0 import recipe as v0
 from feedstock_tools.recipe.v0.recipe import read_recipe, render_recipe
 from feedstock_tools.variants import CondaBuildRules, VariantConfig, combine, defaults
@@ -49,7 +52,7 @@ def render(
 
 
 def used(folder: Path, text: str, rules: CondaBuildRules | None = None, **files: str) -> set[str]:
-    outputs = render(folder, HEAD + text, rules, **files)
+    outputs = render(folder, HEAD + text, rules, LINUX, **files)
     return set().union(*(output.used.own for output in outputs)) - {"target_platform", "channel_targets"}
 
 
@@ -227,9 +230,13 @@ def test_a_recipe_cannot_loop_over_more_variants_than_any_does(tmp_path: Path) -
 def test_a_recipe_is_rendered_once_for_variants_that_its_templates_cannot_tell_apart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, host: str, renderings: int
 ) -> None:
-    seen = []
-    real = v0.render
-    monkeypatch.setattr(v0, "render", lambda *given: (seen.append(given), real(*given))[1])
+    seen: list[tuple[Path, str | None]] = []
+
+    def counted(path: Path, template: str | None, text: str, context: Mapping[str, Any]) -> str:
+        seen.append((path, template))
+        return jinja.render(path, template, text, context)
+
+    monkeypatch.setattr(v0, "render", counted)
     (tmp_path / "meta.yaml").write_text(f"{HEAD}requirements:\n  host:\n    {host}\n    - zlib\n")
     config = combine([defaults(LINUX), PINNING.with_values({"zlib": ("1", "2", "3")})])
     made = render_recipe(read_recipe(tmp_path), config, LINUX).outputs

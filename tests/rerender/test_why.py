@@ -105,7 +105,7 @@ requirements:
     - python
 """
 #: Key -> kind of use and line of the recipe (None: another file, or no line) on Linux.
-USES = {
+USES: dict[str, list[tuple[str, int | None]]] = {
     "color": [("assignment", 2)],
     "flavour": [("condition", 3)],
     "colors": [("loop", 6)],

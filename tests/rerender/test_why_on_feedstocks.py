@@ -155,7 +155,7 @@ def _edits(answer: Explanation, quote: str) -> dict[Place, Edit]:
     def without_longer(line: str) -> str:  # conda-build takes a longer name for the key, too
         return re.sub(rf"(?<!['\"\w])\w*{key}\w*", value, without(line))
 
-    of_kind = {
+    of_kind: dict[str, Edit] = {
         "condition": without_longer,
         "assignment": without_longer,
         "script": _replaced(answer.key, GONE),
@@ -167,7 +167,7 @@ def _edits(answer: Explanation, quote: str) -> dict[Place, Edit]:
 def _key_goes(copy: Path, configuration: Configuration, answer: Explanation) -> str:
     places = [use.place for use in answer.uses if use.place is not None]
     kinds = {use.kind for use in answer.uses}
-    attempts = [_edits(answer, "'"), _edits(answer, '"'), dict.fromkeys(places, _deleted)]
+    attempts: list[dict[Place, Edit]] = [_edits(answer, "'"), _edits(answer, '"'), dict.fromkeys(places, _deleted)]
     if kinds & LISTED:
         attempts.append(dict.fromkeys(places, _edits(answer, "'")[places[0]]))
         attempts.append(dict.fromkeys(places, lambda line: re.sub(r"\$\{\{.*?\}\}", "gone", line)))

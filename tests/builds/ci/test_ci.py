@@ -12,19 +12,23 @@ from typing import Any
 import pytest
 import yaml
 
-from feedstock_tools.builds.ci.files import SERVICES, ci_files
+from feedstock_tools.builds.ci.files import SERVICES, CiFiles, ci_files
 from feedstock_tools.builds.ci.jobs import ci_jobs, github_lines
 from feedstock_tools.errors import InputError
 from tests.support.feedstocks import HERE, TinyFeedstock
 
 #: The JSON Schema of Azure Pipelines (service-schema.json of its extension for editors), where someone has it.
 AZURE_SCHEMA = os.environ.get("AZURE_PIPELINES_SCHEMA")
-OPTIONS = {"install": None, "channel": "conda-forge", "branch": "main"}
+
+
+def written(folder: Path, *services: str) -> CiFiles:
+    """The files of some services, as they are without options."""
+    return ci_files(folder, services, install=None, channel="conda-forge", branch="main")
 
 
 def texts(folder: Path) -> dict[str, Any]:
     """The files that would be written, read as YAML, by service."""
-    files = ci_files(folder, tuple(SERVICES), **OPTIONS)
+    files = written(folder, *SERVICES)
     return {service: yaml.safe_load(files.texts[path]) for service, (path, _) in SERVICES.items()}
 
 
@@ -114,7 +118,7 @@ def test_names_that_a_shell_or_service_would_read_are_refused(name: str) -> None
 
 @pytest.mark.skipif(shutil.which("actionlint") is None, reason="there is no actionlint on this machine")
 def test_actionlint_has_nothing_to_say(tmp_path: Path) -> None:
-    files = ci_files(tmp_path, ["github"], **OPTIONS)
+    files = written(tmp_path, "github")
     (name,) = files.write()
     run = subprocess.run(["actionlint", str(tmp_path / name)], capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stdout

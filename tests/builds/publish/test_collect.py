@@ -95,7 +95,7 @@ def test_builds_are_recorded_together(
     connect = sqlite3.connect
 
     def traced(path: Path, **options: Any) -> sqlite3.Connection:
-        connection = connect(path, **options)
+        connection: sqlite3.Connection = connect(path, **options)
         connection.set_trace_callback(said.append)
         return connection
 

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from email import message_from_bytes
+from email.message import EmailMessage
+from email.policy import default
 from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -131,13 +133,15 @@ def served(kind: str, folder: Path) -> Iterator[Service]:
 
 def form(asked: BaseHTTPRequestHandler, body: bytes) -> dict[str, tuple[str | None, bytes]]:
     """The parts of a multipart form: name → file name and content."""
-    message = message_from_bytes(f"Content-Type: {asked.headers['Content-Type']}\r\n\r\n".encode() + body)
-    parts = message.get_payload()
-    assert isinstance(parts, list)
-    return {
-        str(part.get_param("name", header="content-disposition")): (part.get_filename(), part.get_payload(decode=True))
-        for part in parts
-    }
+    message = message_from_bytes(
+        f"Content-Type: {asked.headers['Content-Type']}\r\n\r\n".encode() + body, _class=EmailMessage, policy=default
+    )
+    found = {}
+    for part in message.iter_parts():
+        content = part.get_payload(decode=True)
+        assert isinstance(content, bytes)
+        found[str(part.get_param("name", header="content-disposition"))] = (part.get_filename(), content)
+    return found
 
 
 def prefix(service: Service, asked: BaseHTTPRequestHandler, body: bytes) -> tuple[int, bytes]:
@@ -255,13 +259,25 @@ def test_without_a_name_rows_with_untested_packages_are_left_out(gpu_feedstock: 
 def test_packages_that_failed_their_last_test_do_not_go(gpu_feedstock: TinyFeedstock, tmp_path: Path) -> None:
     with Ledger(gpu_feedstock.artifacts / "ledger.sqlite") as ledger:
         package = ledger.builds()[0].packages[0]
-        named = {"channel": package.channel, "file": package.file, "log": "", "machine": "here"}
+
+        def tested(result: str, reason: str = "") -> TestRecord:
+            return TestRecord(
+                package.sha256,
+                channel=package.channel,
+                file=package.file,
+                started=now(),
+                result=result,
+                reason=reason,
+                log="",
+                machine="here",
+            )
+
         for result, reason in (("passed", ""), ("failed", "its tests failed")):
-            ledger.record_test(TestRecord(package.sha256, started=now(), result=result, reason=reason, **named))
+            ledger.record_test(tested(result, reason))
         run = publish(gpu_feedstock, str(tmp_path / "channel"), BUILT)
         assert run.returncode == 1
         assert f"{package.file} was found failing by the last `test`: its tests failed" in run.stderr
-        ledger.record_test(TestRecord(package.sha256, started=now(), result="passed", **named))
+        ledger.record_test(tested("passed"))
     assert publish(gpu_feedstock, str(tmp_path / "channel"), BUILT).returncode == 0
 
 

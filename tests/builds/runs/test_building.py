@@ -46,7 +46,7 @@ def test_every_row_is_pinned_to_its_own_siblings(feedstock: TinyFeedstock) -> No
     assert feedstock.build("*", "--filter", f"{HERE.name}_*").returncode == 0
     for entry in feedstock.index().values():
         if entry["name"] == "tiny":
-            (pin,) = entry["depends"]  # type: ignore[misc]
+            (pin,) = entry["depends"]
             start = str(entry["build"])[: str(entry["build"]).index("h")]
             assert f" {start}" in pin
 

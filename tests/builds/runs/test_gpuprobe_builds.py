@@ -122,9 +122,9 @@ def test_the_installed_command_and_binding_run(channels: tuple[str, str], artifa
     records = list(answer(["gpuprobe-gpu"], channels, "11.2").values())
     prefix = tmp_path / "environment"
     install(records, prefix, HERE, cache=tmp_path / "cache")
-    command = subprocess.run([prefix / "bin" / "gpuprobe"], capture_output=True, text=True, check=False)
-    assert "11.2" in command.stdout
-    python = [prefix / "bin" / "python", "-c", "import gpuprobe; print(gpuprobe.__file__)"]
+    installed = subprocess.run([str(prefix / "bin" / "gpuprobe")], capture_output=True, text=True, check=False)
+    assert "11.2" in installed.stdout
+    python = [str(prefix / "bin" / "python"), "-c", "import gpuprobe; print(gpuprobe.__file__)"]
     binding = subprocess.run(python, capture_output=True, text=True, check=True, cwd=tmp_path, env={"PATH": "/usr/bin"})
     assert binding.stdout.startswith(str(prefix))
 

@@ -13,6 +13,8 @@ import pytest
 
 from feedstock_tools.builds.testing import tests as session
 from feedstock_tools.builds.testing.gpu import Gpus, one_by_one
+from feedstock_tools.builds.testing.running import run_benchmark
+from feedstock_tools.builds.testing.subject import Subject
 from feedstock_tools.builds.testing.tests import Place, TestOptions
 from feedstock_tools.channel.archive import read_documents, replace_document, write_package
 from feedstock_tools.channel.metadata import PackageMetadata
@@ -72,7 +74,7 @@ def test_of_several_packages_those_are_measured_that_can_be(tmp_path: Path, tiny
     plain = write_package(tmp_path / "packages", PackageMetadata("plain", "1.0", "0", 0, "noarch", noarch="generic"))
     options = TestOptions(benchmark=True, channels=(str(tiny_channel),))
     places = [Place(plain, None), package(tmp_path, "measured")]
-    records = session.test_packages(places, options, os.environ, len)
+    records = session.test_packages(places, options, os.environ, print)
     assert [(record.result, list(record.benchmark)) for record in records] == [("passed", []), ("passed", ["runs"])]
 
 
@@ -118,13 +120,11 @@ def test_a_test_ends_with_the_run_that_began_it(tmp_path: Path, tiny_channel: Pa
 def test_an_error_in_one_test_ends_the_others(
     tmp_path: Path, tiny_channel: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    original = session.run_benchmark
-
-    def run(subject: session.Subject, *rest: object) -> object:
+    def run(subject: Subject, *rest: object) -> object:
         if subject.metadata.name == "a":
             wait_until((tmp_path / "b").exists)
             raise OSError("no space left on device")
-        return original(subject, *rest)  # type: ignore[arg-type]
+        return run_benchmark(subject, *rest)  # type: ignore[arg-type]
 
     monkeypatch.setattr(session, "run_benchmark", run)
     places = [package(tmp_path, "a"), package(tmp_path, "b", f"touch {tmp_path}/b; sleep 600")]
@@ -145,5 +145,5 @@ def test_lines_that_are_no_figures_are_left(tmp_path: Path, tiny_channel: Path) 
     noise = tmp_path / "noise"
     noise.write_text("\n".join([*lines, ""]))
     options = TestOptions(benchmark=True, channels=(str(tiny_channel),))
-    (record,) = session.test_packages([package(tmp_path, "noisy", f"cat {noise}")], options, os.environ, len)
+    (record,) = session.test_packages([package(tmp_path, "noisy", f"cat {noise}")], options, os.environ, print)
     assert record.benchmark == {"runs": {"value": 1, "unit": "1"}}
