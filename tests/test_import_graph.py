@@ -63,3 +63,26 @@ def test_no_folder_has_more_than_sixteen_modules() -> None:
     large = {str(folder.relative_to(PACKAGE)): count for folder, count in counts.items() if count > 16}
     large.pop("cli", None)
     assert large == {}
+
+
+#: Calls of PyYAML that read; its `dump`, `safe_dump` and `serialize` write.
+_READING = {"compose", "compose_all", "load", "load_all", "safe_load", "safe_load_all", "parse", "scan"}
+
+
+def test_yaml_is_composed_in_one_room() -> None:
+    """Bounds and places are the same for every file, because there is one reader."""
+    for name, path in _modules().items():
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        readers = {
+            node.attr
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Attribute)
+            and isinstance(node.value, ast.Name)
+            and node.value.id == "yaml"
+            and (node.attr in _READING or node.attr.endswith("Loader"))
+        }
+        imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+        imported |= {str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+        if not name.startswith(("feedstock_tools.yaml_reading.", "feedstock_tools.edit.")):
+            assert not readers, f"{name} reads YAML past feedstock_tools.yaml_reading"
+            assert not any(module.split(".")[0] == "ruamel" for module in imported), f"{name} imports ruamel"

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from feedstock_tools.facts import CudaFacts
 from feedstock_tools.platforms import Platform
+from feedstock_tools.reading import read_text
 from feedstock_tools.rerender.pinning import Pinning
-from feedstock_tools.variants.read import read_text
 
 __all__ = ["named_by_feedstock", "why_dropped"]
 

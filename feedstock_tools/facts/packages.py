@@ -19,6 +19,8 @@ from typing import Any
 from feedstock_tools.data import data_folder
 from feedstock_tools.errors import InputError, Mistake
 from feedstock_tools.platforms import KNOWN_SUBDIRS
+from feedstock_tools.reading import read_text
+from feedstock_tools.yaml_reading.nodes import compose, is_mapping, items, pairs, place_of
 
 __all__ = ["KnownPackage", "PackageSource", "packages_file", "read_packages"]
 
@@ -42,6 +44,8 @@ _KEYS = {
     *_LISTS,
 }
 _HASH_LENGTH = 7
+#: Bytes; the file that ships has a fifth of it.
+_LARGEST = 2 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,18 +161,7 @@ class _Draft:
 
 def _load(path: Path) -> _Table:
     """The document, all its scalars as text (`2.30` is a version here), its mappings with their lines."""
-    import yaml
-
-    loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
-    try:
-        node = yaml.compose(path.read_text(encoding="utf-8"), Loader=loader)
-    except OSError as error:
-        raise InputError(f"cannot read the packages: {error.strerror or error}", path=path) from error
-    except UnicodeDecodeError as error:
-        raise InputError("this is not a text in UTF-8", path=path) from error
-    except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else None
-        raise InputError(f"this is not YAML: {error.problem}", path=path, line=line) from error
+    node = compose(read_text(path, _LARGEST), path)
     document = _plain(node)
     if not isinstance(document, _Table):
         raise InputError("a mapping with the keys 'sources' and 'packages' was expected", path=path)
@@ -176,15 +169,13 @@ def _load(path: Path) -> _Table:
 
 
 def _plain(node: Any) -> Any:
-    from yaml import MappingNode, SequenceNode
-
-    if isinstance(node, MappingNode):
-        table = _Table((key.value, _plain(value)) for key, value in node.value)
-        table.line = node.start_mark.line + 1
+    if is_mapping(node):
+        table = _Table((key.value, _plain(value)) for key, value in pairs(node))
+        table.line = place_of(node).line
         return table
-    if isinstance(node, SequenceNode):
-        return [_plain(item) for item in node.value]
-    return None if node is None else node.value
+    if node is None or node.id == "scalar":
+        return None if node is None else node.value
+    return [_plain(item) for item in items(node)]
 
 
 def _tables(document: Mapping[str, Any], key: str, mistakes: _Mistakes) -> list[_Table]:

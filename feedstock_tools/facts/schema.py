@@ -15,11 +15,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from feedstock_tools.errors import InputError, Mistake
+from feedstock_tools.reading import read_text
+from feedstock_tools.yaml_reading.nodes import Schema, compose
 
 if TYPE_CHECKING:
-    from yaml import MappingNode, Node, ScalarNode, SequenceNode
+    from yaml import MappingNode, ScalarNode, SequenceNode
 
 __all__ = ["read_document"]
+
+_LARGEST = 2 * 1024 * 1024
 
 _TYPES = {
     "tag:yaml.org,2002:str": "string",
@@ -43,19 +47,7 @@ def read_document(path: Path, schema: Path) -> Any:
     Raises:
         InputError: the file cannot be read, is no YAML, or breaks the schema; all breaks in one error.
     """
-    import yaml
-
-    try:
-        text = path.read_text(encoding="utf-8")
-        node = yaml.compose(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", path=path) from error
-    except UnicodeDecodeError as error:
-        raise InputError("is not UTF-8 text", path=path) from error
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line, column = (mark.line + 1, mark.column + 1) if mark else (None, None)
-        raise InputError("is no valid YAML", path=path, line=line, column=column, hint=str(error)) from error
+    node = compose(read_text(path, _LARGEST), path, Schema.TYPES)
     if node is None:
         raise InputError("is empty", path=path)
     root = json.loads(schema.read_text(encoding="utf-8"))
@@ -74,7 +66,7 @@ class _Reading:
     root: Mapping[str, Any]
     mistakes: list[Mistake] = field(default_factory=list)
 
-    def value(self, node: Node, schema: Mapping[str, Any], at: str) -> Any:
+    def value(self, node: Any, schema: Mapping[str, Any], at: str) -> Any:
         if "$ref" in schema:
             schema = self.root["$defs"][schema["$ref"].removeprefix("#/$defs/")]
         kind = _TYPES.get(node.tag, node.tag)
@@ -88,7 +80,7 @@ class _Reading:
             return self.sequence(cast("SequenceNode", node), schema, at)
         return self.scalar(cast("ScalarNode", node), kind, schema, at)
 
-    def wrong(self, node: Node, message: str) -> None:
+    def wrong(self, node: Any, message: str) -> None:
         self.mistakes.append(Mistake(message, self.path, node.start_mark.line + 1, node.start_mark.column + 1))
 
     def mapping(self, node: MappingNode, schema: Mapping[str, Any], at: str) -> dict[str, Any]:

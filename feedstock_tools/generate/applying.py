@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from feedstock_tools.errors import InputError, Mistake
-from feedstock_tools.variants.read import read_text
+from feedstock_tools.reading import read_text
 from feedstock_tools.writing import write_whole
 
 __all__ = ["RECORD", "Change", "apply", "compare", "diff"]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.variants.model import WholeNumber
+from feedstock_tools.yaml_reading.nodes import Schema, compose, members
 
 if TYPE_CHECKING:
     from rattler_build import Stage0Recipe, VariantConfig
@@ -43,31 +44,18 @@ def skip_probe(text: str, path: Path) -> Stage0Recipe | None:
     """
     import yaml
 
-    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    try:
-        document = yaml.compose(text, Loader=loader)
-    except (yaml.YAMLError, RecursionError) as error:
-        raise InputError(f"is not YAML: {error}", path=path) from error
-    top = _members(document)
-    skip = _members(top.get("build")).get("skip")
+    top = members(compose(text, path, Schema.TYPES))
+    skip = members(top.get("build")).get("skip")
     if "outputs" in top or skip is None:
         return None
-    probe: Any = yaml.compose(_PROBE, Loader=loader)
-    _members(probe.value[0][1].value[0])["build"].value = [(yaml.ScalarNode("tag:yaml.org,2002:str", "skip"), skip)]
+    probe: Any = compose(_PROBE, schema=Schema.TYPES)
+    members(probe.value[0][1].value[0])["build"].value = [(yaml.ScalarNode("tag:yaml.org,2002:str", "skip"), skip)]
     if "context" in top:
         probe.value.insert(0, (yaml.ScalarNode("tag:yaml.org,2002:str", "context"), top["context"]))
     with tempfile.TemporaryDirectory() as folder:
         written = Path(folder) / "recipe.yaml"
         written.write_text(yaml.serialize(probe), encoding="utf-8")
         return parsed_recipe(text, path, written)
-
-
-def _members(node: Any) -> dict[str, Any]:
-    import yaml
-
-    if not isinstance(node, yaml.MappingNode):
-        return {}
-    return {key.value: value for key, value in node.value if isinstance(key, yaml.ScalarNode)}
 
 
 def engine_variants(values: Mapping[str, Sequence[str]], zip_keys: Sequence[Sequence[str]]) -> VariantConfig:

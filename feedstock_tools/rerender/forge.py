@@ -15,11 +15,11 @@ from typing import Any
 
 from feedstock_tools.errors import InputError, Mistake
 from feedstock_tools.platforms import KNOWN_SUBDIRS, Platform
+from feedstock_tools.reading import LARGEST_SETTINGS, read_text
 from feedstock_tools.rerender.forge_yaml import parse_settings
 from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.rerender.smithy.rules import ci_rules
 from feedstock_tools.rerender.smithy.settings import placements, section
-from feedstock_tools.variants.read import LARGEST_SETTINGS, read_text
 
 __all__ = ["FORGE_FILE", "PROVIDERS", "Forge", "Rendering", "read_forge"]
 

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from feedstock_tools.errors import InputError
-from feedstock_tools.variants import read
+from feedstock_tools.yaml_reading.nodes import compose, pairs, place_of
+from feedstock_tools.yaml_reading.values import parse_first
 
 __all__ = ["parse_settings"]
 
@@ -23,25 +24,17 @@ def parse_settings(text: str, path: Path) -> tuple[Mapping[str, Any], Places]:
     Raises:
         InputError: not YAML, not a mapping, tags of other things than plain data, or aliases that grow without bound.
     """
-    import yaml
-
-    settings = read.parse_settings(text, path)
+    settings = parse_first(text, path)
     if settings is None:
         return {}, {}
     if not isinstance(settings, dict):
-        raise InputError("is to be a mapping of settings", path=path)
-    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    node = next(yaml.compose_all(text, Loader=loader), None)
-    return {str(key): value for key, value in settings.items()}, dict(_places(node))
+        raise InputError("must be a mapping of settings", path=path)
+    return {str(key): value for key, value in settings.items()}, dict(_places(compose(text, path, first=True)))
 
 
 def _places(node: Any, keys: Keys = ()) -> Iterator[tuple[Keys, tuple[int | None, int | None]]]:
-    import yaml
-
-    if not isinstance(node, yaml.MappingNode) or len(keys) >= _DEPTH:
-        return
-    for key, value in node.value:
-        mark = key.start_mark
+    for key, value in pairs(node) if len(keys) < _DEPTH else ():
+        place = place_of(key)
         here = (*keys, str(key.value))
-        yield here, (mark.line + 1, mark.column + 1)
+        yield here, (place.line, place.column)
         yield from _places(value, here)

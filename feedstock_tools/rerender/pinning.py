@@ -13,7 +13,7 @@ from typing import Any
 from feedstock_tools.errors import InputError
 from feedstock_tools.rerender.configurations.configuration import CI_SUPPORT
 from feedstock_tools.rerender.rules import Rules
-from feedstock_tools.variants.read import read_plain_yaml
+from feedstock_tools.yaml_reading.values import read_texts
 
 __all__ = ["Migrations", "Pinning", "find_pinning", "migrations_of"]
 
@@ -99,7 +99,7 @@ def _headers(folder: Path, names: Collection[str] | None = None) -> list[_Header
 
 
 def _header(path: Path) -> _Header:
-    content: Any = read_plain_yaml(path) or {}
+    content: Any = read_texts(path) or {}
     settings = content.get("__migrator", {}) if isinstance(content, dict) else None
     if not isinstance(settings, dict):
         raise InputError("a migration is a mapping, and so is its __migrator", path=path)

@@ -13,12 +13,13 @@ from typing import Any
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import Platform
+from feedstock_tools.reading import LARGEST_SETTINGS, read_text
 from feedstock_tools.variants.load import config_of
 from feedstock_tools.variants.model import VariantConfig, WholeNumber
 from feedstock_tools.variants.namespace import Namespace
-from feedstock_tools.variants.read import LARGEST_SETTINGS, parse_plain_yaml, read_text
 from feedstock_tools.variants.rules import CondaBuildRules
 from feedstock_tools.variants.selectors import evaluate
+from feedstock_tools.yaml_reading.nodes import compose, is_mapping, items, members, pairs, place_of
 
 __all__ = ["load_conditional"]
 
@@ -38,24 +39,19 @@ def load_conditional(
     Raises:
         InputError: it cannot be read, a condition is wrong, or a value is neither plain nor a list of plain values.
     """
-    import yaml
-
-    text = read_text(path, LARGEST_SETTINGS)
-    parse_plain_yaml(text, path)
-    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    document = yaml.compose(text, Loader=loader)
+    document = compose(read_text(path, LARGEST_SETTINGS), path)
     if document is None:
         return VariantConfig({})
-    if not isinstance(document, yaml.MappingNode):
-        raise InputError("is to be a mapping of keys to values", path=path)
+    if not is_mapping(document):
+        raise InputError("must be a mapping of keys to values", path=path)
     namespace = Namespace(platform.subdir, platform.subdir, {}, environ or {}, rules or CondaBuildRules())
     reader = _Reader(path, namespace)
     content, lines = {}, {}
-    for key, value in document.value:
+    for key, value in pairs(document):
         found = reader.value(value)
         if found != []:
             content[str(key.value)] = _flat(found)
-            lines[str(key.value)] = key.start_mark.line + 1
+            lines[str(key.value)] = place_of(key).line
     return config_of(content, path, lines)
 
 
@@ -76,11 +72,9 @@ class _Reader:
         self.namespace = namespace
 
     def value(self, node: Any) -> Any:
-        import yaml
-
-        if isinstance(node, yaml.MappingNode):
-            return {str(key.value): self.value(item) for key, item in node.value}
-        if isinstance(node, yaml.SequenceNode):
+        if node.id == "mapping":
+            return {str(key.value): self.value(item) for key, item in pairs(node)}
+        if node.id == "sequence":
             return list(self._items(node))
         return self._scalar(node)
 
@@ -89,21 +83,19 @@ class _Reader:
         if node.style:
             return text
         if text in _NOTHING:
-            raise self._fail(node, "there is a value missing")
+            raise self._fail(node, "a value is missing")
         if _WHOLE.fullmatch(text):
             return WholeNumber(int(text)) if len(text) < 1000 else text
         return _FLAGS.get(text, text)
 
     def _items(self, node: Any) -> Iterator[Any]:
         """The items of a list (or the one item that stands for it), with conditions resolved."""
-        import yaml
-
-        for item in node.value if isinstance(node, yaml.SequenceNode) else [node]:
-            members = {key.value: value for key, value in item.value} if isinstance(item, yaml.MappingNode) else {}
-            if "if" not in members:
+        for item in items(node) if node.id == "sequence" else (node,):
+            inside = members(item)
+            if "if" not in inside:
                 yield self.value(item)
                 continue
-            branch = members.get("then" if self._holds(members["if"]) else "else")
+            branch = inside.get("then" if self._holds(inside["if"]) else "else")
             if branch is not None:
                 yield from self._items(branch)
 
@@ -122,5 +114,5 @@ class _Reader:
             raise self._fail(node, f"the condition '{node.value}' cannot be computed: {error}") from error
 
     def _fail(self, node: Any, message: str) -> InputError:
-        mark = node.start_mark
-        return InputError(message, path=self.path, line=mark.line + 1, column=mark.column + 1)
+        place = place_of(node)
+        return InputError(message, path=self.path, line=place.line, column=place.column)

@@ -14,9 +14,9 @@ from typing import Any
 
 from feedstock_tools.errors import InputError, Mistake
 from feedstock_tools.platforms import Platform
+from feedstock_tools.reading import read_text
 from feedstock_tools.variants.model import Origin, VariantConfig
 from feedstock_tools.variants.namespace import Namespace, default_variant
-from feedstock_tools.variants.read import read_text
 from feedstock_tools.variants.rules import CondaBuildRules
 from feedstock_tools.variants.selectors import select_lines
 from feedstock_tools.yaml_reading.quick import parse_variant_yaml

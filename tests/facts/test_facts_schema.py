@@ -77,18 +77,16 @@ def test_all_mistakes_come_in_one_error(tmp_path: Path) -> None:
     assert [mistake.line for mistake in mistakes(tmp_path, text)] == [5, 6, 7]
 
 
-@pytest.mark.parametrize(
-    ("text", "message"), [("", "is empty"), ("a: [", "is no valid YAML"), ("a: b: c", "is no valid YAML")]
-)
+@pytest.mark.parametrize(("text", "message"), [("", "is empty"), ("a: [", "is not YAML"), ("a: b: c", "is not YAML")])
 def test_what_is_no_yaml_is_named(tmp_path: Path, text: str, message: str) -> None:
     (mistake,) = mistakes(tmp_path, text)
-    assert mistake.message == message
+    assert message in mistake.message
 
 
 def test_binary_and_missing_files_are_named(tmp_path: Path) -> None:
     path = tmp_path / "cuda.yaml"
-    with pytest.raises(InputError, match="cannot be read"):
+    with pytest.raises(InputError, match="there is no such file"):
         read_document(path, SCHEMA)
     path.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(InputError, match="is not UTF-8 text"):
+    with pytest.raises(InputError, match="is not a text file"):
         read_document(path, SCHEMA)

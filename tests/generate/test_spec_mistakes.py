@@ -135,7 +135,7 @@ def test_groups_that_use_each_other_are_a_mistake(groups: str, cycle: str) -> No
         (b"- a\n- b\n", "a spec is a mapping"),
         (b"\x00\x01", "NUL bytes"),
         (b"\xff\xfe", "UTF-8"),
-        (b"a: &x [*x]", "an alias stands for a part that holds it"),
+        (b"a: &x [*x]", "an alias stands for a list or mapping that holds it"),
         (b"a: " + b"[" * 5000, "nested too deep"),
         (b"a: &a [x]\nb: &b [" + b"*a," * 200 + b"]\nc: [" + b"*b," * 200 + b"]", "too many values"),
         (b"x" * (1 << 20) + b"y", "is larger than"),

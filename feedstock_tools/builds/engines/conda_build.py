@@ -12,6 +12,7 @@ from pathlib import Path
 
 from feedstock_tools.builds.engines.contract import BuildRequest, CrossTests, Event
 from feedstock_tools.builds.engines.process.program import Command, run_command
+from feedstock_tools.yaml_reading.values import read_texts
 
 __all__ = ["CondaBuild"]
 
@@ -89,7 +90,7 @@ class CondaBuild:
         import yaml
 
         configured = request.feedstock / ".ci_support" / f"{request.configuration}.yaml"
-        content = yaml.load(configured.read_text(encoding="utf-8"), Loader=yaml.BaseLoader)  # noqa: S506 - texts alone
+        content = read_texts(configured)
         narrowed = {
             key: [str(request.values[key])] if key in request.values and isinstance(listed, list) else listed
             for key, listed in content.items()

@@ -36,7 +36,7 @@ def read_recipe(path: Path) -> Stage0Recipe:
     """
     from rattler_build import RattlerBuildError, Stage0Recipe
 
-    from feedstock_tools.variants.read import read_text
+    from feedstock_tools.reading import read_text
 
     read_text(path)
     try:

@@ -13,7 +13,7 @@ from feedstock_tools.check.scripts.batch import read_batch
 from feedstock_tools.check.scripts.shell import read_shell
 from feedstock_tools.check.scripts.tree import Assigned, Node, run
 from feedstock_tools.gpu_code.architecture import Architecture
-from feedstock_tools.variants.read import read_text
+from feedstock_tools.reading import read_text
 
 __all__ = ["ScriptList", "lists_in_scripts"]
 

@@ -15,7 +15,7 @@ from feedstock_tools.generate.spec.conditions import ConditionError, parse, word
 from feedstock_tools.generate.spec.cuda_checks import check_cuda
 from feedstock_tools.generate.spec.finding import Finding
 from feedstock_tools.generate.spec.placeholders import PlaceholderError, check_names, check_text
-from feedstock_tools.variants.read import is_file
+from feedstock_tools.reading import is_file
 from feedstock_tools.yaml_reading.positions import Location
 
 __all__ = ["CUDA_LIBRARIES", "check_files", "cross_check", "output_names"]

@@ -16,7 +16,7 @@ from feedstock_tools.generate.spec.cross_checks import check_files, cross_check
 from feedstock_tools.generate.spec.finding import Finding
 from feedstock_tools.generate.spec.model import Spec
 from feedstock_tools.generate.spec.words import WordError
-from feedstock_tools.variants.read import read_text
+from feedstock_tools.reading import read_text
 from feedstock_tools.yaml_reading.positions import Document, Location, parse_document
 
 __all__ = ["SPEC_NAME", "read_spec", "spec_from_text"]

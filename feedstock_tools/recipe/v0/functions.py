@@ -14,10 +14,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from feedstock_tools.reading import is_file
 from feedstock_tools.recipe.specs import ensure_valid_spec
 from feedstock_tools.variants.model import Variant
 from feedstock_tools.variants.namespace import DEFAULT_VARIANT, Namespace
-from feedstock_tools.variants.read import is_file, parse_settings
+from feedstock_tools.yaml_reading.values import parse_first
 
 __all__ = ["PackageNames", "template_context"]
 
@@ -118,7 +119,7 @@ def load_str_data(string: str, fmt: str, **_: Any) -> Any:
     import json
     import tomllib
 
-    parsers = {"json": json.loads, "yaml": parse_settings, "yml": parse_settings, "toml": tomllib.loads}
+    parsers = {"json": json.loads, "yaml": parse_first, "yml": parse_first, "toml": tomllib.loads}
     parser: Callable[[str], Any] | None = parsers.get(str(fmt).lower())  # type: ignore[assignment]
     if parser is None or len(string) > _LARGEST_DATA:
         raise ValueError(f"cannot read data as '{fmt}'")

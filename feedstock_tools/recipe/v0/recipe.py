@@ -16,6 +16,7 @@ from typing import Any
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import Platform
+from feedstock_tools.reading import read_text
 from feedstock_tools.recipe.model import RenderedOutput, RenderedRecipe, UsedVariables
 from feedstock_tools.recipe.order import sort_by_dependencies
 from feedstock_tools.recipe.specs import VariantRequirements
@@ -29,7 +30,6 @@ from feedstock_tools.recipe.v0.yaml import parse_rendered
 from feedstock_tools.variants import Axis, CondaBuildRules, Variant, VariantConfig, VariantSpace, explode
 from feedstock_tools.variants.model import values_of
 from feedstock_tools.variants.namespace import Namespace, default_variant
-from feedstock_tools.variants.read import read_text
 from feedstock_tools.variants.selectors import has_selectors, select_lines
 from feedstock_tools.variants.versions import parse_version
 

@@ -12,7 +12,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 
 from feedstock_tools.errors import InputError
-from feedstock_tools.variants.read import is_file, read_text
+from feedstock_tools.reading import is_file, read_text
 from feedstock_tools.variants.rules import CondaBuildRules
 
 __all__ = ["UsageFinder", "trim_requirements", "usage_finder", "used_in_script"]

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from feedstock_tools.errors import InputError
-from feedstock_tools.variants.read import parse_yaml
 from feedstock_tools.yaml_reading.blocks import NotSimpleError, parse_block
+from feedstock_tools.yaml_reading.nodes import Schema
 from feedstock_tools.yaml_reading.quick import may_have_anchors
+from feedstock_tools.yaml_reading.values import parse_types
 
 __all__ = ["parse_rendered"]
 
@@ -23,25 +24,11 @@ _SECTION_START = re.compile(r"^(?=[^\s#\-])", re.MULTILINE)
 _OUTPUTS_START = re.compile(r"outputs:[ \t]*\n(?:[ \t]*\n)*(?=([ ]*)- )")
 #: More sections than any recipe has; so many are parsed together.
 _MOST_PARTS = 200
-#: YAML's types that conda-build leaves as texts (metadata.py: StringifyNumbersLoader).
-_TEXT_TAGS = ("tag:yaml.org,2002:float", "tag:yaml.org,2002:int")
-
-
-@lru_cache(maxsize=1)
-def _loader() -> Any:
-    import yaml
-
-    base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    resolvers = {
-        first: [(tag, pattern) for tag, pattern in rules if tag not in _TEXT_TAGS]
-        for first, rules in base.yaml_implicit_resolvers.items()
-    }
-    return type("TextNumbersLoader", (base,), {"yaml_implicit_resolvers": resolvers})
 
 
 @lru_cache(maxsize=8192)
 def _scalar(text: str) -> Any:
-    return parse_yaml(text, None, _loader())
+    return parse_types(text, None, Schema.TEXT_NUMBERS)
 
 
 @lru_cache(maxsize=4096)
@@ -49,7 +36,7 @@ def _parsed(text: str, path: Path) -> Any:
     try:
         return parse_block(text, _scalar)
     except (NotSimpleError, InputError):
-        return parse_yaml(text, path, _loader())
+        return parse_types(text, path, Schema.TEXT_NUMBERS)
 
 
 def _item(text: str, path: Path) -> Any:

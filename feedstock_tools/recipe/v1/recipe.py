@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import Platform
+from feedstock_tools.reading import read_text
 from feedstock_tools.recipe.model import RenderedOutput, RenderedRecipe, UsedVariables
 from feedstock_tools.recipe.v1.batches import batches
 from feedstock_tools.recipe.v1.branches import mentioned_variables
@@ -21,7 +22,7 @@ from feedstock_tools.recipe.v1.templates import check_templates
 from feedstock_tools.recipe.v1_engine import engine_error, engine_variants, parsed_recipe, skip_probe, text_of
 from feedstock_tools.variants.explode import explode
 from feedstock_tools.variants.model import Axis, VariantConfig, VariantSpace
-from feedstock_tools.variants.read import parse_plain_yaml, read_text
+from feedstock_tools.yaml_reading.values import parse_texts
 
 if TYPE_CHECKING:
     from rattler_build import RenderConfig, RenderedVariant, Stage0Recipe
@@ -71,7 +72,7 @@ def parse_recipe_v1(text: str, path: Path) -> RecipeV1:
     """
     if text.count("\n") > _MOST_LINES:
         raise InputError(f"has more than {_MOST_LINES} lines", path=path)
-    check_templates(parse_plain_yaml(text, path), path)
+    check_templates(parse_texts(text, path), path)
     return RecipeV1(path, text, parsed_recipe(text, path), skip_probe(text, path))
 
 
@@ -123,7 +124,7 @@ def render_recipe_v1(
         raise
     except Exception as error:  # the engine has no common base for its errors
         raise engine_error(error, recipe.path, recipe.text) from error
-    mentioned = mentioned_variables(parse_plain_yaml(recipe.text, recipe.path)) if all_branches else {}
+    mentioned = mentioned_variables(parse_texts(recipe.text, recipe.path)) if all_branches else {}
     outputs = tuple(_Outputs(config, recipe.path, mentioned, watch).of(rows))
     return RenderedRecipe(outputs, explode(config), _feedstock_name(recipe))
 

@@ -9,8 +9,10 @@ from typing import Any
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import KNOWN_SUBDIRS, Platform
+from feedstock_tools.reading import LARGEST_SETTINGS, read_text
 from feedstock_tools.rerender.configurations.dump import Booleans, dump_mapping
-from feedstock_tools.variants.read import read_values_yaml
+from feedstock_tools.variants.model import WholeNumber
+from feedstock_tools.yaml_reading.values import parse_with_numbers
 
 __all__ = ["CI_SUPPORT", "Configuration", "platform_of", "read_configurations"]
 
@@ -39,7 +41,7 @@ class Configuration:
         Raises:
             InputError: it cannot be read, is no mapping of lists, or its name does not begin with a platform.
         """
-        content = read_values_yaml(path)
+        content = parse_with_numbers(read_text(path, LARGEST_SETTINGS), path, WholeNumber)
         if not isinstance(content, dict):
             raise InputError("a configuration is a mapping of lists", path=path)
         zips: Any = content.pop("zip_keys", [])

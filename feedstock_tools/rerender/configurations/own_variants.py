@@ -73,7 +73,7 @@ def with_own_values(folder: Path, configurations: Sequence[Configuration]) -> tu
     path = folder / "recipe.yaml"
     if _own_file(folder) is None or not path.is_file():
         return tuple(configurations)
-    from feedstock_tools.variants.read import read_text
+    from feedstock_tools.reading import read_text
 
     words = frozenset(_WORD.findall(read_text(path).replace("-", "_")))
     used = _used_by(folder)
@@ -111,13 +111,13 @@ def _used_by(folder: Path) -> _Used:
     """Asks the engine, which reads the recipe when it is asked first."""
     from feedstock_tools.recipe.v1.branches import mentioned_variables
     from feedstock_tools.recipe.v1.recipe import read_recipe_v1, render_recipe_v1
-    from feedstock_tools.variants.read import parse_plain_yaml
+    from feedstock_tools.yaml_reading.values import parse_texts
 
     recipe = cache(read_recipe_v1)
 
     def used(configuration: Configuration, both: VariantConfig) -> tuple[frozenset[str], frozenset[str]]:
         read = recipe(folder)
-        mentioned = mentioned_variables(parse_plain_yaml(read.text, read.path))
+        mentioned = mentioned_variables(parse_texts(read.text, read.path))
         outputs = render_recipe_v1(read, both, configuration.platform).outputs
         return _all(output.used.own for output in outputs), _all(mentioned.values())
 

@@ -9,8 +9,9 @@ from pathlib import Path, PureWindowsPath
 from typing import Any
 
 from feedstock_tools.errors import InputError
+from feedstock_tools.reading import LARGEST_SETTINGS, read_text
 from feedstock_tools.rerender.smithy.rules import CiRules
-from feedstock_tools.variants.read import LARGEST_SETTINGS, parse_settings, read_text
+from feedstock_tools.yaml_reading.values import parse_first
 
 __all__ = ["Placement", "docker_run_args", "placements", "read_conda_forge_yml", "section", "workflow_settings"]
 
@@ -60,7 +61,7 @@ def read_conda_forge_yml(feedstock: Path) -> Mapping[str, Any]:
     path = feedstock / "conda-forge.yml"
     if not path.exists():
         return {}
-    settings = parse_settings(read_text(path, LARGEST_SETTINGS), path) or {}
+    settings = parse_first(read_text(path, LARGEST_SETTINGS), path) or {}
     if not isinstance(settings, dict):
         raise InputError("conda-forge.yml is to be a mapping", path=path)
     return settings

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from feedstock_tools.reading import LARGEST_FILE, is_file
 from feedstock_tools.recipe.model import RenderedOutput
 from feedstock_tools.recipe.v0.meta import Meta
 from feedstock_tools.recipe.v0.text import View
 from feedstock_tools.recipe.v0.used import UsageFinder, usage_finder
 from feedstock_tools.rerender.why.model import Place, Use
-from feedstock_tools.variants.read import LARGEST_FILE, is_file
 from feedstock_tools.variants.rules import CondaBuildRules
 
 __all__ = ["TextUses", "script_lines"]

@@ -7,7 +7,7 @@ expressions, conditions, bare requirements, and `variant: use_keys`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -16,9 +16,9 @@ from typing import Any
 from feedstock_tools.recipe.model import RenderedOutput
 from feedstock_tools.rerender.why.model import Place, Use
 from feedstock_tools.variants.namespace import Namespace
-from feedstock_tools.variants.read import parse_plain_yaml
 from feedstock_tools.variants.rules import CondaBuildRules
 from feedstock_tools.variants.selectors import evaluate
+from feedstock_tools.yaml_reading.nodes import compose, items, members, pairs
 
 __all__ = ["YamlUses"]
 
@@ -98,11 +98,8 @@ class YamlUses:
 
     @cached_property
     def _mentions(self) -> tuple[_Mention, ...]:
-        import yaml
-
-        parse_plain_yaml(self.text, self.path)  # for its bounds on depth and aliases
-        loader: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
-        found = dict.fromkeys(_Walk(self.text.splitlines()).node(yaml.compose(self.text, Loader=loader), (), None, ()))
+        node = compose(self.text, self.path)
+        found = dict.fromkeys(_Walk(self.text.splitlines()).node(node, (), None, ()))
         return tuple(sorted(found, key=lambda mention: (mention.line, mention.kind)))
 
 
@@ -118,21 +115,18 @@ class _Walk:
 
     def node(self, node: Any, keys: Keys, output: str | None, conditions: Conditions) -> Iterator[_Mention]:
         """The mentions in a node and below."""
-        import yaml
-
-        if isinstance(node, yaml.MappingNode):
-            yield from self._mapping(node, keys, output, conditions)
-        elif isinstance(node, yaml.SequenceNode):
-            for item in node.value:
-                name = _output_name(item) if keys == ("outputs",) else output
-                yield from self.node(item, keys, name, conditions)
-        elif node is not None:
+        if node is not None and node.id == "scalar":
             yield from self._scalar(node, keys, output, conditions)
+        elif pairs(node):
+            yield from self._mapping(node, keys, output, conditions)
+        for item in items(node):
+            name = _output_name(item) if keys == ("outputs",) else output
+            yield from self.node(item, keys, name, conditions)
 
     def _mapping(self, node: Any, keys: Keys, output: str | None, conditions: Conditions) -> Iterator[_Mention]:
-        members = {key.value: value for key, value in node.value}
-        condition = str(members["if"].value) if "if" in members else None
-        for key, value in node.value:
+        inside = members(node)
+        condition = str(inside["if"].value) if "if" in inside else None
+        for key, value in pairs(node):
             if condition is None:
                 yield from self.node(value, (*keys, key.value), output, conditions)
             elif key.value == "if":
@@ -159,17 +153,11 @@ class _Walk:
 
 
 def _output_name(node: Any) -> str | None:
-    members = _members(node)
-    package = _members(members.get("package") or members.get("staging"))
+    output = members(node)
+    package = members(output.get("package") or output.get("staging"))
     name = package.get("name")
     value = "" if name is None else str(name.value)
     return None if not value or "${{" in value else value
-
-
-def _members(node: Any) -> Mapping[str, Any]:
-    import yaml
-
-    return {key.value: value for key, value in node.value} if isinstance(node, yaml.MappingNode) else {}
 
 
 def _in_expression(text: str) -> Iterator[tuple[str, frozenset[str]]]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from feedstock_tools.reading import read_text
 from feedstock_tools.rerender.forge import Rendering
 from feedstock_tools.rerender.rerendering import Source
 from feedstock_tools.rerender.why.model import Place, Setting
@@ -21,9 +22,9 @@ from feedstock_tools.variants.conditional import load_conditional
 from feedstock_tools.variants.load import config_of, trim_empty
 from feedstock_tools.variants.model import WholeNumber
 from feedstock_tools.variants.namespace import Namespace
-from feedstock_tools.variants.read import parse_plain_yaml, read_text
 from feedstock_tools.variants.rules import CondaBuildRules
 from feedstock_tools.variants.selectors import select_lines
+from feedstock_tools.yaml_reading.nodes import compose, items, pairs
 
 __all__ = ["TracedVariants", "places_of", "trace_variants"]
 
@@ -109,36 +110,28 @@ def _content(
     path: Path, rendering: Rendering, rules: CondaBuildRules
 ) -> tuple[Mapping[str, Any], Path, Mapping[str, int]]:
     """The mapping that a file holds for the platform, with traced texts, and the line of each key."""
-    import yaml
-
     text = read_text(path)
     subdir = rendering.platform.subdir
     selected, numbers = select_lines(text, Namespace(subdir, subdir, {}, rendering.environ, rules), rules, path)
-    parse_plain_yaml(selected, path)  # bounds, and errors of ours
-    loader: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
-    node = yaml.compose(selected, Loader=loader)
-    if node is None:
-        return {}, path, {}
+    node = compose(selected, path)
     texts = text.splitlines()
 
     def place(line: int) -> Place:
         number = numbers[min(line, len(numbers) - 1)]
         return Place(path, number, texts[number - 1].strip() if number <= len(texts) else "")
 
-    lines = {key.value: place(key.start_mark.line).line for key, _ in node.value}
-    content: dict[str, Any] = _plain(node, place)
+    lines = {key.value: place(key.start_mark.line).line for key, _ in pairs(node)}
+    content: dict[str, Any] = {} if node is None else _plain(node, place)
     trim_empty(content)
     return content, path, lines
 
 
 def _plain(node: Any, place: Any) -> Any:
     """What YAML's base schema makes of a node, with traced texts."""
-    import yaml
-
-    if isinstance(node, yaml.MappingNode):
-        return {str(key.value): _plain(value, place) for key, value in node.value}
-    if isinstance(node, yaml.SequenceNode):
-        return [_plain(item, place) for item in node.value]
+    if node.id == "mapping":
+        return {str(key.value): _plain(value, place) for key, value in pairs(node)}
+    if node.id == "sequence":
+        return [_plain(item, place) for item in items(node)]
     return _Traced(node.value, (place(node.start_mark.line),))
 
 

@@ -14,6 +14,9 @@ from feedstock_tools.builds.engines.embedded.worker import _with_extra
         ("package: {name: a}\n", {}),
         ("package: {name: a}\nextra:\n  recipe-maintainers:\n    - me\n", {"recipe-maintainers": ["me"]}),
         ("extra:  # who\n\n    recipe-maintainers: [me]\npackage: {name: a}", {"recipe-maintainers": ["me"]}),
+        ("extra: ~\npackage: {name: a}\n", {}),
+        ("extra:\npackage: {name: a}\n", {}),
+        ("extra: {}\npackage: {name: a}\n", {}),
         ("extra: {recipe-maintainers: [me]}\npackage: {name: a}\n", {"recipe-maintainers": ["me"]}),
     ],
 )

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import sys
 import time
@@ -20,6 +19,7 @@ from feedstock_tools.builds.engines.contract import BuildRequest
 from feedstock_tools.builds.engines.process.child import TEST_WORKER
 from feedstock_tools.builds.engines.process.supervision import supervise
 from feedstock_tools.workers import worker_command
+from feedstock_tools.yaml_reading.nodes import compose, is_mapping, members, place_of
 
 if TYPE_CHECKING:
     from rattler_build import RenderedVariant, Stage0Recipe
@@ -116,22 +116,19 @@ def _marked(recipe: Stage0Recipe, request: BuildRequest) -> Stage0Recipe:
 
 def _with_extra(text: str, extra: Mapping[str, str]) -> str:
     """The text of a recipe with more keys in its `extra` section, which is made where there is none."""
-    lines = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in extra.items()]
-    section = re.search(r"^extra:[ \t]*(?:#.*)?\n(?P<indent> +)\S", text, re.MULTILINE)
-    if section:
-        at, indent = section.start("indent"), section["indent"]
-        return text[:at] + "".join(f"{indent}{line}\n" for line in lines) + text[at:]
-    if re.search(r"^extra:", text, re.MULTILINE) is None:
-        return "\n".join([text.rstrip(), "extra:", *(f"  {line}" for line in lines), ""])
-    from io import StringIO
-
-    from ruamel.yaml import YAML
-
-    yaml, output = YAML(), StringIO()
-    content = yaml.load(text)
-    content["extra"].update(extra)
-    yaml.dump(content, output)
-    return output.getvalue()
+    entries = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in extra.items()]
+    section = members(compose(text)).get("extra")
+    if section is None:
+        return "\n".join([text.rstrip(), "extra:", *(f"  {entry}" for entry in entries), ""])
+    lines = text.splitlines(keepends=True)
+    place = place_of(section)
+    before, after = lines[: place.line - 1], lines[place.line - 1 :]
+    if not is_mapping(section):  # `extra:` with nothing in it
+        return "".join([*before, f"extra: {{{', '.join(entries)}}}\n", *after[1:]])
+    indent, first = after[0][: place.column - 1], after[0][place.column - 1 :]
+    if first.startswith("{"):
+        return "".join([*before, indent, "{", ", ".join(entries), ", ", first[1:], *after[1:]])
+    return "".join([*before, *(f"{indent}{entry}\n" for entry in entries), *after])
 
 
 def _build_output(variant: RenderedVariant, request: BuildRequest, events: _Events) -> bool:

@@ -16,6 +16,7 @@ from feedstock_tools.channel.metadata import PackageMetadata
 from feedstock_tools.errors import WorkError
 from feedstock_tools.feedstock.planned import PlannedOutput
 from feedstock_tools.redaction import redacted
+from feedstock_tools.yaml_reading.values import parse_types
 
 __all__ = ["broken_promises", "check_artifact", "solved_channels", "solved_environments", "wrong_channels"]
 
@@ -35,14 +36,11 @@ def check_artifact(
     Raises:
         WorkError: they differ; every difference is named.
     """
-    import yaml
-
     rendered = read_documents(package, (_RENDERED,))[_RENDERED]
     wrong = list(broken_promises(read_package(package), promise, siblings))
     environments: tuple[EnvironmentRecord, ...] = ()
     if rendered is not None:
-        loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-        content = yaml.load(rendered, Loader=loader)  # noqa: S506 - a safe loader, from C where there is one
+        content = parse_types(rendered.decode("utf-8", "replace"), package)
         wrong += solved(content)
         environments = tuple(solved_environments(content))
     if wrong:

@@ -1,0 +1,222 @@
+"""YAML texts as PyYAML's nodes, which know their line and column: the one place that composes YAML to read it.
+
+Whoever needs places walks the nodes with `members`, `items` and `place_of`; whoever needs values alone takes
+`yaml_reading.values`. All readers share the bounds that this module checks before anything is built from the nodes:
+how deep a text nests, how many values its aliases stand for, and how many keys its merges (`<<`) bring together.
+A key that stands twice in a mapping counts as PyYAML has it, the last one, but for `yaml_reading.positions`, which
+reports it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Protocol
+
+from feedstock_tools.errors import InputError
+
+__all__ = [
+    "Node",
+    "Place",
+    "Schema",
+    "as_input_error",
+    "compose",
+    "is_mapping",
+    "items",
+    "members",
+    "pairs",
+    "place_of",
+]
+
+#: Brackets within brackets, or characters that indent a line; no file of conda-forge comes near it.
+_DEEPEST = 400
+#: Values in one file with its aliases followed; conda-forge's pinning has a few thousand.
+_LARGEST_EXPANSION = 500_000
+#: Keys that all merges of one file bring together. A merge copies them, so their sum is bounded and not each alone.
+_MOST_MERGED = 10_000
+_MERGE = "tag:yaml.org,2002:merge"
+
+
+class Node(Protocol):
+    """A node as PyYAML makes it; `id` is `scalar`, `sequence` or `mapping`."""
+
+    id: str
+    tag: str
+    value: Any
+    start_mark: Any
+    end_mark: Any
+
+
+class Schema(Enum):
+    """What the scalars of a text are tagged as."""
+
+    #: Every scalar is a text (YAML's failsafe schema): `3.10` stays as it is written.
+    TEXTS = "texts"
+    #: YAML's usual types: numbers, truth values, dates and null besides texts.
+    TYPES = "types"
+    #: The same, but numbers are texts (conda_build/metadata.py: StringifyNumbersLoader).
+    TEXT_NUMBERS = "text numbers"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A line and a column, counted from 1."""
+
+    line: int
+    column: int
+
+
+def compose(text: str, path: Path | None = None, schema: Schema = Schema.TEXTS, *, first: bool = False) -> Node | None:
+    """The node of a text's only document; None for an empty text.
+
+    Args:
+        path: for messages.
+        first: take the first document and leave the others alone.
+
+    Raises:
+        InputError: not YAML, nested too deep, more than one document, an alias that holds itself, or aliases or merge
+            keys that grow without bound.
+    """
+    import yaml
+
+    node: Node | None = None
+    try:
+        _check_depth(text, path, _loader(schema)(text))
+        loader = _loader(schema)(text)
+        try:
+            if loader.check_node():
+                node = loader.get_node()
+            if not first and loader.check_node():
+                raise InputError("holds more than one document", path=path)
+        finally:
+            loader.dispose()
+        if node is not None and "*" in text:  # nothing grows without an alias
+            _Sizes(path).of(node)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise as_input_error(error, path) from error
+    return node
+
+
+@lru_cache(maxsize=len(Schema))
+def _loader(schema: Schema) -> Any:
+    """PyYAML's loader for a schema, from C where there is one."""
+    import yaml
+
+    if schema is Schema.TEXTS:
+        return getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+    base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    if schema is Schema.TYPES:
+        return base
+    numbers = ("tag:yaml.org,2002:float", "tag:yaml.org,2002:int")
+    resolvers = {
+        first: [(tag, pattern) for tag, pattern in rules if tag not in numbers]
+        for first, rules in base.yaml_implicit_resolvers.items()
+    }
+    return type("TextNumbersLoader", (base,), {"yaml_implicit_resolvers": resolvers})
+
+
+def as_input_error(error: Exception, path: Path | None) -> InputError:
+    """What PyYAML raises, as an error of ours with the place that it names."""
+    if isinstance(error, RecursionError):
+        return InputError("is nested too deep", path=path)
+    problem = getattr(error, "problem", None) or getattr(error, "context", None)
+    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+    line, column = (None, None) if mark is None else (mark.line + 1, mark.column + 1)
+    return InputError(f"is not YAML: {problem or error}", path=path, line=line, column=column)
+
+
+def _check_depth(text: str, path: Path | None, loader: Any) -> None:
+    """Refuse text that nests deeper than any file of a feedstock, since libyaml's composer ends the process for it.
+
+    Brackets and marks are counted first, wherever they stand: quick, and never too few. Where they are many, which a
+    script full of brackets may be too, YAML's events are counted.
+    """
+    deepest = depth = 0
+    for bracket in re.findall(r"[\[\]{}]", text):
+        depth = depth + 1 if bracket in "[{" else max(0, depth - 1)
+        deepest = max(deepest, depth)
+    deepest = max(deepest, max(map(len, re.findall(r"^[ \t?:-]+", text, re.MULTILINE)), default=0))
+    if deepest > _DEEPEST and _is_deep(loader):
+        raise InputError("is nested too deep", path=path)
+
+
+def _is_deep(loader: Any) -> bool:
+    """Whether the events of a text go deeper than the bound; nothing recurses here."""
+    depth = 0
+    while depth <= _DEEPEST and loader.check_event():
+        kind = type(loader.get_event()).__name__
+        depth += kind.endswith(("MappingStartEvent", "SequenceStartEvent"))
+        depth -= kind.endswith(("MappingEndEvent", "SequenceEndEvent"))
+    return depth > _DEEPEST
+
+
+class _Sizes:
+    """Measures a document with its aliases and merges followed; each node once, however often it is named."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        self.sizes: dict[int, int] = {}
+        self.keys: dict[int, int] = {}
+        self.merged = 0
+
+    def of(self, node: Any) -> int:
+        """The number of nodes that `node` stands for."""
+        if node.id == "scalar":
+            return 1
+        known = self.sizes.get(id(node))
+        if known == 0:
+            raise self._error(node, "an alias stands for a list or mapping that holds it")
+        if known is not None:
+            return known
+        self.sizes[id(node)] = 0
+        size = 1
+        for child in node.value:
+            for part in child if isinstance(child, tuple) else (child,):
+                size += self.of(part)
+        if size > _LARGEST_EXPANSION:
+            raise self._error(node, "its aliases stand for too many values")
+        if node.id == "mapping":
+            self.keys[id(node)] = self._keys(node)
+        self.sizes[id(node)] = size
+        return size
+
+    def _keys(self, node: Any) -> int:
+        """The keys of a mapping, those that its merges copy into it included."""
+        sources = [value for key, value in node.value if key.tag == _MERGE]
+        copied = sum(self.keys.get(id(one), 0) for value in sources for one in (value, *items(value)))
+        self.merged += copied
+        if self.merged > _MOST_MERGED:
+            raise self._error(node, "its merge keys bring too many values together")
+        return len(node.value) + copied
+
+    def _error(self, node: Any, message: str) -> InputError:
+        return InputError(message, path=self.path, line=place_of(node).line)
+
+
+def is_mapping(node: Node | None) -> bool:
+    """Whether a node is a mapping."""
+    return node is not None and node.id == "mapping"
+
+
+def pairs(node: Node | None) -> Sequence[tuple[Node, Node]]:
+    """The keys of a mapping and what they stand for, in order; none of any other node."""
+    return node.value if node is not None and node.id == "mapping" else ()
+
+
+def members(node: Node | None) -> dict[str, Node]:
+    """What the plain keys of a mapping stand for; empty for any other node."""
+    return {key.value: value for key, value in pairs(node) if key.id == "scalar"}
+
+
+def items(node: Node | None) -> Sequence[Node]:
+    """The items of a list; none of any other node."""
+    return node.value if node is not None and node.id == "sequence" else ()
+
+
+def place_of(node: Node) -> Place:
+    """Where a node begins."""
+    return Place(node.start_mark.line + 1, node.start_mark.column + 1)

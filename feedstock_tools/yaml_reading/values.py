@@ -1,0 +1,101 @@
+"""YAML texts as plain values: texts alone, as variant files are read, or YAML's usual types, as settings are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from operator import attrgetter
+from pathlib import Path
+from typing import Any
+
+from feedstock_tools.errors import InputError
+from feedstock_tools.reading import read_text
+from feedstock_tools.yaml_reading.nodes import Schema, as_input_error, compose, place_of
+
+__all__ = ["parse_first", "parse_texts", "parse_types", "parse_with_numbers", "read_texts"]
+
+#: What rattler-build takes for a number where it has no quotes.
+_WHOLE = re.compile(r"[-+]?[0-9]{1,18}")
+_value_of = attrgetter("value")
+
+
+def parse_texts(text: str, path: Path | None = None) -> Any:
+    """Mappings, lists and texts: every scalar as it is written. Errors as of `nodes.compose`."""
+    return _plain(text, path, _value_of)
+
+
+def parse_with_numbers(text: str, path: Path | None, number: Callable[[str], str]) -> Any:
+    """As `parse_texts`, but a whole number without quotes is what `number` makes of it."""
+
+    def scalar(node: Any) -> str:
+        value: str = node.value
+        return number(value) if not node.style and _WHOLE.fullmatch(value) else value
+
+    return _plain(text, path, scalar)
+
+
+def parse_types(text: str, path: Path | None = None, schema: Schema = Schema.TYPES, *, first: bool = False) -> Any:
+    """Values of YAML's usual types.
+
+    Args:
+        schema: `TYPES`, or `TEXT_NUMBERS` to leave numbers as they are written.
+        first: take the first document and leave the others alone.
+
+    Raises:
+        InputError: as of `nodes.compose`; also a tag that names something other than plain data.
+    """
+    node = compose(text, path, schema, first=first)
+    if node is None:
+        return None
+    import yaml
+
+    try:
+        return yaml.constructor.SafeConstructor().construct_document(node)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise as_input_error(error, path) from error
+
+
+def parse_first(text: str, path: Path | None = None) -> Any:
+    """The first document of a file of settings, with YAML's usual types."""
+    return parse_types(text, path, first=True)
+
+
+def read_texts(path: Path) -> Any:
+    """The content of a file by `parse_texts`; errors also as of `reading.read_text`."""
+    return parse_texts(read_text(path), path)
+
+
+def _plain(text: str, path: Path | None, scalar: Callable[[Any], str]) -> Any:
+    node = compose(text, path)
+    if node is None:
+        return None
+    try:
+        return _Plain(path, scalar).value(node)
+    except RecursionError as error:
+        raise as_input_error(error, path) from error
+
+
+class _Plain:
+    """Makes values of nodes; what aliases stand for is one object, as PyYAML has it."""
+
+    def __init__(self, path: Path | None, scalar: Callable[[Any], str]) -> None:
+        self.path = path
+        self.scalar = scalar
+        self.made: dict[int, Any] = {}
+
+    def value(self, node: Any) -> Any:
+        if node.id == "scalar":
+            return self.scalar(node)
+        if id(node) not in self.made:
+            if node.id == "sequence":
+                self.made[id(node)] = [self.value(item) for item in node.value]
+            else:
+                self.made[id(node)] = {self._key(key): self.value(value) for key, value in node.value}
+        return self.made[id(node)]
+
+    def _key(self, node: Any) -> str:
+        if node.id != "scalar":
+            place = place_of(node)
+            message = "a key must be a single value, not a list or a mapping"
+            raise InputError(message, path=self.path, line=place.line, column=place.column)
+        return self.scalar(node)
