@@ -1,0 +1,67 @@
+"""What a wheel and a source archive must hold: what git tracks, each file at its place, and nothing else."""
+
+from __future__ import annotations
+
+import tarfile
+import zipfile
+from collections.abc import Iterable
+from pathlib import Path, PurePosixPath
+
+from feedstock_tools.errors import WorkError
+
+__all__ = ["check_sdist", "check_wheel", "files_of_wheel"]
+
+#: Where the folders of the checkout lie in a wheel; every other folder stays out of it.
+PLACES = {
+    "feedstock_tools": "feedstock_tools",
+    "templates": "feedstock_tools/_data/templates",
+    "variants": "feedstock_tools/_data/variants",
+    "examples": "feedstock_tools/_data/examples",
+}
+_METADATA = ("METADATA", "RECORD", "WHEEL", "entry_points.txt", "licenses/LICENSE")
+
+
+def files_of_wheel(tracked: Iterable[str], version: str) -> set[str]:
+    """The files of a wheel by name, from the tracked files of the checkout.
+
+    >>> sorted(files_of_wheel(["feedstock_tools/api.py", "docs/api.md", "variants/a.yaml"], "0.2.0"))[-2:]
+    ['feedstock_tools/_data/variants/a.yaml', 'feedstock_tools/api.py']
+    """
+    placed = set()
+    for name in tracked:
+        top, _, rest = name.partition("/")
+        if rest and top in PLACES:
+            placed.add(f"{PLACES[top]}/{rest}")
+    return placed | {f"feedstock_tools-{version}.dist-info/{name}" for name in _METADATA}
+
+
+def check_wheel(wheel: Path, tracked: Iterable[str], version: str) -> None:
+    """Compare a wheel with the tracked files, and its metadata with the version.
+
+    Raises:
+        WorkError: a file is missing, or one too many, or the metadata name another version.
+    """
+    with zipfile.ZipFile(wheel) as archive:
+        _compare(wheel, set(archive.namelist()), files_of_wheel(tracked, version))
+        metadata = archive.read(f"feedstock_tools-{version}.dist-info/METADATA").decode()
+    if f"\nVersion: {version}\n" not in metadata:
+        raise WorkError(f"{wheel.name}: the metadata do not name version {version}")
+
+
+def check_sdist(sdist: Path, tracked: Iterable[str], version: str) -> None:
+    """Compare a source archive with the tracked files.
+
+    Raises:
+        WorkError: a file is missing, or one too many.
+    """
+    top = f"feedstock_tools-{version}"
+    with tarfile.open(sdist) as archive:
+        found = {member.name for member in archive if not member.isdir()}
+    _compare(sdist, found, {str(PurePosixPath(top, name)) for name in (*tracked, "PKG-INFO")})
+
+
+def _compare(archive: Path, found: set[str], expected: set[str]) -> None:
+    lines = [f"  missing: {name}" for name in sorted(expected - found)]
+    lines += [f"  not tracked by git: {name}" for name in sorted(found - expected)]
+    if lines:
+        raise WorkError("\n".join([f"{archive.name} does not hold what git tracks:", *lines]))

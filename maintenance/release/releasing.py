@@ -1,0 +1,207 @@
+"""The steps of a release, from a clean checkout to a tag.
+
+The release commit and its archives are made in a git worktree of their own. The checkout gets the commit and the tag
+only after every check has passed, so that a release that fails leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+from feedstock_tools.errors import InputError, WorkError
+from maintenance.release import changelog, contents
+
+__all__ = ["Release", "rebuild", "release"]
+
+VERSION_FILE = Path("feedstock_tools/__init__.py")
+#: Exact versions of what makes the archives, so that the same commit gives the same bytes on another day.
+CONSTRAINTS = Path("maintenance/release/constraints.txt")
+_VERSION_LINE = re.compile(r'^__version__ = "(.*)"$', re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """A release that passed its checks."""
+
+    version: str
+    commit: str
+    #: The changelog's section.
+    notes: str
+    #: Wheel and source archive.
+    archives: tuple[Path, ...]
+
+    def digests(self) -> Iterator[str]:
+        """A line for each archive, as sha256sum writes it."""
+        for path in self.archives:
+            yield f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path}"
+
+
+def release(repository: Path, version: str, day: date, target: Path, *, dry_run: bool) -> Release:
+    """Release a version: commit its number and changelog, build and check its archives, tag it.
+
+    Args:
+        repository: the top of a clean checkout, on a branch.
+        version: such as `0.2.0`: the one in the code or a later one, without a tag.
+        day: the date that the changelog gets.
+        target: the folder that gets the archives.
+        dry_run: leave out the last step: the checkout gets neither commit nor tag.
+
+    Raises:
+        InputError: the checkout is not ready, or the version or the changelog does not fit.
+        WorkError: an archive could not be built, or a check of it failed.
+    """
+    check_ready(repository, version)
+    with _worktree(repository, "HEAD") as folder:
+        _write_version(folder, version)
+        log = folder / changelog.FILE
+        log.write_text(changelog.with_release(log.read_text(encoding="utf-8"), version, day), encoding="utf-8")
+        # The hooks check changed code; a version and a date are not.
+        _git(folder, "commit", "--quiet", "--all", "--no-verify", "--message", f"Release {version}")
+        made = _made(folder, version, target)
+    if not dry_run:
+        _git(repository, "merge", "--quiet", "--ff-only", made.commit)
+        message = f"feedstock-tools {version}\n\n{made.notes}"
+        # Verbatim: git would take the headings of the notes for comments.
+        _git(repository, "tag", "--annotate", "--cleanup=verbatim", "--message", message, f"v{version}", made.commit)
+    return made
+
+
+def rebuild(repository: Path, version: str, target: Path) -> Release:
+    """Build and check the archives of a version that has its tag; nothing is committed or tagged.
+
+    Raises:
+        InputError: there is no such tag.
+        WorkError: an archive could not be built, or a check of it failed.
+    """
+    if not _git(repository, "tag", "--list", f"v{version}"):
+        raise InputError(f"there is no tag v{version}", hint="Fetch the tags: git fetch --tags.")
+    with _worktree(repository, f"v{version}") as folder:
+        return _made(folder, version, target)
+
+
+def check_ready(repository: Path, version: str) -> None:
+    """Check that a version can be released from a checkout.
+
+    Raises:
+        InputError: files were changed or are untracked, HEAD is on no branch, the version is malformed, older than
+            the code's, or has a tag, or nothing in the changelog is unreleased.
+    """
+    if not re.fullmatch(r"\d+\.\d+\.\d+", version):
+        raise InputError(f"'{version}' is not a version", hint="Give three numbers: 0.2.0.")
+    if changed := _git(repository, "status", "--porcelain"):
+        raise InputError(f"the checkout is not clean:\n{changed}", hint="Commit or remove these files.")
+    if not _git(repository, "branch", "--show-current"):
+        raise InputError("HEAD is on no branch", hint="Check out the branch that the release is made from.")
+    newest = max((_numbers(tag[1:]) for tag in _git(repository, "tag", "--list", "v*.*.*").split()), default=())
+    current = _version_in(repository)
+    if _numbers(version) <= newest or _numbers(version) < _numbers(current):
+        least = ".".join(map(str, newest)) if newest else current
+        raise InputError(f"version {version} is not later than {least}", hint="Give a later version.")
+    text = (repository / changelog.FILE).read_text(encoding="utf-8")
+    if wrong := changelog.mistakes(text):
+        raise InputError.of(wrong)
+    changelog.notes_of(text, changelog.UNRELEASED)
+
+
+def _made(folder: Path, version: str, target: Path) -> Release:
+    """Build the archives of a checkout twice, check them, and put them into `target`."""
+    if _version_in(folder) != version:
+        raise InputError(f"{VERSION_FILE} does not name version {version}")
+    notes = changelog.notes_of((folder / changelog.FILE).read_text(encoding="utf-8"), version)
+    with tempfile.TemporaryDirectory() as scratch:
+        first = _built(folder, Path(scratch, "first"))
+        second = _built(folder, Path(scratch, "second"))
+        for one, other in zip(first, second, strict=True):
+            if one.read_bytes() != other.read_bytes():
+                raise WorkError(f"{one.name} is not reproducible: two builds of the same commit differ")
+        _check(folder, first, version)
+        target.mkdir(parents=True, exist_ok=True)
+        archives = tuple(Path(shutil.copy2(path, target)) for path in first)
+    return Release(version, _git(folder, "rev-parse", "HEAD"), notes, archives)
+
+
+def _built(folder: Path, target: Path) -> tuple[Path, ...]:
+    """The source archive, and the wheel made from it, with the time of the commit as the time of their files."""
+    environment = {
+        **os.environ,
+        "SOURCE_DATE_EPOCH": _git(folder, "show", "--no-patch", "--format=%ct", "HEAD"),
+        "PIP_CONSTRAINT": str(folder / CONSTRAINTS),
+    }
+    _run([sys.executable, "-m", "build", "--outdir", str(target), str(folder)], environment)
+    (wheel,), (sdist,) = target.glob("*.whl"), target.glob("*.tar.gz")
+    return sdist, wheel
+
+
+def _check(folder: Path, archives: Sequence[Path], version: str) -> None:
+    """What an index and a user need: metadata that twine takes, all files, and a program that starts."""
+    sdist, wheel = archives
+    tracked = _git(folder, "ls-files").splitlines()
+    contents.check_sdist(sdist, tracked, version)
+    contents.check_wheel(wheel, tracked, version)
+    _run([sys.executable, "-m", "twine", "check", "--strict", *map(str, archives)])
+    with tempfile.TemporaryDirectory() as unpacked:
+        shutil.unpack_archive(wheel, unpacked, "zip")
+        environment = {**os.environ, "PYTHONPATH": unpacked}
+        start = [sys.executable, "-P", "-m", "feedstock_tools"]
+        if version not in _run([*start, "--version"], environment):
+            raise WorkError(f"{wheel.name}: the program does not start as version {version}")
+        _run([*start, "variants", "--list"], environment)
+
+
+def _version_in(folder: Path) -> str:
+    match = _VERSION_LINE.search((folder / VERSION_FILE).read_text(encoding="utf-8"))
+    if not match:
+        raise InputError('there is no line __version__ = "…"', path=VERSION_FILE)
+    return match[1]
+
+
+def _write_version(folder: Path, version: str) -> None:
+    path = folder / VERSION_FILE
+    path.write_text(_VERSION_LINE.sub(f'__version__ = "{version}"', path.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split(".") if part.isdigit())
+
+
+@contextmanager
+def _worktree(repository: Path, commit: str) -> Iterator[Path]:
+    """A detached worktree of a commit, gone at the end; it holds tracked files alone."""
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch, "feedstock-tools")
+        _git(repository, "worktree", "add", "--quiet", "--detach", str(folder), commit)
+        try:
+            yield folder
+        finally:
+            _git(repository, "worktree", "remove", "--force", str(folder))
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    return _run(["git", "-C", str(folder), *arguments])
+
+
+def _run(command: Sequence[str], environment: Mapping[str, str] | None = None) -> str:
+    """What a program prints, without blanks around it.
+
+    Raises:
+        WorkError: the program is missing or fails; the message ends with what it wrote.
+    """
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    except OSError as error:
+        raise WorkError(f"{command[0]} cannot be started: {error}") from error
+    if done.returncode:
+        written = (done.stdout + done.stderr).strip().splitlines()[-20:]
+        raise WorkError("\n".join([f"this failed: {' '.join(command)}", *(f"  {line}" for line in written)]))
+    return done.stdout.strip()
