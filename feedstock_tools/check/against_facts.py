@@ -287,7 +287,7 @@ def _of_list(toolkit: Toolkit, listed: Sequence[Architecture]) -> Iterator[str]:
     ptx = [architecture.number for architecture in listed if architecture.ptx]
     machine = [architecture.number for architecture in listed if not architecture.ptx]
     if listed and not ptx:
-        yield "there is no PTX, so that no newer GPU can run it: add the newest as compute_…"
+        yield "there is no PTX, so newer GPUs cannot run it: add the newest as compute_…"
     elif machine and max(ptx) < max(machine):
         yield f"the newest PTX is compute_{max(ptx)}, older than the machine code for sm_{max(machine)}"
 

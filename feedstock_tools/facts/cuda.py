@@ -159,7 +159,7 @@ class CudaFacts:
         """
         minor = ".".join(version.split(".")[:2])
         if minor not in self.toolkits:
-            raise InputError(f"nothing is known of CUDA {version}", hint=f"Known are {', '.join(self.toolkits)}.")
+            raise InputError(f"unknown CUDA version {version}", hint=f"Known are {', '.join(self.toolkits)}.")
         return self.toolkits[minor]
 
     def preset(self, name: str, version: str) -> tuple[str, ...]:

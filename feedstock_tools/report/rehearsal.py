@@ -165,5 +165,5 @@ def _verdict(rehearsal: Rehearsal) -> str:
     parts = [f"{len(states)} environments ({rehearsal.solved} different questions to the solver)"]
     parts.append(f"{unsolved} do not solve" if unsolved else "all that can be told solve")
     parts += [f"{states.count('unknown')} unknown"] if "unknown" in states else []
-    parts += [f"{mistakes} choices of users are mistaken"] if mistakes else []
+    parts += [f"{mistakes} choices for users are wrong"] if mistakes else []
     return ", ".join(parts) + "."

@@ -158,7 +158,7 @@ def test_a_conda_environment_says_which_pinning_it_holds(tmp_path: Path) -> None
 
 def test_a_pinning_that_is_not_there_is_said_with_what_to_do(channel: Path, tmp_path: Path) -> None:
     cache = tmp_path / "cache"
-    assert "Fetch it with 'feedstock-tools pinning update'" in the_error(lambda: find_pinning(None, cache))
+    assert "Fetch one with 'feedstock-tools pinning update'" in the_error(lambda: find_pinning(None, cache))
     fetch_pinning(str(channel), cache)
     assert f"feedstock-tools pinning fetch {OLD}'. Kept are: {NEW}." in the_error(lambda: find_pinning(OLD, cache))
     assert "no such file or folder" in the_error(lambda: find_pinning("nowhere", cache))
@@ -303,5 +303,5 @@ def test_the_command_fetches_shows_and_lists(channel: Path, tmp_path: Path, serv
 
 
 def test_a_pinning_that_the_command_does_not_find_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="none was fetched before"):
+    with pytest.raises(InputError, match="none has been fetched"):
         CliRunner().invoke(command, ["--cache", str(tmp_path)], catch_exceptions=False)

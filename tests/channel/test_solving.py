@@ -103,7 +103,7 @@ def test_what_no_channel_has_is_named(probes: str) -> None:
 def test_specs_that_exclude_each_other_are_named(tmp_path: Path) -> None:
     url = channel(tmp_path / "channel", ("python", "3.11.1", "h", 0, ()), ("python", "3.12.1", "h", 0, ()))
 
-    with pytest.raises(SolveError, match=r"these cannot be had together: python 3\.\d+\.\*, python 3\.\d+\.\*"):
+    with pytest.raises(SolveError, match=r"these are incompatible: python 3\.\d+\.\*, python 3\.\d+\.\*"):
         chosen(["python 3.11.*", "python 3.12.*"], url)
 
 

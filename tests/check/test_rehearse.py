@@ -288,7 +288,7 @@ def test_a_meta_yaml_is_rehearsed_like_a_recipe_yaml(tmp_path: Path, channel: Pa
     assert of(found, "demo", "run").state == of(found, "demo-extra", "run").state == "solved"
     assert of(found, "demo-extra", "test").reason == "no channel has nowhere"
     assert {pick.mistake for pick in found.picks if pick.driver in ("11.2", "12.9")} == {
-        "only time stamps decide which build it is"
+        "only time stamps decide which build users get"
     }
 
 

@@ -131,7 +131,7 @@ def test_a_patch_version_is_taken_as_its_minor_version() -> None:
 
 
 def test_an_unknown_version_is_an_error_that_lists_those_known() -> None:
-    with pytest.raises(InputError, match=r"nothing is known of CUDA 12\.7") as caught:
+    with pytest.raises(InputError, match=r"unknown CUDA version 12\.7") as caught:
         FACTS.toolkit("12.7")
     assert "12.6, 12.8" in str(caught.value)
 
@@ -159,7 +159,7 @@ def test_the_preset_for_tensorflow_is_what_was_built() -> None:
     [
         ("tensorflow-2.5", "11.2", "no preset 'tensorflow-2.5'", "Did you mean 'tensorflow-2.6'?"),
         ("tensorflow-2.6", "12.0", "has no architectures for CUDA 12.0", "It has 10.2, 11.0, 11.1, 11.2."),
-        ("common", "9.9", "nothing is known of CUDA 9.9", "Known are 8.0"),
+        ("common", "9.9", "unknown CUDA version 9.9", "Known are 8.0"),
     ],
 )
 def test_a_preset_that_cannot_be_had_is_an_error(name: str, version: str, message: str, hint: str) -> None:

@@ -45,7 +45,7 @@ def test_a_condition_in_the_words_of_both_formats(condition: str, selector: str,
 @pytest.mark.parametrize(
     ("condition", "message", "hint"),
     [
-        ("linx", "'linx' is no word of conditions", "Did you mean 'linux'?"),
+        ("linx", "'linx' is not a word in conditions", "Did you mean 'linux'?"),
         ("linux and", "the condition ends where a word was expected", "Words are"),
         ("linux osx", "'osx' in 'linux osx' is one too many", "Join the parts"),
         ("(linux", "a parenthesis is not closed", "Add the missing"),

@@ -63,8 +63,8 @@ def test_every_set_as_a_table() -> None:
 
 def test_a_conflict_exits_with_1() -> None:
     text = resolve("cuda=11.2", "gcc=13", code=1)
-    assert text.startswith("cuda=11.2 and gcc=13 cannot be had together:\n")
-    assert "The nearest that would hold: cuda=11.2 gcc=10" in text
+    assert text.startswith("cuda=11.2 and gcc=13 are incompatible:\n")
+    assert "The nearest that would work: cuda=11.2 gcc=10" in text
     document = json.loads(resolve("cuda=11.2", "gcc=13", "--json", code=1))
     assert document["conflict"] == ["cuda=11.2", "gcc=13"]
     assert document["nearest"][0] == ["cuda=11.2", "gcc=10"]

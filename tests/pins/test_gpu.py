@@ -44,7 +44,7 @@ def test_a_toolkit_that_knows_the_gpu() -> None:
 def test_a_toolkit_that_has_dropped_the_gpu() -> None:
     text = output("--gpu", "V100", "--cuda", "13.0")
     assert "CUDA 13.0: not at all" in text
-    assert "The last toolkit that does is 12.9" in text
+    assert "The last toolkit that supports it is 12.9" in text
 
 
 @pytest.mark.parametrize(

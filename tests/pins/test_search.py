@@ -103,7 +103,7 @@ def test_resolve_explains_what_the_channel_does_not_have(defaults_channel: Path)
     assert "there is no such CUDA in pkgs/main" in result.output
     assert "there are 8.0" not in result.output
     assert "10.2, 11.0, 11.3" in result.output
-    assert "The nearest that would hold: cuda=11.3" in result.output
+    assert "The nearest that would work: cuda=11.3" in result.output
 
 
 @pytest.mark.parametrize(

@@ -104,7 +104,7 @@ def _queried(url: str, cache: Path, seconds: float) -> tuple[Record, ...]:
     except (GatewayError, RuntimeError, OSError, ValueError, KeyError) as error:
         raise WorkError(
             f"cannot read what packages {url} has: {_cause(error, seconds)}",
-            hint="A pinning that was fetched before can be used without the channel.",
+            hint="A fetched pinning can be used without the channel.",
         ) from error
 
 

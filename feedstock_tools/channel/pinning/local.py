@@ -117,8 +117,8 @@ def find_pinning(given: str | Path | None, cache: Path) -> Pinning:
         cached = cached_pinnings(cache)
         if not cached:
             raise InputError(
-                "there is no pinning: none is given, and none was fetched before",
-                hint="Fetch it with 'feedstock-tools pinning update', or give a folder or file with --pinning.",
+                "there is no pinning: none is given, and none has been fetched",
+                hint="Fetch one with 'feedstock-tools pinning update', or give a folder or file with --pinning.",
             )
         return cached[-1]
     path = Path(given)

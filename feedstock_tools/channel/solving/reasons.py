@@ -35,7 +35,7 @@ def short_reason(explanation: str) -> str:
         specs = [
             text.split(" can be installed")[0].split(" cannot be installed")[0] for depth, text in lines if depth == 1
         ]
-        causes.insert(0, f"these cannot be had together: {', '.join(specs)}")
+        causes.insert(0, f"these are incompatible: {', '.join(specs)}")
     more = len(causes) - _MOST
     return "\n".join(causes[:_MOST] + ([f"(and {more} more causes)"] if more > 0 else []))
 
@@ -43,7 +43,7 @@ def short_reason(explanation: str) -> str:
 def only_lacks(reason: str) -> bool:
     """Whether a short reason is that channels lack packages, and nothing else.
 
-    >>> only_lacks("no channel has 'cudnn 9.*'"), only_lacks("these cannot be had together: a, b")
+    >>> only_lacks("no channel has 'cudnn 9.*'"), only_lacks("these are incompatible: a, b")
     (True, False)
     """
     return all("no channel has" in line for line in reason.splitlines())
@@ -70,7 +70,7 @@ def _causes(lines: list[tuple[int, str]]) -> Iterator[str]:
             yield f"{asked['packages']} requires {spec}, which {_lack(spec)}" if asked else f"{_lack(spec)} '{spec}'"
         elif constraint := _CONSTRAINT.match(text):
             needing = asked["packages"] if asked else "a package"
-            yield f"{needing} needs {_readable(constraint['spec'])}, which cannot be had"
+            yield f"{needing} needs {_readable(constraint['spec'])}, which is not available"
         elif conflict := _CONFLICT.match(text):
             spec = conflict["packages"]
             yield f"{asked['packages']} requires {spec}, which conflicts" if asked else f"{spec} conflicts"

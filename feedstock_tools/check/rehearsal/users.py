@@ -110,7 +110,7 @@ async def _pick(shelf: _Shelf, name: str, driver: str | None, solver: ManySolves
     cudas = shelf.cudas.get(f"{name}-{build.replace(' ', '-')}", set()) if build else set()
     cuda = max((one for one in cudas if one), key=version_key, default=None)
     if build is not None and build != other:
-        mistake: str | None = "only time stamps decide which build it is"
+        mistake: str | None = "only time stamps decide which build users get"
     else:
         mistake = _mistake(shelf, name, driver, build, cudas, reason)
         other = None

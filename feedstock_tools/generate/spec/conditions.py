@@ -344,7 +344,7 @@ def _comparison_or_word(first: str, rest: list[str]) -> tuple[Condition, list[st
     if first not in _V0_WORDS:
         near = get_close_matches(first, _V0_WORDS, n=1)
         raise ConditionError(
-            f"'{first}' is no word of conditions", f"Did you mean '{near[0]}'?" if near else _vocabulary()
+            f"'{first}' is not a word in conditions", f"Did you mean '{near[0]}'?" if near else _vocabulary()
         )
     return Word(first), rest
 

@@ -38,7 +38,7 @@ def _check_versions(cuda: Mapping[str, Any], facts: CudaFacts, *, self_contained
         )
     for at, version in enumerate(versions if isinstance(versions, list) else ()):
         if isinstance(version, str) and version not in facts.toolkits:
-            yield Finding(("cuda", "versions", at), f"nothing is known of CUDA {version}", _known(version, facts))
+            yield Finding(("cuda", "versions", at), f"unknown CUDA version {version}", _known(version, facts))
 
 
 def _check_choice(cuda: Mapping[str, Any], facts: CudaFacts) -> Iterator[Finding]:
@@ -69,7 +69,7 @@ def _check_choice(cuda: Mapping[str, Any], facts: CudaFacts) -> Iterator[Finding
 def _check_mapping(by_version: Mapping[str, Any], location: Location, facts: CudaFacts) -> Iterator[Finding]:
     for version, names in by_version.items():
         if version not in facts.toolkits:
-            yield Finding((*location, version), f"nothing is known of CUDA {version}", _known(version, facts))
+            yield Finding((*location, version), f"unknown CUDA version {version}", _known(version, facts))
             continue
         for at, name in enumerate(names if isinstance(names, list) else ()):
             yield from _check_name(name, [version], (*location, version, at), facts)

@@ -98,7 +98,7 @@ def request_of(
     """
     where = Platform.parse(platform) if platform else Platform.here()
     if gpu is False and cuda is not None:
-        raise InputError("--cpu and --cuda cannot be had together")
+        raise InputError("--cpu and --cuda are incompatible")
     here = probed() if cuda is None and gpu is not False and where == Platform.here() else Machine()
     wanted = gpu if gpu is not None else cuda is not None or bool(here.devices)
     machine = (cuda or here.cuda or tuple(facts.toolkits)[-1]) if wanted else None
@@ -185,8 +185,8 @@ def _refuse_unreachable(channels: Sequence[str]) -> None:
             reason = why_unreachable(url)
             if reason is not None:
                 where = str(local_folder(url) or channel_title(channel))
-                hint = "Name another with --channel, or write it with --unsolved, and conda will solve it."
-                raise WorkError(f"the channel {where} cannot be had: {reason}", hint=hint)
+                hint = "Name another with --channel, or write the file with --unsolved and let conda solve it."
+                raise WorkError(f"cannot reach the channel {where}: {reason}", hint=hint)
 
 
 def _solved(parts: Sequence[Part], request: Request) -> tuple[Record, ...]:

@@ -39,7 +39,7 @@ class Chosen:
             InputError: no such build system is known.
         """
         if form not in FORMS:
-            raise InputError(f"nothing is known of '{form}'", hint=f"Known are {', '.join(FORMS)}.")
+            raise InputError(f"unknown form '{form}'", hint=f"Known are {', '.join(FORMS)}.")
         variable, write = FORMS[form]
         return f"{variable}={write(self.architectures)}" if variable else write(self.architectures)
 
@@ -64,7 +64,7 @@ class Chosen:
             lines.append(f"  {capability:>4}  {_WORDS[how.how]:<18} {by:<13} {gpus[0].generation}: {names}")
         left = [name for name in self.toolkit.architectures if name.isdigit() and int(name) not in self._numbers()]
         if left:
-            lines.append(f"Left out of what this nvcc knows: {', '.join(f'sm_{name}' for name in left)}.")
+            lines.append(f"Known to this nvcc but not in the preset: {', '.join(f'sm_{name}' for name in left)}.")
         return "\n".join(lines)
 
     def as_json(self, form: str) -> str:

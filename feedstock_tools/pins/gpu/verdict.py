@@ -108,8 +108,8 @@ def judge(facts: CudaFacts, card: Card, cuda: str, architectures: Sequence[str] 
     beside = served(known, card.number)
     if beside.by is not None:
         reasons.append(
-            f"A build that holds machine code for {beside.by} starts without that, as a GPU of capability "
-            f"{card.capability} runs it too; code generated at run time goes through PTX in any case."
+            f"A build with machine code for {beside.by} starts without this step, since a GPU of capability "
+            f"{card.capability} runs it too; code generated at run time always goes through PTX."
         )
     return Verdict("ptx", str(best), tuple(reasons))
 
@@ -151,7 +151,7 @@ def _cannot_compile(card: Card, cuda: str) -> str | None:
 def _dropped(facts: CudaFacts, card: Card, cuda: str, known: Sequence[Architecture]) -> str:
     oldest = min(known, key=lambda code: code.number)
     last = [toolkit.version for toolkit in facts.toolkits.values() if str(card.number) in toolkit.architectures]
-    when = f" The last toolkit that does is {last[-1]}." if last else ""
+    when = f" The last toolkit that supports it is {last[-1]}." if last else ""
     return f"CUDA {cuda} compiles for {oldest} and later only, and this GPU is older (sm_{card.number}).{when}"
 
 

@@ -30,10 +30,10 @@ class Conflict:
 
     def __str__(self) -> str:
         which = " and ".join(str(demand) for demand in self.demands)
-        lines = [f"{which} cannot be had together:" if len(self.demands) > 1 else f"{which} cannot be had:"]
+        lines = [f"{which} are incompatible:" if len(self.demands) > 1 else f"{which} is not available:"]
         lines += [f"  {sentence}" for sentence in self.sentences]
         if self.nearest:
-            lines.append(f"The nearest that would hold: {' '.join(_quoted(d) for d in self.nearest[0])}")
+            lines.append(f"The nearest that would work: {' '.join(_quoted(d) for d in self.nearest[0])}")
             lines += [f"or: {' '.join(_quoted(demand) for demand in demands)}" for demands in self.nearest[1:]]
         return "\n".join(lines)
 

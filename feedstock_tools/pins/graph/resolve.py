@@ -27,7 +27,7 @@ def asked_kinds(graph: PinGraph, demands: Sequence[Demand], only: Sequence[str] 
     named = [kind_named(name).name for name in only]
     for name, kind in zip(only, named, strict=True):
         if kind not in graph.versions:
-            raise InputError(f"nothing is known of '{name}'", hint=f"Known are {', '.join(graph.versions)}.")
+            raise InputError(f"unknown name '{name}'", hint=f"Known are {', '.join(graph.versions)}.")
     demanded = {demand.kind for demand in demands}
     wanted = {*named, *demanded} if only else {*demanded, *(k for k in graph.versions if not kind_named(k).asked_only)}
     return tuple(kind for kind in graph.versions if kind in wanted)
