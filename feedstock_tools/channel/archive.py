@@ -22,7 +22,7 @@ from feedstock_tools.channel.waiting import wait_for
 from feedstock_tools.errors import WorkError
 from feedstock_tools.writing import replacing
 
-__all__ = ["PACKAGE_SUFFIXES", "read_documents", "read_package", "replace_document", "write_package"]
+__all__ = ["PACKAGE_SUFFIXES", "read_documents", "read_package", "replace_document", "unpack", "write_package"]
 
 #: The endings of files that are conda packages.
 PACKAGE_SUFFIXES = (".conda", ".tar.bz2")
@@ -87,6 +87,20 @@ def read_documents(path: Path, names: Sequence[str]) -> dict[str, bytes | None]:
     except Exception as error:  # rattler raises several types, among them plain Exception, for a damaged archive
         raise WorkError(f"this is not a readable conda package: {error}", path=path) from error
     return {name: found.get(name) for name in names}
+
+
+def unpack(path: Path, folder: Path) -> None:
+    """Unpack a package into a folder.
+
+    Raises:
+        WorkError: the package is missing or damaged.
+    """
+    from rattler.package_streaming import extract
+
+    try:
+        extract(path, folder)
+    except Exception as error:  # rattler raises several types, among them plain Exception, for a damaged archive
+        raise WorkError(f"this is not a readable conda package: {error}", path=path) from error
 
 
 def replace_document(path: Path, name: str, content: bytes) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from feedstock_tools.channel.specs import admits
 from feedstock_tools.check.architecture_lists import ARCHITECTURE_KEYS, read_list
 from feedstock_tools.check.cuda_guards import low_guards
 from feedstock_tools.check.dropped_cuda import named_by_feedstock, why_dropped
@@ -20,7 +21,6 @@ from feedstock_tools.generate.texts.cuda_facts import architectures_by_version
 from feedstock_tools.gpu_code.architecture import Architecture, parse_architectures
 from feedstock_tools.pins.graph.demands import Demand
 from feedstock_tools.pins.graph.from_facts import graph_of_facts
-from feedstock_tools.pins.graph.kinds import admits
 from feedstock_tools.pins.graph.model import PinGraph
 from feedstock_tools.pins.graph.resolve import can_hold
 from feedstock_tools.rerender.configurations.configuration import Configuration

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from feedstock_tools.channel.specs import admits
 from feedstock_tools.errors import FeedstockError
 from feedstock_tools.facts import CudaFacts
 from feedstock_tools.facts.cuda import version_key
-from feedstock_tools.pins.graph.kinds import admits
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.model import RenderedOutput
 from feedstock_tools.rerender.configurations.configuration import Configuration

@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from feedstock_tools.channel.archive import PACKAGE_SUFFIXES
+from feedstock_tools.channel.archive import PACKAGE_SUFFIXES, unpack
 from feedstock_tools.errors import WorkError
 from feedstock_tools.gpu_code.architecture import Architecture
 from feedstock_tools.gpu_code.images import GpuCode, gpu_code_in_file
@@ -28,13 +28,8 @@ def gpu_code(path: Path) -> Mapping[str, tuple[GpuCode, ...]]:
     if not path.name.endswith(PACKAGE_SUFFIXES):
         found = gpu_code_in_file(path)
         return {path.name: found} if found else {}
-    from rattler.package_streaming import extract
-
     with tempfile.TemporaryDirectory(prefix="feedstock-tools-") as folder:
-        try:
-            extract(path, Path(folder))
-        except Exception as error:  # rattler raises several types, among them plain Exception, for a damaged archive
-            raise WorkError(f"this is not a readable conda package: {error}", path=path) from error
+        unpack(path, Path(folder))
         return _below(Path(folder))
 
 

@@ -1,64 +1,217 @@
-"""The door to py-rattler-build's rendering: parsing, variants as it wants them, and its errors as ours."""
+"""The door to py-rattler-build's rendering: nothing else in the house parses or renders a `recipe.yaml`.
+
+What comes in are texts and plain values; each recipe passes the bounds on its templates before the engine sees it. What
+goes out are the engine's own renderings, which a build needs, or `RenderedV1`, the plain values of one.
+"""
 
 from __future__ import annotations
 
 import re
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from feedstock_tools.errors import InputError
+from feedstock_tools.platforms import Platform
+from feedstock_tools.reading import read_text
+from feedstock_tools.recipe.v1.templates import check_templates
 from feedstock_tools.variants.model import WholeNumber
 from feedstock_tools.yaml_reading.nodes import Schema, compose, members
+from feedstock_tools.yaml_reading.values import parse_texts
 
 if TYPE_CHECKING:
-    from rattler_build import Stage0Recipe, VariantConfig
+    from rattler_build import RenderConfig, RenderedVariant, Stage0Recipe, VariantConfig
 
-__all__ = ["engine_error", "engine_variants", "parsed_recipe", "skip_probe", "text_of"]
+__all__ = [
+    "ParsedV1",
+    "RenderedV1",
+    "Rendering",
+    "is_built",
+    "parse_v1",
+    "plain",
+    "read_v1",
+    "render",
+    "render_row",
+    "text_of",
+]
+
+#: An output as the engine rendered it, and as it builds it.
+Rendering: TypeAlias = "RenderedVariant"
 
 _PLACE = re.compile(r"(?<![\d.:])(\d{1,6}):(\d{1,6}):|line (\d{1,6}),? column (\d{1,6})")
 _LONGEST_MESSAGE = 1_000
 _PROBE = "outputs:\n- package: {name: probe, version: '0'}\n  build: {skip: []}\n"
+#: Several times as many as the longest of conda-forge has; the engine takes seconds for more.
+_MOST_LINES = 5_000
 
 
-def parsed_recipe(text: str, path: Path, written: Path | None = None) -> Stage0Recipe:
-    """The recipe as the engine parses it; from `written` where its text is not that of `path`.
+@dataclass(frozen=True)
+class ParsedV1:
+    """A `recipe.yaml` as the engine parsed it.
+
+    `probe` is a recipe with outputs that has the same `skip`, for a recipe without: there the engine does not apply it.
+    """
+
+    path: Path
+    text: str
+    stage0: Stage0Recipe
+    probe: Stage0Recipe | None
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedV1:
+    """An output for one variant, as plain values.
+
+    Attributes:
+        noarch: `python` or `generic`, None for a package of one platform.
+        variant: what the rendering used, typed as the engine has it.
+        content: the rendered recipe of the output.
+    """
+
+    name: str
+    version: str
+    build: str
+    build_number: int
+    noarch: str | None
+    variant: Mapping[str, Any]
+    content: Mapping[str, Any]
+
+
+def read_v1(path: Path) -> ParsedV1:
+    """Read and parse a `recipe.yaml`.
 
     Raises:
-        InputError: the engine refuses it.
+        InputError: it cannot be read, passes a bound, or the engine refuses it; with line and column where it tells.
     """
+    return parse_v1(read_text(path), path)
+
+
+def parse_v1(text: str, path: Path) -> ParsedV1:
+    """The recipe that has this text and belongs at `path`: scripts and sources are found beside that.
+
+    Raises:
+        InputError: it passes a bound, or the engine refuses it; with line and column where it tells.
+    """
+    if text.count("\n") > _MOST_LINES:
+        raise InputError(f"has more than {_MOST_LINES} lines", path=path)
+    check_templates(parse_texts(text, path), path)
+    probe = _skip_probe(text, path)
+    return ParsedV1(path, text, _parsed(text, path, text), _parsed(probe, path, text) if probe else None)
+
+
+def render(
+    recipe: ParsedV1,
+    values: Mapping[str, Sequence[str]],
+    zip_keys: Sequence[Sequence[str]],
+    target: Platform,
+    builder: Platform,
+) -> list[Rendering]:
+    """All outputs for all variants, in the order in which the engine would build them.
+
+    Raises:
+        InputError: the engine cannot render the recipe with these values.
+    """
+    return _rendered(recipe.stage0, recipe, _variants(values, zip_keys), _config(target, builder))
+
+
+def is_built(recipe: ParsedV1, values: Mapping[str, Sequence[str]], target: Platform, builder: Platform) -> bool:
+    """Whether `skip` of a recipe without outputs lets it be built for one variant; of one with outputs always true.
+
+    Raises:
+        InputError: the engine cannot evaluate the skip with these values.
+    """
+    if recipe.probe is None:
+        return True
+    return bool(_rendered(recipe.probe, recipe, _variants(values, ()), _config(target, builder)))
+
+
+def render_row(
+    recipe: ParsedV1, name: str, values: Mapping[str, str], target: Platform, builder: Platform
+) -> list[Rendering]:
+    """The outputs of one row, in the order in which they can be built.
+
+    One row at a time is the guard against the engine's fault of pinning the wrong sibling (docs/engine.md): in what
+    comes back there is one output of each name, so the engine cannot mistake one for another.
+
+    Args:
+        name: of the row, for messages.
+
+    Raises:
+        InputError: the recipe cannot be rendered with these values, or makes two packages of one name.
+    """
+    given = {key: (value,) for key, value in values.items()}
+    try:
+        if not is_built(recipe, given, target, builder):
+            return []
+        rendered = render(recipe, given, (), target, builder)
+    except InputError as error:
+        mistakes = [replace(one, message=f"cannot be rendered for {name}: {one.message}") for one in error.mistakes]
+        raise InputError.of(mistakes) from error
+    names = [output.recipe.package.name for output in rendered]
+    twice = sorted({package for package in names if names.count(package) > 1})
+    if twice:
+        raise InputError(
+            f"{name} makes more than one package called {', '.join(twice)}",
+            path=recipe.path,
+            hint="Only one of them could be pinned by name; a key of the recipe has more values than the row gives it.",
+        )
+    return rendered
+
+
+def plain(rendering: Rendering) -> RenderedV1:
+    """The values of a rendering, without the engine."""
+    recipe = rendering.recipe
+    return RenderedV1(
+        name=recipe.package.name,
+        version=str(recipe.package.version),
+        build=str(recipe.build.string),
+        build_number=recipe.build.number or 0,
+        noarch=str(recipe.build.noarch) if recipe.build.noarch else None,
+        variant=dict(rendering.variant),
+        content=recipe.to_dict(),
+    )
+
+
+def text_of(value: Any) -> str:
+    """A value that the engine gives back as variants have it: the inverse of how they are handed over."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return WholeNumber(value) if isinstance(value, int) else str(value)
+
+
+def _parsed(text: str, path: Path, shown: str) -> Stage0Recipe:
+    """`text` parsed; places in messages are those of the text `shown`, the file at `path`."""
     from rattler_build import Stage0Recipe
 
+    with tempfile.TemporaryDirectory(prefix="feedstock-tools-") as folder:
+        try:
+            parsed = Stage0Recipe.from_yaml(text, recipe_dir=folder)
+        except Exception as error:  # the engine has no common base for its errors
+            raise _refusal(error, path, shown) from error
+    # The engine looks for scripts and sources beside the recipe, and puts this file into packages.
+    parsed._recipe_path = path.resolve()
+    return parsed
+
+
+def _rendered(stage0: Stage0Recipe, recipe: ParsedV1, variants: VariantConfig, config: RenderConfig) -> list[Rendering]:
     try:
-        return Stage0Recipe.from_file(written or path)
+        return stage0.render(variants, config)
     except Exception as error:  # the engine has no common base for its errors
-        raise engine_error(error, path, text) from error
+        raise _refusal(error, recipe.path, recipe.text) from error
 
 
-def skip_probe(text: str, path: Path) -> Stage0Recipe | None:
-    """For a recipe without outputs but with `skip`: a recipe of one output that is skipped where that one is.
+def _config(target: Platform, builder: Platform) -> RenderConfig:
+    from rattler_build import PlatformConfig, RenderConfig
 
-    The engine's `render` tells every row of a recipe without outputs, skipped or not; of one with outputs only those
-    that are built.
-    """
-    import yaml
-
-    top = members(compose(text, path, Schema.TYPES))
-    skip = members(top.get("build")).get("skip")
-    if "outputs" in top or skip is None:
-        return None
-    probe: Any = compose(_PROBE, schema=Schema.TYPES)
-    members(probe.value[0][1].value[0])["build"].value = [(yaml.ScalarNode("tag:yaml.org,2002:str", "skip"), skip)]
-    if "context" in top:
-        probe.value.insert(0, (yaml.ScalarNode("tag:yaml.org,2002:str", "context"), top["context"]))
-    with tempfile.TemporaryDirectory() as folder:
-        written = Path(folder) / "recipe.yaml"
-        written.write_text(yaml.serialize(probe), encoding="utf-8")
-        return parsed_recipe(text, path, written)
+    platforms = PlatformConfig(
+        target_platform=target.subdir, build_platform=builder.subdir, host_platform=target.subdir
+    )
+    return RenderConfig(platform=platforms)
 
 
-def engine_variants(values: Mapping[str, Sequence[str]], zip_keys: Sequence[Sequence[str]]) -> VariantConfig:
+def _variants(values: Mapping[str, Sequence[str]], zip_keys: Sequence[Sequence[str]]) -> VariantConfig:
     """Variants for the engine; the texts `true` and `false` become booleans, as conda-smithy hands them over."""
     from rattler_build import VariantConfig
 
@@ -72,14 +225,7 @@ def _typed(value: str) -> str | bool | int:
     return value == "true" if value in ("true", "false") else value
 
 
-def text_of(value: Any) -> str:
-    """A value that the engine gives back, as variants have it: the inverse of what `engine_variants` hands over."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    return WholeNumber(value) if isinstance(value, int) else str(value)
-
-
-def engine_error(error: BaseException, path: Path, text: str) -> InputError:
+def _refusal(error: BaseException, path: Path, text: str) -> InputError:
     """The engine's error as one of ours, with the place in the recipe if the message names it."""
     message = " ".join(str(error).split())
     place = _PLACE.search(message)
@@ -88,3 +234,22 @@ def engine_error(error: BaseException, path: Path, text: str) -> InputError:
         line = column = None
     short = message if len(message) <= _LONGEST_MESSAGE else f"{message[:_LONGEST_MESSAGE]}…"
     return InputError(f"rattler-build refuses the recipe: {short}", path=path, line=line, column=column)
+
+
+def _skip_probe(text: str, path: Path) -> str | None:
+    """For a recipe without outputs but with `skip`: a recipe of one output that is skipped where that one is.
+
+    The engine's `render` gives every row of a recipe without outputs, skipped or not; of one with outputs only those
+    that are built.
+    """
+    import yaml
+
+    top = members(compose(text, path, Schema.TYPES))
+    skip = members(top.get("build")).get("skip")
+    if "outputs" in top or skip is None:
+        return None
+    probe: Any = compose(_PROBE, schema=Schema.TYPES)
+    members(probe.value[0][1].value[0])["build"].value = [(yaml.ScalarNode("tag:yaml.org,2002:str", "skip"), skip)]
+    if "context" in top:
+        probe.value.insert(0, (yaml.ScalarNode("tag:yaml.org,2002:str", "context"), top["context"]))
+    return str(yaml.serialize(probe))

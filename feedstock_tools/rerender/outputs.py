@@ -10,6 +10,7 @@ from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.model import RenderedOutput
 from feedstock_tools.recipe.v0 import recipe as v0
 from feedstock_tools.recipe.v1 import recipe as v1
+from feedstock_tools.recipe.v1_engine import read_v1
 from feedstock_tools.rerender.configurations.configuration import Configuration
 from feedstock_tools.rerender.configurations.own_variants import given_variants, variants_of
 from feedstock_tools.rerender.forge import Forge, read_forge
@@ -102,7 +103,7 @@ def render_with_rattler_build(
     Raises:
         InputError: the recipe or its variant file cannot be read or rendered.
     """
-    recipe = v1.read_recipe_v1(folder)
+    recipe = read_v1(folder / "recipe.yaml")
     platform = configuration.platform
     given = variants_of(folder, configuration, rules.conda_build)
     yield from v1.render_recipe_v1(recipe, given, platform, build_platform=builder, watch=watch).outputs

@@ -15,6 +15,7 @@ from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.model import RenderedRecipe
 from feedstock_tools.recipe.v0 import recipe as v0
 from feedstock_tools.recipe.v1 import recipe as v1
+from feedstock_tools.recipe.v1_engine import ParsedV1, parse_v1
 from feedstock_tools.rerender.collapse import collapse
 from feedstock_tools.rerender.configurations.configuration import Configuration, read_configurations
 from feedstock_tools.rerender.configurations.names import configuration_name
@@ -115,7 +116,7 @@ def rerender(
 class Source:
     """What all platforms are rendered from: `files` are the variant files in the order in which they are laid down."""
 
-    parsed: v0.Recipe | v1.RecipeV1
+    parsed: v0.Recipe | ParsedV1
     forge: Forge
     files: list[Path]
     migrations: Migrations
@@ -157,9 +158,9 @@ def read_source(feedstock: Path, pinning: Path | None, rules: Rules) -> Source:
     own = forge.recipe.with_name(_RECIPE_CONFIG)
     if own.is_file():
         files.append(own)
-    parsed: v0.Recipe | v1.RecipeV1
+    parsed: v0.Recipe | ParsedV1
     if forge.is_v1:
-        parsed = v1.parse_recipe_v1(forge.recipe_text, forge.recipe)
+        parsed = parse_v1(forge.recipe_text, forge.recipe)
     else:
         parsed = v0.parse_recipe(forge.recipe_text, forge.recipe, rules.conda_build)
     return Source(parsed, forge, files, migrations, rules)
@@ -228,7 +229,7 @@ def render_source(
     `watch`: told of every output of a meta.yaml with what it was made from.
     """
     recipe = source.parsed
-    if isinstance(recipe, v1.RecipeV1):
+    if isinstance(recipe, ParsedV1):
         return v1.render_recipe_v1(
             recipe, config, rendering.platform, all_branches=source.rules.counts_untaken_branches
         )

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from feedstock_tools.channel.specs import admits
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts import load_cuda
 from feedstock_tools.facts.frameworks import Framework, NoWay, Setup, load_frameworks
-from feedstock_tools.pins.graph.kinds import admits
 from feedstock_tools.platforms import KNOWN_SUBDIRS
 
 FACTS = load_frameworks()

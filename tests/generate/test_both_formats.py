@@ -14,6 +14,7 @@ from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.model import RenderedOutput
 from feedstock_tools.recipe.v0 import recipe as v0
 from feedstock_tools.recipe.v1 import recipe as v1
+from feedstock_tools.recipe.v1_engine import read_v1
 from feedstock_tools.variants import combine, defaults, load
 
 PINNING = Path(__file__).parent / "data" / "pinning.yaml"
@@ -33,7 +34,7 @@ def _outputs(
     config = combine([defaults(platform), *(load(path, platform) for path in files)])
     if recipe_format == "v0":
         return list(v0.render_recipe(v0.read_recipe(folder / "recipe"), config, platform).outputs)
-    return list(v1.render_recipe_v1(v1.read_recipe_v1(folder / "recipe"), config, platform).outputs)
+    return list(v1.render_recipe_v1(read_v1(folder / "recipe" / "recipe.yaml"), config, platform).outputs)
 
 
 def _meaning(output: RenderedOutput, siblings: frozenset[str]) -> Meaning:

@@ -12,7 +12,8 @@ from feedstock_tools.data import data_folder
 from feedstock_tools.facts import load_cuda
 from feedstock_tools.generate import compare, read_spec, render
 from feedstock_tools.platforms import Platform
-from feedstock_tools.recipe.v1.recipe import read_recipe_v1, render_recipe_v1
+from feedstock_tools.recipe.v1.recipe import render_recipe_v1
+from feedstock_tools.recipe.v1_engine import read_v1
 from feedstock_tools.variants import combine, defaults, load
 
 EXAMPLES = data_folder("examples")
@@ -47,7 +48,7 @@ def test_gpuprobe_prefers_newer_cuda_by_build_number_and_guards_the_driver() -> 
     platform = Platform.parse("linux-64")
     recipe = EXAMPLES / "gpuprobe" / "recipe"
     config = combine([defaults(platform), load(recipe / "conda_build_config.yaml", platform)])
-    outputs = render_recipe_v1(read_recipe_v1(recipe), config, platform).outputs
+    outputs = render_recipe_v1(read_v1(recipe / "recipe.yaml"), config, platform).outputs
     libraries = {one.variant["cuda_compiler_version"]: one for one in outputs if one.name == "libgpuprobe"}
 
     numbers = [libraries[version].build_number for version in libraries if version != "None"]

@@ -10,7 +10,8 @@ import pytest
 from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.model import RenderedOutput
-from feedstock_tools.recipe.v1.recipe import read_recipe_v1, render_recipe_v1
+from feedstock_tools.recipe.v1.recipe import render_recipe_v1
+from feedstock_tools.recipe.v1_engine import read_v1
 from feedstock_tools.variants import VariantConfig
 
 LINUX = Platform("linux", "64")
@@ -29,7 +30,7 @@ def outputs(
 ) -> tuple[RenderedOutput, ...]:
     (folder / "recipe.yaml").write_text(recipe)
     config = VariantConfig({"target_platform": (platform.subdir,), **values}, zip_keys)
-    return render_recipe_v1(read_recipe_v1(folder), config, platform, all_branches=all_branches).outputs
+    return render_recipe_v1(read_v1(folder / "recipe.yaml"), config, platform, all_branches=all_branches).outputs
 
 
 def single(requirements: str = "", build: str = "", context: str = "") -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from feedstock_tools.errors import InputError
-from feedstock_tools.recipe.v1.recipe import read_recipe_v1
+from feedstock_tools.recipe.v1_engine import read_v1
 
 DOUBLED = "context:\n  a0: 'aaaaaaaaaaaaaaaa'\n" + "".join(
     f"  a{number}: ${{{{ a{number - 1} ~ a{number - 1} }}}}\n" for number in range(1, 40)
@@ -31,7 +31,7 @@ DOUBLED = "context:\n  a0: 'aaaaaaaaaaaaaaaa'\n" + "".join(
 def test_what_grows_without_bound_is_refused(tmp_path: Path, lines: str) -> None:
     (tmp_path / "recipe.yaml").write_text(f"package: {{name: p, version: '1'}}\n{lines}\n")
     with pytest.raises(InputError, match="template"):
-        read_recipe_v1(tmp_path)
+        read_v1(tmp_path / "recipe.yaml")
 
 
 @pytest.mark.parametrize(
@@ -44,4 +44,4 @@ def test_what_grows_without_bound_is_refused(tmp_path: Path, lines: str) -> None
 )
 def test_what_recipes_do_is_read(tmp_path: Path, lines: str) -> None:
     (tmp_path / "recipe.yaml").write_text(f"package: {{name: p, version: '1'}}\n{lines}\n")
-    assert read_recipe_v1(tmp_path).text
+    assert read_v1(tmp_path / "recipe.yaml").text

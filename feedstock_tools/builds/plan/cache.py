@@ -187,18 +187,18 @@ def render_outputs(
     Raises:
         InputError: the recipe cannot be read.
     """
-    from feedstock_tools.builds.plan.outputs_v1 import local_sources, promise_row, read_recipe, render_row
-    from feedstock_tools.rerender.configurations.rows import Row
+    from feedstock_tools.builds.plan.outputs_v1 import local_sources, promise_row
+    from feedstock_tools.recipe.v1_engine import plain, read_v1, render_row
 
     if not recipe.is_file() and (recipe.parent / "meta.yaml").is_file():
         return with_meta_outputs(configurations, recipe.parent, engine)
-    parsed = read_recipe(recipe)
+    parsed = read_v1(recipe)
     builder = Platform.here()
     sources: set[Path] = set()
     remembered, engine_for = cache(digest_of_files), cache(engine)
 
     def with_outputs(row: PlannedRow, platform: Platform) -> PlannedRow:
-        rendered = render_row(parsed, Row(row.name, row.values), platform, builder)
+        rendered = [plain(output) for output in render_row(parsed, row.name, row.values, platform, builder)]
         sources.update(local_sources(rendered, recipe.parent))
         outputs = promise_row(
             rendered, recipe.parent, engine_for(platform.subdir), lambda roots: remembered(tuple(roots))

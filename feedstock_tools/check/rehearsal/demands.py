@@ -16,8 +16,6 @@ from feedstock_tools.rerender.outputs import render_with_conda_build, render_wit
 from feedstock_tools.rerender.rules import Rules
 
 if TYPE_CHECKING:
-    from rattler_build import RenderedVariant
-
     from feedstock_tools.recipe.v0.meta import Meta
 
 __all__ = ["Demands", "Row", "demands_of"]
@@ -87,8 +85,8 @@ def demands_of(folder: Path, row: Row, rules: Rules, *, v1: bool) -> tuple[Deman
 def _of_recipe_yaml(folder: Path, row: Row, rules: Rules) -> Iterator[Demands]:
     contents: dict[int, Mapping[str, Any]] = {}
 
-    def note(rendered: RenderedVariant, output: RenderedOutput) -> None:
-        contents[id(output)] = rendered.recipe.to_dict()
+    def note(content: Mapping[str, Any], output: RenderedOutput) -> None:
+        contents[id(output)] = content
 
     outputs = list(render_with_rattler_build(folder, row.configuration, row.builder, rules, watch=note))
     for output in outputs:

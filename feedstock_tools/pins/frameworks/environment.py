@@ -10,13 +10,14 @@ from feedstock_tools.channel.local import local_folder
 from feedstock_tools.channel.metadata import Record
 from feedstock_tools.channel.repodata import builds_of, why_unreachable
 from feedstock_tools.channel.solving.solve import SolveError, solve, virtual_packages
+from feedstock_tools.channel.specs import admits
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.facts import CudaFacts
 from feedstock_tools.facts.frameworks import Frameworks
 from feedstock_tools.pins.frameworks.wish import Part, Wish, parts_of, reasons_without, wished
 from feedstock_tools.pins.gpu.driver import Machine, probe
 from feedstock_tools.pins.graph.channels import channel_title, channel_urls
-from feedstock_tools.pins.graph.kinds import admits, newest_first
+from feedstock_tools.pins.graph.kinds import newest_first
 from feedstock_tools.pins.graph.toolkit import toolkit_of
 from feedstock_tools.platforms import Platform
 

@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from feedstock_tools.channel.specs import admits, read_spec
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts import CudaFacts
 from feedstock_tools.facts.frameworks import Framework, Frameworks, Setup
-from feedstock_tools.pins.graph.kinds import admits, newest_first
+from feedstock_tools.pins.graph.kinds import newest_first
 from feedstock_tools.platforms import Platform
 
 __all__ = ["Part", "Wish", "parts_of", "pip_version", "reasons_without", "wished"]
@@ -52,20 +53,12 @@ def wished(package: str, frameworks: Frameworks) -> Wish:
     Raises:
         InputError: it is none.
     """
-    from rattler import MatchSpec
-    from rattler.exceptions import InvalidMatchSpecError
-
     match = _PACKAGE.fullmatch(package.strip())
-    try:
-        if match is None:
-            raise InputError(f"'{package}' is not a package", hint="Write tensorflow, or tensorflow=2.6.")
-        spec = MatchSpec(package.strip())
-    except InvalidMatchSpecError as error:
-        raise InputError(f"'{package}' is not a match specification: {error}") from error
-    version = str(spec.version) if spec.version is not None else None
-    build = str(spec.build) if spec.build is not None else None
+    if match is None:
+        raise InputError(f"'{package}' is not a package", hint="Write tensorflow, or tensorflow=2.6.")
+    spec = read_spec(package.strip())
     name = match["name"].lower()
-    return Wish(name, frameworks.find(name), version, build, package.strip())
+    return Wish(name, frameworks.find(name), spec.version, spec.build, package.strip())
 
 
 def parts_of(

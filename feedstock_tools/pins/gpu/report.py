@@ -138,7 +138,7 @@ def _verdict(facts: CudaFacts, card: Card, found: Found, preset: str | None) -> 
         return Verdict("cpu", None, ("It belongs to no CUDA toolkit.",))
     guard = next((spec for spec in found.record.depends if spec.startswith("__cuda ")), None)
     if guard and card.driver_cuda is not None:
-        from feedstock_tools.pins.graph.kinds import admits
+        from feedstock_tools.channel.specs import admits
 
         if not admits(guard.split(" ")[1], card.driver_cuda):
             return Verdict("no", None, (f"It demands {guard}, and the driver runs CUDA up to {card.driver_cuda}.",))

@@ -14,8 +14,8 @@ from functools import lru_cache
 from types import MappingProxyType
 
 from feedstock_tools.channel.metadata import Record, RunExports
+from feedstock_tools.channel.specs import admits, read_spec
 from feedstock_tools.errors import InputError
-from feedstock_tools.pins.graph.kinds import admits
 from feedstock_tools.pins.graph.model import Release, Way
 
 __all__ = ["VIRTUAL_KINDS", "Builds", "packages_between"]
@@ -184,17 +184,6 @@ def _admitted(wanted: _Wanted, record: Record) -> bool:
 
 
 @lru_cache(maxsize=65536)
-def _read(spec: str) -> _Wanted:
-    from rattler import MatchSpec
-    from rattler.exceptions import InvalidMatchSpecError
-
-    try:
-        read = MatchSpec(spec)
-    except InvalidMatchSpecError as error:
-        raise InputError(f"'{spec}' is not a match specification: {error}") from error
-    name = read.name
-    return _Wanted(
-        name=str(getattr(name, "normalized", name)),
-        version=str(read.version) if read.version is not None else "*",
-        build=str(read.build) if read.build is not None else "*",
-    )
+def _read(text: str) -> _Wanted:
+    spec = read_spec(text)
+    return _Wanted(spec.name, spec.version or "*", spec.build or "*")

@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from feedstock_tools.channel.specs import admits
 from feedstock_tools.errors import InputError, Mistake
 from feedstock_tools.facts import Gpu
 from feedstock_tools.facts.gpus import find_gpu
-from feedstock_tools.pins.graph.kinds import KINDS, admits, kind_named
+from feedstock_tools.pins.graph.kinds import KINDS, kind_named
 from feedstock_tools.pins.graph.model import PinGraph
 
 __all__ = ["Demand", "parse_demand", "parse_demands", "versions_named"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
+from feedstock_tools.channel.specs import admits
 from feedstock_tools.facts.cuda import CudaFacts, Drivers, Toolkit, version_key
 from feedstock_tools.facts.libraries import Library
-from feedstock_tools.pins.graph.kinds import admits
 from feedstock_tools.pins.graph.model import Bound, PinGraph, Release, Way
 
 __all__ = ["graph_of_facts", "reported_cuda"]

@@ -5,16 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import TYPE_CHECKING
 
+from feedstock_tools.channel.specs import version_key
 from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import Platform
 
-if TYPE_CHECKING:
-    from rattler import Version
-
-__all__ = ["KINDS", "Kind", "admits", "kind_named", "newest_first", "preferred"]
+__all__ = ["KINDS", "Kind", "kind_named", "newest_first", "preferred"]
 
 #: The platforms in the order in which an answer prefers them, where none is demanded.
 _PLATFORMS = ("linux-64", "linux-aarch64", "win-64", "linux-ppc64le")
@@ -47,7 +43,7 @@ class Kind:
             return Platform.parse(text).subdir
         if self.name == "sm":
             return _architecture_named(text)
-        _version(text)
+        version_key(text)
         return text
 
 
@@ -85,29 +81,13 @@ def newest_first(kind: str, versions: Iterable[str]) -> tuple[str, ...]:
         return tuple(sorted(unique, key=lambda name: (_PLATFORMS.index(name) if name in _PLATFORMS else 9, name)))
     if kind == "sm":
         return tuple(sorted(unique, key=_architecture, reverse=True))
-    return tuple(sorted(unique, key=lambda text: (_version(text), text), reverse=True))
+    return tuple(sorted(unique, key=lambda text: (version_key(text), text), reverse=True))
 
 
 def preferred(kind: str, versions: Iterable[str]) -> tuple[str, ...]:
     """Versions of one kind in the order in which an answer tries them."""
     ordered = newest_first(kind, versions)
     return ordered[::-1] if kind_named(kind).least else ordered
-
-
-@lru_cache(maxsize=65536)
-def admits(spec: str, version: str) -> bool:
-    """Whether conda's version specification `spec` (`11.*`, `>=11.2,<12`, `*`) lets a version in.
-
-    Raises:
-        InputError: `spec` is no such specification.
-    """
-    from rattler import VersionSpec
-    from rattler.exceptions import InvalidVersionSpecError
-
-    try:
-        return bool(VersionSpec(spec).matches(_version(version)))
-    except InvalidVersionSpecError as error:
-        raise InputError(f"'{spec}' is not a version specification: {error}") from error
 
 
 def _architecture_named(text: str) -> str:
@@ -120,14 +100,3 @@ def _architecture_named(text: str) -> str:
 def _architecture(name: str) -> tuple[int, str]:
     digits = re.match(r"\d+", name)
     return int(digits[0]) if digits else 0, name
-
-
-@lru_cache(maxsize=65536)
-def _version(text: str) -> Version:
-    from rattler import Version
-    from rattler.exceptions import InvalidVersionError
-
-    try:
-        return Version(text)
-    except InvalidVersionError as error:
-        raise InputError(f"'{text}' is not a version: {error}") from error

@@ -10,9 +10,10 @@ from fnmatch import fnmatchcase
 
 from feedstock_tools.channel.metadata import Record
 from feedstock_tools.channel.repodata import read_records
+from feedstock_tools.channel.specs import admits, read_spec
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.pins.graph.channels import channel_title, channel_urls
-from feedstock_tools.pins.graph.kinds import admits, newest_first
+from feedstock_tools.pins.graph.kinds import newest_first
 from feedstock_tools.pins.graph.toolkit import toolkit_of
 from feedstock_tools.platforms import Platform
 
@@ -73,31 +74,24 @@ class _Accepts:
     """Whether a record is what a specification asks for."""
 
     def __init__(self, spec: str) -> None:
-        from rattler import MatchSpec
-        from rattler.exceptions import InvalidMatchSpecError
-
         text = spec.strip()
         self.name = text.split(" ")[0].split("=")[0].split("<")[0].split(">")[0].split("!")[0].split("[")[0].lower()
         if not self.name:
             raise InputError(f"'{spec}' names no package", hint="Write cudnn, 'cudnn >=8', or 'cuda*'.")
         # The name is matched apart: rattler's patterns of names are not conda's in every case.
         rest = text[len(self.name) :]
-        try:
-            self._rest = MatchSpec(f"x{rest}") if rest.strip() else None
-        except InvalidMatchSpecError as error:
-            raise InputError(f"'{spec}' is not a match specification: {error}") from error
+        self._rest = read_spec(f"x{rest}") if rest.strip() else None
 
     def __call__(self, record: Record) -> bool:
         if not fnmatchcase(record.name, self.name):
             return False
         if self._rest is None:
             return True
-        version, build = self._rest.version, self._rest.build
-        number = self._rest.build_number
+        version, build, number = self._rest.version, self._rest.build, self._rest.build_number
         return (
-            (version is None or (_is_version(record.version) and admits(str(version), record.version)))
-            and (build is None or fnmatchcase(record.build, str(build)))
-            and (number is None or str(record.build_number) == str(number))
+            (version is None or (_is_version(record.version) and admits(version, record.version)))
+            and (build is None or fnmatchcase(record.build, build))
+            and (number is None or str(record.build_number) == number)
         )
 
 

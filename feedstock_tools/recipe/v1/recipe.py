@@ -8,76 +8,33 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import Platform
-from feedstock_tools.reading import read_text
 from feedstock_tools.recipe.model import RenderedOutput, RenderedRecipe, UsedVariables
 from feedstock_tools.recipe.v1.batches import batches
 from feedstock_tools.recipe.v1.branches import mentioned_variables
-from feedstock_tools.recipe.v1.templates import check_templates
-from feedstock_tools.recipe.v1_engine import engine_error, engine_variants, parsed_recipe, skip_probe, text_of
+from feedstock_tools.recipe.v1_engine import ParsedV1, Rendering, is_built, render, text_of
 from feedstock_tools.variants.explode import explode
 from feedstock_tools.variants.model import Axis, VariantConfig, VariantSpace
 from feedstock_tools.yaml_reading.values import parse_texts
 
-if TYPE_CHECKING:
-    from rattler_build import RenderConfig, RenderedVariant, Stage0Recipe
+__all__ = ["WatchV1", "render_recipe_v1"]
 
-__all__ = ["RecipeV1", "WatchV1", "parse_recipe_v1", "read_recipe_v1", "render_recipe_v1"]
-
-#: Is told of each output and of the engine's rendering that it was made from.
-WatchV1 = Callable[["RenderedVariant", RenderedOutput], None]
+#: Called with each output and the rendered recipe that it was made from.
+WatchV1 = Callable[[Mapping[str, Any], RenderedOutput], None]
 
 _WORD = re.compile(r"\w+")
 _PLATFORMS = ("target_platform", "build_platform")
 #: More rows than any recipe of conda-forge looks at.
 _MOST_ROWS = 5_000
-#: Several times as many as the longest of conda-forge has; the engine takes seconds for more.
-_MOST_LINES = 5_000
 _SECTIONS = {"build": "build", "host": "host", "run": "run", "run_constraints": "run_constrained"}
 
 
-@dataclass(frozen=True)
-class RecipeV1:
-    """A recipe of the v1 format as the engine parsed it.
-
-    `probe` is a recipe with outputs that has the same `skip`, for a recipe without: there the engine does not apply it.
-    """
-
-    path: Path
-    text: str
-    stage0: Stage0Recipe
-    probe: Stage0Recipe | None
-
-
-def read_recipe_v1(folder: Path) -> RecipeV1:
-    """Read `recipe.yaml` in `folder`.
-
-    Raises:
-        InputError: it cannot be read, or the engine refuses it; with line and column where the engine tells them.
-    """
-    path = folder / "recipe.yaml"
-    return parse_recipe_v1(read_text(path), path)
-
-
-def parse_recipe_v1(text: str, path: Path) -> RecipeV1:
-    """The recipe whose `recipe.yaml` is at `path` and holds `text`.
-
-    Raises:
-        InputError: it is too long, or the engine refuses it; with line and column where the engine tells them.
-    """
-    if text.count("\n") > _MOST_LINES:
-        raise InputError(f"has more than {_MOST_LINES} lines", path=path)
-    check_templates(parse_texts(text, path), path)
-    return RecipeV1(path, text, parsed_recipe(text, path), skip_probe(text, path))
-
-
 def render_recipe_v1(
-    recipe: RecipeV1,
+    recipe: ParsedV1,
     config: VariantConfig,
     platform: Platform,
     *,
@@ -90,53 +47,43 @@ def render_recipe_v1(
     Args:
         config: the variants, built-in defaults included.
         build_platform: where it is built; default `platform`, which is what conda-smithy takes when it rerenders.
-        watch: told of every output, with the engine's rendering that it was made from.
+        watch: called with every output and its rendered recipe.
         all_branches: variables count as used in branches that are not taken, too, as with rattler-build until 0.57.
 
     Raises:
         InputError: the engine cannot render the recipe with these variants.
     """
-    from rattler_build import PlatformConfig, RenderConfig
-
-    builder = (build_platform or platform).subdir
-    render_config = RenderConfig(
-        platform=PlatformConfig(target_platform=platform.subdir, build_platform=builder, host_platform=platform.subdir)
-    )
+    builder = build_platform or platform
     values = {
         **config.values,
         **{key: values for key, values in config.extended.items() if key not in config.values},
         "target_platform": (platform.subdir,),
-        "build_platform": (builder,),
+        "build_platform": (builder.subdir,),
     }
-    try:
-        built = _built_rows(recipe, values, config, render_config)
-        if built is None:
-            return RenderedRecipe((), explode(config), _feedstock_name(recipe))
-        groups = (built.keys, *(group for group in config.zip_keys if group[0] not in built.keys))
-        chosen = {**values, **{key: built.column(key) for key in built.keys}}
-        zipped = [group for group in groups if len(group) > 1]
-        rows = [
-            row
-            for part in batches(recipe.text, chosen, zipped, recipe.path)
-            for row in recipe.stage0.render(engine_variants(part, zipped), render_config)
-        ]
-    except InputError:
-        raise
-    except Exception as error:  # the engine has no common base for its errors
-        raise engine_error(error, recipe.path, recipe.text) from error
+    built = _built_rows(recipe, values, config, (platform, builder))
+    if built is None:
+        return RenderedRecipe((), explode(config), _feedstock_name(recipe))
+    groups = (built.keys, *(group for group in config.zip_keys if group[0] not in built.keys))
+    chosen = {**values, **{key: built.column(key) for key in built.keys}}
+    zipped = [group for group in groups if len(group) > 1]
+    rows = [
+        row
+        for part in batches(recipe.text, chosen, zipped, recipe.path)
+        for row in render(recipe, part, zipped, platform, builder)
+    ]
     mentioned = mentioned_variables(parse_texts(recipe.text, recipe.path)) if all_branches else {}
     outputs = tuple(_Outputs(config, recipe.path, mentioned, watch).of(rows))
     return RenderedRecipe(outputs, explode(config), _feedstock_name(recipe))
 
 
-def _feedstock_name(recipe: RecipeV1) -> str:
+def _feedstock_name(recipe: ParsedV1) -> str:
     """conda-smithy looks for the package's name where a v1 recipe has none, and names the feedstock "None" after it."""
     extra = recipe.stage0.to_dict().get("extra") or {}
     return str(extra.get("feedstock-name") or None)
 
 
 def _built_rows(
-    recipe: RecipeV1, values: Mapping[str, tuple[str, ...]], config: VariantConfig, render_config: RenderConfig
+    recipe: ParsedV1, values: Mapping[str, tuple[str, ...]], config: VariantConfig, platforms: tuple[Platform, Platform]
 ) -> Axis | None:
     """The rows of what `skip` looks at that are built, as one axis (empty where it looks at nothing); None: no row is.
 
@@ -158,7 +105,7 @@ def _built_rows(
         seen = tuple(variant[key] for key in looping)
         if seen not in known:
             own = {key: (value,) for key, value in zip(looping, seen, strict=True)}
-            known[seen] = bool(recipe.probe.render(engine_variants({**named, **own}, ()), render_config))
+            known[seen] = is_built(recipe, {**named, **own}, *platforms)
         if known[seen]:
             built.append(tuple(variant.values()))
     if not built:
@@ -187,7 +134,7 @@ class _Outputs:
         self.looping = frozenset(key for key, values in config.values.items() if len(set(values)) > 1)
         self._spaces: dict[tuple[tuple[tuple[str, str], ...], frozenset[str]], VariantSpace] = {}
 
-    def of(self, rows: list[RenderedVariant]) -> Iterator[RenderedOutput]:
+    def of(self, rows: list[Rendering]) -> Iterator[RenderedOutput]:
         siblings: set[str] = set()
         seen = set()
         for row in rows:
@@ -203,16 +150,16 @@ class _Outputs:
             for chosen in self._choices(space, unseen & self.looping):
                 output = self._output(row, frozenset(used) | unseen, space.where(chosen) if chosen else space)
                 if self.watch is not None:
-                    self.watch(row, output)
+                    self.watch(row.recipe.to_dict(), output)
                 yield output
 
-    def _used(self, row: RenderedVariant, siblings: set[str]) -> dict[str, str]:
+    def _used(self, row: Rendering, siblings: set[str]) -> dict[str, str]:
         """What the engine says it used, less siblings, and less the platform of what is for all platforms."""
         used = {_key(name): text_of(value) for name, value in row.variant.items()}
         left_out = siblings | ({"target_platform"} if row.recipe.build.noarch else set())
         return {key: value for key, value in used.items() if key not in left_out}
 
-    def _unseen(self, row: RenderedVariant, siblings: set[str]) -> frozenset[str]:
+    def _unseen(self, row: Rendering, siblings: set[str]) -> frozenset[str]:
         """The keys that the recipe mentions, for versions of the engine that counted them all."""
         named = self.mentioned.get(row.recipe.package.name, self.mentioned.get(None, frozenset()))
         noarch_python = {"python"} if row.recipe.build.noarch == "python" else set()
@@ -224,7 +171,7 @@ class _Outputs:
         rows = {tuple((key, row[key]) for key in sorted(keys)): None for row in space.project(keys)}
         return [{key: (value,) for key, value in row} for row in rows]
 
-    def _output(self, row: RenderedVariant, keys: frozenset[str], space: VariantSpace) -> RenderedOutput:
+    def _output(self, row: Rendering, keys: frozenset[str], space: VariantSpace) -> RenderedOutput:
         recipe = row.recipe
         looped = keys & self.looping
         return RenderedOutput(
@@ -262,7 +209,7 @@ def _agreeing(axis: Axis, used: Mapping[str, str]) -> Axis:
     return Axis(axis.keys, tuple(row for row in axis.rows if all(row[place] == value for place, value in wanted)))
 
 
-def _requirements(row: RenderedVariant) -> dict[str, tuple[str, ...]]:
+def _requirements(row: Rendering) -> dict[str, tuple[str, ...]]:
     """By section as conda-build names them; a pin is written out if it is exact, else by its package's name alone."""
     found = {}
     exact = {_key(name): f"{pin.name} {pin.version} {pin.build_string}" for name, pin in row.pin_subpackages.items()}

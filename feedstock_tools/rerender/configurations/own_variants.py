@@ -110,13 +110,14 @@ def _may_use(key: str, words: frozenset[str]) -> bool:
 def _used_by(folder: Path) -> _Used:
     """Asks the engine, which reads the recipe when it is asked first."""
     from feedstock_tools.recipe.v1.branches import mentioned_variables
-    from feedstock_tools.recipe.v1.recipe import read_recipe_v1, render_recipe_v1
+    from feedstock_tools.recipe.v1.recipe import render_recipe_v1
+    from feedstock_tools.recipe.v1_engine import read_v1
     from feedstock_tools.yaml_reading.values import parse_texts
 
-    recipe = cache(read_recipe_v1)
+    recipe = cache(read_v1)
 
     def used(configuration: Configuration, both: VariantConfig) -> tuple[frozenset[str], frozenset[str]]:
-        read = recipe(folder)
+        read = recipe(folder / "recipe.yaml")
         mentioned = mentioned_variables(parse_texts(read.text, read.path))
         outputs = render_recipe_v1(read, both, configuration.platform).outputs
         return _all(output.used.own for output in outputs), _all(mentioned.values())

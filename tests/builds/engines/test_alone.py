@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from feedstock_tools.builds.engines.embedded.alone import alone
-from feedstock_tools.builds.plan.outputs_v1 import read_recipe, render_row
 from feedstock_tools.channel.archive import read_package, write_package
 from feedstock_tools.channel.folder import index_channel
 from feedstock_tools.channel.metadata import PackageMetadata
-from feedstock_tools.rerender.configurations.rows import Row
+from feedstock_tools.recipe.v1_engine import Rendering, read_v1, render_row
 from tests.support.feedstocks import HERE
-
-if TYPE_CHECKING:
-    from rattler_build import RenderedVariant
 
 RECIPE = """
 context: {version: "1.4.2"}
@@ -61,15 +56,15 @@ def test_it_depends_on_the_same(spec: str, tmp_path: Path) -> None:
     recipe = tmp_path / "recipe" / "recipe.yaml"
     recipe.parent.mkdir()
     recipe.write_text(RECIPE.replace("SPEC", spec))
-    rendered = render_row(read_recipe(recipe), Row("only", {}), HERE, HERE)
+    rendered = render_row(read_v1(recipe), "only", {}, HERE, HERE)
 
-    def built(variant: RenderedVariant, output: Path) -> PackageMetadata:
+    def built(variant: Rendering, output: Path) -> PackageMetadata:
         result = variant.run_build(output_dir=output, channels=[channel.as_uri()])
         return read_package(Path(result.packages[0]))
 
     for variant in rendered:
-        single = alone(variant, rendered, recipe, tmp_path / "alone")
-        (again,) = render_row(single, Row("only", {}), HERE, HERE)
+        single = alone(variant, rendered, recipe)
+        (again,) = render_row(single, "only", {}, HERE, HERE)
         whole, made = built(variant, tmp_path / "whole"), built(again, tmp_path / "out")
         assert (made.file_name, made.depends, made.run_exports) == (whole.file_name, whole.depends, whole.run_exports)
         assert made.summary == whole.summary == "Pins in many ways"

@@ -14,13 +14,13 @@ import pytest
 from feedstock_tools.builds.engines.contract import BuildRequest
 from feedstock_tools.builds.engines.embedded.crossing import crossing, without_host_platform
 from feedstock_tools.builds.plan.cache import outline, render_outputs
-from feedstock_tools.builds.plan.outputs_v1 import promise_row, read_recipe, render_row
+from feedstock_tools.builds.plan.outputs_v1 import promise_row
 from feedstock_tools.channel.archive import read_documents, read_package, write_package
 from feedstock_tools.channel.folder import index_channel
 from feedstock_tools.channel.metadata import PackageMetadata
 from feedstock_tools.channel.repodata import read_records
 from feedstock_tools.platforms import Platform
-from feedstock_tools.rerender.configurations.rows import Row
+from feedstock_tools.recipe.v1_engine import plain, read_v1, render_row
 from tests.support.feedstocks import HERE, TinyFeedstock
 
 TWO_OUTPUTS = """
@@ -67,9 +67,9 @@ def test_g1_an_exact_pin_goes_to_the_last_variant_rendered(tmp_path: Path) -> No
 
 
 def test_g1_guard_a_row_that_is_rendered_alone_has_its_own_pins(tmp_path: Path) -> None:
-    recipe = read_recipe(recipe_file(tmp_path, TWO_OUTPUTS))
+    recipe = read_v1(recipe_file(tmp_path, TWO_OUTPUTS))
     for kind in ("cuda", "cpu"):
-        rendered = render_row(recipe, Row(kind, {"kind": kind}), HERE, HERE)
+        rendered = render_row(recipe, kind, {"kind": kind}, HERE, HERE)
         (result,) = [
             variant.run_build(output_dir=tmp_path / kind, channels=[])
             for variant in rendered
@@ -87,14 +87,14 @@ def test_g2_skip_is_ignored_in_a_recipe_without_outputs(tmp_path: Path) -> None:
 
 
 def test_g2_guard_such_a_skip_is_looked_at(tmp_path: Path) -> None:
-    recipe = read_recipe(recipe_file(tmp_path, SKIPPED))
-    assert render_row(recipe, Row("cpu", {"kind": "cpu"}), HERE, HERE) == []
-    assert len(render_row(recipe, Row("cuda", {"kind": "cuda"}), HERE, HERE)) == 1
+    recipe = read_v1(recipe_file(tmp_path, SKIPPED))
+    assert render_row(recipe, "cpu", {"kind": "cpu"}, HERE, HERE) == []
+    assert len(render_row(recipe, "cuda", {"kind": "cuda"}, HERE, HERE)) == 1
 
 
 def test_false_in_a_configuration_is_false_in_a_recipe(tmp_path: Path) -> None:
     recipe = "package: {name: flagged, version: '1'}\nbuild: {string: \"${{ 'free' if free else 'gil' }}\"}\n"
-    (rendered,) = render_row(read_recipe(recipe_file(tmp_path, recipe)), Row("gil", {"free": "false"}), HERE, HERE)
+    (rendered,) = render_row(read_v1(recipe_file(tmp_path, recipe)), "gil", {"free": "false"}, HERE, HERE)
     assert rendered.recipe.build.string == "gil"
 
 
@@ -121,8 +121,8 @@ def two_channels(tmp_path: Path) -> tuple[Path, Path]:
 def test_g3_strict_priority_does_not_hold_for_what_a_recipe_asks_for(
     tmp_path: Path, two_channels: tuple[Path, Path]
 ) -> None:
-    recipe = read_recipe(recipe_file(tmp_path, NEEDS_LIBRARY))
-    (variant,) = render_row(recipe, Row("only", {}), HERE, HERE)
+    recipe = read_v1(recipe_file(tmp_path, NEEDS_LIBRARY))
+    (variant,) = render_row(recipe, "only", {}, HERE, HERE)
     result = variant.run_build(output_dir=tmp_path / "out", channels=[folder.as_uri() for folder in two_channels])
     assert result.name == "user", "mended: the check of channels can go"
 
@@ -143,7 +143,7 @@ def test_a_templated_script_is_run_as_a_command(tmp_path: Path) -> None:
 
     path = recipe_file(tmp_path, NEEDS_LIBRARY.replace("[echo]", "'${{ \"made.sh\" }}'").replace('"shared >=2"', ""))
     path.with_name("made.sh").write_text("exit 0\n")
-    (variant,) = render_row(read_recipe(path), Row("only", {}), HERE, HERE)
+    (variant,) = render_row(read_v1(path), "only", {}, HERE, HERE)
     with pytest.raises(RattlerBuildError, match="Script failed"):
         variant.run_build(output_dir=tmp_path / "out", channels=[])
 
@@ -169,7 +169,7 @@ def test_the_host_environment_of_a_cross_build_is_solved_for_the_machine_that_bu
 ) -> None:
     from rattler_build import RattlerBuildError
 
-    (variant,) = render_row(read_recipe(cross_request.recipe), Row("row", {}), OTHER, HERE)
+    (variant,) = render_row(read_v1(cross_request.recipe), "row", {}, OTHER, HERE)
     try:
         variant.run_build(output_dir=cross_request.output, channels=list(cross_request.channels))
     except RattlerBuildError as error:
@@ -181,7 +181,7 @@ def test_the_host_environment_of_a_cross_build_is_solved_for_the_machine_that_bu
 def test_the_host_platform_comes_from_a_variant_key_that_is_then_listed_in_the_hash_input(
     cross_request: BuildRequest,
 ) -> None:
-    rendered = render_row(read_recipe(cross_request.recipe), Row("row", {}), OTHER, HERE)
+    rendered = render_row(read_v1(cross_request.recipe), "row", {}, OTHER, HERE)
     result = crossing(rendered[0], rendered, cross_request).run_build(
         output_dir=cross_request.output, channels=list(cross_request.channels)
     )
@@ -198,7 +198,7 @@ def test_a_staging_output_is_built_for_the_target_of_a_cross_build(cross_request
     needs = "    build:\n      script:\n        - echo run"
     text = STAGED.replace(needs, f"    requirements: {{host: [shared]}}\n{needs}")
     recipe, _ = staged_recipe(cross_request.folder, text)
-    rendered = render_row(read_recipe(recipe), Row("row", {}), OTHER, HERE)
+    rendered = render_row(read_v1(recipe), "row", {}, OTHER, HERE)
     for variant in rendered:
         crossed = crossing(variant, rendered, replace(cross_request, recipe=recipe))
         result = crossed.run_build(output_dir=cross_request.output, channels=list(cross_request.channels))
@@ -208,7 +208,7 @@ def test_a_staging_output_is_built_for_the_target_of_a_cross_build(cross_request
 
 def test_a_noarch_output_of_a_cross_build_stays_one(cross_request: BuildRequest) -> None:
     cross_request.recipe.write_text(NEEDS_LIBRARY.replace("number: 0,", "number: 0, noarch: generic,"))
-    rendered = render_row(read_recipe(cross_request.recipe), Row("row", {"target_platform": OTHER.subdir}), OTHER, HERE)
+    rendered = render_row(read_v1(cross_request.recipe), "row", {"target_platform": OTHER.subdir}, OTHER, HERE)
     request = replace(cross_request, values={"target_platform": OTHER.subdir})
     result = crossing(rendered[0], rendered, request).run_build(
         output_dir=request.output, channels=list(request.channels)
@@ -220,7 +220,7 @@ def test_a_debug_session_does_not_know_siblings(tmp_path: Path) -> None:
     from rattler_build import DebugSession, RattlerBuildError
 
     text = TWO_OUTPUTS.replace("run:", "host:")
-    rendered = render_row(read_recipe(recipe_file(tmp_path, text)), Row("cpu", {"kind": "cpu"}), HERE, HERE)
+    rendered = render_row(read_v1(recipe_file(tmp_path, text)), "cpu", {"kind": "cpu"}, HERE, HERE)
     with pytest.raises(RattlerBuildError, match="subpackage is not available"):
         DebugSession.create(rendered[1], output_dir=tmp_path / "out", channels=[])
 
@@ -278,7 +278,7 @@ def staged_recipe(feedstock: Path, text: str = STAGED) -> tuple[Path, Path]:
 
 def test_a_staging_output_is_built_for_each_heir(tmp_path: Path) -> None:
     path, runs = staged_recipe(tmp_path)
-    for variant in render_row(read_recipe(path), Row("only", {}), HERE, HERE):
+    for variant in render_row(read_v1(path), "only", {}, HERE, HERE):
         variant.run_build(output_dir=tmp_path / "out", channels=[], no_build_id=True)
     assert len(runs.read_text().split()) == 2, "mended: RattlerBuild.shares_staging is to be True"
 
@@ -319,8 +319,8 @@ def test_one_heir_alone_needs_no_warning(feedstock: TinyFeedstock) -> None:
 
 def test_a_source_of_a_staging_output_is_part_of_what_its_heirs_are(tmp_path: Path) -> None:
     path, _ = staged_recipe(tmp_path)
-    rendered = render_row(read_recipe(path), Row("only", {}), HERE, HERE)
-    before = [output.identity for output in promise_row(rendered, path.parent, "engine 1")]
+    rendered = render_row(read_v1(path), "only", {}, HERE, HERE)
+    before = [output.identity for output in promise_row(map(plain, rendered), path.parent, "engine 1")]
     (tmp_path / "src" / "part.txt").write_text("another part\n")
-    after = [output.identity for output in promise_row(rendered, path.parent, "engine 1")]
+    after = [output.identity for output in promise_row(map(plain, rendered), path.parent, "engine 1")]
     assert not set(before) & set(after)

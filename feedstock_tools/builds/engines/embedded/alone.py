@@ -8,30 +8,23 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from feedstock_tools.recipe.pins import pin_of_mapping
-
-if TYPE_CHECKING:
-    from rattler_build import RenderedVariant, Stage0Recipe
+from feedstock_tools.recipe.v1_engine import ParsedV1, Rendering, parse_v1
 
 __all__ = ["alone"]
 
 _PINS = ("pin_subpackage", "pin_compatible")
 
 
-def alone(
-    variant: RenderedVariant, row: Sequence[RenderedVariant], recipe: Path, folder: Path, keys: Collection[str] = ()
-) -> Stage0Recipe:
+def alone(variant: Rendering, row: Sequence[Rendering], recipe: Path, keys: Collection[str] = ()) -> ParsedV1:
     """The recipe of one output of a row.
 
     Args:
         recipe: the recipe that was rendered: scripts and sources are found beside it.
-        folder: a private folder that the engine may look for the recipe in.
         keys: variant keys that it is to use besides its own.
     """
-    from rattler_build import Stage0Recipe
-
     content = variant.recipe.to_dict()
     builds = {
         each.recipe.package.name: (str(each.recipe.package.version), str(each.recipe.build.string)) for each in row
@@ -41,9 +34,7 @@ def alone(
     if keys:
         build = content.setdefault("build", {})
         build["variant"] = {**(build.get("variant") or {}), "use_keys": sorted({*keys, *map(str, variant.variant)})}
-    single = Stage0Recipe.from_yaml(json.dumps(_with_staging(content)), recipe_dir=folder)
-    single._recipe_path = recipe
-    return single
+    return parse_v1(json.dumps(_with_staging(content)), recipe)
 
 
 def _with_staging(content: dict[str, Any]) -> dict[str, Any]:

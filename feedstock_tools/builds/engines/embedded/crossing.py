@@ -10,12 +10,9 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from feedstock_tools.builds.engines.contract import BuildRequest
-
-if TYPE_CHECKING:
-    from rattler_build import RenderedVariant
+from feedstock_tools.recipe.v1_engine import Rendering
 
 __all__ = ["crossing", "without_host_platform"]
 
@@ -23,19 +20,17 @@ _KEY = "host_platform"
 _HASH_INPUT = "info/hash_input.json"
 
 
-def crossing(variant: RenderedVariant, row: Sequence[RenderedVariant], request: BuildRequest) -> RenderedVariant:
+def crossing(variant: Rendering, row: Sequence[Rendering], request: BuildRequest) -> Rendering:
     """An output of a row, rendered so that its host environment is solved for the platform that is built for."""
     from feedstock_tools.builds.engines.embedded.alone import alone
-    from feedstock_tools.builds.plan.outputs_v1 import render_row
     from feedstock_tools.platforms import Platform
-    from feedstock_tools.recipe.v1_engine import text_of
-    from feedstock_tools.rerender.configurations.rows import Row
+    from feedstock_tools.recipe.v1_engine import render_row, text_of
 
-    single = alone(variant, row, request.recipe, request.folder / "crossing", (_KEY,))
+    single = alone(variant, row, request.recipe, (_KEY,))
     used = {key: text_of(value) for key, value in dict(variant.variant).items()}
     values = {**request.values, **used, _KEY: request.target}
     platforms = Platform.parse(request.target), Platform.parse(request.builder)
-    (rendered,) = render_row(single, Row(request.name, values), *platforms)
+    (rendered,) = render_row(single, request.name, values, *platforms)
     return rendered
 
 

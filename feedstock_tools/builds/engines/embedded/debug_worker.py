@@ -17,20 +17,19 @@ def main(request_file: str) -> int:
 
     from feedstock_tools.builds.engines.embedded.alone import alone
     from feedstock_tools.builds.engines.embedded.crossing import crossing
-    from feedstock_tools.builds.plan.outputs_v1 import read_recipe, render_row
     from feedstock_tools.errors import FeedstockError
     from feedstock_tools.platforms import Platform
-    from feedstock_tools.rerender.configurations.rows import Row
+    from feedstock_tools.recipe.v1_engine import read_v1, render_row
 
     request = BuildRequest.from_json(json.loads(Path(request_file).read_text(encoding="utf-8")))
     platforms = Platform.parse(request.target), Platform.parse(request.builder)
-    row = Row(request.name, request.values)
     try:
-        rendered = render_row(read_recipe(request.recipe), row, *platforms)
+        rendered = render_row(read_v1(request.recipe), request.name, request.values, *platforms)
         variant = next(each for each in rendered if each.recipe.package.name == request.wanted[0])
         if request.target in (request.builder, "noarch"):
             # The engine's debug session does not know the siblings of an output, and refuses one that pins them.
-            (single,) = render_row(alone(variant, rendered, request.recipe, request.folder / "alone"), row, *platforms)
+            by_itself = alone(variant, rendered, request.recipe)
+            (single,) = render_row(by_itself, request.name, request.values, *platforms)
         else:
             single = crossing(variant, rendered, request)
         session = DebugSession.create(single, output_dir=request.output, channels=list(request.channels))

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any
 from feedstock_tools.builds.engines.contract import BuildRequest
 from feedstock_tools.builds.engines.process.child import TEST_WORKER
 from feedstock_tools.builds.engines.process.supervision import supervise
+from feedstock_tools.recipe.v1_engine import ParsedV1, Rendering, parse_v1, read_v1, render_row
 from feedstock_tools.workers import worker_command
 from feedstock_tools.yaml_reading.nodes import compose, is_mapping, members, place_of
 
 if TYPE_CHECKING:
-    from rattler_build import RenderedVariant, Stage0Recipe
     from rattler_build.progress import BuildStepEvent, LogEvent
 
 __all__ = ["main"]
@@ -79,15 +79,13 @@ def main(request_file: str) -> int:
 
 def build(request: BuildRequest, events: _Events) -> int:
     """Render the row, build the wanted outputs in order, and stop at the first failure (status 1)."""
-    from feedstock_tools.builds.plan.outputs_v1 import read_recipe, render_row
     from feedstock_tools.errors import FeedstockError
     from feedstock_tools.platforms import Platform
-    from feedstock_tools.rerender.configurations.rows import Row
 
     platforms = Platform.parse(request.target), Platform.parse(request.builder)
     try:
-        recipe = _marked(read_recipe(request.recipe), request)
-        rendered = render_row(recipe, Row(request.name, request.values), *platforms)
+        recipe = _marked(read_v1(request.recipe), request)
+        rendered = render_row(recipe, request.name, request.values, *platforms)
         if request.target not in (request.builder, "noarch"):
             from feedstock_tools.builds.engines.embedded.crossing import crossing
 
@@ -101,17 +99,11 @@ def build(request: BuildRequest, events: _Events) -> int:
     return 0
 
 
-def _marked(recipe: Stage0Recipe, request: BuildRequest) -> Stage0Recipe:
+def _marked(recipe: ParsedV1, request: BuildRequest) -> ParsedV1:
     """The recipe with the request's marks in `extra`, which becomes part of each package's about.json."""
     if not request.extra:
         return recipe
-    from rattler_build import Stage0Recipe
-
-    text = _with_extra(request.recipe.read_text(encoding="utf-8"), request.extra)
-    marked = Stage0Recipe.from_yaml(text, recipe_dir=request.folder / "marked")
-    # Scripts and sources are found beside the recipe as it was written, not beside the marked copy.
-    marked._recipe_path = request.recipe
-    return marked
+    return parse_v1(_with_extra(recipe.text, request.extra), request.recipe)
 
 
 def _with_extra(text: str, extra: Mapping[str, str]) -> str:
@@ -131,7 +123,7 @@ def _with_extra(text: str, extra: Mapping[str, str]) -> str:
     return "".join([*before, *(f"{indent}{entry}\n" for entry in entries), *after])
 
 
-def _build_output(variant: RenderedVariant, request: BuildRequest, events: _Events) -> bool:
+def _build_output(variant: Rendering, request: BuildRequest, events: _Events) -> bool:
     from rattler_build import RattlerBuildError, ToolConfiguration
 
     from feedstock_tools.builds.engines.embedded.crossing import without_host_platform

@@ -1,0 +1,88 @@
+"""Versions and match specifications as conda's solver reads them, as plain values and answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, TypeAlias
+
+from feedstock_tools.errors import InputError
+
+if TYPE_CHECKING:
+    from rattler import Version
+
+__all__ = ["Spec", "VersionKey", "admits", "read_spec", "version_key"]
+
+#: Sorts as the version that it was made from.
+VersionKey: TypeAlias = "Version"
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """A match specification; None for what it does not restrict.
+
+    Attributes:
+        name: of the package, normalized.
+        build: a pattern of build strings.
+        build_number: as the specification writes it, with its operator.
+    """
+
+    name: str
+    version: str | None
+    build: str | None
+    build_number: str | None
+
+
+@lru_cache(maxsize=65536)
+def read_spec(text: str) -> Spec:
+    """Read `cudnn >=8`, `tensorflow=2.6=cuda112*` or any other match specification.
+
+    Raises:
+        InputError: it is not one.
+    """
+    from rattler import MatchSpec
+    from rattler.exceptions import InvalidMatchSpecError
+
+    try:
+        read = MatchSpec(text)
+    except InvalidMatchSpecError as error:
+        raise InputError(f"'{text}' is not a match specification: {error}") from error
+    name = read.name
+    return Spec(
+        name=str(getattr(name, "normalized", name)),
+        version=None if read.version is None else str(read.version),
+        build=None if read.build is None else str(read.build),
+        build_number=None if read.build_number is None else str(read.build_number),
+    )
+
+
+@lru_cache(maxsize=65536)
+def admits(spec: str, version: str) -> bool:
+    """Whether conda's version specification `spec` (`11.*`, `>=11.2,<12`, `*`) lets a version in.
+
+    Raises:
+        InputError: `spec` or `version` is invalid.
+    """
+    from rattler import VersionSpec
+    from rattler.exceptions import InvalidVersionSpecError
+
+    try:
+        return bool(VersionSpec(spec).matches(version_key(version)))
+    except InvalidVersionSpecError as error:
+        raise InputError(f"'{spec}' is not a version specification: {error}") from error
+
+
+@lru_cache(maxsize=65536)
+def version_key(text: str) -> VersionKey:
+    """What a version is sorted by.
+
+    Raises:
+        InputError: it is not a version.
+    """
+    from rattler import Version
+    from rattler.exceptions import InvalidVersionError
+
+    try:
+        return Version(text)
+    except InvalidVersionError as error:
+        raise InputError(f"'{text}' is not a version: {error}") from error
