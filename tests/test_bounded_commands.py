@@ -1,0 +1,121 @@
+"""Hostile recipes against every command that renders: one message, exit status 2, little time and little memory."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.support import command
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "wait4"), reason="this system does not say what a process used")
+
+#: What a refusal may take, loading the command included.
+SECONDS = 2.0
+MEMORY = 500 * 1024 * 1024
+
+HUGE = "${{ 'a' * 10 ** 9 }}"
+HEAD = "package: {name: p, version: '1'}\n"
+DOUBLED = "context:\n  a0: 'aaaaaaaaaaaaaaaa'\n" + "".join(
+    f"  a{number}: ${{{{ a{number - 1} ~ a{number - 1} }}}}\n" for number in range(1, 40)
+)
+
+#: Where in a recipe.yaml a template may stand that would take gigabytes, or minutes.
+BOMBS = {
+    "name": f'package: {{name: "{HUGE}", version: "1"}}\n',
+    "version": "package: {name: p, version: \"${{ '1' * 10 ** 9 }}\"}\n",
+    "build string": HEAD + f'build: {{string: "{HUGE}"}}\n',
+    "context": f'context: {{a: "{HUGE}"}}\n{HEAD}',
+    "doubled context": f"{DOUBLED}{HEAD}build: {{string: '${{{{ a39 }}}}'}}\n",
+    "requirements": HEAD + f'requirements: {{host: ["{HUGE}"]}}\n',
+    "source": HEAD + f'source: {{url: "https://example.com/{HUGE}", sha256: "{"0" * 64}"}}\n',
+    "tests": HEAD + f'tests: [{{script: ["{HUGE}"]}}]\n',
+    "skip": HEAD + "build: {skip: [\"('a' * 10 ** 9) == 'b'\"]}\n",
+    "condition": HEAD + "requirements: {host: [{if: \"('a' * 10 ** 9) == 'b'\", then: zlib}]}\n",
+    "list": HEAD + "build: {string: \"x${{ (['a'] * 10 ** 9) | length }}\"}\n",
+    "loop": HEAD + 'build: {string: "{% for a in range(9999) %}{% for b in range(9999) %}{% endfor %}{% endfor %}"}\n',
+    "negations": HEAD + f"build: {{skip: ['{'not ' * 20_000}linux']}}\n",
+    "brackets": HEAD + f'build: {{string: "${{{{ {"(" * 5000}1{")" * 5000} }}}}"}}\n',
+}
+COMMANDS = {
+    "list": ("build", "--list"),
+    "build": ("build", "linux_64_"),
+    "status": ("status",),
+    "plan": ("plan",),
+    "rehearse": ("rehearse", "--channel", "./channel"),
+    "outputs": ("outputs",),
+    "rerender": ("rerender", "--pinning", "pinning"),
+    "why": ("why", "python", "--pinning", "pinning"),
+}
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended, with its processor time in seconds and its largest memory in bytes."""
+
+    status: int
+    output: str
+    seconds: float
+    memory: int
+
+
+def run_measured(folder: Path, *arguments: str) -> Ended:
+    """Run a command of feedstock-tools in a folder, to its end."""
+    with (folder / "output").open("w+b") as output:
+        process = subprocess.Popen(
+            command.tool(*arguments),
+            cwd=folder,
+            env=command.environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        output.seek(0)
+        text = output.read().decode(errors="replace")
+    return Ended(process.returncode, text, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024)
+
+
+@pytest.fixture
+def feedstock(tmp_path: Path) -> Path:
+    """A feedstock with one configuration, which lacks a recipe; a pinning and an empty channel lie beside it."""
+    for name, text in {
+        "conda-forge.yml": "conda_build_tool: rattler-build\n",
+        ".ci_support/linux_64_.yaml": "python: ['3.12']\ntarget_platform: [linux-64]\n",
+        "pinning/conda_build_config.yaml": "python: ['3.12']\n",
+        "channel/noarch/repodata.json": "{}",
+        "recipe/README": "",
+    }.items():
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True, parents=True)
+        path.write_text(text)
+    return tmp_path
+
+
+def refused(ended: Ended) -> None:
+    """Check that a command said one thing and ended."""
+    assert ended.status == 2, ended.output
+    assert ended.output.count("error:") == 1, ended.output
+    assert "Traceback" not in ended.output
+    assert ended.seconds < SECONDS, ended
+    assert ended.memory < MEMORY, ended
+
+
+@pytest.mark.parametrize("arguments", COMMANDS.values(), ids=COMMANDS)
+@pytest.mark.parametrize("recipe", BOMBS.values(), ids=BOMBS)
+def test_a_template_that_would_grow_is_refused(feedstock: Path, recipe: str, arguments: tuple[str, ...]) -> None:
+    (feedstock / "recipe" / "recipe.yaml").write_text(recipe)
+    refused(run_measured(feedstock, *arguments))
+
+
+@pytest.mark.parametrize("arguments", COMMANDS.values(), ids=COMMANDS)
+def test_templates_of_a_variants_yaml_are_texts(feedstock: Path, arguments: tuple[str, ...]) -> None:
+    (feedstock / "recipe" / "recipe.yaml").write_text(HEAD + "build: {string: \"${{ x | replace('$', '') }}\"}\n")
+    (feedstock / "recipe" / "variants.yaml").write_text(f'x: ["{HUGE}"]\n')
+    ended = run_measured(feedstock, *arguments)
+    assert ended.seconds < SECONDS
+    assert ended.memory < MEMORY
