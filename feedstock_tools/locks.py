@@ -1,17 +1,18 @@
-"""Locks of rows and outputs, between threads and between runs; each goes with the process that holds it."""
+"""Locks between threads and between runs, of names and of folders; each goes with the process that holds it."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 from typing import IO
 
 from feedstock_tools.errors import WorkError
 
-__all__ = ["Locks"]
+__all__ = ["Locks", "locked"]
 
 _PAUSE = 0.1
 
@@ -36,12 +37,11 @@ class Locks:
         for name in sorted(set(names)):
             path = folder / sha256(name.encode()).hexdigest()[:16]
             try:
-                folder.mkdir(parents=True, exist_ok=True)
-                stream = path.open("a+b")
-            except OSError as error:
+                stream = _opened(path)
+            except WorkError:
                 locks.close()
-                raise WorkError(f"cannot write here: {error.strerror or error}", path=path) from error
-            if not _locked(stream):
+                raise
+            if not _lock(stream, wait=False):
                 stream.close()
                 locks.close()
                 return None
@@ -74,16 +74,40 @@ class Locks:
         self.close()
 
 
-def _locked(stream: IO[bytes]) -> bool:
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold the lock of a folder (made where it is missing), after waiting for other processes that hold it.
+
+    Raises:
+        WorkError: the folder cannot be written.
+    """
+    with _opened(folder / ".lock") as stream:
+        _lock(stream, wait=True)
+        yield
+
+
+def _opened(path: Path) -> IO[bytes]:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path.open("a+b")
+    except OSError as error:
+        raise WorkError(f"cannot write here: {error.strerror or error}", path=path) from error
+
+
+def _lock(stream: IO[bytes], *, wait: bool) -> bool:
+    """Whether the lock of an open file was taken; it is let go of when the file is closed."""
     try:
         if sys.platform == "win32":
             import msvcrt
 
-            msvcrt.locking(stream.fileno(), msvcrt.LK_NBLCK, 1)
+            stream.seek(0)
+            msvcrt.locking(stream.fileno(), msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK, 1)
         else:
             import fcntl
 
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(stream, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
+        if wait:
+            raise
         return False
     return True

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 import zipfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 from feedstock_tools.channel.archive import PACKAGE_SUFFIXES, read_package
 from feedstock_tools.channel.waiting import wait_for
 from feedstock_tools.errors import WorkError
+from feedstock_tools.locks import locked
 from feedstock_tools.platforms import KNOWN_SUBDIRS
 from feedstock_tools.writing import replacing
 
-__all__ = ["add_packages", "index_channel", "locked"]
+__all__ = ["add_packages", "index_channel"]
 
 
 def index_channel(folder: Path, *, replaced: bool = False) -> None:
@@ -64,30 +63,6 @@ def add_packages(folder: Path, packages: Sequence[Path]) -> tuple[Path, ...]:
                 target.unlink(missing_ok=True)
             raise
     return targets
-
-
-@contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Hold the lock of a folder (made where it is missing), waiting for other processes that hold it.
-
-    The lock goes with the process that holds it, however that ends.
-    """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        stream = (folder / ".lock").open("a+b")
-    except OSError as error:
-        raise WorkError(f"cannot write here: {error.strerror or error}", path=folder) from error
-    with stream:
-        if sys.platform == "win32":
-            import msvcrt
-
-            stream.seek(0)
-            msvcrt.locking(stream.fileno(), msvcrt.LK_LOCK, 1)
-        else:
-            import fcntl
-
-            fcntl.flock(stream, fcntl.LOCK_EX)
-        yield
 
 
 def _target(folder: Path, package: Path) -> Path:

@@ -59,9 +59,10 @@ def command(
     """
     if output_id and not debug:
         raise click.UsageError("--output-id says what --debug is to set up; a build makes all outputs of a row")
-    from feedstock_tools.builds.plan.capacity import Capacity, Limits, size_of, time_of
+    from feedstock_tools.builds.plan.capacity import Capacity, Limits
     from feedstock_tools.builds.plan.session import Session
     from feedstock_tools.feedstock.folder import feedstock_or_example
+    from feedstock_tools.units import size_of, time_of
 
     capacity = Capacity.of_machine(cores, size_of(memory) if memory else None)
     limits = Limits(jobs, time_of(timeout) if timeout else None, retries, not keep_going)

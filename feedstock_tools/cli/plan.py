@@ -38,9 +38,10 @@ def command(
     the builds in the ledger, else an equal part of the machine.
     """
     from feedstock_tools.builds.plan.agenda import agenda
-    from feedstock_tools.builds.plan.capacity import Capacity, size_of
+    from feedstock_tools.builds.plan.capacity import Capacity
     from feedstock_tools.builds.plan.session import Session
     from feedstock_tools.report.plan import plan_json, plan_markdown, plan_text
+    from feedstock_tools.units import size_of
 
     capacity = Capacity.of_machine(cores, size_of(memory) if memory else None)
     session = Session.open(feedstock, output_dir, channels, Path.cwd(), os.environ, as_json=True)

@@ -46,10 +46,10 @@ def command(
     which every package that is built is tested.
     """
     from feedstock_tools.builds.engines.process.supervision import signals_as_exit
-    from feedstock_tools.builds.plan.capacity import time_of
     from feedstock_tools.builds.testing import comparing
     from feedstock_tools.builds.testing import tests as session
     from feedstock_tools.errors import InputError
+    from feedstock_tools.units import time_of
 
     if compare:
         figures = comparing.figures_of(feedstock or Path.cwd(), output_dir)

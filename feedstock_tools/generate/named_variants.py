@@ -14,6 +14,7 @@ from pathlib import Path
 
 from feedstock_tools.errors import InputError, Mistake
 from feedstock_tools.facts import CudaFacts, PinningRow
+from feedstock_tools.wording import aligned
 from feedstock_tools.writing import write_whole
 
 __all__ = ["Difference", "as_json", "as_table", "choose", "compare", "variant_files", "write"]
@@ -59,11 +60,7 @@ def _comment(row: PinningRow, facts: CudaFacts) -> list[str]:
 def as_table(rows: Collection[PinningRow]) -> str:
     """The rows as a table for people."""
     head = ("name", "pinning", "compiler", "C library", "CUDA compiler", "cuDNN", "image")
-    lines = [head, *(_cells(row) for row in rows)]
-    widths = [max(len(line[at]) for line in lines) for at in range(len(head))]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
-    )
+    return "\n".join(aligned([head, *(_cells(row) for row in rows)]))
 
 
 def _cells(row: PinningRow) -> tuple[str, ...]:

@@ -8,7 +8,8 @@ from typing import Any
 from feedstock_tools.builds.plan.agenda import Agenda
 from feedstock_tools.builds.plan.needs import Work
 from feedstock_tools.builds.plan.refusals import in_words
-from feedstock_tools.report.run.plain import counted, duration, size_text, table
+from feedstock_tools.units import size_text
+from feedstock_tools.wording import counted, duration, table
 
 __all__ = ["plan_json", "plan_markdown", "plan_text"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from feedstock_tools.check.rehearsal.model import FOLLOWS, Environment, Pick, Rehearsal
-from feedstock_tools.report.run.plain import table
+from feedstock_tools.wording import table
 
 __all__ = ["rehearsal_text"]
 

@@ -9,7 +9,8 @@ import pytest
 
 from feedstock_tools.builds.matrix.matrix import Matrix
 from feedstock_tools.report.matrix.text import matrix_json, matrix_markdown, matrix_text
-from feedstock_tools.report.matrix.view import duration, lines
+from feedstock_tools.report.matrix.view import lines
+from feedstock_tools.wording import duration
 
 MakeMatrix = Callable[[int], Matrix]
 

@@ -10,7 +10,7 @@ from feedstock_tools.builds.plan.identity import candidates_in
 from feedstock_tools.builds.plan.workspace import Setting
 from feedstock_tools.builds.stand_in.choice import STAND_IN
 from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedOutput
-from feedstock_tools.report.run.plain import table
+from feedstock_tools.wording import table
 
 __all__ = ["list_text", "listed"]
 

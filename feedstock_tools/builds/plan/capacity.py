@@ -1,53 +1,20 @@
-"""Cores, memory and time: what the machine has, what a run and a build get of it, and how amounts are written."""
+"""Cores, memory and time: what the machine has, and what a run and a build get of it."""
 
 from __future__ import annotations
 
 import os
-import re
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from feedstock_tools.errors import InputError
+__all__ = ["Capacity", "Limits", "Share", "Tokens", "jobs_of"]
 
-__all__ = ["Capacity", "Limits", "Share", "Tokens", "jobs_of", "size_of", "time_of"]
-
-_SIZE = re.compile(r"(\d+(?:\.\d+)?) ?(?:([KMGT])(i?)B?)?", re.IGNORECASE)
-_TIME = re.compile(r"(\d+(?:\.\d+)?) ?(s|min|h)?")
-_SECONDS = {"s": 1, "min": 60, "h": 3600}
 #: Of the machine's memory that builds get where nothing is said: the desk needs the rest.
 _OURS = 0.9
 #: What one job of a compiler takes where nothing is said.
 _PER_JOB = 1 << 30
 #: Where a container says how much of the machine's memory it has.
 _LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
-
-
-def size_of(text: str) -> int:
-    """Bytes of an amount: `64 GiB`, `500MB`, `16G` (which is 16 GiB), `1024`.
-
-    Raises:
-        InputError: it is none.
-    """
-    found = _SIZE.fullmatch(text.strip())
-    if not found or float(found[1]) <= 0:
-        raise InputError(f"'{text}' is no amount of memory", hint="Write it as 64 GiB, 500 MB or 16G.")
-    number, unit, binary = found.groups()
-    power = " KMGT".index(unit.upper()) if unit else 0
-    decimal = unit is not None and not binary and text.strip().upper().endswith("B")
-    return int(float(number) * (1000 if decimal else 1024) ** power)
-
-
-def time_of(text: str) -> float:
-    """Seconds of a time: `90`, `90 s`, `30 min`, `3 h`.
-
-    Raises:
-        InputError: it is none.
-    """
-    found = _TIME.fullmatch(text.strip())
-    if not found or float(found[1]) <= 0:
-        raise InputError(f"'{text}' is no time", hint="Write it as 90 s, 30 min or 3 h.")
-    return float(found[1]) * _SECONDS[found[2] or "s"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from feedstock_tools.builds.ledger import BuildRecord
-from feedstock_tools.builds.plan.capacity import Capacity, size_of, time_of
+from feedstock_tools.builds.plan.capacity import Capacity
 from feedstock_tools.builds.plan.history import History
 from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedOutput, PlannedRow
+from feedstock_tools.units import size_of, time_of
 
 __all__ = ["Declared", "Needs", "Work", "expected_seconds", "in_order", "needs_of"]
 

@@ -14,7 +14,8 @@ from feedstock_tools.builds.stand_in.choice import STAND_IN
 from feedstock_tools.digests import sha256_of
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.feedstock.layout import Artifacts
-from feedstock_tools.report.run.plain import size_text, table
+from feedstock_tools.units import size_text
+from feedstock_tools.wording import table
 
 if TYPE_CHECKING:
     from feedstock_tools.channel.targets import Target

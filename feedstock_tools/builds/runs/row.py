@@ -21,12 +21,12 @@ from feedstock_tools.builds.runs.delivery.gpu_code import check_gpu_code
 from feedstock_tools.builds.runs.delivery.metadata import check_artifact, solved_channels, wrong_channels
 from feedstock_tools.builds.runs.log import RowLog
 from feedstock_tools.builds.stand_in.choice import STAND_IN
-from feedstock_tools.channel.folder import add_packages, index_channel, locked
+from feedstock_tools.channel.folder import add_packages, index_channel
 from feedstock_tools.digests import sha256_of
 from feedstock_tools.errors import FeedstockError, WorkError
 from feedstock_tools.feedstock.layout import Artifacts
 from feedstock_tools.feedstock.planned import PlannedOutput, PlannedRow
-from feedstock_tools.locks import Locks
+from feedstock_tools.locks import Locks, locked
 from feedstock_tools.redaction import redacted
 
 __all__ = ["Attempt", "BuiltRow", "Ground", "build_row", "lock_names", "write_siblings"]

@@ -24,7 +24,7 @@ from feedstock_tools.builds.runs.retries import why_again
 from feedstock_tools.builds.runs.row import Attempt, BuiltRow, Ground, build_row
 from feedstock_tools.errors import WorkError
 from feedstock_tools.feedstock.planned import PlannedOutput
-from feedstock_tools.report.run.plain import counted
+from feedstock_tools.wording import counted
 
 __all__ = ["Scheduler"]
 

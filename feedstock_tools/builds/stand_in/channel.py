@@ -21,11 +21,11 @@ from feedstock_tools.builds.stand_in.identity import STAND_IN_FORMAT, digest, st
 from feedstock_tools.builds.stand_in.python import Installation, find_pythons, python_files, site_packages
 from feedstock_tools.builds.stand_in.toolkits import CudaToolkit, cuda_compiler_files, found_toolkits, toolkits_folder
 from feedstock_tools.channel.archive import write_package
-from feedstock_tools.channel.folder import locked
 from feedstock_tools.channel.metadata import PackageFile, PackageMetadata, RunExports
 from feedstock_tools.errors import WorkError
 from feedstock_tools.facts.packages import KnownPackage, read_packages
 from feedstock_tools.feedstock.folder import user_cache
+from feedstock_tools.locks import locked
 from feedstock_tools.platforms import Platform
 
 __all__ = ["StandInChannel", "ensure_stand_in_channel", "is_stand_in", "stand_in_channel_of"]

@@ -18,9 +18,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from feedstock_tools.channel.folder import locked
 from feedstock_tools.channel.metadata import PackageFile
 from feedstock_tools.errors import InputError, WorkError
+from feedstock_tools.locks import locked
 
 __all__ = ["CudaToolkit", "cuda_compiler_files", "fetch_toolkit", "found_toolkits", "toolkits_folder"]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from feedstock_tools.builds.ledger import Ledger, TestRecord
 from feedstock_tools.feedstock.layout import Artifacts
-from feedstock_tools.report.run.plain import table
+from feedstock_tools.wording import table
 
 __all__ = ["Figure", "compared", "compared_json", "compared_text", "figures_of"]
 

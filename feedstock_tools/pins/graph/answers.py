@@ -9,6 +9,7 @@ from feedstock_tools.facts.cuda import CudaFacts, PinningRow
 from feedstock_tools.pins.graph.explain import Conflict
 from feedstock_tools.pins.graph.kinds import kind_named
 from feedstock_tools.pins.graph.model import PinGraph, Release
+from feedstock_tools.wording import aligned
 
 __all__ = ["as_config", "as_document", "as_table", "as_text", "conflict_document"]
 
@@ -22,8 +23,7 @@ def as_text(graph: PinGraph, chosen: Mapping[str, str]) -> str:
         (kind_named(kind).title, _version(kind, version), _reason(graph, chosen, kind))
         for kind, version in chosen.items()
     ]
-    wide, long = (max(len(row[column]) for row in rows) for column in (0, 1))
-    return "\n".join(f"{title:<{wide}}  {version:<{long}}  {reason}".rstrip() for title, version, reason in rows)
+    return "\n".join(aligned(rows))
 
 
 def as_table(sets: Sequence[Mapping[str, str]]) -> str:
@@ -31,10 +31,7 @@ def as_table(sets: Sequence[Mapping[str, str]]) -> str:
     kinds = list(dict.fromkeys(kind for one in sets for kind in one))
     rows = [[kind_named(kind).title for kind in kinds]]
     rows += [[_version(kind, one[kind]) if kind in one else "-" for kind in kinds] for one in sets]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(kinds))]
-    return "\n".join(
-        "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
-    )
+    return "\n".join(aligned(rows))
 
 
 def as_document(graph: PinGraph, chosen: Mapping[str, str]) -> dict[str, Any]:

@@ -20,8 +20,9 @@ from feedstock_tools.builds.matrix.matrix import Matrix
 from feedstock_tools.builds.matrix.states import OutputState
 from feedstock_tools.data import data_folder
 from feedstock_tools.report.matrix.timeline import draw, jobs_of
-from feedstock_tools.report.matrix.view import Line, counted, duration, groups, lines, moment, printable
-from feedstock_tools.report.run.plain import size_text
+from feedstock_tools.report.matrix.view import Line, by_state, groups, lines, moment, printable
+from feedstock_tools.units import size_text
+from feedstock_tools.wording import duration
 from feedstock_tools.writing import write_whole
 
 __all__ = ["page", "write_page"]
@@ -68,8 +69,8 @@ def page(matrix: Matrix, folder: Path) -> str:
         script=script,
         style_hash=_policy_hash(style),
         script_hash=_policy_hash(script),
-        counts=counted(found),
-        shares=tuple(_shares(counted(found))),
+        counts=by_state(found),
+        shares=tuple(_shares(by_state(found))),
         platforms=sorted({line.state.configuration.platform for line in found}),
         lines=[_line_view(matrix, line, folder) for line in found],
         picture=draw(jobs_of(matrix.builds, _alive(matrix), matrix.at)),

@@ -9,8 +9,8 @@ from typing import Any
 from feedstock_tools.builds.ledger.records import BuildRecord
 from feedstock_tools.builds.matrix.matrix import Matrix
 from feedstock_tools.builds.matrix.states import OutputState
-from feedstock_tools.report.matrix.view import Group, Line, counted, duration, groups, lines, moment
-from feedstock_tools.report.run.plain import table
+from feedstock_tools.report.matrix.view import Group, Line, by_state, groups, lines, moment
+from feedstock_tools.wording import counted, duration, table
 
 __all__ = ["matrix_json", "matrix_markdown", "matrix_text"]
 
@@ -35,8 +35,8 @@ def _cells(line: Line) -> tuple[str, ...]:
 
 
 def _totals(found: Sequence[Line]) -> str:
-    counts = ", ".join(f"{count} {state}" for state, count in counted(found).items())
-    return f"{len(found)} configuration{'s' if len(found) != 1 else ''}: {counts}"
+    counts = ", ".join(f"{count} {state}" for state, count in by_state(found).items())
+    return f"{counted(len(found), 'configuration')}: {counts}"
 
 
 def _group_text(matrix: Matrix, group: Group) -> str:
@@ -97,7 +97,7 @@ def matrix_json(matrix: Matrix) -> dict[str, Any]:
         "feedstock": matrix.feedstock,
         "artifacts": str(matrix.artifacts),
         "at": matrix.at,
-        "counts": counted(found),
+        "counts": by_state(found),
         "configurations": [_configuration_json(matrix, line) for line in found],
     }
 

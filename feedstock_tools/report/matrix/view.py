@@ -13,7 +13,7 @@ from feedstock_tools.builds.matrix.matrix import Matrix
 from feedstock_tools.builds.matrix.states import STATES, ConfigurationState, OutputState
 from feedstock_tools.builds.stand_in.choice import STAND_IN
 
-__all__ = ["Group", "Line", "counted", "duration", "groups", "lines", "moment", "printable"]
+__all__ = ["Group", "Line", "by_state", "groups", "lines", "moment", "printable"]
 
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -83,7 +83,7 @@ def _logs(records: Sequence[BuildRecord]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(record.log for record in records))
 
 
-def counted(found: Sequence[Line]) -> dict[str, int]:
+def by_state(found: Sequence[Line]) -> dict[str, int]:
     """State → the number of configurations that have it, the most urgent first, without those that none has."""
     counts = Counter(line.state.state for line in found)
     return {state: counts[state] for state in STATES if counts[state]}
@@ -98,16 +98,6 @@ def groups(found: Sequence[Line]) -> tuple[Group, ...]:
                 collected.setdefault((output.state, printable(output.reason)), []).append((line.title, output))
     made = [Group(state, reason, tuple(outputs)) for (state, reason), outputs in collected.items()]
     return tuple(sorted(made, key=lambda group: STATES.index(group.state)))
-
-
-def duration(seconds: float | None) -> str:
-    """`0.42 s`, `4 min 10 s`, `2 h 05 min`; empty for None."""
-    if seconds is None:
-        return ""
-    if seconds < 60:
-        return f"{seconds:.2f} s" if seconds < 10 else f"{seconds:.0f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest:02} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02} min"
 
 
 def moment(text: str) -> str:

@@ -8,6 +8,7 @@ from html import escape
 
 from feedstock_tools.pins.graph.kinds import newest_first
 from feedstock_tools.pins.graph.model import PinGraph, Release
+from feedstock_tools.wording import aligned
 
 __all__ = ["COLUMNS", "Row", "html_table", "markdown_table", "runs_on_linux", "span", "table_rows", "text_table"]
 
@@ -63,10 +64,7 @@ def span(kind: str, versions: Sequence[str]) -> str:
 def text_table(headings: Sequence[str], rows: Sequence[Row]) -> str:
     """For a terminal: columns padded with blanks."""
     lines = [tuple(headings), *((row.cuda, *row.cells) for row in rows)]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(headings))]
-    return "\n".join(
-        "  ".join(f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
-    )
+    return "\n".join(aligned(lines))
 
 
 def markdown_table(headings: Sequence[str], rows: Sequence[Row]) -> str:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from feedstock_tools.builds.engines.contract import Built, Event, Failed, Started
 from feedstock_tools.report.run.folding import Fold
-from feedstock_tools.report.run.plain import described, duration
+from feedstock_tools.report.run.plain import described
+from feedstock_tools.wording import duration
 
 if TYPE_CHECKING:
     from types import TracebackType

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from feedstock_tools.builds.runs.observer import Progress
     from feedstock_tools.builds.runs.row import BuiltRow
 
-__all__ = ["Terminal", "choose_from_menu", "counted", "described", "duration", "size_text", "table"]
+__all__ = ["Terminal", "choose_from_menu", "described"]
 
 #: Stages of the engine's log that say nothing to a reader; they are in the log file.
 _QUIET_STAGES = frozenset({"index_subdir", "get_or_create_subdir"})
@@ -69,45 +69,6 @@ def described(work: Work) -> str:
     python = f", Python {row.python}" if row.python else ""
     accelerator = f"CUDA {row.cuda}" if row.cuda else "CPU"
     return f"{row.name} ({work.configuration.platform}, {accelerator}{python})"
-
-
-def duration(seconds: float) -> str:
-    """A time for people: `2.41 s`, `75 s`, `12 min`, `3 h 05 min`."""
-    if seconds < 10:
-        return f"{seconds:.2f} s"
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02} min"
-
-
-def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, right: frozenset[int] = frozenset()) -> str:
-    """Lines of aligned columns; the columns whose numbers are in `right` are aligned to the right."""
-    widths = [max(len(row[at]) for row in (head, *rows)) for at in range(len(head))]
-
-    def line(row: Sequence[str]) -> str:
-        cells = [
-            text.rjust(width) if at in right else text.ljust(width)
-            for at, (text, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        return "  ".join(cells).rstrip()
-
-    return "\n".join([line(head), line(["-" * width for width in widths]), *(line(row) for row in rows)])
-
-
-def counted(number: int, what: str) -> str:
-    """`1 row`, `2 rows`."""
-    return f"{number} {what}{'' if number == 1 else 's'}"
-
-
-def size_text(size: int) -> str:
-    """A number of bytes for people: `4.2 KiB`."""
-    amount = float(size)
-    for unit in ("B", "KiB", "MiB"):
-        if amount < 1024:
-            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
-        amount /= 1024
-    return f"{amount:.2f} GiB"
 
 
 def choose_from_menu(configurations: Sequence[PlannedConfiguration]) -> PlannedConfiguration:

@@ -8,7 +8,8 @@ from typing import Any
 from feedstock_tools.builds.ledger import BuildRecord
 from feedstock_tools.builds.runs.run import Outcome
 from feedstock_tools.feedstock.layout import Artifacts
-from feedstock_tools.report.run.plain import counted, size_text, table
+from feedstock_tools.units import size_text
+from feedstock_tools.wording import counted, table
 
 __all__ = ["summary_json", "summary_text"]
 

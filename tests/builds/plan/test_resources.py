@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from feedstock_tools.builds.plan.capacity import Capacity, Share, Tokens, jobs_of, size_of, time_of
+from feedstock_tools.builds.plan.capacity import Capacity, Share, Tokens, jobs_of
 from feedstock_tools.builds.plan.needs import Declared, Needs, Work, in_order, needs_of
 from feedstock_tools.errors import InputError
 from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedOutput, PlannedRow
+from feedstock_tools.units import size_of, time_of
 
 GIB = 1 << 30
 
@@ -27,9 +28,9 @@ def test_times(text: str, seconds: float) -> None:
 
 @pytest.mark.parametrize("text", ["", "much", "-1 GiB", "0", "3 GiBs", "1 PiB"])
 def test_what_is_no_amount(text: str) -> None:
-    with pytest.raises(InputError, match="no amount"):
+    with pytest.raises(InputError, match="not a valid amount"):
         size_of(text)
-    with pytest.raises(InputError, match="no time"):
+    with pytest.raises(InputError, match="not a valid duration"):
         time_of(text)
 
 

@@ -1,0 +1,58 @@
+"""How numbers, times and tables are written for people: one way of each for all that is printed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+__all__ = ["aligned", "counted", "duration", "table"]
+
+_NONE: frozenset[int] = frozenset()
+
+
+def counted(number: int, what: str) -> str:
+    """A number of things.
+
+    >>> counted(1, "row"), counted(2, "row")
+    ('1 row', '2 rows')
+    """
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def duration(seconds: float | None) -> str:
+    """A time span; empty for None, a span that is not known.
+
+    >>> duration(0.42), duration(42), duration(250), duration(7500)
+    ('0.42 s', '42 s', '4 min 10 s', '2 h 05 min')
+    """
+    if seconds is None:
+        return ""
+    if seconds < 60:
+        return f"{seconds:.2f} s" if seconds < 10 else f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest:02} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02} min"
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, right: frozenset[int] = _NONE) -> str:
+    """Lines of aligned columns below a head and a rule.
+
+    Args:
+        right: the numbers of the columns that are aligned to the right.
+    """
+    lines = aligned([head, *rows], right=right)
+    rule = "  ".join("-" * max(len(row[at]) for row in (head, *rows)) for at in range(len(head)))
+    return "\n".join([lines[0], rule, *lines[1:]])
+
+
+def aligned(rows: Sequence[Sequence[str]], *, right: frozenset[int] = _NONE) -> list[str]:
+    """A line for each row, its cells two blanks apart and as wide as the widest of their column.
+
+    Raises:
+        ValueError: the rows have different numbers of cells.
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(_cells(row, widths, right)).rstrip() for row in rows]
+
+
+def _cells(row: Sequence[str], widths: Sequence[int], right: frozenset[int]) -> list[str]:
+    pairs = enumerate(zip(row, widths, strict=True))
+    return [text.rjust(width) if at in right else text.ljust(width) for at, (text, width) in pairs]
