@@ -1,6 +1,7 @@
-"""Run all tests, from the top of the checkout: `python -m tests [pytest arguments]`.
+"""Run the tests, from the top of the checkout: `python -m tests [pytest arguments]`.
 
-On a first run this makes an environment of its own (standard library only), then hands over to pytest.
+On a first run this makes an environment of its own (standard library only), then hands over to pytest, with a worker
+for each core. `-n 0` runs them one after the other, `--fast` leaves out those that are slow for good.
 """
 
 import os
@@ -9,6 +10,16 @@ from pathlib import Path
 
 from feedstock_tools.bootstrap import run_in_environment
 
+#: What pytest-xdist is told; what the caller says comes later and wins.
+IN_PARALLEL = ["-n", "logical", "--dist", "worksteal"]
+
+
+def arguments(given: list[str]) -> list[str]:
+    """The arguments of Python: pytest in parallel, unless pytest is to run without the plugin that does it."""
+    without = "no:xdist" in given or "-pno:xdist" in given
+    return ["-m", "pytest", *([] if without else IN_PARALLEL), *given]
+
+
 if __name__ == "__main__":
     os.chdir(Path(__file__).resolve().parent.parent)
-    sys.exit(run_in_environment("test", "python", ["-m", "pytest", *sys.argv[1:]]))
+    sys.exit(run_in_environment("test", "python", arguments(sys.argv[1:])))

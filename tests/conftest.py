@@ -10,6 +10,19 @@ import pytest
 
 from tests.support.channels import make_tiny_channel
 from tests.support.feedstocks import GPU, TinyFeedstock, copy_of_tiny
+from tests.support.once import made_once, of_this_run
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--fast`, for those who wait for it."""
+    parser.addoption("--fast", action="store_true", help="leave out the tests that are marked slow")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what is marked slow, where that was asked for."""
+    if config.getoption("fast"):
+        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("slow")])
+        items[:] = [item for item in items if not item.get_closest_marker("slow")]
 
 
 def pytest_configure() -> None:
@@ -27,9 +40,7 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="session")
 def tiny_channel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A channel with two Pythons and a compiler."""
-    folder = tmp_path_factory.mktemp("tiny-channel")
-    make_tiny_channel(folder)
-    return folder
+    return made_once(tmp_path_factory, "tiny-channel", make_tiny_channel)
 
 
 @pytest.fixture
@@ -40,11 +51,21 @@ def feedstock(tmp_path: Path, tiny_channel: Path) -> TinyFeedstock:
 
 @pytest.fixture(scope="session")
 def _built_once(tmp_path_factory: pytest.TempPathFactory, tiny_channel: Path) -> Path:
-    made = TinyFeedstock(copy_of_tiny(tmp_path_factory.mktemp("built") / "tiny-feedstock"), tiny_channel)
-    run = made.build(f"{GPU}_py3.11")
-    assert run.returncode == 0, run.stdout + run.stderr
-    (made.folder / "output.txt").write_text(run.stdout)
-    return made.folder
+    def make(folder: Path) -> None:
+        made = TinyFeedstock(copy_of_tiny(folder / "tiny-feedstock"), tiny_channel)
+        run = made.build(f"{GPU}_py3.11", environment={"XDG_CACHE_HOME": str(folder / "user-cache")})
+        assert run.returncode == 0, run.stdout + run.stderr
+        (made.folder / "output.txt").write_text(run.stdout)
+
+    return made_once(tmp_path_factory, "built", make) / "tiny-feedstock"
+
+
+@pytest.fixture(scope="session")
+def stand_in_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A user's cache folder for tests that take the stand-in channel as it is, so that it is made once."""
+    folder = of_this_run(tmp_path_factory) / "cache-with-stand-in"
+    folder.mkdir(exist_ok=True)
+    return folder
 
 
 @pytest.fixture

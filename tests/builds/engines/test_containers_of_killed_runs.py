@@ -41,11 +41,9 @@ esac
 
 
 @pytest.fixture(autouse=True)
-def _one_stand_in_channel(
-    _own_cache: None, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def _one_stand_in_channel(_own_cache: None, stand_in_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The stand-in channel is made once for all of these tests."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache-of-killed-runs"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(stand_in_cache))
 
 
 def _feedstock(folder: Path, script: str) -> Path:

@@ -19,6 +19,7 @@ from feedstock_tools.channel.repodata import read_records
 from feedstock_tools.channel.solving.solve import decided_by_time, solve, virtual_packages
 from tests.support import command
 from tests.support.feedstocks import HERE, copy_of_example
+from tests.support.once import made_once
 
 pytestmark = pytest.mark.skipif(HERE.subdir != "linux-64", reason="the GPU configurations asked for are linux-64's")
 PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"
@@ -40,14 +41,16 @@ EXPECTED = [
 @pytest.fixture(scope="module")
 def artifacts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The artifacts of a build of several configurations, the newest CUDA version first."""
-    folder = tmp_path_factory.mktemp("gpuprobe")
+    return made_once(tmp_path_factory, "gpuprobe-built", _build) / "gpuprobe" / "build_artifacts"
+
+
+def _build(folder: Path) -> None:
     feedstock = copy_of_example("gpuprobe", folder)
     names = [f"linux_64_cuda{version}_py{PYTHON}" for version in reversed(CUDA)]
     names += [f"linux_64_{accelerator}_py{python}" for python in (NEWER, PYTHON) for accelerator in ("cuda12.9", "cpu")]
     build = command.tool("build", *names, "--channel", "stand-in")
     run = command.run(build, feedstock, command.environment(XDG_CACHE_HOME=str(folder / "cache")))
     assert run.returncode == 0, run.stdout[-4000:] + run.stderr
-    return feedstock / "build_artifacts"
 
 
 @pytest.fixture(scope="module")

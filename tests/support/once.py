@@ -1,0 +1,39 @@
+"""What is dear to make and only read afterwards is made once in a run of the tests, by whichever worker comes first."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from feedstock_tools.locks import Locks
+
+__all__ = ["made_once", "of_this_run"]
+
+
+def of_this_run(factory: pytest.TempPathFactory) -> Path:
+    """The temporary folder that all workers of a run share."""
+    base = factory.getbasetemp()
+    return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+
+
+def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], None]) -> Path:
+    """The folder of a name, filled by `make` for the first that asks; others wait for it.
+
+    Where `make` fails the folder goes, and the next that asks tries again.
+    """
+    shared = of_this_run(factory)
+    folder, done = shared / name, shared / f"{name}.made"
+    locks = Locks.wait_for(shared / "locks", [name])
+    try:
+        if not done.exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir()
+            make(folder)
+            done.touch()
+    finally:
+        locks.close()
+    return folder
