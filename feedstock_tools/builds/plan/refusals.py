@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 
 from feedstock_tools.errors import InputError, Mistake
 from feedstock_tools.feedstock.planned import PlannedConfiguration
+from feedstock_tools.platforms import Platform
 
-__all__ = ["in_words", "refuse_unbuildable", "refused"]
+__all__ = ["in_words", "refuse_unbuildable", "refused", "refused_on_stand_in"]
 
 #: Gives the reason why a configuration cannot be built on this machine; None where it can.
 WhyNot = Callable[[PlannedConfiguration], str | None]
@@ -16,6 +18,33 @@ WhyNot = Callable[[PlannedConfiguration], str | None]
 def refused(chosen: Sequence[PlannedConfiguration], why_not: WhyNot) -> dict[str, str]:
     """Those of some configurations that cannot be built on this machine: name → reason."""
     return {each.name: reason for each in chosen if (reason := why_not(each))}
+
+
+def refused_on_stand_in(
+    chosen: Sequence[PlannedConfiguration],
+    on_stand_in: Callable[[str], bool],
+    lacking: Callable[[Platform], str | None],
+) -> dict[str, str]:
+    """Those of some configurations that the stand-in channel of this machine cannot build: name → reason.
+
+    Args:
+        on_stand_in: whether the configuration of a name is built on the stand-in channel.
+        lacking: why there is no compiler for a platform; None where there is one. Asked only where one is needed.
+    """
+    from feedstock_tools.builds.stand_in.limits import compiled_languages, why_not_on_stand_in
+    from feedstock_tools.facts.packages import read_packages
+
+    rows = [(each, row) for each in chosen if on_stand_in(each.name) for row in each.rows]
+    compiled = [(each, row) for each, row in rows if compiled_languages(row.values)]
+    packages = frozenset(package.name for package in read_packages()) if compiled else frozenset[str]()
+    why_lacking = cache(lacking)
+    reasons: dict[str, str] = {}
+    for each, row in compiled:
+        platform = Platform.parse(each.platform)
+        reason = why_not_on_stand_in(row.values, platform, packages, why_lacking(platform))
+        if reason is not None:
+            reasons.setdefault(each.name, reason)
+    return reasons
 
 
 def in_words(reasons: Mapping[str, str]) -> Iterator[str]:

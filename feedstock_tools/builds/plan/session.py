@@ -136,7 +136,9 @@ class Session:
         setting = replace(self.setting, needs=self.plan.needs, sources=self.plan.sources)
         rows = sum(len(configuration.rows) for configuration in chosen)
         with signals_as_exit(), self._showing(min(limits.jobs, rows), rows) as console:
-            outcomes = run_builds(setting, self.engines.engine, chosen, console, capacity, limits)
+            optional = frozenset(possible) - {each.name for each in select(names, self.plan.configurations)}
+            run = run_builds(setting, self.engines.engine, chosen, console, capacity, limits, optional)
+        outcomes, left_out = run[0], {**left_out, **run[1]}
         if self.as_json:
             print(json.dumps(summary_json(setting.artifacts, outcomes, left_out), indent=2))  # noqa: T201
         else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from feedstock_tools.builds.engines.contract import Engine
@@ -11,7 +11,9 @@ from feedstock_tools.builds.ledger import BuildRecord, Ledger, this_machine, thi
 from feedstock_tools.builds.plan.agenda import plan_works
 from feedstock_tools.builds.plan.capacity import Capacity, Limits
 from feedstock_tools.builds.plan.needs import Work, in_order
+from feedstock_tools.builds.plan.refusals import in_words, refuse_unbuildable
 from feedstock_tools.builds.plan.workspace import Setting
+from feedstock_tools.builds.runs.compilers import provide_compilers
 from feedstock_tools.builds.runs.inputs import Inputs
 from feedstock_tools.builds.runs.observer import Console
 from feedstock_tools.builds.runs.scheduler import Scheduler
@@ -43,25 +45,40 @@ def run_builds(
     console: Console,
     capacity: Capacity,
     limits: Limits,
-) -> tuple[Outcome, ...]:
+    optional: Collection[str] = (),
+) -> tuple[tuple[Outcome, ...], dict[str, str]]:
     """Build what is not done of the chosen configurations, several rows at once where the limits allow it.
 
-    All of them can be built on this machine: `refuse_unbuildable` sees to that.
+    All of them have an engine on this machine: `refuse_unbuildable` sees to that.
+
+    Args:
+        optional: the names of configurations that are left out where their channel has no compiler here.
+
+    Returns:
+        What has become of each output, and the configurations that were left out: name → reason.
 
     An output that fails ends its row, and with it the rows that share the output; the others are built all the same,
     unless the limits say to end with the first failure. What was not reached has no record.
 
     Raises:
-        InputError: channels were given to an engine that takes none.
+        InputError: channels were given to an engine that takes none, or a configuration that is not optional (or all of
+            them) cannot be built on this machine.
         WorkError: a channel cannot be reached, or the artifacts folder or the ledger cannot be used.
     """
     inputs = Inputs(setting)
     choices = choices_for(setting, chosen, engine, console)
     with Ledger(setting.artifacts.ledger) as ledger:
         works = plan_works(setting, ledger, chosen, choices, capacity, limits.jobs)
+        unfinished = {work.configuration.name: work.configuration for work in works if work.missing}
+        reasons = provide_compilers(setting, tuple(unfinished.values()), choices, console.say)
+        named = [each for each in chosen if len(reasons) == len(chosen) or each.name not in optional]
+        refuse_unbuildable(named, lambda each: reasons.get(each.name))
+        for line in in_words(reasons):
+            console.say(f"Left out: {line}")
+        works = [work for work in works if work.configuration.name not in reasons]
         todo = in_order([work for work in works if work.missing])
         found = _build(setting, inputs, engine, ledger, todo, choices, console, capacity, limits) if todo else {}
-    return tuple(outcome for work in works for outcome in _outcomes(work, found.get(work.name, {})))
+    return tuple(outcome for work in works for outcome in _outcomes(work, found.get(work.name, {}))), reasons
 
 
 def _build(

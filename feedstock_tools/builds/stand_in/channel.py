@@ -20,6 +20,7 @@ from feedstock_tools.builds.stand_in.compilers import Compiler, compiler_files, 
 from feedstock_tools.builds.stand_in.identity import STAND_IN_FORMAT, digest, stand_in_identity
 from feedstock_tools.builds.stand_in.python import Installation, find_pythons, python_files, site_packages
 from feedstock_tools.builds.stand_in.toolkits import CudaToolkit, cuda_compiler_files, found_toolkits, toolkits_folder
+from feedstock_tools.builds.stand_in.zig import Zig, find_zig, zig_folder
 from feedstock_tools.channel.archive import write_package
 from feedstock_tools.channel.metadata import PackageFile, PackageMetadata, RunExports
 from feedstock_tools.errors import WorkError
@@ -83,7 +84,7 @@ def ensure_stand_in_channel(
     pythons: Iterable[str],
     *,
     path: str | None = None,
-    may_install: bool = True,
+    zig: Zig | None = None,
     toolkits: Path | None = None,
 ) -> StandInChannel:
     """A stand-in channel for builds on this machine; one that was made before is used again while nothing has changed.
@@ -94,26 +95,27 @@ def ensure_stand_in_channel(
         pythons: the versions (`3.12`) that are to be real where this machine has them: the running interpreter's, and
             others that are on PATH as `python3.12`.
         path: looked through for compilers and Pythons instead of PATH.
-        may_install: whether ziglang may be installed from PyPI where there is no compiler.
+        zig: what was fetched of it; its compilers serve where PATH has none.
         toolkits: the folder of CUDA compilers that were fetched (`fetch_toolkit`); those of them that are there are
             behind the packages of nvcc.
 
     Raises:
-        WorkError: there is no compiler, or the folder cannot be written.
+        WorkError: the folder cannot be written.
         InputError: the data on packages is damaged.
     """
     native = platform == Platform.here()
     wanted = sorted({".".join(version.split(".")[:2]) for version in pythons})
     installations = find_pythons(wanted, path=path)
     base = stand_in_identity(platform, path=path, toolkits=toolkits if native else None)
-    key = digest(base, *(installation.identity for installation in installations))[:16]
+    calls = (str(zig.folder),) if zig else ()
+    key = digest(base, *(installation.identity for installation in installations), *calls)[:16]
     folder = root / key / STAND_IN
     record = folder / "stand-in.json"
     if not record.is_file():
         with locked(root):
             if not record.is_file():
-                compiler = find_compiler(cache=root / "cache", path=path, may_install=may_install)
-                cross = None if native else find_cross_compiler(platform, path=path)
+                compiler = find_compiler(path=path, zig=zig)
+                cross = None if native else find_cross_compiler(platform, path=path, zig=zig)
                 cuda = {toolkit.version: toolkit for toolkit in found_toolkits(toolkits)} if native else {}
                 _make_whole(folder, platform, _Behind(installations, compiler, cuda, cross), root / "pythons")
     return _from_record(folder, root, platform, base)
@@ -121,9 +123,9 @@ def ensure_stand_in_channel(
 
 @cache
 def _ensured(
-    root: Path, platform: Platform, pythons: frozenset[str], path: str | None, toolkits: Path
+    root: Path, platform: Platform, pythons: frozenset[str], path: str | None, zig: Zig | None, toolkits: Path
 ) -> StandInChannel:
-    return ensure_stand_in_channel(root, platform, pythons, path=path, toolkits=toolkits)
+    return ensure_stand_in_channel(root, platform, pythons, path=path, zig=zig, toolkits=toolkits)
 
 
 def stand_in_channel_of(
@@ -139,8 +141,9 @@ def stand_in_channel_of(
     Raises:
         WorkError, InputError: as `ensure_stand_in_channel`.
     """
-    root = user_cache(machine, fallback) / STAND_IN
-    return _ensured(root, platform, frozenset(pythons), machine.get("PATH"), toolkits_folder(machine))
+    cache = user_cache(machine, fallback)
+    path, toolkits = machine.get("PATH"), toolkits_folder(machine)
+    return _ensured(cache / STAND_IN, platform, frozenset(pythons), path, find_zig(zig_folder(cache)), toolkits)
 
 
 def _from_record(folder: Path, root: Path, platform: Platform, identity: str) -> StandInChannel:

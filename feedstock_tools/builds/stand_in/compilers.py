@@ -2,25 +2,32 @@
 
 The packages have the names and the activation of conda-forge's compilers: programs with the triplet in front
 (`x86_64-conda-linux-gnu-cc`) and the variables CC, CXX, CFLAGS, LDFLAGS, HOST, BUILD and the rest. Behind the programs
-is the compiler on PATH, or `zig cc` of PyPI's ziglang.
+is the compiler on PATH (for another Linux, Debian's cross compiler), or zig's.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import shlex
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from feedstock_tools.builds.stand_in.zig import Zig, zig_compiles_for
 from feedstock_tools.channel.metadata import PackageFile
-from feedstock_tools.errors import WorkError
 from feedstock_tools.platforms import Platform
 
-__all__ = ["Compiler", "compiler_files", "cross_programs", "find_compiler", "find_cross_compiler"]
+__all__ = [
+    "Compiler",
+    "compiler_files",
+    "compiler_on_path",
+    "cross_gcc",
+    "cross_programs",
+    "debian_compiler",
+    "find_compiler",
+    "find_cross_compiler",
+]
 
 _TRIPLETS = {
     "linux-64": "x86_64-conda-linux-gnu",
@@ -34,7 +41,6 @@ _MACHINES = {"linux-64": "x86_64", "linux-aarch64": "aarch64", "linux-ppc64le": 
 _BINUTILS = ("ar", "as", "ld", "nm", "objcopy", "objdump", "ranlib", "readelf", "size", "strings", "strip")
 _PAIRS = (("gcc", "g++"), ("clang", "clang++"), ("cc", "c++"))
 _PROBE_SECONDS = 60
-_NO_COMPILER_HINT = "Install one (Debian: apt-get install gcc libc6-dev), or `pip install ziglang` beside this tool."
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,34 +58,48 @@ class Compiler:
     activation: Mapping[str, str] = field(default_factory=dict)
 
 
-def find_compiler(*, cache: Path, path: str | None = None, may_install: bool = True) -> Compiler:
-    """A C compiler that makes programs for this machine: gcc, clang or cc on PATH, else ziglang's.
-
-    ziglang is installed from PyPI into the environment that runs this tool, where it is needed and missing.
+def find_compiler(*, path: str | None = None, zig: Zig | None = None) -> Compiler | None:
+    """A compiler that makes programs for this machine: gcc, clang or cc on PATH, else zig; None where there is none.
 
     Args:
-        cache: where ziglang's compiler keeps the parts of the C library that it has built.
         path: looked through instead of PATH.
-        may_install: whether ziglang may be installed.
-
-    Raises:
-        WorkError: there is none, and ziglang cannot be had.
+        zig: what was fetched of it.
     """
-    for name, name_cxx in _PAIRS:
-        c, cxx = shutil.which(name, path=path), shutil.which(name_cxx, path=path)
-        if c and _works([c]):
-            tools = {tool: (found,) for tool in _BINUTILS if (found := shutil.which(tool, path=path))}
-            return Compiler(name, (c,), (cxx,) if cxx else None, tools)
-    if importlib.util.find_spec("ziglang") is None and may_install:
-        _install_ziglang()
-    if importlib.util.find_spec("ziglang") is None:
-        raise WorkError(
-            "there is no C compiler on PATH (gcc, clang or cc) that makes programs",
-            hint=_NO_COMPILER_HINT,
-        )
-    zig = (sys.executable, "-I", "-m", "ziglang")
-    programs = {tool: (*zig, tool) for tool in ("ar", "objcopy", "ranlib")}
-    return Compiler("zig", (*zig, "cc"), (*zig, "c++"), programs, {"ZIG_GLOBAL_CACHE_DIR": str(cache / "zig")})
+    named = _native_on_path(path)
+    if named is not None:
+        c, cxx = (shutil.which(name, path=path) for name in named)
+        assert c is not None  # noqa: S101  (it has just worked)
+        tools = {tool: (found,) for tool in _BINUTILS if (found := shutil.which(tool, path=path))}
+        return Compiler(named[0], (c,), (cxx,) if cxx else None, tools)
+    return _zig_compiler(zig, zig.command("cc"), zig.command("c++")) if zig else None
+
+
+def _native_on_path(path: str | None) -> tuple[str, str] | None:
+    """The names of the compilers of C and C++ for this machine, of which that of C works."""
+    return next((pair for pair in _PAIRS if (c := shutil.which(pair[0], path=path)) and _works([c])), None)
+
+
+def compiler_on_path(platform: Platform, *, path: str | None = None) -> bool:
+    """Whether PATH has a compiler of C that makes programs for a platform."""
+    if platform == Platform.here():
+        return _native_on_path(path) is not None
+    c = cross_gcc(platform, path=path)
+    return c is not None and _works([c])
+
+
+def debian_compiler(platform: Platform) -> str | None:
+    """Debian's package of the C compiler for a platform, for a hint; None where it has none."""
+    if platform == Platform.here():
+        return "gcc"
+    machine = _MACHINES.get(platform.subdir)
+    return f"gcc-{machine.replace('_', '-')}-linux-gnu" if machine else None
+
+
+def _zig_compiler(
+    zig: Zig, c: tuple[str, ...], cxx: tuple[str, ...], activation: Mapping[str, str] | None = None
+) -> Compiler:
+    tools = {tool: zig.command(tool) for tool in ("ar", "objcopy", "ranlib")}
+    return Compiler("zig", c, cxx, tools, {"ZIG_GLOBAL_CACHE_DIR": str(zig.cache)}, activation or {})
 
 
 def cross_programs(platform: Platform, *, path: str | None = None) -> tuple[str, ...]:
@@ -91,22 +111,33 @@ def cross_programs(platform: Platform, *, path: str | None = None) -> tuple[str,
     return tuple(found for name in names if (found := shutil.which(name, path=path)))
 
 
-def find_cross_compiler(platform: Platform, *, path: str | None = None) -> Compiler | None:
-    """The compiler on PATH for another Linux (Debian: gcc-aarch64-linux-gnu), with what runs its programs; or None.
+def cross_gcc(platform: Platform, *, path: str | None = None) -> str | None:
+    """The C compiler on PATH for another Linux, as Debian names it (`aarch64-linux-gnu-gcc`), working or not."""
+    machine = _MACHINES.get(platform.subdir)
+    return shutil.which(f"{machine}-linux-gnu-gcc", path=path) if machine else None
 
-    That is QEMU's user mode, told as conda-forge's cross builds tell it: `CROSSCOMPILING_EMULATOR`.
+
+def find_cross_compiler(platform: Platform, *, path: str | None = None, zig: Zig | None = None) -> Compiler | None:
+    """A compiler for another Linux, with what runs its programs: Debian's cross gcc on PATH, else zig; or None.
+
+    What runs them is QEMU's user mode, named as conda-forge's cross builds name it: `CROSSCOMPILING_EMULATOR`.
     """
     machine = _MACHINES.get(platform.subdir)
-    c, cxx = (shutil.which(f"{machine}-linux-gnu-{name}", path=path) for name in ("gcc", "g++"))
-    if machine is None or c is None or not _works([c]):
+    if machine is None:
         return None
-    prefix = f"{machine}-linux-gnu-"
-    tools = {tool: (found,) for tool in _BINUTILS if (found := shutil.which(prefix + tool, path=path))}
     emulators = (shutil.which(name, path=path) for name in (f"qemu-{machine}", f"qemu-{machine}-static"))
     emulator = next((found for found in emulators if found), None)
     libraries = f"/usr/{machine}-linux-gnu"
     activation = {"CROSSCOMPILING_EMULATOR": emulator, "QEMU_LD_PREFIX": libraries} if emulator else {}
-    return Compiler("cross gcc", (c,), (cxx,) if cxx else None, tools, activation=activation)
+    c = cross_gcc(platform, path=path)
+    if c is not None and _works([c]):
+        cxx = shutil.which(f"{machine}-linux-gnu-g++", path=path)
+        tools = {tool: (f,) for tool in _BINUTILS if (f := shutil.which(f"{machine}-linux-gnu-{tool}", path=path))}
+        return Compiler("cross gcc", (c,), (cxx,) if cxx else None, tools, activation=activation)
+    if zig is None or not zig_compiles_for(platform):
+        return None
+    commands = zig.compiler_for(platform, "cc"), zig.compiler_for(platform, "c++")
+    return _zig_compiler(zig, *commands, activation if Path(libraries).is_dir() else {})
 
 
 def _works(command: list[str]) -> bool:
@@ -123,19 +154,6 @@ def _works(command: list[str]) -> bool:
     except (OSError, subprocess.SubprocessError):
         return False
     return made.returncode == 0
-
-
-def _install_ziglang() -> None:
-    command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "ziglang"]
-    try:
-        subprocess.run(command, capture_output=True, text=True, timeout=600, check=True)
-    except (OSError, subprocess.SubprocessError) as error:
-        said = (getattr(error, "stderr", None) or str(error)).strip().splitlines()
-        raise WorkError(
-            f"there is no C compiler on PATH, and ziglang cannot be installed from PyPI: {said[-1] if said else ''}",
-            hint=_NO_COMPILER_HINT,
-        ) from error
-    importlib.invalidate_caches()
 
 
 def compiler_files(role: str, package: str, platform: Platform, compiler: Compiler | None) -> Iterator[PackageFile]:

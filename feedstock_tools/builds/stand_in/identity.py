@@ -18,16 +18,19 @@ STAND_IN_FORMAT = 8
 
 def stand_in_identity(platform: Platform, *, path: str | None = None, toolkits: Path | None = None) -> str:
     """The identity of the stand-in channel that `ensure_stand_in_channel` would give, without making it."""
-    from feedstock_tools.builds.stand_in.compilers import cross_programs
+    from feedstock_tools.builds.stand_in.compilers import cross_gcc, cross_programs
     from feedstock_tools.builds.stand_in.toolkits import found_toolkits
+    from feedstock_tools.builds.stand_in.zig import ZIG_VERSION, zig_compiles_for
 
     compilers = [shutil.which(name, path=path) for name in ("gcc", "clang", "cc", "g++", "clang++", "c++")]
     stats = [f"{name} {Path(name).stat().st_mtime_ns} {Path(name).stat().st_size}" for name in compilers if name]
     if not stats:
-        stats = [sys.executable]  # ziglang's compiler is called through this interpreter
+        stats = [sys.executable]  # zig serves; ledgers know it by the interpreter that once called it
     packages = sha256((data_folder("variants") / "packages.yaml").read_bytes()).hexdigest()
     if platform != Platform.here():
         stats += cross_programs(platform, path=path)
+        if cross_gcc(platform, path=path) is None and zig_compiles_for(platform):
+            stats.append(f"zig {ZIG_VERSION}")
     compilers_of_cuda = [toolkit.identity for toolkit in found_toolkits(toolkits)]
     return digest(str(STAND_IN_FORMAT), platform.subdir, packages, *stats, *compilers_of_cuda)
 

@@ -10,7 +10,6 @@ import json
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 import tempfile
 import zipfile
@@ -18,6 +17,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from feedstock_tools.builds.stand_in.wheels import download_wheels
 from feedstock_tools.channel.metadata import PackageFile
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.locks import locked
@@ -25,7 +25,6 @@ from feedstock_tools.locks import locked
 __all__ = ["CudaToolkit", "cuda_compiler_files", "fetch_toolkit", "found_toolkits", "toolkits_folder"]
 
 _RECORD = "toolkit.json"
-_SECONDS = 1800
 #: NVIDIA's projects, by the major version of CUDA.
 _PROJECTS = {
     11: ("nvidia-cuda-nvrtc-cu11", "nvidia-cuda-nvcc-cu11"),
@@ -120,18 +119,7 @@ def _requirements(version: str) -> tuple[str, ...]:
 
 
 def _download(requirements: tuple[str, ...], folder: Path) -> list[Path]:
-    folder.mkdir(parents=True)
-    options = ("--quiet", "--disable-pip-version-check", "--no-deps", "--only-binary=:all:", "--dest", str(folder))
-    command = [sys.executable, "-m", "pip", "download", *options, *requirements]
-    try:
-        subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=True)
-    except (OSError, subprocess.SubprocessError) as error:
-        said = (getattr(error, "stderr", None) or str(error)).strip().splitlines()
-        raise WorkError(
-            f"pip cannot fetch {', '.join(requirements)}: {said[-1] if said else error}",
-            hint="They exist for Linux and Windows. Is the index that pip uses reachable?",
-        ) from error
-    return sorted(folder.glob("*.whl"))
+    return download_wheels(requirements, folder, what=", ".join(requirements))
 
 
 def _put_together(version: str, wheels: list[Path], folder: Path) -> Path:

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from feedstock_tools.builds.stand_in.channel import StandInChannel, ensure_stand_in_channel, is_stand_in
+from feedstock_tools.builds.stand_in.zig import ZIG_VERSION, Zig
 from feedstock_tools.channel.archive import read_package
 from feedstock_tools.channel.installing import install
 from feedstock_tools.channel.repodata import read_records
@@ -34,8 +35,16 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def channel(root: Path) -> StandInChannel:
-    return ensure_stand_in_channel(root, HERE, [RUNNING], may_install=False)
+def channel(root: Path, zig: Zig | None) -> StandInChannel:
+    return ensure_stand_in_channel(root, HERE, [RUNNING], zig=zig)
+
+
+def fake_zig(folder: Path) -> Zig:
+    """What a fetched zig looks like; nothing of it is run."""
+    zig = Zig(folder / "zig" / ZIG_VERSION, folder / "zig" / "cache")
+    zig.folder.mkdir(parents=True, exist_ok=True)
+    (zig.folder / "zig").touch()
+    return zig
 
 
 def solved(channel: StandInChannel, *specs: str, cuda: str | None = None) -> list[str]:
@@ -49,9 +58,9 @@ def environment(channel: StandInChannel, prefix: Path, *specs: str) -> Path:
     return prefix
 
 
-def test_it_is_made_once(root: Path, channel: StandInChannel, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_made_once(root: Path, channel: StandInChannel, zig: Zig | None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("feedstock_tools.builds.stand_in.channel.write_package", None)
-    assert ensure_stand_in_channel(root, HERE, [RUNNING], may_install=False) == channel
+    assert ensure_stand_in_channel(root, HERE, [RUNNING], zig=zig) == channel
 
 
 def test_it_says_what_it_is(channel: StandInChannel) -> None:
@@ -92,16 +101,16 @@ def test_a_python_that_is_not_here_is_metadata_only(channel: StandInChannel, tmp
 
 
 def test_the_identity_does_not_depend_on_the_pythons_asked_for(root: Path, channel: StandInChannel) -> None:
-    without = ensure_stand_in_channel(root, HERE, [], may_install=False)
+    without = ensure_stand_in_channel(root, HERE, [])
 
     assert without.identity == channel.identity
     assert without.folder != channel.folder
     assert not without.real_pythons
 
 
-def test_channels_made_from_the_same_are_the_same(tmp_path: Path) -> None:
-    one = ensure_stand_in_channel(tmp_path / "one", HERE, [], may_install=False)
-    other = ensure_stand_in_channel(tmp_path / "other", HERE, [], may_install=False)
+def test_channels_made_from_the_same_are_the_same(tmp_path: Path, zig: Zig | None) -> None:
+    one = ensure_stand_in_channel(tmp_path / "one", HERE, [], zig=zig)
+    other = ensure_stand_in_channel(tmp_path / "other", HERE, [], zig=zig)
 
     subdirs = [HERE.subdir, "noarch"]
     here, there = [
@@ -115,7 +124,7 @@ def test_without_a_cross_compiler_another_platform_is_metadata_only(root: Path, 
     for name in ("gcc", "as", "ld"):
         if found := shutil.which(name):
             (tmp_path / name).symlink_to(found)
-    channel = ensure_stand_in_channel(root, platform, [RUNNING], path=str(tmp_path), may_install=False)
+    channel = ensure_stand_in_channel(root, platform, [RUNNING], path=str(tmp_path))
 
     assert channel.compiler is None
     assert not channel.real_pythons
@@ -123,46 +132,61 @@ def test_without_a_cross_compiler_another_platform_is_metadata_only(root: Path, 
 
 
 def test_a_channel_that_was_left_half_made_is_made_again(tmp_path: Path) -> None:
-    whole = ensure_stand_in_channel(tmp_path, HERE, [], may_install=False)
+    whole = ensure_stand_in_channel(tmp_path, HERE, [])
     (whole.folder / "stand-in.json").unlink()
 
-    assert ensure_stand_in_channel(tmp_path, HERE, [], may_install=False) == whole
+    assert ensure_stand_in_channel(tmp_path, HERE, []) == whole
     assert (whole.folder / "noarch/repodata.json").is_file()
 
 
 def test_a_damaged_record_is_reported(tmp_path: Path) -> None:
-    whole = ensure_stand_in_channel(tmp_path, HERE, [], may_install=False)
+    whole = ensure_stand_in_channel(tmp_path, HERE, [])
     (whole.folder / "stand-in.json").write_text("{")
 
     with pytest.raises(WorkError, match="damaged"):
-        ensure_stand_in_channel(tmp_path, HERE, [], may_install=False)
+        ensure_stand_in_channel(tmp_path, HERE, [])
 
 
-def test_a_machine_without_a_compiler_is_told_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+def test_channels_with_zig_behind_them_are_the_same_wherever_they_lie(tmp_path: Path) -> None:
+    made = [ensure_stand_in_channel(tmp_path / name, HERE, [], path="", zig=fake_zig(tmp_path)) for name in ("a", "b")]
 
-    with pytest.raises(WorkError, match="no C compiler on PATH") as raised:
-        ensure_stand_in_channel(tmp_path, HERE, [], path=str(tmp_path), may_install=False)
-    assert "ziglang" in (raised.value.mistakes[0].hint or "")
-    assert not list(tmp_path.rglob("repodata.json"))
+    contents = [{path.name: path.read_bytes() for path in channel.folder.rglob("*.conda")} for channel in made]
+    assert contents[0] == contents[1]
+    assert made[0].compiler == f"{tmp_path}/zig/{ZIG_VERSION}/zig cc"
 
 
-def test_a_compiler_that_makes_no_programs_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+def test_without_a_compiler_its_compilers_say_so(tmp_path: Path) -> None:
+    channel = ensure_stand_in_channel(tmp_path, HERE, [], path="")
+    prefix = environment(channel, tmp_path / "prefix", f"gcc_{HERE} 14.*")
+
+    (compiler,) = prefix.glob("bin/*-conda-linux-gnu-cc")
+    said = subprocess.run([compiler], capture_output=True, text=True, check=False)
+    assert channel.compiler is None
+    assert (said.returncode, said.stderr) == (1, f"stand-in channel: this machine has no cc for {HERE}\n")
+
+
+def test_a_channel_made_without_a_compiler_is_not_taken_once_zig_is_there(tmp_path: Path) -> None:
+    without = ensure_stand_in_channel(tmp_path, HERE, [], path="")
+    with_zig = ensure_stand_in_channel(tmp_path, HERE, [], path="", zig=fake_zig(tmp_path))
+
+    assert without.folder != with_zig.folder
+    assert without.identity == with_zig.identity, "what zig has built stays built"
+
+
+def test_a_compiler_that_makes_no_programs_is_passed_over(tmp_path: Path) -> None:
     broken = tmp_path / "bin/gcc"
     broken.parent.mkdir()
     broken.write_text("#!/bin/sh\nexit 1\n")
     broken.chmod(0o755)
 
-    with pytest.raises(WorkError, match="no C compiler on PATH"):
-        ensure_stand_in_channel(tmp_path, HERE, [], path=str(broken.parent), may_install=False)
+    assert ensure_stand_in_channel(tmp_path, HERE, [], path=str(broken.parent)).compiler is None
 
 
 def test_a_folder_that_cannot_be_made_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 
     with pytest.raises(WorkError, match="cannot"):
-        ensure_stand_in_channel(tmp_path / "file" / "cache", HERE, [], may_install=False)
+        ensure_stand_in_channel(tmp_path / "file" / "cache", HERE, [])
 
 
 def test_the_compiler_packages_activate_a_compiler(channel: StandInChannel, tmp_path: Path) -> None:
@@ -212,7 +236,7 @@ def test_every_source_is_used() -> None:
 
 @pytest.mark.parametrize("path", sorted(data_folder("variants").glob("linux_64_*.yaml")), ids=lambda path: path.stem)
 def test_the_compilers_of_a_variant_file_can_be_had(root: Path, path: Path) -> None:
-    channel = ensure_stand_in_channel(root, Platform.parse("linux-64"), [], may_install=False)
+    channel = ensure_stand_in_channel(root, Platform.parse("linux-64"), [])
     row = {key: values[0] for key, values in yaml.safe_load(path.read_text()).items()}
     keys = [
         ("c_compiler", "c_compiler_version"),
@@ -229,7 +253,7 @@ def test_the_compilers_of_a_variant_file_can_be_had(root: Path, path: Path) -> N
     "path", sorted(data_folder("variants").glob("linux_64_cuda*.yaml")), ids=lambda path: path.stem
 )
 def test_the_libraries_of_a_variant_file_can_be_had(root: Path, path: Path) -> None:
-    channel = ensure_stand_in_channel(root, Platform.parse("linux-64"), [], may_install=False)
+    channel = ensure_stand_in_channel(root, Platform.parse("linux-64"), [])
     row = {key: values[0] for key, values in yaml.safe_load(path.read_text()).items()}
     version = row["cuda_compiler_version"]
     toolkit = f"cudatoolkit {version}.*" if version < "12" else f"cuda-version {version}"
@@ -243,11 +267,11 @@ def test_two_processes_at_once_make_one_channel(tmp_path: Path) -> None:
         "import sys; from pathlib import Path\n"
         "from feedstock_tools.builds.stand_in.channel import ensure_stand_in_channel\n"
         "from feedstock_tools.platforms import Platform\n"
-        "print(ensure_stand_in_channel(Path(sys.argv[1]), Platform.here(), [], may_install=False).folder)"
+        "print(ensure_stand_in_channel(Path(sys.argv[1]), Platform.here(), []).folder)"
     )
     command = [sys.executable, "-c", code, str(tmp_path)]
     processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
     folders = {process.communicate(timeout=60)[0].strip() for process in processes}
 
     assert [process.returncode for process in processes] == [0, 0]
-    assert folders == {str(ensure_stand_in_channel(tmp_path, HERE, [], may_install=False).folder)}
+    assert folders == {str(ensure_stand_in_channel(tmp_path, HERE, []).folder)}

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from feedstock_tools.builds.stand_in.channel import StandInChannel, ensure_stand_in_channel
+from feedstock_tools.builds.stand_in.zig import Zig
 from feedstock_tools.channel.archive import read_package
 from feedstock_tools.channel.metadata import PackageMetadata
 from feedstock_tools.platforms import Platform
@@ -67,8 +68,8 @@ pytestmark = pytest.mark.skipif(HERE.os != "linux", reason="Python and compilers
 
 
 @pytest.fixture(scope="module")
-def channel(tmp_path_factory: pytest.TempPathFactory) -> StandInChannel:
-    return ensure_stand_in_channel(tmp_path_factory.mktemp("stand-in"), HERE, [RUNNING], may_install=False)
+def channel(tmp_path_factory: pytest.TempPathFactory, zig: Zig | None) -> StandInChannel:
+    return ensure_stand_in_channel(tmp_path_factory.mktemp("stand-in"), HERE, [RUNNING], zig=zig)
 
 
 @pytest.fixture(scope="module")

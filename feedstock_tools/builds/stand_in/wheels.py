@@ -1,0 +1,128 @@
+"""Fetching wheels that hold compilers, with pip, from wherever this machine's pip fetches; with progress."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from feedstock_tools.errors import WorkError
+
+__all__ = ["Fetching", "Watch", "download_wheels", "unwatched"]
+
+_PAUSE = 0.2
+_SECONDS = 1800
+#: Options without which pip waits minutes for an index that does not answer, or keeps a second copy of each wheel.
+_OPTIONS = ("--disable-pip-version-check", "--no-deps", "--only-binary=:all:", "--no-cache-dir", "--retries", "2")
+_UNREACHABLE = ("NewConnectionError", "Failed to establish", "Name or service", "Network is unreachable", "Retrying (")
+
+
+@dataclass(frozen=True, slots=True)
+class Fetching:
+    """How far a download is.
+
+    Attributes:
+        what: is fetched, in words: `zig 0.17.1`.
+        stage: `fetching`, `unpacking` or `ready`.
+        seconds: since it began.
+        done: bytes fetched so far; `size` is how many there are, None where that is unknown.
+    """
+
+    what: str
+    stage: str
+    seconds: float
+    done: int = 0
+    size: int | None = None
+
+
+#: Is called with each step of a download, several times a second.
+Watch = Callable[[Fetching], None]
+
+
+def unwatched(progress: Fetching) -> None:
+    """A `Watch` for those who do not want to know."""
+
+
+def download_wheels(
+    requirements: Sequence[str],
+    folder: Path,
+    *,
+    what: str,
+    size: int | None = None,
+    watch: Watch = unwatched,
+    machine: Mapping[str, str] | None = None,
+) -> list[Path]:
+    """Fetch wheels into a new folder.
+
+    Args:
+        requirements: lines of a requirements file, with hashes where the files are known.
+        what: the name of it all, and `size` its bytes, for `watch`.
+        machine: the environment that pip runs in; None for this process's.
+
+    Raises:
+        WorkError: pip is missing or cannot fetch them; the reason is in the message.
+    """
+    folder.mkdir(parents=True)
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix=".pip-", dir=folder.parent) as temporary:
+        listed = Path(temporary, "requirements.txt")
+        listed.write_text("\n".join([*requirements, ""]), encoding="utf-8")
+        command = [*_pip(), "download", *_OPTIONS, "--requirement", str(listed), "--dest", str(folder)]
+        environment = {**(os.environ if machine is None else machine), "TMPDIR": temporary, "PYTHONUTF8": "1"}
+        with Path(temporary, "log").open("w+b") as log:
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
+            try:
+                while process.poll() is None and time.monotonic() - began < _SECONDS:
+                    done = _size_below(Path(temporary)) + _size_below(folder)
+                    watch(Fetching(what, "fetching", time.monotonic() - began, min(done, size or done), size))
+                    time.sleep(_PAUSE)
+            finally:
+                process.kill()
+                status = process.wait()
+            log.seek(0)
+            if status:
+                raise WorkError(f"pip cannot fetch {what}: {_reason(log.read().decode(errors='replace'))}")
+    return sorted(folder.glob("*.whl"))
+
+
+def _pip() -> tuple[str, ...]:
+    """The command of pip; of the copy that Python brings along, where the environment has none (as uv makes them).
+
+    Raises:
+        WorkError: there is no copy either.
+    """
+    if importlib.util.find_spec("pip") is not None:
+        return (sys.executable, "-m", "pip")
+    if (bundled := importlib.util.find_spec("ensurepip")) is not None and bundled.origin:
+        for wheel in sorted(Path(bundled.origin).parent.glob("_bundled/pip-*.whl")):
+            return (sys.executable, str(wheel / "pip"))
+    raise WorkError("pip is missing from the Python that runs this", hint=f"Install it for {sys.executable}.")
+
+
+def _reason(log: str) -> str:
+    """What pip's output says, in a line."""
+    lines = [line.strip() for line in log.splitlines() if line.strip()]
+    if any(sign in line for line in lines for sign in _UNREACHABLE):
+        return "the package index cannot be reached"
+    if any("DO NOT MATCH THE HASHES" in line for line in lines):
+        return "the index gives another file than the known one (its SHA-256 differs)"
+    errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
+    return (errors or lines or ["it ended without a message"])[-1]
+
+
+def _size_below(folder: Path) -> int:
+    """The bytes of the wheels in a folder that another process writes to."""
+    total = 0
+    for place, _, names in os.walk(folder):
+        for name in names:
+            try:
+                total += os.stat(os.path.join(place, name)).st_size if name.endswith(".whl") else 0  # noqa: PTH116, PTH118
+            except OSError:  # it has just been moved
+                continue
+    return total

@@ -1,0 +1,111 @@
+"""zig, a compiler of C and C++ for many platforms in one download: PyPI's ziglang, kept in the user's cache.
+
+It is fetched when a build first needs it, in the one version and the very files that are known here, and never
+installed into an environment of Python.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from feedstock_tools.builds.stand_in.wheels import Fetching, Watch, download_wheels, unwatched
+from feedstock_tools.channel.folder import locked
+from feedstock_tools.errors import WorkError
+from feedstock_tools.platforms import Platform
+
+__all__ = ["ZIG_VERSION", "Zig", "fetch_zig", "find_zig", "zig_compiles_for", "zig_folder"]
+
+ZIG_VERSION = "0.17.1"
+#: The platform of the machine → SHA-256 and bytes of its wheel of that version.
+_WHEELS = {
+    "linux-64": ("ea6cc5d87b033cf0aedfbc8f9549a908cae6c50ac31f1698188fa48a74524b54", 101_083_562),
+    "linux-aarch64": ("b7c5f02fccd40f89b999ee16a1f5ddced56e6182370f8affe494bcf8a28cf07e", 98_063_064),
+    "osx-64": ("4e0b4b9c02b8d0d220e9948010f860b62ff11d96abb39762eca5fa2ef3f7bc97", 104_485_232),
+    "osx-arm64": ("09953b6af7f64168b915180a42774f520f92d86ef6331b28e33915c7e1f0bb23", 100_390_379),
+}
+#: What it calls the platforms of which the stand-in channel has compilers, with the glibc of conda-forge's sysroot.
+_TARGETS = {"linux-64": "x86_64-linux-gnu.2.17", "linux-aarch64": "aarch64-linux-gnu.2.17"}
+
+
+@dataclass(frozen=True, slots=True)
+class Zig:
+    """zig on this machine: the folder of its version, and the one where it keeps the C libraries that it has built."""
+
+    folder: Path
+    cache: Path
+
+    def command(self, tool: str) -> tuple[str, ...]:
+        """The command of a tool (`cc`, `ar`) as it works for this machine."""
+        return (str(self.folder / "zig"), tool)
+
+    def compiler_for(self, platform: Platform, tool: str) -> tuple[str, ...]:
+        """The command of a compiler (`cc`, `c++`) for another platform."""
+        return (*self.command(tool), "-target", _TARGETS[platform.subdir])
+
+
+def zig_folder(cache: Path) -> Path:
+    """Where zig is kept in the folder of this program in the user's cache."""
+    return cache / "ziglang"
+
+
+def zig_compiles_for(platform: Platform) -> bool:
+    """Whether zig, once fetched, makes programs on this machine for a platform."""
+    here = Platform.here()
+    return here.subdir in _WHEELS and (platform == here or platform.subdir in _TARGETS)
+
+
+def find_zig(folder: Path) -> Zig | None:
+    """The zig that was fetched into a folder; None where that was not done yet."""
+    zig = Zig(folder / ZIG_VERSION, folder / "cache")
+    return zig if (zig.folder / "zig").is_file() else None
+
+
+def fetch_zig(folder: Path, machine: Mapping[str, str], watch: Watch = unwatched) -> Zig:
+    """The zig in a folder, fetched with pip (100 MB) where it is not there yet; the next time no network is needed.
+
+    Args:
+        folder: `zig_folder`'s.
+        machine: the environment that pip runs in.
+
+    Raises:
+        WorkError: pip cannot fetch it, its hash is wrong, or the folder cannot be written.
+    """
+    found = find_zig(folder)
+    if found is not None:
+        return found
+    with locked(folder):
+        if find_zig(folder) is None:
+            try:
+                _fetch(folder, machine, watch)
+            except OSError as error:
+                raise WorkError(f"cannot keep zig: {error.strerror or error}", path=folder) from error
+    return Zig(folder / ZIG_VERSION, folder / "cache")
+
+
+def _fetch(folder: Path, machine: Mapping[str, str], watch: Watch) -> None:
+    sha256, size = _WHEELS[Platform.here().subdir]
+    what, began = f"zig {ZIG_VERSION}", time.monotonic()
+    with tempfile.TemporaryDirectory(prefix=".making-", dir=folder) as temporary:
+        requirement = f"ziglang=={ZIG_VERSION} --hash=sha256:{sha256}"
+        (wheel,) = download_wheels(
+            [requirement], Path(temporary, "wheels"), what=what, size=size, watch=watch, machine=machine
+        )
+        with zipfile.ZipFile(wheel) as archive:
+            for number, member in enumerate(archive.infolist()):
+                if number % 500 == 0:
+                    watch(Fetching(what, "unpacking", time.monotonic() - began, size, size))
+                if member.filename.startswith("ziglang/"):
+                    archive.extract(member, temporary)
+        made = Path(temporary, "ziglang")
+        if not (made / "zig").is_file():
+            raise WorkError(f"the wheel of ziglang {ZIG_VERSION} holds no zig", path=wheel)
+        (made / "zig").chmod(0o755)
+        shutil.rmtree(folder / ZIG_VERSION, ignore_errors=True)
+        made.rename(folder / ZIG_VERSION)
+    watch(Fetching(what, "ready", time.monotonic() - began, size, size))
