@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.channels import make_tiny_channel
+from tests.support.compilers import lend_zig
 from tests.support.feedstocks import GPU, TinyFeedstock, copy_of_tiny
 from tests.support.once import made_once, of_this_run
 
@@ -33,8 +34,9 @@ def pytest_configure() -> None:
 
 @pytest.fixture(autouse=True)
 def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing of a test goes to the cache of the user who runs it."""
+    """Nothing of a test goes to the cache of the user who runs it, but a compiler that is fetched once."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user-cache"))
+    lend_zig(tmp_path / "user-cache")
 
 
 @pytest.fixture(scope="session")

@@ -91,6 +91,8 @@ def fetch_zig(folder: Path, machine: Mapping[str, str], watch: Watch = unwatched
 def _fetch(folder: Path, machine: Mapping[str, str], watch: Watch) -> None:
     sha256, size = _WHEELS[Platform.here().subdir]
     what, began = f"zig {ZIG_VERSION}", time.monotonic()
+    for left in folder.glob(".making-*"):  # by a fetch that was killed: whoever has the lock is alone
+        shutil.rmtree(left, ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix=".making-", dir=folder) as temporary:
         requirement = f"ziglang=={ZIG_VERSION} --hash=sha256:{sha256}"
         (wheel,) = download_wheels(

@@ -18,6 +18,7 @@ from feedstock_tools.channel.metadata import Record
 from feedstock_tools.channel.repodata import read_records
 from feedstock_tools.channel.solving.solve import decided_by_time, solve, virtual_packages
 from tests.support import command
+from tests.support.compilers import lend_zig
 from tests.support.feedstocks import HERE, copy_of_example
 from tests.support.once import made_once
 
@@ -48,6 +49,7 @@ def _build(folder: Path) -> None:
     feedstock = copy_of_example("gpuprobe", folder)
     names = [f"linux_64_cuda{version}_py{PYTHON}" for version in reversed(CUDA)]
     names += [f"linux_64_{accelerator}_py{python}" for python in (NEWER, PYTHON) for accelerator in ("cuda12.9", "cpu")]
+    lend_zig(folder / "cache")
     build = command.tool("build", *names, "--channel", "stand-in")
     run = command.run(build, feedstock, command.environment(XDG_CACHE_HOME=str(folder / "cache")))
     assert run.returncode == 0, run.stdout[-4000:] + run.stderr

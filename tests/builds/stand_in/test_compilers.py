@@ -1,0 +1,93 @@
+"""Which compiler is behind the stand-in channel's: for this machine and for another Linux."""
+
+from __future__ import annotations
+
+import sys
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from feedstock_tools.builds.stand_in.compilers import compiler_files, find_compiler, find_cross_compiler
+from feedstock_tools.builds.stand_in.identity import stand_in_identity
+from feedstock_tools.builds.stand_in.zig import ZIG_VERSION, Zig
+from feedstock_tools.facts.packages import packages_file
+from feedstock_tools.platforms import Platform
+
+HERE = Platform.here()
+OTHER = Platform.parse("linux-aarch64" if HERE.arch == "64" else "linux-64")
+MACHINE = {"64": "x86_64", "aarch64": "aarch64"}[OTHER.arch]
+ZIG = Zig(Path("/kept/zig"), Path("/kept/cache"))
+
+pytestmark = pytest.mark.skipif(HERE.os != "linux", reason="compilers are real on Linux only")
+
+
+def program(folder: Path, name: str, status: int = 0) -> Path:
+    """A program that does nothing, or fails."""
+    path = folder / name
+    path.write_text(f"#!/bin/sh\nexit {status}\n")
+    path.chmod(0o755)
+    return path
+
+
+def test_the_compiler_on_path_comes_before_zig(tmp_path: Path) -> None:
+    gcc = program(tmp_path, "gcc")
+    found = find_compiler(path=str(tmp_path), zig=ZIG)
+    assert found is not None
+    assert (found.kind, found.c, found.cxx) == ("gcc", (str(gcc),), None)
+
+
+def test_zig_serves_where_the_one_on_path_makes_no_programs(tmp_path: Path) -> None:
+    program(tmp_path, "gcc", status=1)
+    found = find_compiler(path=str(tmp_path), zig=ZIG)
+    assert found is not None
+    assert (found.c, found.cxx) == (("/kept/zig/zig", "cc"), ("/kept/zig/zig", "c++"))
+    assert find_compiler(path=str(tmp_path)) is None
+
+
+def test_the_cross_compiler_on_path_comes_before_zig(tmp_path: Path) -> None:
+    gcc = program(tmp_path, f"{MACHINE}-linux-gnu-gcc")
+    qemu = program(tmp_path, f"qemu-{MACHINE}")
+    found = find_cross_compiler(OTHER, path=str(tmp_path), zig=ZIG)
+    assert found is not None
+    assert (found.kind, found.c) == ("cross gcc", (str(gcc),))
+    assert found.activation["CROSSCOMPILING_EMULATOR"] == str(qemu)
+
+
+def test_zig_crosses_where_there_is_no_other_and_says_for_which_system(tmp_path: Path) -> None:
+    program(tmp_path, f"{MACHINE}-linux-gnu-gcc", status=1)
+    found = find_cross_compiler(OTHER, path=str(tmp_path), zig=ZIG)
+    assert found is not None
+    files = {file.path: file.read().decode() for file in compiler_files("cxx_compiler", "gxx_x", OTHER, found)}
+    text = files[f"bin/{MACHINE}-conda-linux-gnu-c++"]
+    assert text.splitlines()[-1] == f'exec /kept/zig/zig c++ -target {MACHINE}-linux-gnu.2.17 "$@"'
+    assert "export ZIG_GLOBAL_CACHE_DIR=/kept/cache" in text
+
+
+@pytest.mark.parametrize("subdir", ["linux-ppc64le", "linux-s390x", "osx-arm64", "win-64"])
+def test_zig_crosses_only_to_what_the_channel_has_compilers_for(tmp_path: Path, subdir: str) -> None:
+    assert find_cross_compiler(Platform.parse(subdir), path=str(tmp_path), zig=ZIG) is None
+
+
+def identity(platform: Platform, *parts: str) -> str:
+    """What a channel's identity is made of, as ledgers have it."""
+    packages = sha256(packages_file().read_bytes()).hexdigest()
+    return sha256("\n".join(["8", platform.subdir, packages, *parts]).encode()).hexdigest()
+
+
+def stat(path: Path) -> str:
+    return f"{path} {path.stat().st_mtime_ns} {path.stat().st_size}"
+
+
+def test_the_identity_of_builds_whose_compiler_is_not_new_stays(tmp_path: Path) -> None:
+    assert stand_in_identity(HERE, path="") == identity(HERE, sys.executable)
+    gcc = program(tmp_path, "gcc")
+    assert stand_in_identity(HERE, path=str(tmp_path)) == identity(HERE, stat(gcc))
+    cross, qemu = program(tmp_path, f"{MACHINE}-linux-gnu-gcc"), program(tmp_path, f"qemu-{MACHINE}")
+    parts = stat(gcc), str(cross), str(qemu)
+    assert stand_in_identity(OTHER, path=str(tmp_path)) == identity(OTHER, *parts)
+
+
+def test_the_identity_of_a_cross_build_by_zig_names_its_version(tmp_path: Path) -> None:
+    gcc = program(tmp_path, "gcc")
+    assert stand_in_identity(OTHER, path=str(tmp_path)) == identity(OTHER, stat(gcc), f"zig {ZIG_VERSION}")

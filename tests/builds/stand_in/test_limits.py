@@ -1,0 +1,72 @@
+"""What the stand-in channel of a machine cannot build, and why."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from feedstock_tools.builds.stand_in import limits
+from feedstock_tools.builds.stand_in.limits import lacking_compiler, provide_compiler, why_not_on_stand_in
+from feedstock_tools.errors import WorkError
+from feedstock_tools.platforms import Platform
+
+ARM = Platform.parse("linux-aarch64")
+PACKAGES = {"gcc_linux-aarch64", "gxx_linux-aarch64"}
+LACKING = "there is no C compiler for linux-aarch64 on PATH"
+
+
+@pytest.mark.parametrize(
+    ("values", "lacking", "reason"),
+    [
+        pytest.param({"c_compiler": "gcc", "cxx_compiler": "gxx"}, None, None, id="there is a compiler"),
+        pytest.param({"c_compiler": "gcc"}, LACKING, LACKING, id="there is none"),
+        pytest.param({"python": "3.12.* *_cpython"}, LACKING, None, id="none is needed"),
+        pytest.param({"cxx_compiler": "None"}, LACKING, None, id="a row without that compiler"),
+        pytest.param({"cuda_compiler": "nvcc"}, None, None, id="nvcc, which zip_keys bring along"),
+        pytest.param(
+            {"c_compiler": "gcc", "rust_compiler": "rust", "fortran_compiler": "gfortran"},
+            None,
+            "the stand-in channel has no gfortran_linux-aarch64 and no rust_linux-aarch64",
+            id="languages that it has no compilers of",
+        ),
+    ],
+)
+def test_a_row_is_refused_for_what_it_compiles(values: dict[str, str], lacking: str | None, reason: str | None) -> None:
+    assert why_not_on_stand_in(values, ARM, PACKAGES, lacking) == reason
+
+
+def test_the_reason_names_what_to_install(tmp_path: Path) -> None:
+    other = ARM if Platform.here() != ARM else Platform.parse("linux-64")
+    package = "gcc-aarch64-linux-gnu" if other == ARM else "gcc-x86-64-linux-gnu"
+    assert lacking_compiler(other, path=str(tmp_path)) == (
+        f"there is no C compiler for {other} on PATH (Debian: {package})"
+    )
+    s390x = lacking_compiler(Platform.parse("linux-s390x"), path=str(tmp_path))
+    assert s390x == "there is no C compiler for linux-s390x on PATH"
+
+
+def test_zig_is_fetched_only_where_path_has_no_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "fetch_zig", None)
+    gcc = tmp_path / "gcc"
+    gcc.write_text("#!/bin/sh\n")
+    gcc.chmod(0o755)
+    assert provide_compiler(Platform.here(), tmp_path, {"PATH": str(tmp_path)}) is None
+
+
+def test_where_zig_cannot_be_fetched_both_reasons_are_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unreachable(*_: object) -> None:
+        raise WorkError("pip cannot fetch zig: the package index cannot be reached")
+
+    monkeypatch.setattr(limits, "fetch_zig", unreachable)
+    here = Platform.here()
+    assert provide_compiler(here, tmp_path, {"PATH": str(tmp_path)}) == (
+        f"there is no C compiler for {here} on PATH (Debian: gcc), and pip cannot fetch zig: "
+        "the package index cannot be reached"
+    )
+
+
+def test_zig_is_not_fetched_for_what_it_does_not_make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "fetch_zig", None)
+    reason = provide_compiler(Platform.parse("linux-s390x"), tmp_path, {"PATH": str(tmp_path)})
+    assert reason == "there is no C compiler for linux-s390x on PATH"

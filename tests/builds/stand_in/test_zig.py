@@ -1,0 +1,110 @@
+"""Fetching zig: once, with its hash checked, whatever comes in between; from a wheel of our own, without a network."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+import threading
+import zipfile
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from feedstock_tools.builds.stand_in import zig
+from feedstock_tools.builds.stand_in.wheels import Fetching
+from feedstock_tools.builds.stand_in.zig import ZIG_VERSION, fetch_zig, find_zig
+from feedstock_tools.errors import WorkError
+from feedstock_tools.platforms import Platform
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """A machine whose index is a folder with one wheel, which is the known one."""
+    index = tmp_path / "index"
+    index.mkdir()
+    wheel = index / f"ziglang-{ZIG_VERSION}-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr("ziglang/zig", "#!/bin/sh\necho zig here\n")
+        archive.writestr("ziglang/lib/c.txt", "the C library")
+        information = f"ziglang-{ZIG_VERSION}.dist-info"
+        archive.writestr(f"{information}/METADATA", f"Metadata-Version: 2.1\nName: ziglang\nVersion: {ZIG_VERSION}\n")
+        archive.writestr(f"{information}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+    content = wheel.read_bytes()
+    known = {Platform.here().subdir: (sha256(content).hexdigest(), len(content))}
+    monkeypatch.setattr(zig, "_WHEELS", known)
+    own = {name: value for name, value in os.environ.items() if not name.startswith("PIP_")}
+    return own | {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(index), "PIP_CONFIG_FILE": os.devnull}
+
+
+def offline(machine: dict[str, str]) -> dict[str, str]:
+    """The same machine with an index that nothing answers for."""
+    left = {name: value for name, value in machine.items() if name not in ("PIP_NO_INDEX", "PIP_FIND_LINKS")}
+    return left | {"PIP_INDEX_URL": "http://127.0.0.1:9/simple", "PIP_RETRIES": "0"}
+
+
+def test_it_is_fetched_once_and_needs_no_network_afterwards(tmp_path: Path, machine: dict[str, str]) -> None:
+    steps: list[Fetching] = []
+    fetched = fetch_zig(tmp_path / "kept", machine, steps.append)
+
+    said = subprocess.run(fetched.command("cc"), capture_output=True, text=True, check=True)
+    assert said.stdout == "zig here\n"
+    assert list(dict.fromkeys(step.stage for step in steps)) == ["fetching", "unpacking", "ready"]
+    assert fetch_zig(tmp_path / "kept", offline(machine)) == fetched == find_zig(tmp_path / "kept")
+    assert sorted(path.name for path in (tmp_path / "kept").iterdir()) == [".lock", ZIG_VERSION]
+
+
+def test_another_file_than_the_known_one_is_refused(
+    tmp_path: Path, machine: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(zig, "_WHEELS", {Platform.here().subdir: ("0" * 64, 1)})
+    with pytest.raises(WorkError, match=r"another file than the known one \(its SHA-256 differs\)"):
+        fetch_zig(tmp_path / "kept", machine)
+    assert find_zig(tmp_path / "kept") is None
+
+
+def test_without_a_network_the_reason_is_said(tmp_path: Path, machine: dict[str, str]) -> None:
+    with pytest.raises(WorkError, match=f"pip cannot fetch zig {ZIG_VERSION}: the package index cannot be reached"):
+        fetch_zig(tmp_path / "kept", offline(machine))
+    assert [path.name for path in (tmp_path / "kept").iterdir()] == [".lock"]
+
+
+def test_a_full_disk_is_said_and_leaves_nothing(
+    tmp_path: Path, machine: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(zipfile.ZipFile, "extract", full)
+    with pytest.raises(WorkError, match="cannot keep zig: No space left on device"):
+        fetch_zig(tmp_path / "kept", machine)
+    assert [path.name for path in (tmp_path / "kept").iterdir()] == [".lock"]
+
+
+def test_what_a_killed_fetch_left_is_removed(tmp_path: Path, machine: dict[str, str]) -> None:
+    (tmp_path / "kept" / ".making-left" / "wheels").mkdir(parents=True)
+    fetch_zig(tmp_path / "kept", machine)
+    assert sorted(path.name for path in (tmp_path / "kept").iterdir()) == [".lock", ZIG_VERSION]
+
+
+def test_two_at_once_fetch_it_once(tmp_path: Path, machine: dict[str, str]) -> None:
+    steps: list[Fetching] = []
+    threads = [threading.Thread(target=fetch_zig, args=(tmp_path / "kept", machine, steps.append)) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [step.stage for step in steps].count("ready") == 1
+
+
+def test_a_python_without_pip_takes_the_one_it_brings_along(
+    tmp_path: Path, machine: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bare = tmp_path / "bare"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", bare], check=True)
+    monkeypatch.setattr(sys, "executable", str(bare / "bin/python"))
+    find_spec = zig.download_wheels.__globals__["importlib"].util.find_spec
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "pip" else find_spec(name))
+    assert fetch_zig(tmp_path / "kept", machine).folder.is_dir()

@@ -1,0 +1,30 @@
+"""zig for machines without a compiler: fetched once for whoever runs the tests, and lent to each test's own cache."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from feedstock_tools.builds.stand_in.limits import lacking_compiler
+from feedstock_tools.builds.stand_in.zig import Zig, fetch_zig, zig_folder
+from feedstock_tools.feedstock.folder import user_cache
+from feedstock_tools.platforms import Platform
+
+__all__ = ["lend_zig", "zig_without_compiler"]
+
+#: Of the user who runs the tests; read before a test's own cache takes its place.
+_SHARED = zig_folder(user_cache(os.environ, Path(tempfile.gettempdir(), "feedstock-tools")))
+
+
+def lend_zig(cache: Path) -> None:
+    """Let builds whose `XDG_CACHE_HOME` is this folder use the shared zig; the first that needs it fetches it."""
+    _SHARED.mkdir(parents=True, exist_ok=True)
+    borrowed = zig_folder(user_cache({"XDG_CACHE_HOME": str(cache)}, cache))
+    if not borrowed.exists():
+        borrowed.symlink_to(_SHARED, target_is_directory=True)
+
+
+def zig_without_compiler() -> Zig | None:
+    """zig where PATH has no compiler for this machine, which is where the stand-in channel needs it."""
+    return fetch_zig(_SHARED, os.environ) if lacking_compiler(Platform.here()) else None
