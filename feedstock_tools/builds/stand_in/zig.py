@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from feedstock_tools.builds.stand_in.wheels import Fetching, Watch, download_wheels, unwatched
-from feedstock_tools.channel.folder import locked
 from feedstock_tools.errors import WorkError
+from feedstock_tools.locks import locked
 from feedstock_tools.platforms import Platform
 
 __all__ = ["ZIG_VERSION", "Zig", "fetch_zig", "find_zig", "zig_compiles_for", "zig_folder"]
