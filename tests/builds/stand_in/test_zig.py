@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import importlib.util
 import os
 import subprocess
 import sys
@@ -105,6 +106,6 @@ def test_a_python_without_pip_takes_the_one_it_brings_along(
     bare = tmp_path / "bare"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", bare], check=True)
     monkeypatch.setattr(sys, "executable", str(bare / "bin/python"))
-    find_spec = zig.download_wheels.__globals__["importlib"].util.find_spec
+    find_spec = importlib.util.find_spec
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "pip" else find_spec(name))
     assert fetch_zig(tmp_path / "kept", machine).folder.is_dir()
