@@ -74,7 +74,7 @@ def test_an_edited_file_is_shown_and_not_overwritten_without_force(feedstock: Pa
 
 
 def test_the_other_format_goes_to_another_folder(feedstock: Path, tmp_path: Path) -> None:
-    result = _run("--format", "v0", "--output", str(tmp_path / "v0"), str(feedstock))
+    result = _run("--recipe-format", "v0", "--output", str(tmp_path / "v0"), str(feedstock))
 
     assert result.return_value == 0
     assert (tmp_path / "v0" / "recipe" / "meta.yaml").is_file()
@@ -82,7 +82,7 @@ def test_the_other_format_goes_to_another_folder(feedstock: Path, tmp_path: Path
 
 
 def test_the_other_format_is_refused_beside_the_first(feedstock: Path) -> None:
-    result = CliRunner().invoke(generate.command, ["--format", "v0", str(feedstock)])
+    result = CliRunner().invoke(generate.command, ["--recipe-format", "v0", str(feedstock)])
 
     assert result.exit_code == 2
     assert "a feedstock has one recipe" in result.output

@@ -128,10 +128,10 @@ def test_check_names_what_would_change_and_writes_nothing(tmp_path: Path) -> Non
 
 
 def test_the_list_is_a_table_or_json() -> None:
-    table = run("--list", "linux_64_cuda1*").stdout.splitlines()
+    table = run("linux_64_cuda1*").stdout.splitlines()
     assert table[0].split()[:3] == ["name", "pinning", "compiler"]
     assert "linux-anvil-cuda:11.2" in next(line for line in table if line.startswith("linux_64_cuda11.2 "))
-    entries = json.loads(run("--list", "--json", "linux_64_cuda11.2").stdout)
+    entries = json.loads(run("--json", "linux_64_cuda11.2").stdout)
     assert [entry["values"]["c_compiler_version"] for entry in entries] == ["10"]
     assert entries[0]["commit"] == FACTS.pinning_row("11.2", Platform.parse("linux-64")).commit
 

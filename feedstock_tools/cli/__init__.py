@@ -11,36 +11,47 @@ from typing import NoReturn
 import click
 
 from feedstock_tools import __version__
+from feedstock_tools.cli.spelling import Group
 from feedstock_tools.errors import FeedstockError
 
 __all__ = ["main", "run"]
 
-#: Command → what `--help` says of it. The module of that name holds it as `command` and is imported when it is run.
-COMMANDS = {
-    "generate": "Write the recipe and variant files that a spec describes.",
-    "schema": "Print the JSON Schema of the spec, for editors.",
-    "variants": "Show or write the named variant files.",
-    "rerender": "Write .ci_support from recipe, pinning and migrations, as conda-smithy does.",
-    "outputs": "Name the packages that configurations will build, hashes included.",
-    "why": "Say where the values of a configuration come from, and what uses a key.",
-    "pinning": "Show, fetch and update conda-forge's pinning.",
-    "cuda": "Ask which CUDA, libraries, compilers, drivers and architectures go together.",
-    "gpu": "Say which CUDA builds run on a GPU: natively, through PTX, or not at all.",
-    "env": "Write an environment.yml that gets the GPU or CPU build of a framework.",
-    "search": "List a package's builds in a channel, with the toolkit that each belongs to.",
-    "rehearse": "Solve every environment of configurations, and tell which builds users would get.",
-    "plan": "Say what a build would do: order, needs, time.",
-    "build": "Build configurations and record what was built.",
-    "test": "Run the tests of built packages again, here or on a GPU, and their benchmarks.",
-    "status": "Show what is done of the build matrix and what is not: table, Markdown, JSON, HTML page.",
-    "dossier": "Gather logs, configurations, environments and hashes of what was built, for reviewers.",
-    "ci": "Write workflows for GitHub Actions and Azure that build what a channel lacks.",
-    "collect": "Make one ledger and one channel of those that several machines made.",
-    "publish": "Put what was built into a channel: a folder, S3, anaconda.org, prefix.dev, quetz.",
+#: What people do → command → what `--help` says of it. The module of that name holds it as `command` and is imported
+#: when it runs.
+MENU = {
+    "Make": {
+        "generate": "Write the recipe and variant files that a spec describes.",
+        "rerender": "Write .ci_support from recipe, pinning and migrations, as conda-smithy does.",
+        "schema": "Print the JSON Schema of the spec, for editors.",
+        "variants": "List or write the named variant files.",
+        "pinning": "Show, fetch and update conda-forge's pinning.",
+    },
+    "Ask": {
+        "outputs": "List the packages that configurations will build, hashes included.",
+        "why": "Explain where the values of a configuration come from, and what uses a key.",
+        "cuda": "Ask which CUDA, libraries, compilers, drivers and architectures go together.",
+        "gpu": "Tell which CUDA builds run on a GPU: natively, through PTX, or not at all.",
+        "search": "List a package's builds in a channel, with the CUDA version of each.",
+        "env": "Write an environment.yml that gets the GPU or CPU build of a framework.",
+    },
+    "Check and build": {
+        "rehearse": "Solve every environment of configurations, and show which builds users would get.",
+        "plan": "Show what a build would do: order, needs, time.",
+        "build": "Build configurations and record what was built.",
+        "test": "Run the tests of built packages again, here or on a GPU, and their benchmarks.",
+        "status": "Show which configurations are built and which are not: table, Markdown, JSON, HTML page.",
+    },
+    "Share": {
+        "publish": "Put what was built into a channel: a folder, S3, anaconda.org, prefix.dev, quetz.",
+        "dossier": "Gather logs, configurations, environments and hashes of what was built, for reviewers.",
+        "ci": "Write workflows for GitHub Actions and Azure that build what a channel lacks.",
+        "collect": "Merge the ledgers and channels that several machines made into one.",
+    },
 }
+COMMANDS = {name: help_text for commands in MENU.values() for name, help_text in commands.items()}
 
 
-class _Commands(click.Group):
+class _Commands(Group):
     """A group that imports a command when it is called, and none of them to list them: start-up is a feature."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -52,26 +63,20 @@ class _Commands(click.Group):
         command: click.Command = importlib.import_module(f"{__name__}.{cmd_name}").command
         return command
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            import difflib
-
-            nearest = difflib.get_close_matches(args[0], COMMANDS, 1)
-            suggestion = f" Did you mean '{nearest[0]}'?" if nearest else ""
-            ctx.fail(f"No such command '{args[0]}'.{suggestion}")
-        return super().resolve_command(ctx, args)
-
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+        width = max(map(len, COMMANDS))
+        for title, commands in MENU.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), text) for name, text in commands.items()])
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=_Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, message="%(prog)s %(version)s")
-def _group() -> None:
+@click.pass_context
+def _group(context: click.Context) -> None:
     """Generate, rerender, check and build the CPU and GPU packages of a conda-forge feedstock."""
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
 
 
 def main() -> NoReturn:

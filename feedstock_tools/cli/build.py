@@ -9,28 +9,42 @@ from pathlib import Path
 import click
 
 from feedstock_tools.builds.engines.choice import ENGINES
+from feedstock_tools.cli import options
+from feedstock_tools.cli.spelling import Command
 
 __all__ = ["command"]
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.command("build", cls=Command, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--filter", "glob", metavar="GLOB", help="Consider only configurations whose names match.")
-@click.option("--list", "only_list", is_flag=True, help="List the configurations and what is built already.")
-@click.option("--feedstock", type=click.Path(path_type=Path), metavar="DIR", help="The feedstock (default: here).")
-@click.option("--output-dir", type=click.Path(path_type=Path), metavar="DIR", help="Default: build_artifacts in it.")
-@click.option("--channel", "channels", multiple=True, metavar="CHANNEL", help="Solve in this channel; repeatable.")
-@click.option("--engine", type=click.Choice(ENGINES), help="What builds (default: what the recipe needs).")
+@click.option("--list", "only_list", is_flag=True, help="List the configurations and what is built; build nothing.")
+@options.output_dir
+@options.channels("those of the configuration, else conda-forge")
+@options.option(
+    "--engine", type=click.Choice(ENGINES), meaning="Engine to build with", default_text="what the recipe needs"
+)
 @click.option("--all", "everything", is_flag=True, help="Build all configurations that can be built here.")
-@click.option("--jobs", "-j", type=click.IntRange(1), default=1, metavar="N", help="Build so many rows at once.")
-@click.option("--cores", type=click.IntRange(1), metavar="N", help="Cores for all builds together (default: all).")
-@click.option("--memory", metavar="SIZE", help="Memory for all builds together, such as 48 GiB (default: most of it).")
-@click.option("--timeout", metavar="TIME", help="End a row's build after so long: 90 s, 30 min, 3 h.")
-@click.option("--retries", type=click.IntRange(0), default=2, metavar="N", help="Further attempts where they can help.")
-@click.option("--keep-going/--fail-fast", default=True, help="After a failure, build the others (default), or stop.")
-@click.option("--debug", is_flag=True, help="Set up the environments of one output, run nothing, open a shell.")
-@click.option("--output-id", metavar="OUTPUT", help="With --debug: which output.")
-@click.option("--json", "as_json", is_flag=True, help="Print the result (or the list) as JSON; the log goes to stderr.")
+@options.jobs
+@options.cores
+@options.memory
+@options.timeout(None)
+@options.option(
+    "--retries",
+    type=click.IntRange(0),
+    default=2,
+    metavar="N",
+    meaning="Try again up to N times where that can help",
+    default_text="2",
+)
+@click.option(
+    "--keep-going/--fail-fast",
+    default=True,
+    help="After a failure, build the other rows, or start nothing more (default: --keep-going).",
+)
+@click.option("--debug", is_flag=True, help="Set up the environments of one output and open a shell; build nothing.")
+@click.option("--output-id", metavar="OUTPUT", help="With --debug: the output to set up.")
+@options.as_json
+@options.configurations
 def command(
     names: tuple[str, ...],
     glob: str | None,
@@ -58,7 +72,7 @@ def command(
     A row is one variant of a configuration: one Python, say.
     """
     if output_id and not debug:
-        raise click.UsageError("--output-id says what --debug is to set up; a build makes all outputs of a row")
+        raise click.UsageError("--output-id needs --debug; a build makes all outputs of a row")
     from feedstock_tools.builds.plan.capacity import Capacity, Limits
     from feedstock_tools.builds.plan.session import Session
     from feedstock_tools.feedstock.folder import feedstock_or_example

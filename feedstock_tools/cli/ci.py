@@ -2,34 +2,47 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
 import click
 
+from feedstock_tools.cli import options
+from feedstock_tools.cli.spelling import Command
+
 __all__ = ["command"]
 
 
-@click.command("ci")
-@click.argument("names", nargs=-1, metavar="[NAME]...")
-@click.option("--feedstock", type=click.Path(path_type=Path), default=".", metavar="DIR", help="Default: here.")
-@click.option("--service", type=click.Choice(["github", "azure", "both"]), default="both", show_default=True)
-@click.option("--check", is_flag=True, help="Write nothing; exit with 1 where a file is missing or stale.")
-@click.option("--install", metavar="REQUIREMENT", help="What pip installs there (default: this version).")
-@click.option("--channel", default="conda-forge", show_default=True, help="What it has is not built.")
-@click.option("--branch", default="main", show_default=True, help="Build what is pushed to it, beside pull requests.")
-@click.option("--matrix", type=click.Choice(["github", "azure"]), help="Print the jobs of a run in the service's form.")
-@click.option("--missing", "channels", multiple=True, metavar="CHANNEL", help="With --matrix: what this channel lacks.")
+@click.command("ci", cls=Command)
+@click.option(
+    "--service",
+    type=click.Choice(["github", "azure", "both"]),
+    default="both",
+    help="Services to write for (default: both).",
+)
+@options.check
+@click.option(
+    "--install", metavar="REQUIREMENT", help="What pip installs there (default: this version of feedstock-tools)."
+)
+@options.missing
+@click.option("--branch", metavar="NAME", default="main", help="Branch to build, beside pull requests (default: main).")
+@click.option(
+    "--matrix", type=click.Choice(["github", "azure"]), help="Print the jobs of a run, in the service's form."
+)
+@options.as_json
+@options.configurations
 def command(
     names: tuple[str, ...],
-    feedstock: Path,
+    feedstock: Path | None,
     service: str,
     check: bool,
     install: str | None,
-    channel: str,
     branch: str,
     matrix: str | None,
     channels: tuple[str, ...],
+    as_json: bool,
 ) -> int:
     """Write a GitHub Actions workflow and an Azure pipeline that build what is not on the channel yet.
 
@@ -40,23 +53,41 @@ def command(
     from feedstock_tools.feedstock.folder import find_feedstock
 
     find_feedstock(feedstock, Path.cwd())
+    folder = feedstock or Path()
     if matrix is not None:
-        from feedstock_tools.builds.ci.jobs import azure_lines, ci_jobs, github_lines, missing_configurations
-
-        say = partial(click.echo, err=True)
-        jobs = ci_jobs(missing_configurations(feedstock, names, channels), say)
-        click.echo(github_lines(jobs) if matrix == "github" else azure_lines(jobs, say))
+        _print_jobs(folder, names, channels, matrix, as_json=as_json)
         return 0
     if names:
-        raise click.UsageError("names go with --matrix: the files are for all configurations")
+        raise click.UsageError("names need --matrix; the files are for all configurations")
+    if len(channels) > 1:
+        raise click.UsageError("the files take one --missing CHANNEL; several need --matrix")
     from feedstock_tools.builds.ci.files import SERVICES, ci_files
 
     services = tuple(SERVICES) if service == "both" else (service,)
-    files = ci_files(feedstock, services, install=install, channel=channel, branch=branch)
-    if check:
-        stale = files.stale()
-        click.echo("\n".join(f"stale: {feedstock / name}" for name in stale) or "The CI files are up to date.")
-        return 1 if stale else 0
-    written = files.write()
-    click.echo("\n".join(f"wrote {feedstock / name}" for name in written) or "The CI files are up to date.")
-    return 0
+    files = ci_files(folder, services, install=install, channel=(*channels, "conda-forge")[0], branch=branch)
+    changed = files.stale() if check else files.write()
+    missing = {name for name in changed if check and not (folder / name).exists()}
+    if as_json:
+        states = {name: "missing" if name in missing else "stale" if check else "written" for name in changed}
+        entries = [{"file": str(folder / name), "state": states.get(name, "same")} for name in files.texts]
+        click.echo(json.dumps(entries, indent=2))
+    else:
+        lines = [
+            f"{'missing:' if name in missing else 'stale:' if check else 'wrote'} {folder / name}" for name in changed
+        ]
+        click.echo("\n".join(lines) or "The CI files are up to date.")
+    return 1 if check and changed else 0
+
+
+def _print_jobs(
+    feedstock: Path, names: tuple[str, ...], channels: tuple[str, ...], service: str, *, as_json: bool
+) -> None:
+    """Print the jobs that build what the channels lack, in the form of a service or as JSON."""
+    from feedstock_tools.builds.ci.jobs import azure_lines, ci_jobs, github_lines, missing_configurations
+
+    say = partial(click.echo, err=True)
+    jobs = ci_jobs(missing_configurations(feedstock, names, channels), say)
+    if as_json:
+        click.echo(json.dumps([asdict(job) for job in jobs], indent=2))
+    else:
+        click.echo(github_lines(jobs) if service == "github" else azure_lines(jobs, say))

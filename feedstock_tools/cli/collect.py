@@ -8,16 +8,19 @@ from pathlib import Path
 
 import click
 
+from feedstock_tools.cli import options
+from feedstock_tools.cli.spelling import Command
+
 __all__ = ["command"]
 
 
-@click.command("collect")
+@click.command("collect", cls=Command)
 @click.argument(
     "folders", nargs=-1, required=True, metavar="DIR...", type=click.Path(path_type=Path, exists=True, file_okay=False)
 )
-@click.option("--feedstock", type=click.Path(path_type=Path), metavar="DIR", help="The feedstock (default: here).")
-@click.option("--output-dir", type=click.Path(path_type=Path), metavar="DIR", help="Default: build_artifacts in it.")
-@click.option("--json", "as_json", is_flag=True, help="Say what was taken over as JSON.")
+@options.output_dir
+@options.as_json
+@options.feedstock
 def command(folders: tuple[Path, ...], feedstock: Path | None, output_dir: Path | None, as_json: bool) -> None:
     """Take over the builds, packages and logs of other artifacts folders, as the jobs of a CI service leave them.
 

@@ -2,42 +2,46 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
 
+from feedstock_tools.cli import options
+from feedstock_tools.cli.spelling import Group
+
 __all__ = ["command"]
 
-_CHANNEL = click.option(
-    "--channel", "channels", multiple=True, help="Take packages from this channel (name, URL or folder; repeatable)."
-)
-_PLATFORM = click.option("--platform", help="The platform of the packages of a channel; default: linux-64.")
-_WITHOUT_FACTS = click.option("--no-facts", is_flag=True, help="With --channel: ask its metadata alone.")
+_CHANNELS = options.channels("none: what the facts say of conda-forge")
+_PLATFORM = options.platform("linux-64")
+_NO_FACTS = click.option("--no-facts", is_flag=True, help="With --channel: use its metadata alone, and no facts.")
 
 
-@click.group("cuda")
+@click.group("cuda", cls=Group)
 def command() -> None:
     """Ask which CUDA, cuDNN, NCCL, compiler, driver and GPU go together."""
 
 
 @command.command("resolve", short_help="Find releases that go together, or say why none do.")
 @click.argument("demands", nargs=-1, required=True, metavar="DEMAND...")
-@_CHANNEL
+@_CHANNELS
 @_PLATFORM
-@_WITHOUT_FACTS
-@click.option("--all", "every", is_flag=True, help="Every set that holds, newest first.")
+@_NO_FACTS
+@click.option("--limit", type=click.IntRange(1), default=1, metavar="N", help="Find up to N sets (default: 1).")
 @click.option(
-    "--limit", type=click.IntRange(min=1), default=1000, show_default=True, help="With --all: at most so many."
+    "--kind",
+    "kinds",
+    multiple=True,
+    metavar="KIND",
+    help="Only this kind beside those demanded: cudnn, gcc (repeatable).",
 )
-@click.option("--kind", "kinds", multiple=True, help="Only this kind beside those demanded (repeatable): cudnn, gcc, …")
-@click.option("--config", "as_config", is_flag=True, help="As lines of a conda_build_config.yaml.")
-@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@click.option("--config", "as_config", is_flag=True, help="Print lines for a conda_build_config.yaml.")
+@options.as_json
 def resolve(
     demands: tuple[str, ...],
     channels: tuple[str, ...],
     platform: str | None,
     no_facts: bool,
-    every: bool,
     limit: int,
     kinds: tuple[str, ...],
     as_config: bool,
@@ -50,7 +54,7 @@ def resolve(
     """
     from feedstock_tools.pins.graph.asking import Question, ask
 
-    question = Question(demands, channels, platform, not no_facts, kinds, limit if every else 1)
+    question = Question(demands, channels, platform, not no_facts, kinds, limit)
     answer = ask(question)
     click.echo(answer.as_json() if as_json else answer.as_config() if as_config else answer.as_text())
     return 0 if answer.sets else 1
@@ -58,12 +62,12 @@ def resolve(
 
 @command.command("archs", short_help="Print the list of GPU architectures in a build system's form.")
 @click.argument("cuda", metavar="cuda=VERSION")
-@click.option("--for", "form", default="nvcc", show_default=True, help="tensorflow, pytorch, cmake or nvcc.")
 @click.option(
-    "--preset", default="common", show_default=True, help="A named choice of architectures; 'all' for every one."
+    "--for", "form", default="nvcc", metavar="TOOL", help="Form for tensorflow, pytorch, cmake or nvcc (default: nvcc)."
 )
-@click.option("--quiet", is_flag=True, help="Print the list alone, for use in scripts.")
-@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@options.preset("common", default="common")
+@click.option("--quiet", is_flag=True, help="Print the list alone, for scripts.")
+@options.as_json
 def archs(cuda: str, form: str, preset: str, quiet: bool, as_json: bool) -> int:
     """Print the list of GPU architectures in the form a build system wants, and which GPUs it serves.
 
@@ -82,23 +86,27 @@ def archs(cuda: str, form: str, preset: str, quiet: bool, as_json: bool) -> int:
 
 @command.command("show", short_help="Show the table of CUDA versions and the graph of what goes with them.")
 @click.argument("versions", nargs=-1, metavar="[VERSION...]")
-@_CHANNEL
+@_CHANNELS
 @_PLATFORM
-@_WITHOUT_FACTS
+@_NO_FACTS
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["text", "markdown", "mermaid", "dot", "html"]),
+    type=click.Choice(["text", "markdown", "json", "mermaid", "dot", "html"]),
     default="text",
-    show_default=True,
+    help="Form of the result (default: text).",
 )
-@click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to this file.")
+@options.markdown
+@options.as_json
+@options.output("the terminal", kind="file")
 def show(
     versions: tuple[str, ...],
     channels: tuple[str, ...],
     platform: str | None,
     no_facts: bool,
     form: str,
+    markdown: bool,
+    as_json: bool,
     output: Path | None,
 ) -> int:
     """Show the table of CUDA versions and the graph of what goes with them; VERSION limits it: 11.2, 12.
@@ -108,6 +116,7 @@ def show(
     from feedstock_tools.report.pins import show as pin_show
     from feedstock_tools.writing import write_whole
 
+    form = "json" if as_json else "markdown" if markdown else form
     text = pin_show.show(versions, channels, platform, facts=not no_facts, form=form)
     if output is None:
         click.echo(text)
@@ -117,9 +126,9 @@ def show(
 
 
 @command.command("audit", short_help="Compare the facts with what a channel has.")
-@_CHANNEL
-@click.option("--platform", "platforms", multiple=True, help="For this platform (repeatable); default: all with CUDA.")
-@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@options.channels("conda-forge")
+@options.platform("all that have CUDA", repeatable=True)
+@options.as_json
 def audit(channels: tuple[str, ...], platforms: tuple[str, ...], as_json: bool) -> int:
     """Compare the facts with what a channel has (default: conda-forge), and list each disagreement.
 
@@ -139,29 +148,33 @@ def audit(channels: tuple[str, ...], platforms: tuple[str, ...], as_json: bool) 
 
 
 @command.command("check", short_help="Check the configurations of a feedstock against the facts.")
-@click.argument("feedstock", type=click.Path(path_type=Path, exists=True, file_okay=False), default=Path())
-@click.option(
-    "--pinning",
-    type=click.Path(path_type=Path, exists=True),
-    help="Which CUDA versions there are (folder or file); default: what the facts say of conda-forge's pinning.",
-)
-@click.option("--json", "as_json", is_flag=True, help="As JSON.")
-def check(feedstock: Path, pinning: Path | None, as_json: bool) -> int:
-    """Check the configurations in .ci_support of a FEEDSTOCK (default: here) against the facts.
+@options.pinning
+@options.as_json
+@options.configurations
+def check(names: tuple[str, ...], feedstock: Path | None, pinning: str | None, as_json: bool) -> int:
+    """Check configurations in .ci_support against the facts.
+
+    A NAME is the name of a file in .ci_support without .yaml, a glob over those names, or a short name such as
+    linux_64_cuda11.2; without one all configurations are checked.
 
     Finds host compilers that nvcc refuses, libraries never built for a CUDA version, images of another CUDA or
     platform, too old a glibc, CUDA versions that the pinning dropped, guards that let in too old a driver, zipped keys
     out of step, and, in configurations, build scripts, recipe and spec, architectures that nvcc does not know and lists
     without PTX. Exits with 1 where there is a mistake.
     """
+    from feedstock_tools.channel.pinning.local import find_pinning as fetched_pinning
+    from feedstock_tools.channel.pinning.local import pinning_cache
     from feedstock_tools.check import against_facts
     from feedstock_tools.facts import load_cuda
     from feedstock_tools.feedstock.configurations import configurations_of
+    from feedstock_tools.feedstock.folder import find_feedstock
     from feedstock_tools.rerender.pinning import find_pinning
 
-    configurations = configurations_of(feedstock)
-    against = find_pinning(pinning) if pinning else None
-    found = against_facts.check_feedstock(load_cuda(), feedstock, configurations, against)
+    folder = find_feedstock(feedstock, Path()).folder
+    configurations = configurations_of(folder, names)
+    path = fetched_pinning(pinning, pinning_cache(os.environ)).path if pinning else None
+    against = find_pinning(path) if path else None
+    found = against_facts.check_feedstock(load_cuda(), folder, configurations, against)
     click.echo(against_facts.as_json(found) if as_json else against_facts.as_text(found, len(configurations)))
     return 1 if found else 0
 
@@ -169,9 +182,9 @@ def check(feedstock: Path, pinning: Path | None, as_json: bool) -> int:
 @command.command("binary", short_help="List the GPU architectures that a package or library was compiled for.")
 @click.argument("path", type=click.Path(path_type=Path, exists=True))
 @click.option(
-    "--require", "required", metavar="LIST", help="Exit with 1 unless these are in it: sm_80,sm_90,compute_90"
+    "--require", "required", metavar="LIST", help="Exit with 1 unless it has all of these: sm_80,sm_90,compute_90."
 )
-@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@options.as_json
 def binary(path: Path, required: str | None, as_json: bool) -> int:
     """List the GPU architectures that a package, a library, a program or a folder was compiled for.
 
@@ -191,7 +204,7 @@ def binary(path: Path, required: str | None, as_json: bool) -> int:
 
 @command.command("fetch", short_help="Fetch CUDA compilers for builds on the stand-in channel.")
 @click.argument("versions", nargs=-1, metavar="[VERSION]...")
-@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@options.as_json
 def fetch(versions: tuple[str, ...], as_json: bool) -> int:
     """Fetch CUDA compilers from NVIDIA's wheels with pip, so that builds on the stand-in channel can use them.
 
@@ -199,7 +212,6 @@ def fetch(versions: tuple[str, ...], as_json: bool) -> int:
     CUDA 13 comes with nvcc; of 11.8 and 12.x there are NVRTC and ptxas, which compile device code alone.
     """
     import json
-    import os
 
     from feedstock_tools.builds.stand_in.toolkits import fetch_toolkit, found_toolkits, toolkits_folder
 

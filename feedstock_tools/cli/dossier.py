@@ -9,21 +9,25 @@ from pathlib import Path
 
 import click
 
+from feedstock_tools.cli import options
+from feedstock_tools.cli.spelling import Command
+
 __all__ = ["command"]
 
 
-@click.command("dossier")
-@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.command("dossier", cls=Command)
+@options.output("dossier in the artifacts folder", kind="folder")
+@click.option("--no-packages", is_flag=True, help="Leave the packages out; their hashes stay.")
 @click.option(
-    "-o", "--output", type=click.Path(path_type=Path), metavar="DIR", help="Default: dossier in the artifacts."
+    "--uploaded",
+    metavar="TARGET",
+    help="Where the packages were published, as `publish` takes it; the target is asked.",
 )
-@click.option("--no-packages", is_flag=True, help="Leave the packages themselves out; their hashes stay.")
-@click.option("--uploaded", metavar="TARGET", help="Where the packages were put, as `publish` takes it; it is asked.")
-@click.option("--server", metavar="URL", help="With --uploaded: the service's own URL, where it is not the public one.")
-@click.option("--feedstock", type=click.Path(path_type=Path), metavar="DIR", help="The feedstock (default: here).")
-@click.option("--output-dir", type=click.Path(path_type=Path), metavar="DIR", help="Default: build_artifacts in it.")
-@click.option("--channel", "channels", multiple=True, metavar="CHANNEL", help="As given to the builds; repeatable.")
-@click.option("--json", "as_json", is_flag=True, help="Say what was made as JSON.")
+@options.server
+@options.output_dir
+@options.channels("those of the configuration, else conda-forge")
+@options.as_json
+@options.configurations
 def command(
     names: tuple[str, ...],
     output: Path | None,

@@ -6,27 +6,33 @@ from pathlib import Path
 
 import click
 
+from feedstock_tools.cli import options
+from feedstock_tools.cli.spelling import Command
+
 __all__ = ["command"]
 
 
-@click.command("env")
+@click.command("env", cls=Command)
 @click.argument("packages", nargs=-1, required=True, metavar="PACKAGE...")
+@options.gpu("GPU with --cuda, or if this machine has one", default=None)
+@options.cuda
+@options.platform("that of this machine")
+@options.channels("conda-forge")
+@click.option("--python", metavar="VERSION", help="Version of Python, such as 3.11.")
 @click.option(
-    "--gpu/--cpu", "gpu", default=None, help="Which build; default: GPU with --cuda or where this machine has one."
+    "--virtual",
+    multiple=True,
+    metavar="NAME=VERSION",
+    help="What the machine has: __cuda=12.4, __glibc=2.17 (repeatable).",
 )
-@click.option("--cuda", help="For this CUDA version: 11.2; default: the newest that the machine's driver runs.")
-@click.option("--platform", help="For this platform (linux-64, win-64, …); default: that of this machine.")
-@click.option("--channel", "channels", multiple=True, help="Name, URL or folder (repeatable); default: conda-forge.")
-@click.option("--python", help="With this version of Python: 3.11.")
+@click.option("--name", metavar="NAME", help="Name of the environment (default: made from the PACKAGEs).")
 @click.option(
-    "--virtual", multiple=True, metavar="NAME=VERSION", help="What the machine has: __cuda=12.4, __glibc=2.17."
+    "--prefix", type=click.Path(path_type=Path), metavar="DIR", help="Folder that the environment will be in."
 )
-@click.option("--name", help="The name of the environment; default: made from PACKAGEs.")
-@click.option("--prefix", type=click.Path(path_type=Path), help="The folder that the environment will be in.")
-@click.option("--exact", is_flag=True, help="Name every package that was solved, with its build.")
-@click.option("--unsolved", is_flag=True, help="Do not ask the channels: what conda finds is not known then.")
-@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to this file.")
-@click.option("--json", "as_json", is_flag=True, help="As JSON, with all that was solved.")
+@click.option("--exact", is_flag=True, help="List every package of the solution, with its build.")
+@click.option("--unsolved", is_flag=True, help="Do not ask the channels; whether conda finds a solution stays open.")
+@options.output("the terminal", kind="file")
+@options.as_json
 def command(
     packages: tuple[str, ...],
     gpu: bool | None,

@@ -7,14 +7,21 @@ from pathlib import Path
 
 import click
 
+from feedstock_tools.cli import options
+from feedstock_tools.cli.spelling import Command
 
-@click.command
-@click.argument("feedstock", type=click.Path(path_type=Path, exists=True), default=Path())
-@click.option("--format", "recipe_format", type=click.Choice(["v0", "v1"]), help="Recipe format; default: the spec's.")
-@click.option("--output", type=click.Path(path_type=Path, file_okay=False), help="Write here, not into the feedstock.")
-@click.option("--check", is_flag=True, help="Write nothing; exit 1 and name the files that are stale.")
-@click.option("--diff", "show_diff", is_flag=True, help="Show what changes.")
-@click.option("--json", "as_json", is_flag=True, help="Print the files and what becomes of them as JSON.")
+
+@click.command("generate", cls=Command)
+@options.folder
+@click.option(
+    "--recipe-format",
+    type=click.Choice(["v0", "v1"]),
+    help="Write a meta.yaml, v0, or a recipe.yaml, v1 (default: as the spec says).",
+)
+@options.output("the feedstock", kind="folder")
+@options.check
+@options.diff
+@options.as_json
 @click.option("--force", is_flag=True, help="Overwrite files that were edited since they were generated.")
 def command(
     feedstock: Path,
@@ -29,10 +36,12 @@ def command(
     from feedstock_tools.generate import apply, compare, diff, read_spec, render
 
     if as_json and show_diff:
-        raise click.UsageError("--json says what changes; --diff prints lines")
+        raise click.UsageError("--json and --diff exclude each other")
     spec = read_spec(feedstock)
     if recipe_format not in (None, spec.format) and output is None:
-        raise click.UsageError("a feedstock has one recipe: give --output with another --format than the spec's")
+        raise click.UsageError(
+            "a feedstock has one recipe: for another --recipe-format than the spec's, add --output PATH"
+        )
     texts = render(spec, recipe_format)
     folder = output or (feedstock if feedstock.is_dir() else feedstock.parent)
     changes = compare(folder, texts)

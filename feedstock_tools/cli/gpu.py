@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import click
 
+from feedstock_tools.cli import options
+from feedstock_tools.cli.spelling import Command
+
 __all__ = ["command"]
 
 
-@click.command("gpu")
-@click.argument("packages", nargs=-1, metavar="[PACKAGE...]")
-@click.option("--gpu", "name", help='A GPU by its name: "RTX 3080", V100; default: those of this machine.')
-@click.option("--capability", help="A GPU by its compute capability: 8.6.")
-@click.option("--driver", help="The driver of the named GPU's machine: 535.129.03.")
-@click.option("--cuda", help="Only this toolkit: 11.0.")
-@click.option("--preset", help="Judge by a named list of architectures instead of by all that a toolkit knows.")
-@click.option("--channel", "channels", multiple=True, help="Where PACKAGEs are looked up; default: conda-forge.")
-@click.option("--platform", help="The platform of PACKAGEs; default: that of this machine.")
-@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@click.command("gpu", cls=Command)
+@click.argument("packages", nargs=-1, metavar="[PACKAGE]...")
+@click.option("--model", metavar="NAME", help='A GPU by its name, such as "RTX 3080" (default: those of this machine).')
+@click.option("--capability", metavar="VERSION", help="A GPU by its compute capability, such as 8.6.")
+@click.option("--driver", metavar="VERSION", help="Driver of the machine with that GPU, such as 535.129.03.")
+@options.cuda
+@options.preset("all that a toolkit knows")
+@options.channels("conda-forge")
+@options.platform("that of this machine")
+@options.as_json
 def command(
     packages: tuple[str, ...],
-    name: str | None,
+    model: str | None,
     capability: str | None,
     driver: str | None,
     cuda: str | None,
@@ -30,13 +33,13 @@ def command(
 ) -> int:
     """Say how a GPU runs what each CUDA toolkit builds, or the builds of PACKAGEs: natively, through PTX, or not.
 
-    Without --gpu and --capability the driver of this machine is asked for its GPUs.
+    Without --model and --capability the driver of this machine is asked for its GPUs.
     """
     from feedstock_tools.pins.gpu.report import report
     from feedstock_tools.platforms import Platform
 
     found = report(
-        name=name,
+        name=model,
         capability=capability,
         driver=driver,
         cuda=cuda,

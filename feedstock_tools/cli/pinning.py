@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+
+from feedstock_tools.cli import options
+from feedstock_tools.cli.spelling import Group
 
 if TYPE_CHECKING:
     from feedstock_tools.channel.pinning.local import Pinning
@@ -16,15 +20,18 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 _CACHE = click.option(
-    "--cache", type=click.Path(path_type=Path, file_okay=False), metavar="DIR", help="Default: the user's cache."
+    "--cache",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Folder of the pinnings that were fetched (default: in the user's cache).",
 )
-_CHANNEL = click.option("--channel", default="conda-forge", show_default=True, help="A name, a URL or a folder.")
-_JSON = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 
 
-@click.group("pinning", invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    "pinning", cls=Group, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]}
+)
 @_CACHE
-@_JSON
+@options.as_json
 @click.pass_context
 def command(context: click.Context, cache: Path | None, as_json: bool) -> None:
     """Show, fetch and update conda-forge's pinning.
@@ -39,7 +46,7 @@ def command(context: click.Context, cache: Path | None, as_json: bool) -> None:
 @command.command("show")
 @click.argument("pinning", required=False)
 @_CACHE
-@_JSON
+@options.as_json
 def show(pinning: str | None, cache: Path | None, as_json: bool) -> None:
     """Show a pinning and its age.
 
@@ -50,7 +57,7 @@ def show(pinning: str | None, cache: Path | None, as_json: bool) -> None:
 
 @command.command("list")
 @_CACHE
-@_JSON
+@options.as_json
 def list_(cache: Path | None, as_json: bool) -> None:
     """List the pinnings that were fetched, the newest last."""
     from feedstock_tools.channel.pinning.local import cached_pinnings
@@ -68,21 +75,21 @@ def list_(cache: Path | None, as_json: bool) -> None:
 
 @command.command("fetch", short_help="Fetch a version from a channel.")
 @click.argument("version", required=False)
-@_CHANNEL
+@options.channels("conda-forge")
 @_CACHE
-@_JSON
-def fetch(version: str | None, channel: str, cache: Path | None, as_json: bool) -> None:
+@options.as_json
+def fetch(version: str | None, channels: tuple[str, ...], cache: Path | None, as_json: bool) -> None:
     """Fetch a VERSION such as 2021.10.29.07.34.22 from a channel; default: the newest."""
-    _fetch(version, channel, _folder(cache), as_json)
+    _fetch(version, channels, _folder(cache), as_json)
 
 
 @command.command("update")
-@_CHANNEL
+@options.channels("conda-forge")
 @_CACHE
-@_JSON
-def update(channel: str, cache: Path | None, as_json: bool) -> None:
+@options.as_json
+def update(channels: tuple[str, ...], cache: Path | None, as_json: bool) -> None:
     """Fetch the newest pinning from a channel."""
-    _fetch(None, channel, _folder(cache), as_json)
+    _fetch(None, channels, _folder(cache), as_json)
 
 
 def _folder(cache: Path | None) -> Path:
@@ -93,14 +100,24 @@ def _folder(cache: Path | None) -> Path:
     return pinning_cache(os.environ) if given is None else Path(given)
 
 
-def _fetch(version: str | None, channel: str, cache: Path, as_json: bool) -> None:
-    from feedstock_tools.channel.pinning.fetch import fetch_pinning
+def _fetch(version: str | None, channels: tuple[str, ...], cache: Path, as_json: bool) -> None:
     from feedstock_tools.channel.pinning.local import cached_pinnings
 
     before = cached_pinnings(cache)
-    pinning = fetch_pinning(channel, cache, version)
+    pinning = _from_first(channels or ("conda-forge",), cache, version)
     click.echo(f"{'kept since before' if pinning in before else 'fetched'}: {pinning.folder}", err=True)
     _print(pinning, as_json)
+
+
+def _from_first(channels: tuple[str, ...], cache: Path, version: str | None) -> Pinning:
+    """The pinning of the first channel that has it; the error of the last where none does."""
+    from feedstock_tools.channel.pinning.fetch import fetch_pinning
+    from feedstock_tools.errors import InputError
+
+    for channel in channels[:-1]:
+        with suppress(InputError):
+            return fetch_pinning(channel, cache, version)
+    return fetch_pinning(channels[-1], cache, version)
 
 
 def _show(given: str | None, cache: Path, as_json: bool) -> None:

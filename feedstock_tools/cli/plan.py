@@ -8,19 +8,21 @@ from pathlib import Path
 
 import click
 
+from feedstock_tools.cli import options
+from feedstock_tools.cli.spelling import Command
+
 __all__ = ["command"]
 
 
-@click.command("plan")
-@click.argument("names", nargs=-1, metavar="[NAME]...")
-@click.option("--feedstock", type=click.Path(path_type=Path), metavar="DIR", help="The feedstock (default: here).")
-@click.option("--output-dir", type=click.Path(path_type=Path), metavar="DIR", help="Default: build_artifacts in it.")
-@click.option("--channel", "channels", multiple=True, metavar="CHANNEL", help="As given to the build; repeatable.")
-@click.option("--jobs", "-j", type=click.IntRange(1), default=1, metavar="N", help="As given to the build.")
-@click.option("--cores", type=click.IntRange(1), metavar="N", help="As given to the build.")
-@click.option("--memory", metavar="SIZE", help="As given to the build.")
-@click.option("--json", "form", flag_value="json", help="As JSON; bytes and seconds.")
-@click.option("--markdown", "form", flag_value="markdown", help="As a Markdown table.")
+@click.command("plan", cls=Command)
+@options.output_dir
+@options.channels("those of the configuration, else conda-forge")
+@options.jobs
+@options.cores
+@options.memory
+@options.as_json
+@options.markdown
+@options.configurations
 def command(
     names: tuple[str, ...],
     feedstock: Path | None,
@@ -29,7 +31,8 @@ def command(
     jobs: int,
     cores: int | None,
     memory: str | None,
-    form: str | None,
+    as_json: bool,
+    markdown: bool,
 ) -> None:
     """Say what a build would do: the rows in their order, what each needs, how long it may take; build nothing.
 
@@ -46,7 +49,7 @@ def command(
     capacity = Capacity.of_machine(cores, size_of(memory) if memory else None)
     session = Session.open(feedstock, output_dir, channels, Path.cwd(), os.environ, as_json=True)
     found = agenda(*session.planned(names), capacity, jobs)
-    if form == "json":
+    if as_json:
         click.echo(json.dumps(plan_json(found), indent=2))
     else:
-        click.echo(plan_markdown(found) if form == "markdown" else plan_text(found))
+        click.echo(plan_markdown(found) if markdown else plan_text(found))

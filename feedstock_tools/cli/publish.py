@@ -9,18 +9,20 @@ from pathlib import Path
 
 import click
 
+from feedstock_tools.cli import options
+from feedstock_tools.cli.spelling import Command
+
 __all__ = ["command"]
 
 
-@click.command("publish")
+@click.command("publish", cls=Command)
 @click.argument("target", metavar="TARGET")
-@click.argument("names", nargs=-1, metavar="[NAME]...")
-@click.option("--server", metavar="URL", help="The service's own URL, where it is not the public one.")
-@click.option("--dry-run", is_flag=True, help="Check everything and say what would go; put nothing anywhere.")
-@click.option("--feedstock", type=click.Path(path_type=Path), metavar="DIR", help="The feedstock (default: here).")
-@click.option("--output-dir", type=click.Path(path_type=Path), metavar="DIR", help="Default: build_artifacts in it.")
-@click.option("--channel", "channels", multiple=True, metavar="CHANNEL", help="As given to the builds; repeatable.")
-@click.option("--json", "as_json", is_flag=True, help="Print what became of each package as JSON.")
+@options.server
+@click.option("--dry-run", is_flag=True, help="Check everything and print what would be published; publish nothing.")
+@options.output_dir
+@options.channels("those of the configuration, else conda-forge")
+@options.as_json
+@options.configurations
 def command(
     target: str,
     names: tuple[str, ...],

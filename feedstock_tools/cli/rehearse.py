@@ -9,16 +9,18 @@ from pathlib import Path
 
 import click
 
+from feedstock_tools.cli import options
+from feedstock_tools.cli.spelling import Command
+
 __all__ = ["command"]
 
 
-@click.command("rehearse")
-@click.argument("names", nargs=-1, metavar="[CONFIGURATION]...")
-@click.option("--feedstock", type=click.Path(path_type=Path), metavar="DIR", help="The feedstock (default: here).")
-@click.option("--output-dir", type=click.Path(path_type=Path), metavar="DIR", help="Default: build_artifacts in it.")
-@click.option("--channel", "channels", multiple=True, metavar="CHANNEL", help="Solve in this channel; repeatable.")
+@click.command("rehearse", cls=Command)
+@options.output_dir
+@options.channels("those of the configuration, else conda-forge")
 @click.option("--fresh", is_flag=True, help="Solve again what was solved before with the same input.")
-@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@options.as_json
+@options.configurations
 def command(
     names: tuple[str, ...],
     feedstock: Path | None,

@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from feedstock_tools.cli import options
+from feedstock_tools.cli.spelling import Command
+
 if TYPE_CHECKING:
     from feedstock_tools.rerender.configurations.write import Changes
     from feedstock_tools.rerender.rerendering import Rerender
@@ -18,15 +21,15 @@ if TYPE_CHECKING:
 __all__ = ["chosen_pinning", "command"]
 
 
-@click.command()
-@click.argument("feedstock", type=click.Path(path_type=Path), default=".")
-@click.option("--pinning", metavar="DIR|FILE|VERSION", help="The pinning: a folder, its file, or a fetched version.")
-@click.option("--rules", metavar="SMITHY[+CONDA_BUILD]", help="Behave as these versions; default the newest.")
-@click.option("--platform", "platforms", multiple=True, help="Rerender this platform alone (repeatable).")
-@click.option("--check", is_flag=True, help="Write nothing; exit 1 and name the files that would change.")
-@click.option("--diff", "show_diff", is_flag=True, help="Print what changes.")
-@click.option("--json", "as_json", is_flag=True, help="Print configurations and changes as JSON.")
-@click.option("--verify", is_flag=True, help="Write nothing; run the conda-smithy on PATH in a copy and compare.")
+@click.command("rerender", cls=Command)
+@options.folder
+@options.pinning
+@options.rules
+@options.platform("all of the feedstock's", repeatable=True)
+@options.check
+@options.diff
+@options.as_json
+@click.option("--verify", is_flag=True, help="Write nothing; run conda-smithy from PATH in a copy and compare.")
 def command(
     feedstock: Path,
     pinning: str | None,
@@ -47,7 +50,7 @@ def command(
     from feedstock_tools.rerender.rules import Rules
 
     if as_json and (show_diff or verify):
-        raise click.UsageError("--json says what changes; --diff and --verify print lines")
+        raise click.UsageError("--json excludes --diff and --verify")
     gc.disable()  # a short process, whose values hold no circles: looking for them takes a third of its time
     pinning_path = chosen_pinning(pinning, feedstock)
     result = rerender(

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import click
 
+from feedstock_tools.cli.spelling import Command
 
-@click.command
+
+@click.command("schema", cls=Command)
 def command() -> int:
     """Print the JSON Schema of feedstock.yaml."""
     import json

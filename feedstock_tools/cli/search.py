@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import click
 
+from feedstock_tools.cli import options
+from feedstock_tools.cli.spelling import Command
+
 __all__ = ["command"]
 
 
-@click.command("search")
+@click.command("search", cls=Command)
 @click.argument("spec")
-@click.option("--channel", "channels", multiple=True, help="Name, URL or folder (repeatable); default: conda-forge.")
-@click.option("--platform", help="For this platform (linux-64, win-64, …); default: that of this machine.")
-@click.option("--cuda", help="Only builds of this toolkit: 11.2, or 11 for all of 11.x.")
-@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@options.channels("conda-forge")
+@options.platform("that of this machine")
+@options.cuda
+@options.as_json
 def command(spec: str, channels: tuple[str, ...], platform: str | None, cuda: str | None, as_json: bool) -> int:
     """List the builds of a package as `conda search` does, with the CUDA toolkit that each belongs to.
 

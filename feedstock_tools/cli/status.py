@@ -8,23 +8,28 @@ from pathlib import Path
 
 import click
 
+from feedstock_tools.cli import options
+from feedstock_tools.cli.spelling import Command
+
 __all__ = ["command"]
 
 
-@click.command("status")
-@click.argument("names", nargs=-1, metavar="[NAME]...")
-@click.option("--feedstock", type=click.Path(path_type=Path), metavar="DIR", help="The feedstock (default: here).")
-@click.option("--output-dir", type=click.Path(path_type=Path), metavar="DIR", help="Default: build_artifacts in it.")
-@click.option("--channel", "channels", multiple=True, metavar="CHANNEL", help="As given to the builds; repeatable.")
-@click.option("--json", "form", flag_value="json", help="As JSON, with every package and its build.")
-@click.option("--markdown", "form", flag_value="markdown", help="As a Markdown table, to paste into an issue.")
-@click.option("--html", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write a page.")
+@click.command("status", cls=Command)
+@options.output_dir
+@options.channels("those of the configuration, else conda-forge")
+@options.as_json
+@options.markdown
+@click.option(
+    "--html", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write a page to this file."
+)
+@options.configurations
 def command(
     names: tuple[str, ...],
     feedstock: Path | None,
     output_dir: Path | None,
     channels: tuple[str, ...],
-    form: str | None,
+    as_json: bool,
+    markdown: bool,
     html: Path | None,
 ) -> None:
     """Show the build matrix: done, running, failed, interrupted, stale, missing, refused.
@@ -40,12 +45,12 @@ def command(
         from feedstock_tools.report.matrix.page import write_page
 
         write_page(html, matrix)
-        click.echo(f"wrote {html}", err=form is not None)
-    if form == "json":
+        click.echo(f"wrote {html}", err=as_json or markdown)
+    if as_json:
         from feedstock_tools.report.matrix.text import matrix_json
 
         click.echo(json.dumps(matrix_json(matrix), indent=2))
-    elif form == "markdown":
+    elif markdown:
         from feedstock_tools.report.matrix.text import matrix_markdown
 
         click.echo(matrix_markdown(matrix))

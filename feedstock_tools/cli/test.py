@@ -8,26 +8,22 @@ from pathlib import Path
 
 import click
 
+from feedstock_tools.cli import options
+from feedstock_tools.cli.spelling import Command
+
 __all__ = ["command"]
 
 
-@click.command("test")
-@click.argument("targets", nargs=-1, metavar="[PACKAGE|NAME]...")
-@click.option("--gpu", is_flag=True, help="On the GPU of this machine; fails with the reason where there is none.")
-@click.option("--benchmark", is_flag=True, help="Run the benchmark too, which the package brings from its spec.")
-@click.option("--jobs", "-j", type=click.IntRange(1), default=1, metavar="N", help="Test so many packages at once.")
-@click.option(
-    "--timeout",
-    default="1 h",
-    show_default=True,
-    metavar="TIME",
-    help="End a package's tests, or a command of its benchmark, after so long: 90 s, 30 min, 3 h.",
-)
-@click.option("--compare", is_flag=True, help="Test nothing: compare what benchmarks have measured.")
-@click.option("--feedstock", type=click.Path(path_type=Path), metavar="DIR", help="The feedstock (default: here).")
-@click.option("--output-dir", type=click.Path(path_type=Path), metavar="DIR", help="Default: build_artifacts in it.")
-@click.option("--channel", "channels", multiple=True, metavar="CHANNEL", help="Solve in this channel; repeatable.")
-@click.option("--json", "as_json", is_flag=True, help="Print the results as JSON; the rest goes to stderr.")
+@click.command("test", cls=Command)
+@options.gpu("the CPU alone", default=False)
+@click.option("--benchmark", is_flag=True, help="Run the benchmark of each package too, if its spec has one.")
+@options.jobs
+@options.timeout("1 h")
+@click.option("--compare", is_flag=True, help="Test nothing; compare the results of benchmarks.")
+@options.output_dir
+@options.channels("those of the build")
+@options.as_json
+@options.packages_or_configurations
 def command(
     targets: tuple[str, ...],
     gpu: bool,

@@ -2,53 +2,71 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import click
 
+from feedstock_tools.cli import options
+from feedstock_tools.cli.spelling import Command
+
 __all__ = ["command"]
 
 
-@click.command("variants")
-@click.argument("names", nargs=-1)
-@click.option(
-    "--output",
-    "folder",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("variants"),
-    show_default=True,
-    help="The folder to write to.",
-)
-@click.option("--list", "listed", is_flag=True, help="List the files and what is in them; write nothing.")
-@click.option("--print", "printed", is_flag=True, help="Print the files; write nothing.")
-@click.option("--check", is_flag=True, help="Exit with 1 where files would change; write nothing.")
-@click.option("--json", "as_json", is_flag=True, help="With --list: as JSON.")
-def command(names: tuple[str, ...], folder: Path, listed: bool, printed: bool, check: bool, as_json: bool) -> int:
-    """Write the named variant files, such as linux_64_cuda11.2 and osx_arm64_cpu.
+@click.command("variants", cls=Command)
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@options.output("none: the files are listed", kind="folder")
+@click.option("--print", "printed", is_flag=True, help="Print the contents of the files; write nothing.")
+@options.check
+@options.as_json
+def command(names: tuple[str, ...], output: Path | None, printed: bool, check: bool, as_json: bool) -> int:
+    """List the named variant files, such as linux_64_cuda11.2 and osx_arm64_cpu, or write them with --output.
 
     Each says which compilers, cuDNN, image and glibc conda-forge's pinning last named for a platform and CUDA version,
-    and is a variant file for `conda build -m`. NAMES are names or globs; default: all.
+    and is a variant file for `conda build -m`. A NAME is a name or a glob; without one all files are taken. --check
+    compares the files in the folder of --output.
     """
     from feedstock_tools.facts import load_cuda
     from feedstock_tools.generate import named_variants
 
+    if check and output is None:
+        raise click.UsageError("--check needs the folder of the files: --output PATH")
     facts = load_cuda()
     files = named_variants.variant_files(facts)
     chosen = named_variants.choose(names, files)
-    if listed or as_json:
-        rows = [row for row in facts.rows if row.name in chosen]
-        click.echo(named_variants.as_json(rows) if as_json else named_variants.as_table(rows))
-        return 0
+    if output is not None:
+        return _check(output, files, chosen, as_json) if check else _write(output, files, chosen, as_json)
     if printed:
-        click.echo("\n".join(files[name] for name in chosen), nl=False)
+        contents = {name: files[name] for name in chosen}
+        click.echo(json.dumps(contents, indent=2) if as_json else "\n".join(contents.values()), nl=as_json)
         return 0
-    if check:
-        differences = named_variants.compare(folder, files, chosen)
-        for difference in differences:
-            click.echo(f"{difference.path}: {difference.kind}")
-        return 1 if differences else 0
-    written = named_variants.write(folder, files, chosen)
-    for path in written:
-        click.echo(path)
+    rows = [row for row in facts.rows if row.name in chosen]
+    click.echo(named_variants.as_json(rows) if as_json else named_variants.as_table(rows))
+    return 0
+
+
+def _check(folder: Path, files: Mapping[str, str], chosen: Collection[str], as_json: bool) -> int:
+    from feedstock_tools.generate.named_variants import compare
+
+    differences = compare(folder, files, chosen)
+    if as_json:
+        entries = [{"file": str(each.path), "state": each.kind} for each in differences]
+        click.echo(json.dumps(entries, indent=2))
+    else:
+        for each in differences:
+            click.echo(f"{each.path}: {each.kind}")
+    return 1 if differences else 0
+
+
+def _write(folder: Path, files: Mapping[str, str], chosen: Collection[str], as_json: bool) -> int:
+    from feedstock_tools.generate.named_variants import write
+
+    written = write(folder, files, chosen)
+    if as_json:
+        click.echo(json.dumps([{"file": str(path), "state": "written"} for path in written], indent=2))
+    else:
+        for path in written:
+            click.echo(path)
     click.echo(f"{len(written)} written, {len(chosen) - len(written)} unchanged", err=True)
     return 0

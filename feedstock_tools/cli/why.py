@@ -4,47 +4,73 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
+
+from feedstock_tools.cli import options
+from feedstock_tools.cli.spelling import Command
+
+if TYPE_CHECKING:
+    from feedstock_tools.rerender.why.model import Explanation
+    from feedstock_tools.rerender.why.reasons import Questioned
 
 __all__ = ["command"]
 
 
-@click.command("why")
-@click.argument("name", metavar="KEY|CONFIGURATION")
-@click.argument("feedstock", type=click.Path(path_type=Path), default=".")
-@click.option(
-    "--configuration", "configurations", multiple=True, help="With a key: in this configuration (repeatable)."
-)
-@click.option("--pinning", metavar="DIR|FILE|VERSION", help="The pinning: a folder, its file, or a fetched version.")
-@click.option("--rules", metavar="SMITHY[+CONDA_BUILD]", help="Behave as these versions; default the newest.")
-@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+@click.command("why", cls=Command)
+@click.argument("key", metavar="KEY|NAME")
+@options.pinning
+@options.rules
+@options.as_json
+@options.configurations
 def command(
-    name: str,
-    feedstock: Path,
-    configurations: tuple[str, ...],
+    key: str,
+    names: tuple[str, ...],
+    feedstock: Path | None,
     pinning: str | None,
     rules: str | None,
     as_json: bool,
 ) -> None:
-    """Say where the values of a key come from and what uses it, as a rerender of FEEDSTOCK gives it.
+    """Say where the values of a key come from and what uses it, as a rerender of the feedstock gives it.
 
-    With the name of a configuration, say it of each of its keys.
+    With the NAME of configurations instead of a KEY, say it of each of their keys. After a KEY, NAMEs limit the answer
+    to these configurations. A NAME is the name of a file in .ci_support without .yaml, a glob over those names, or a
+    short name such as linux_64_cuda11.2.
     """
     from feedstock_tools.cli.rerender import chosen_pinning
     from feedstock_tools.report.why import as_lines, as_plain
     from feedstock_tools.rerender.rules import Rules
-    from feedstock_tools.rerender.why.reasons import explain
+    from feedstock_tools.rerender.why.reasons import questioned
 
-    found = explain(
-        feedstock,
-        name,
-        pinning=chosen_pinning(pinning, feedstock),
-        rules=Rules.parse(rules) if rules else Rules.newest(),
-        configurations=configurations,
+    folder = feedstock or Path()
+    about = questioned(
+        folder, pinning=chosen_pinning(pinning, folder), rules=Rules.parse(rules) if rules else Rules.newest()
     )
+    found = _answers(about, key, names)
     if as_json:
         click.echo(json.dumps(as_plain(found), indent=2))
         return
-    for line in as_lines(found, feedstock):
+    for line in as_lines(found, folder):
         click.echo(line)
+
+
+def _answers(about: Questioned, key: str, names: tuple[str, ...]) -> tuple[Explanation, ...]:
+    from feedstock_tools.errors import InputError
+    from feedstock_tools.feedstock.configurations import choose
+    from feedstock_tools.rerender.why.reasons import explain_configurations, explain_key, unknown
+
+    made = tuple(about.configurations.values())
+    if key in about.keys:
+        chosen = choose(_without_ending(names), made) if names else ()
+        return explain_key(about, key, [each.name for each in chosen])
+    try:
+        choose([key.removesuffix(".yaml")], made)
+    except InputError:
+        raise unknown(about, key) from None
+    chosen = choose(_without_ending((key, *names)), made)
+    return explain_configurations(about, [each.name for each in chosen])
+
+
+def _without_ending(names: tuple[str, ...]) -> list[str]:
+    return [name.removesuffix(".yaml") for name in names]

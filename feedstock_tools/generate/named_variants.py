@@ -113,7 +113,7 @@ def choose(names: Iterable[str], known: Collection[str]) -> tuple[str, ...]:
 
 def _unknown(name: str, known: Collection[str]) -> Mistake:
     near = get_close_matches(name, known, n=3)
-    hint = f"Near it are {', '.join(near)}." if near else "`feedstock-tools variants --list` shows them."
+    hint = f"Near it are {', '.join(near)}." if near else "`feedstock-tools variants` lists them."
     return Mistake(f"there is no variant file '{name}'", hint=hint)
 
 

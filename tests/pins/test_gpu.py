@@ -32,17 +32,17 @@ def output(*arguments: str) -> str:
 
 
 def test_a_toolkit_older_than_the_gpu_leaves_it_to_ptx() -> None:
-    text = output("--gpu", "RTX 3080", "--cuda", "11.0")
+    text = output("--model", "RTX 3080", "--cuda", "11.0")
     assert "CUDA 11.0: PTX at first start (compute_80)" in text
     assert "its own ptxas" in text
 
 
 def test_a_toolkit_that_knows_the_gpu() -> None:
-    assert "CUDA 11.1: native (sm_86)" in output("--gpu", "RTX 3080", "--cuda", "11.1")
+    assert "CUDA 11.1: native (sm_86)" in output("--model", "RTX 3080", "--cuda", "11.1")
 
 
 def test_a_toolkit_that_has_dropped_the_gpu() -> None:
-    text = output("--gpu", "V100", "--cuda", "13.0")
+    text = output("--model", "V100", "--cuda", "13.0")
     assert "CUDA 13.0: not at all" in text
     assert "The last toolkit that supports it is 12.9" in text
 
@@ -75,7 +75,7 @@ def test_verdicts(
 
 
 def test_every_toolkit_is_judged_where_none_is_named(facts: CudaFacts) -> None:
-    lines = output("--gpu", "RTX 4090").splitlines()
+    lines = output("--model", "RTX 4090").splitlines()
     assert len(lines) == 1 + len(facts.toolkits)
     assert lines[0] == "GeForce RTX 4090, compute capability 8.9"
 
@@ -91,7 +91,7 @@ def test_builds_of_a_package(tmp_path: Path) -> None:
     index_channel(tmp_path)
     arguments = [
         "probe",
-        "--gpu",
+        "--model",
         "V100",
         "--driver",
         "550.54.14",
@@ -113,13 +113,13 @@ def test_builds_of_a_package(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["--gpu", "RTX 9999"],
+        ["--model", "RTX 9999"],
         ["--capability", "eight"],
-        ["--gpu", "V100", "--capability", "7.0"],
+        ["--model", "V100", "--capability", "7.0"],
         ["--driver", "535"],
-        ["--gpu", "V100", "--cuda", "12.7"],
-        ["--gpu", "V100", "--driver", "5x"],
-        ["--gpu", "V100", "--driver", "100"],
+        ["--model", "V100", "--cuda", "12.7"],
+        ["--model", "V100", "--driver", "5x"],
+        ["--model", "V100", "--driver", "100"],
     ],
 )
 def test_bad_input(arguments: list[str]) -> None:

@@ -95,13 +95,13 @@ def report(
     """
     facts = load_cuda()
     if name and capability:
-        raise InputError("a GPU is named by --gpu or by --capability, not by both")
+        raise InputError("name the GPU by --model or by --capability, not by both")
     machine = None
     if name or capability:
         cards = [card_named(facts, name, driver) if name else card_of_capability(facts, str(capability), driver)]
     else:
         if driver:
-            raise InputError("--driver is for a GPU that is named", hint="Add --gpu or --capability.")
+            raise InputError("--driver is for a GPU that is named", hint="Add --model or --capability.")
         machine = probe()
         cards = [Card(device.name, device.capability, machine.driver, machine.cuda) for device in machine.devices]
     builds: list[Found] | None = None

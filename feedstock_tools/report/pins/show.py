@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from html import escape
 from string import Template
@@ -12,14 +13,14 @@ from feedstock_tools.facts import load_cuda
 from feedstock_tools.pins.graph.asking import records_of
 from feedstock_tools.pins.graph.channels import channel_title
 from feedstock_tools.pins.graph.demands import parse_demand
-from feedstock_tools.pins.graph.model import PinGraph
+from feedstock_tools.pins.graph.model import PinGraph, Release
 from feedstock_tools.pins.graph.pin_graph import pin_graph
 from feedstock_tools.report.pins.picture import as_dot, as_mermaid, as_svg, as_tree
-from feedstock_tools.report.pins.table import html_table, markdown_table, table_rows, text_table
+from feedstock_tools.report.pins.table import COLUMNS, html_table, markdown_table, table_rows, text_table
 
-__all__ = ["FORMS", "page", "show"]
+__all__ = ["FORMS", "as_json", "page", "show"]
 
-FORMS = ("text", "markdown", "mermaid", "dot", "html")
+FORMS = ("text", "markdown", "json", "mermaid", "dot", "html")
 
 
 def show(versions: Sequence[str], channels: Sequence[str], platform: str | None, *, facts: bool, form: str) -> str:
@@ -42,6 +43,8 @@ def show(versions: Sequence[str], channels: Sequence[str], platform: str | None,
     origin = " and ".join(channel_title(channel) for channel in channels) or "conda-forge"
     graph = pin_graph(load_cuda() if facts else None, records=records, origin=origin)
     cudas = _shown(graph, versions)
+    if form == "json":
+        return as_json(graph, cudas)
     headings, rows = table_rows(graph, cudas)
     if form == "text":
         return f"{text_table(headings, rows)}\n\n{as_tree(graph, cudas)}"
@@ -50,6 +53,20 @@ def show(versions: Sequence[str], channels: Sequence[str], platform: str | None,
     if form == "mermaid":
         return as_mermaid(graph, cudas)
     return as_dot(graph, cudas) if form == "dot" else page(graph, cudas, origin)
+
+
+def as_json(graph: PinGraph, cudas: Sequence[str]) -> str:
+    """A list of CUDA versions, newest first, each with the versions of every kind that go with it."""
+    entries = [
+        {
+            "cuda": cuda,
+            "goes_with": {
+                kind: list(graph.partners(Release("cuda", cuda), kind)) for _, kind in COLUMNS if kind in graph.versions
+            },
+        }
+        for cuda in cudas
+    ]
+    return json.dumps(entries, indent=2)
 
 
 def page(graph: PinGraph, cudas: Sequence[str], origin: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -31,11 +31,36 @@ from feedstock_tools.rerender.why.uses import TextUses
 from feedstock_tools.rerender.why.uses_v1 import YamlUses
 from feedstock_tools.rerender.why.values import TracedVariants, places_of, trace_variants
 
-__all__ = ["explain"]
+__all__ = ["Questioned", "explain", "explain_configurations", "explain_key", "questioned", "unknown"]
 
 _STDLIB, _TARGET, _SDK = "c_stdlib_version", "MACOSX_DEPLOYMENT_TARGET", "MACOSX_SDK_VERSION"
 _PYTHON_MIN = re.compile(r".*\{\{ python_min \}\}")
 _ZIPS, _PINS = "zip_keys", "pin_run_as_build"
+
+
+@dataclass(frozen=True, slots=True)
+class Questioned:
+    """What a rerender reads, and the configurations that it gives by name: what can be asked about."""
+
+    source: Source
+    configurations: Mapping[str, Configuration]
+
+    @property
+    def keys(self) -> frozenset[str]:
+        """The keys that any configuration has."""
+        return frozenset(key for one in self.configurations.values() for key in _keys(one))
+
+
+def questioned(feedstock: Path, *, pinning: Path | None = None, rules: Rules | None = None) -> Questioned:
+    """Rerender a feedstock to ask about it; `pinning` and `rules` as of `rerender`.
+
+    Raises:
+        InputError: the feedstock cannot be rerendered.
+    """
+    chosen = rules or Rules.newest()
+    source = read_source(feedstock, pinning, chosen)
+    made = rerender(feedstock, pinning=pinning, rules=chosen).configurations
+    return Questioned(source, {one.name: one for one in made})
 
 
 def explain(
@@ -56,24 +81,36 @@ def explain(
     Raises:
         InputError: the feedstock cannot be rerendered, or there is neither such a key nor such a configuration.
     """
-    chosen = rules or Rules.newest()
-    source = read_source(feedstock, pinning, chosen)
-    made = {one.name: one for one in rerender(feedstock, pinning=pinning, rules=chosen).configurations}
-    known = {key for one in made.values() for key in _keys(one)}
-    file = name.removesuffix(".yaml")
+    about = questioned(feedstock, pinning=pinning, rules=rules)
+    known = about.configurations
     for wanted in configurations:
-        if wanted.removesuffix(".yaml") not in made:
-            raise InputError(f"there is no configuration '{wanted}'", hint=_nearest(wanted, made))
-    if file in made and name not in known:
-        questions = [(made[file], key) for key in _keys(made[file])]
-    elif name in known:
-        names = [one.removesuffix(".yaml") for one in configurations] or list(made)
-        questions = [(made[one], name) for one in names if name in _keys(made[one])]
-        if not questions:
-            raise InputError(f"the key '{name}' is not in {', '.join(names)}")
-    else:
-        raise _unknown(name, source, known | set(made))
-    return tuple(_answers(source, questions))
+        if wanted.removesuffix(".yaml") not in known:
+            raise InputError(f"there is no configuration '{wanted}'", hint=_nearest(wanted, known))
+    if name in about.keys:
+        return explain_key(about, name, [one.removesuffix(".yaml") for one in configurations])
+    if name.removesuffix(".yaml") in known:
+        return explain_configurations(about, [name.removesuffix(".yaml")])
+    raise unknown(about, name)
+
+
+def explain_key(about: Questioned, key: str, configurations: Collection[str] = ()) -> tuple[Explanation, ...]:
+    """Explain a key in the configurations of these names, or in every one that has it.
+
+    Raises:
+        InputError: none of the configurations has the key.
+    """
+    known = about.configurations
+    names = list(configurations) or list(known)
+    questions = [(known[one], key) for one in names if key in _keys(known[one])]
+    if not questions:
+        raise InputError(f"the key '{key}' is not in {', '.join(names)}")
+    return tuple(_answers(about.source, questions))
+
+
+def explain_configurations(about: Questioned, names: Collection[str]) -> tuple[Explanation, ...]:
+    """Explain all keys of the configurations of these names."""
+    chosen = [about.configurations[name] for name in names]
+    return tuple(_answers(about.source, [(one, key) for one in chosen for key in _keys(one)]))
 
 
 def _keys(configuration: Configuration) -> list[str]:
@@ -88,8 +125,9 @@ def _nearest(name: str, known: Collection[str]) -> str | None:
     return f"Near it: {', '.join(near)}." if near else None
 
 
-def _unknown(name: str, source: Source, known: Collection[str]) -> InputError:
-    """A key that the variants have and no file: nothing uses it; else a name that nothing has."""
+def unknown(about: Questioned, name: str) -> InputError:
+    """The error for a key that the variants have and no file, as nothing uses it, and for a name that nothing has."""
+    source, known = about.source, {*about.keys, *about.configurations}
     for rendering in source.forge.renderings:
         setting = trace_variants(source, rendering).settings.get(name)
         if setting:

@@ -1,0 +1,245 @@
+"""Options that several commands take: one name, one short form, one metavar and one meaning each.
+
+The help of an option is its meaning, followed by what differs between commands in parentheses: `(default: …)`,
+`(repeatable)`. `docs/command-line.md` lists all of them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import click
+
+__all__ = [
+    "Decorator",
+    "as_json",
+    "channels",
+    "check",
+    "configurations",
+    "cores",
+    "cuda",
+    "diff",
+    "feedstock",
+    "folder",
+    "gpu",
+    "jobs",
+    "markdown",
+    "memory",
+    "missing",
+    "option",
+    "output",
+    "output_dir",
+    "packages_or_configurations",
+    "pinning",
+    "platform",
+    "preset",
+    "rules",
+    "server",
+    "timeout",
+]
+
+Function = Callable[..., Any]
+Decorator = Callable[[Function], Function]
+
+_SPEC_OR_RECIPE = ("feedstock.yaml", "recipe/recipe.yaml", "recipe/meta.yaml")
+
+
+def option(*names: str, meaning: str, default_text: str = "", repeatable: bool = False, **settings: Any) -> Decorator:
+    """An option whose help has the form that all of them have.
+
+    Args:
+        names: as of `click.option`: the spellings and the name of the parameter.
+        meaning: a sentence without its full stop, the same wherever the option is taken.
+        default_text: what happens without the option, where that needs to be said.
+        repeatable: whether it can be given several times.
+    """
+    remarks = [*(["repeatable"] if repeatable else []), *([f"default: {default_text}"] if default_text else [])]
+    text = f"{meaning} ({'; '.join(remarks)})." if remarks else f"{meaning}."
+    return click.option(*names, help=text, multiple=repeatable, **settings)
+
+
+def folder(function: Function) -> Function:
+    """`[FEEDSTOCK]` and `--feedstock DIR`, for commands that take the feedstock alone: `feedstock`, a `Path`.
+
+    `Path()` where neither is given.
+    """
+
+    @wraps(function)
+    def command(*arguments: Any, feedstock: Path | None, positional: Path | None, **others: Any) -> Any:
+        if feedstock is not None and positional is not None:
+            raise click.UsageError("name the feedstock once: FEEDSTOCK or --feedstock DIR")
+        return function(*arguments, feedstock=positional or feedstock or Path(), **others)
+
+    argument = click.argument("positional", required=False, metavar="[FEEDSTOCK]", type=click.Path(path_type=Path))
+    return argument(_feedstock(command))
+
+
+def configurations(function: Function) -> Function:
+    """`[NAME]...` and `--feedstock DIR`, for commands that take configurations: `names`, and `feedstock` or None.
+
+    One of the words may be the feedstock's folder instead of a name.
+    """
+    return click.argument("names", nargs=-1, metavar="[NAME]...")(_with_feedstock_among("names", function))
+
+
+def packages_or_configurations(function: Function) -> Function:
+    """`[PACKAGE|NAME]...` and `--feedstock DIR`: `targets`, and `feedstock` or None."""
+    argument = click.argument("targets", nargs=-1, metavar="[PACKAGE|NAME]...")
+    return argument(_with_feedstock_among("targets", function))
+
+
+def feedstock(function: Function) -> Function:
+    """`--feedstock DIR` alone, for a command whose words are other folders: `feedstock`, None where it is not given."""
+    return _feedstock(function)
+
+
+_feedstock = option(
+    "--feedstock",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    meaning="Folder of the feedstock",
+    default_text="here",
+)
+
+
+def _with_feedstock_among(parameter: str, function: Function) -> Function:
+    @wraps(function)
+    def command(*arguments: Any, feedstock: Path | None, **others: Any) -> Any:
+        words: Sequence[str] = others.pop(parameter)
+        folders = [word for word in words if _is_folder(word, only_existing=parameter == "targets", given=feedstock)]
+        if len(folders) > 1 or (folders and feedstock is not None):
+            given = [*folders, *([f"--feedstock {feedstock}"] if feedstock is not None else [])]
+            raise click.UsageError(f"name the feedstock once, not {len(given)} times: {', '.join(given)}")
+        found = Path(folders[0]) if folders else feedstock
+        names = tuple(word for word in words if word not in folders)
+        return function(*arguments, feedstock=found, **{parameter: names}, **others)
+
+    return _feedstock(command)
+
+
+def _is_folder(word: str, *, only_existing: bool, given: Path | None) -> bool:
+    """Whether a word is the feedstock's folder and not a name, as docs/command-line.md has it."""
+    if word in (".", "..") or any(separator in word for separator in (os.sep, os.altsep) if separator):
+        return not only_existing or Path(word).is_dir()
+    return given is None and any(Path(word, file).is_file() for file in _SPEC_OR_RECIPE)
+
+
+output_dir = option(
+    "--output-dir",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    meaning="Artifacts folder: packages, logs and the ledger",
+    default_text="build_artifacts in the feedstock",
+)
+as_json = option("--json", "as_json", is_flag=True, meaning="Print the result as JSON")
+markdown = option("--markdown", is_flag=True, meaning="Print the result as Markdown")
+check = option("--check", is_flag=True, meaning="Write nothing; exit with 1 if a file would change")
+diff = option("--diff", "show_diff", is_flag=True, meaning="Print what changes")
+cores = option(
+    "--cores",
+    type=click.IntRange(1),
+    metavar="N",
+    meaning="Cores for all builds together",
+    default_text="all",
+)
+memory = option(
+    "--memory",
+    metavar="SIZE",
+    meaning="Memory for all builds together, such as 48 GiB",
+    default_text="nine tenths of it",
+)
+jobs = option(
+    "--jobs",
+    "-j",
+    type=click.IntRange(1),
+    default=1,
+    metavar="N",
+    meaning="Run up to N builds or tests in parallel",
+    default_text="1",
+)
+pinning = option(
+    "--pinning",
+    metavar="DIR|FILE|VERSION",
+    meaning="Pinning to use: a folder, its file, or a version that was fetched",
+)
+rules = option(
+    "--rules",
+    metavar="SMITHY[+CONDA_BUILD]",
+    meaning="Behave as these versions of conda-smithy and conda-build",
+    default_text="the newest known",
+)
+server = option("--server", metavar="URL", meaning="URL of the service, if it is not the public one")
+cuda = option("--cuda", metavar="VERSION", meaning="This CUDA version only, such as 11.2")
+missing = option(
+    "--missing",
+    "channels",
+    metavar="CHANNEL",
+    repeatable=True,
+    meaning="Only what this channel lacks",
+)
+
+
+def channels(default: str) -> Decorator:
+    """`--channel CHANNEL`, repeatable: `channels`, a tuple of texts."""
+    return option(
+        "--channel",
+        "-c",
+        "channels",
+        metavar="CHANNEL",
+        repeatable=True,
+        meaning="Channel to use: a name, URL or folder, or stand-in",
+        default_text=default,
+    )
+
+
+def output(default: str, *, kind: str) -> Decorator:
+    """`--output PATH`: `output`, a `Path` or None; `kind` is "file" or "folder"."""
+    path = click.Path(path_type=Path, dir_okay=kind == "folder", file_okay=kind == "file")
+    return option(
+        "--output", "-o", type=path, metavar="PATH", meaning="Write the result to this path", default_text=default
+    )
+
+
+def platform(default: str, *, repeatable: bool = False) -> Decorator:
+    """`--platform PLATFORM`: `platform`, a text or None; `platforms`, a tuple, where it is repeatable."""
+    return option(
+        "--platform",
+        "platforms" if repeatable else "platform",
+        metavar="PLATFORM",
+        repeatable=repeatable,
+        meaning="This platform only, such as linux-64",
+        default_text=default,
+    )
+
+
+def timeout(default: str | None) -> Decorator:
+    """`--timeout TIME`: `timeout`, a text."""
+    return option(
+        "--timeout",
+        default=default,
+        metavar="TIME",
+        meaning="Stop a build or test after this time: 90 s, 30 min, 3 h",
+        default_text=default or "never",
+    )
+
+
+def preset(default_text: str, *, default: str | None = None) -> Decorator:
+    """`--preset NAME`: `preset`, a text or `default`."""
+    return option(
+        "--preset",
+        default=default,
+        metavar="NAME",
+        meaning="Named list of GPU architectures",
+        default_text=default_text,
+    )
+
+
+def gpu(default_text: str, *, default: bool | None) -> Decorator:
+    """`--gpu` and `--cpu`: `gpu`, true, false, or `default` where neither is given."""
+    return option(
+        "--gpu/--cpu", "gpu", default=default, meaning="Use a GPU, or the CPU alone", default_text=default_text
+    )

@@ -1,0 +1,104 @@
+"""How commands and options are spelled: nearest names for unknown ones, and old spellings, which still work."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import NoReturn
+
+import click
+
+__all__ = ["OLD_SPELLINGS", "Command", "Group", "OldSpelling", "refuse_unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class OldSpelling:
+    """An option of version 0.1 that has another name now.
+
+    Attributes:
+        command: the command that took it, such as `cuda resolve`.
+        old: the option as it was.
+        new: what to write instead; empty where nothing is needed.
+        instead: what takes its place among the arguments; a single option takes over the value of the old one.
+    """
+
+    command: str
+    old: str
+    new: str
+    instead: tuple[str, ...] = ()
+
+
+#: They work for this version, with a note; the next removes them.
+OLD_SPELLINGS = (
+    OldSpelling("generate", "--format", "--recipe-format", ("--recipe-format",)),
+    OldSpelling("variants", "--list", "`variants` alone"),
+    OldSpelling("gpu", "--gpu", "--model", ("--model",)),
+    OldSpelling("cuda resolve", "--all", "--limit 1000", ("--limit=1000",)),
+    OldSpelling("ci", "--channel", "--missing", ("--missing",)),
+    OldSpelling("why", "--configuration", "the name alone"),
+)
+#: What takes the place of an old option and has a value of its own.
+_WHOLE = frozenset(each for spelling in OLD_SPELLINGS for each in spelling.instead if "=" in each)
+
+
+class Command(click.Command):
+    """A command that still takes its old spellings."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse arguments, old spellings among them; each of those gets a note on stderr."""
+        return super().parse_args(ctx, _respelled(_path(ctx), args))
+
+
+class Group(click.Group):
+    """A group whose commands take old spellings, and that names the nearest command for an unknown one."""
+
+    command_class = Command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command that the first argument names."""
+        known = self.list_commands(ctx)
+        if args and args[0] not in known and not args[0].startswith("-"):
+            refuse_unknown(ctx, args[0], known)
+        return super().resolve_command(ctx, args)
+
+
+def refuse_unknown(ctx: click.Context, name: str, known: Collection[str], hint: str = "") -> NoReturn:
+    """End with a usage error that names the nearest commands.
+
+    Raises:
+        UsageError: always.
+    """
+    nearest = difflib.get_close_matches(name, known, 3)
+    suggestion = f" Did you mean {' or '.join(repr(each) for each in nearest)}?" if nearest else ""
+    ctx.fail(f"No such command '{name}'.{suggestion}{hint}")
+
+
+def _path(ctx: click.Context) -> str:
+    """The words of a command after the program's name: `cuda resolve`."""
+    return " ".join(ctx.command_path.split()[-2 if ctx.parent and ctx.parent.parent else -1 :])
+
+
+def _respelled(command: str, arguments: Sequence[str]) -> list[str]:
+    old = {each.old: each for each in OLD_SPELLINGS if each.command == command}
+    until = list(arguments).index("--") if "--" in arguments else len(arguments)
+    found: list[str] = []
+    for argument in arguments[:until]:
+        name, equals, value = argument.partition("=")
+        spelling = old.get(name)
+        if spelling is None:
+            found.append(argument)
+            continue
+        click.echo(f"note: `{spelling.old}` is obsolete and will be removed; use {_quoted(spelling.new)}", err=True)
+        if equals and spelling.instead:
+            found.append(f"{spelling.instead[0]}={value}")
+        else:
+            found += [value] if equals else spelling.instead
+    flags = [each for each in found if each in _WHOLE]  # first, so that what was given beside them counts
+    return [*flags, *(each for each in found if each not in _WHOLE), *arguments[until:]]
+
+
+def _quoted(text: str) -> str:
+    return f"`{text}`" if text.startswith("-") else text

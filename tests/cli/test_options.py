@@ -1,0 +1,96 @@
+"""Options mean the same wherever they are taken, and every command takes the feedstock in the same ways."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.support.options import COMMANDS, Taken, documented, shared, taken
+from tests.support.paths import ROOT
+
+PAGE = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("uses", shared().values(), ids=shared())
+def test_an_option_is_the_same_in_every_command(uses: list[Taken]) -> None:
+    first = uses[0]
+    for each in uses:
+        assert (each.names, each.metavar, each.meaning) == (first.names, first.metavar, first.meaning), each.command
+
+
+def test_the_options_that_commands_share_are_documented_with_their_meaning() -> None:
+    listed = re.findall(r"^\| `-.*$", PAGE.partition("## Options")[2].partition("## Exit codes")[0], re.MULTILINE)
+    assert listed == [documented(uses) for uses in shared().values()]
+
+
+def test_a_short_name_belongs_to_one_option() -> None:
+    owners: dict[str, set[str]] = {}
+    for each in taken():
+        for name in each.names:
+            owners.setdefault(name, set()).add(each.name)
+    assert {name: options for name, options in owners.items() if len(options) > 1} == {}
+
+
+@pytest.mark.parametrize("each", taken(), ids=lambda each: f"{each.command} {each.name}")
+def test_every_option_says_what_it_does_in_a_sentence(each: Taken) -> None:
+    assert re.match(r"[A-Z]", each.meaning), each
+    option = next(one for one in COMMANDS[each.command].params if each.name in (*one.opts, *one.secondary_opts))
+    assert str(getattr(option, "help", "")).endswith("."), each
+
+
+#: What a command needs beside the feedstock to find out that there is none.
+TAKE_A_FEEDSTOCK = {
+    "generate": (),
+    "rerender": (),
+    "outputs": (),
+    "why": ("python",),
+    "cuda check": (),
+    "rehearse": (),
+    "plan": (),
+    "build": ("--list",),
+    "test": ("linux_64_cpu",),
+    "status": (),
+    "dossier": (),
+    "ci": (),
+    "collect": (str(ROOT / "docs"),),
+    "publish": ("channel",),
+}
+
+
+def test_every_command_on_a_feedstock_takes_the_option() -> None:
+    assert {each.command for each in taken() if each.name == "--feedstock"} == set(TAKE_A_FEEDSTOCK)
+
+
+def chosen(command: str, *arguments: str) -> str:
+    """What a command says of a folder without a feedstock: which folder it took."""
+    from click.testing import CliRunner
+
+    from feedstock_tools import cli
+
+    run = CliRunner().invoke(cli._group, [*command.split(), *arguments], standalone_mode=False)
+    return str(run.exception)
+
+
+@pytest.mark.parametrize("command", TAKE_A_FEEDSTOCK)
+def test_the_feedstock_can_be_named_by_option_and_by_word(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty").mkdir()
+    words = TAKE_A_FEEDSTOCK[command]
+    by_option = chosen(command, *words, "--feedstock", "empty")
+    assert "empty" in by_option, by_option
+    if command != "collect":
+        assert chosen(command, *words, "./empty") == by_option
+        twice = chosen(command, *words, "./empty", "--feedstock", "empty")
+        assert "name the feedstock once" in twice
+    assert not list((tmp_path / "empty").iterdir())
+
+
+def test_a_word_is_a_folder_if_it_holds_a_feedstock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert "there is no feedstock in this folder" in chosen("outputs", "hello")
+    (tmp_path / "hello").mkdir()
+    (tmp_path / "hello" / "feedstock.yaml").write_text("name: hello\n")
+    assert "hello/.ci_support" in chosen("outputs", "hello").replace("\\", "/")
+    assert "there is no feedstock in this folder" in chosen("outputs", "hello", "--feedstock", ".")
