@@ -33,10 +33,11 @@ def pytest_configure() -> None:
 
 
 @pytest.fixture(autouse=True)
-def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing of a test goes to the cache of the user who runs it, but a compiler that is fetched once."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user-cache"))
-    lend_zig(tmp_path / "user-cache")
+    cache = tmp_path_factory.mktemp("user-cache")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
+    lend_zig(cache)
 
 
 @pytest.fixture(scope="session")

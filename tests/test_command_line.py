@@ -153,4 +153,4 @@ def test_what_a_rerender_changes_can_be_had_as_json(tmp_path: Path) -> None:
 def test_options_that_would_do_nothing_are_refused() -> None:
     run = feedstock_tools("build", "--output-id", "libgpuprobe")
     assert run.returncode == 2
-    assert "--output-id says what --debug is to set up" in run.stderr
+    assert "--output-id needs --debug" in run.stderr
