@@ -1,0 +1,210 @@
+"""Draw the rooms of the package from its imports, into docs/architecture.md.
+
+    python -m maintenance.architecture            write the pictures and tables between their marks
+    python -m maintenance.architecture --check    write nothing; exit with 1 if that would change the page
+
+Every import counts: at the top of a module, inside a function, and for type checkers alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import networkx as nx
+
+__all__ = ["Imports", "drawn", "imports_of", "mermaid", "rooms_of", "table", "updated"]
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "feedstock_tools"
+PAGE = ROOT / "docs" / "architecture.md"
+#: The modules at the top of the package that are not ground, and the rooms that they count as.
+TOP_MODULES = {"__main__": "cli", "__init__": "ground", "api": "api"}
+GROUND = "What every room stands on"
+API = "Each arrow of the way of the data as one function"
+
+#: Module -> the modules that it imports, each with whether an import at its top does so.
+Imports = Mapping[str, Mapping[str, bool]]
+
+
+def imports_of(package: Path) -> Imports:
+    """Which modules of a package import which others of it.
+
+    Args:
+        package: the folder of the package. Modules are named from there: `rerender.rules`, and `rerender` for
+            `rerender/__init__.py`.
+    """
+    known = {_name(path.relative_to(package)): path for path in sorted(package.rglob("*.py"))}
+    return {name: _imports(path, package.name, known) for name, path in known.items()}
+
+
+def _name(path: Path) -> str:
+    parts = path.with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)
+
+
+def _imports(path: Path, package: str, known: Mapping[str, Path]) -> dict[str, bool]:
+    """The modules that a file imports; true where one of its imports runs when the file is imported."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    found: dict[str, bool] = {}
+    for node, at_top in _statements(tree, at_top=True):
+        for dotted in _imported_names(node):
+            name = _known(dotted, package, known)
+            if name:
+                found[name] = found.get(name, False) or (at_top and not isinstance(node, ast.Constant))
+    return found
+
+
+def _statements(node: ast.AST, at_top: bool) -> Iterator[tuple[ast.AST, bool]]:
+    """Every node of a tree, with whether it runs when the module is imported."""
+    for child in ast.iter_child_nodes(node):
+        later = isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)) or _is_type_checking(child)
+        yield child, at_top
+        yield from _statements(child, at_top and not later)
+
+
+def _is_type_checking(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+
+
+def _imported_names(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    elif isinstance(node, ast.ImportFrom):
+        if node.level:
+            raise ValueError(f"a relative import: {ast.unparse(node)}")
+        yield from (f"{node.module}.{alias.name}" for alias in node.names)
+    elif isinstance(node, ast.Constant) and re.fullmatch(r"feedstock_tools(\.\w+)+", str(node.value)):
+        # A module that is imported, or started in a process of its own, by its name.
+        yield str(node.value)
+
+
+def _known(dotted: str, package: str, known: Mapping[str, Path]) -> str | None:
+    """The module of the package that a dotted name means: itself, or the one that defines it."""
+    top, _, name = dotted.partition(".")
+    if top != package:
+        return None
+    for candidate in (name, name.rpartition(".")[0]):
+        if candidate in known:
+            return candidate
+    return "__init__"
+
+
+def rooms_of(imports: Imports, within: str = "") -> nx.DiGraph[str]:
+    """The rooms of the package, or of one of its rooms, as a graph: an edge from each to those that it imports.
+
+    Args:
+        imports: as `imports_of` gives them.
+        within: the room whose inner rooms are asked for, such as `builds`; empty for those of the package.
+
+    The attribute `at_top` of an edge says whether any of its imports runs when a module is imported.
+    """
+    graph: nx.DiGraph[str] = nx.DiGraph()
+    for name, targets in imports.items():
+        room = _room(name, within)
+        if room is None:
+            continue
+        graph.add_node(room)
+        for target, at_top in targets.items():
+            other = _room(target, within)
+            if other is not None and other != room:
+                before = graph.has_edge(room, other) and graph[room][other]["at_top"]
+                graph.add_edge(room, other, at_top=before or at_top)
+    return graph
+
+
+def _room(module: str, within: str) -> str | None:
+    if within:
+        inside = module.removeprefix(f"{within}.")
+        return inside.partition(".")[0] if inside != module else None
+    top, dot, _ = module.partition(".")
+    if dot or (PACKAGE / top).is_dir():
+        return top
+    return TOP_MODULES.get(module, "ground")
+
+
+def drawn(graph: nx.DiGraph[str]) -> nx.DiGraph[str]:
+    """The edges that a picture needs: one that follows from others is left out.
+
+    Raises:
+        ValueError: rooms import each other in a circle.
+    """
+    _from_the_top(graph)
+    return nx.transitive_reduction(graph)
+
+
+def _from_the_top(graph: nx.DiGraph[str]) -> list[str]:
+    """The rooms, each before those that it imports; by name where nothing else decides."""
+    if not nx.is_directed_acyclic_graph(graph):
+        raise ValueError("rooms import each other: " + " → ".join(edge[0] for edge in nx.find_cycle(graph)))
+    return list(nx.lexicographical_topological_sort(graph))
+
+
+def mermaid(graph: nx.DiGraph[str], suffix: str = "/") -> str:
+    """The rooms as a Mermaid flowchart, from the highest to the lowest."""
+    lines = ["```mermaid", "flowchart TB"]
+    order = _from_the_top(graph)
+    files = {"ground", "api"}
+    lines += [f'    {room}["{room if room in files else room + suffix}"]' for room in order]
+    for room, other in sorted(drawn(graph).edges, key=lambda edge: (order.index(edge[0]), order.index(edge[1]))):
+        arrow = "-->" if graph[room][other]["at_top"] else "-.->"
+        lines.append(f"    {room} {arrow} {other}")
+    return "\n".join([*lines, "```"])
+
+
+def table(graph: nx.DiGraph[str], purposes: Mapping[str, str]) -> str:
+    """A row for each room: what lives there, and every room that it imports."""
+    order = _from_the_top(graph)
+    lines = ["| room | what lives there | imports |", "|---|---|---|"]
+    for room in order:
+        imported = ", ".join(other for other in order if graph.has_edge(room, other))
+        lines.append(f"| `{room}` | {purposes[room]} | {imported} |")
+    return "\n".join(lines)
+
+
+def purposes_of(package: Path, rooms: Sequence[str]) -> dict[str, str]:
+    """What each room is for: the first line of its package's docstring."""
+    found = {"ground": GROUND, "api": API}
+    for room in rooms:
+        if room not in found:
+            text = ast.get_docstring(ast.parse((package / room / "__init__.py").read_text(encoding="utf-8"))) or ""
+            found[room] = text.partition("\n")[0].rstrip(".:;")
+    return found
+
+
+def updated(page: str, package: Path = PACKAGE) -> str:
+    """The page with its pictures and tables drawn anew; what stands outside their marks is left alone.
+
+    Raises:
+        ValueError: a mark is missing, or rooms import each other in a circle.
+    """
+    imports = imports_of(package)
+    for mark, within in (("rooms", ""), ("wing", "builds")):
+        graph = rooms_of(imports, within)
+        purposes = purposes_of(package / within, list(graph))
+        found = re.search(rf"<!-- {mark}: .*? -->\n(.*?)<!-- end of {mark} -->", page, re.DOTALL)
+        if found is None:
+            raise ValueError(f"docs/architecture.md has no marks for {mark}")
+        page = f"{page[: found.start(1)]}\n{mermaid(graph)}\n\n{table(graph, purposes)}\n\n{page[found.end(1) :]}"
+    return page
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Update the page, or check it; the exit status is 1 if a check found it out of date."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="write nothing")
+    asked = parser.parse_args(arguments)
+    before = PAGE.read_text(encoding="utf-8")
+    after = updated(before)
+    if asked.check:
+        return int(after != before)
+    PAGE.write_text(after, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

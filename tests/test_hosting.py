@@ -1,0 +1,81 @@
+"""What the hosting service reads: workflows, issue forms and the template of pull requests."""
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.support.paths import ROOT
+
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+FORMS = sorted(set((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml")) - {ROOT / ".github/ISSUE_TEMPLATE/config.yml"})
+
+
+def read(name: str) -> dict[str, Any]:
+    found = yaml.safe_load((ROOT / ".github" / name).read_text(encoding="utf-8"))
+    assert isinstance(found, dict)
+    return found
+
+
+def jobs() -> list[tuple[str, str, dict[str, Any]]]:
+    return [
+        (path.name, name, job) for path in WORKFLOWS for name, job in read(f"workflows/{path.name}")["jobs"].items()
+    ]
+
+
+def steps() -> list[dict[str, Any]]:
+    return [step for _, _, job in jobs() for step in job.get("steps", ())]
+
+
+def test_the_tests_run_on_every_system_and_python_that_the_package_names() -> None:
+    classifiers = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["classifiers"]
+    pythons = {found[1] for each in classifiers if (found := re.search(r"Python :: (3\.\d+)$", each))}
+    systems = {each.split(" :: ")[1] for each in classifiers if each.startswith("Operating System")}
+    runners = {"MacOS": "macos-latest", "Microsoft": "windows-latest", "POSIX": "ubuntu-latest"}
+
+    matrix = read("workflows/tests.yml")["jobs"]["tests"]["strategy"]["matrix"]
+
+    assert set(matrix["os"]) == {runners[each] for each in systems}
+    assert set(matrix["python"]) == pythons
+
+
+def test_a_release_is_uploaded_only_after_the_tests_passed() -> None:
+    release = read("workflows/release.yml")["jobs"]
+    assert release["tests"]["uses"] == "./.github/workflows/tests.yml"
+    assert (release["archives"]["needs"], release["upload"]["needs"]) == ("tests", "archives")
+
+
+def test_jobs_may_read_alone_but_for_the_two_that_publish() -> None:
+    for path in WORKFLOWS:
+        assert read(f"workflows/{path.name}")["permissions"] == {"contents": "read"}
+    wider = {(file, name): job["permissions"] for file, name, job in jobs() if "permissions" in job}
+    assert wider == {
+        ("release.yml", "upload"): {"id-token": "write"},
+        ("release.yml", "page"): {"contents": "write"},
+    }
+
+
+def test_checkouts_keep_no_credentials_and_scripts_take_values_from_the_environment() -> None:
+    checkouts = [step for step in steps() if step.get("uses", "").startswith("actions/checkout")]
+    assert checkouts
+    assert all(step["with"]["persist-credentials"] is False for step in checkouts)
+    assert [step["run"] for step in steps() if "${{" in step.get("run", "")] == []
+
+
+@pytest.mark.parametrize("path", FORMS, ids=lambda path: path.stem)
+def test_an_issue_form_has_what_the_service_asks_for(path: Path) -> None:
+    form = read(f"ISSUE_TEMPLATE/{path.name}")
+    assert set(form) == {"name", "description", "labels", "body"}
+    fields = [each for each in form["body"] if each["type"] != "markdown"]
+    assert len({each["id"] for each in fields}) == len(fields) > 0
+    assert {each["type"] for each in form["body"]} <= {"markdown", "textarea", "input", "dropdown", "checkboxes"}
+    assert all(each["attributes"]["label"] for each in fields)
+
+
+def test_files_that_the_templates_name_are_there() -> None:
+    for path in (ROOT / ".github").rglob("*.*"):
+        for name in re.findall(r"\b(?:docs/)?[\w-]+\.md\b", path.read_text(encoding="utf-8")):
+            assert (ROOT / name).exists() or name == "notes.md", f"{path.name} names {name}"
