@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
-__all__ = ["aligned", "counted", "duration", "table"]
+__all__ = ["aligned", "counted", "duration", "shown", "table"]
+
+#: What a terminal acts on instead of showing it: control characters but tab and line feed, marks that turn the
+#: direction of a line around, and halves of a pair of code points, which stand for bytes that are not UTF-8.
+_UNSHOWN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 _NONE: frozenset[int] = frozenset()
 
@@ -16,6 +21,15 @@ def counted(number: int, what: str) -> str:
     ('1 row', '2 rows')
     """
     return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def shown(text: str) -> str:
+    """A text that a terminal shows as it is and never acts on: names may come from strangers' files.
+
+    >>> print(shown("linux_64_\\x1b[2J\\x07"))
+    linux_64_\\x1b[2J\\x07
+    """
+    return _UNSHOWN.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
 
 
 def duration(seconds: float | None) -> str:

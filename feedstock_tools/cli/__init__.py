@@ -6,12 +6,14 @@ import contextlib
 import importlib
 import os
 import sys
+from io import StringIO
 from typing import NoReturn
 
 import click
 
 from feedstock_tools import __version__
-from feedstock_tools.cli.spelling import Group
+from feedstock_tools.cli.printing import say
+from feedstock_tools.cli.spelling import Group, refuse_unknown
 from feedstock_tools.errors import FeedstockError
 
 __all__ = ["main", "run"]
@@ -51,6 +53,9 @@ MENU = {
 COMMANDS = {name: help_text for commands in MENU.values() for name, help_text in commands.items()}
 
 
+_PLATFORMS = ("linux_", "osx_", "win_")
+
+
 class _Commands(Group):
     """A group that imports a command when it is called, and none of them to list them: start-up is a feature."""
 
@@ -62,6 +67,14 @@ class _Commands(Group):
             return None
         command: click.Command = importlib.import_module(f"{__name__}.{cmd_name}").command
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; the name of a configuration in its place gets the command that builds it."""
+        if args and args[0] not in COMMANDS and args[0].startswith(_PLATFORMS):
+            refuse_unknown(ctx, args[0], (), f" To build a configuration: feedstock-tools build {args[0]}")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         width = max(map(len, COMMANDS))
@@ -76,7 +89,7 @@ class _Commands(Group):
 def _group(context: click.Context) -> None:
     """Generate, rerender, check and build the CPU and GPU packages of a conda-forge feedstock."""
     if context.invoked_subcommand is None:
-        click.echo(context.get_help())
+        say(context.get_help())
 
 
 def main() -> NoReturn:
@@ -84,28 +97,33 @@ def main() -> NoReturn:
     run(_group, "feedstock-tools")
 
 
-def run(command: click.Command, name: str) -> NoReturn:
+def run(command: click.Command, name: str, value: object = None) -> NoReturn:
     """Run `command` under the program name `name`, then exit.
+
+    Args:
+        value: what the command gets as the object of its context.
 
     The status is 0, 1 for work that failed, 2 for bad input, 130 for Ctrl-C.
     """
     _open_closed_streams()
     try:
-        status = command.main(prog_name=name, standalone_mode=False)
+        status = command.main(prog_name=name, standalone_mode=False, obj=value)
         sys.stdout.flush()
     except click.exceptions.Abort:
         sys.exit(130)
     except click.ClickException as error:
-        error.show()
+        text = StringIO()
+        error.show(text)
+        say(text.getvalue(), err=True, nl=False)
         sys.exit(error.exit_code)
     except FeedstockError as error:
-        click.echo(f"error: {error}", err=True)
+        say(f"error: {error}", err=True)
         sys.exit(error.exit_code)
     except BrokenPipeError:  # the reader of our output went away, as `head` does
         _write_no_more()
         sys.exit(1)
     except OSError as error:
-        click.echo(f"error: {error.filename or name}: {error.strerror or error}", err=True)
+        say(f"error: {error.filename or name}: {error.strerror or error}", err=True)
         _write_no_more()
         sys.exit(1)
     sys.exit(status if isinstance(status, int) else 0)

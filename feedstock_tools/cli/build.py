@@ -10,6 +10,7 @@ import click
 
 from feedstock_tools.builds.engines.choice import ENGINES
 from feedstock_tools.cli import options
+from feedstock_tools.cli.printing import say
 from feedstock_tools.cli.spelling import Command
 
 __all__ = ["command"]
@@ -45,7 +46,9 @@ __all__ = ["command"]
 @click.option("--output-id", metavar="OUTPUT", help="With --debug: the output to set up.")
 @options.as_json
 @options.configurations
+@click.pass_context
 def command(
+    context: click.Context,
     names: tuple[str, ...],
     glob: str | None,
     only_list: bool,
@@ -75,14 +78,14 @@ def command(
         raise click.UsageError("--output-id needs --debug; a build makes all outputs of a row")
     from feedstock_tools.builds.plan.capacity import Capacity, Limits
     from feedstock_tools.builds.plan.session import Session
-    from feedstock_tools.feedstock.folder import feedstock_or_example
+    from feedstock_tools.feedstock.folder import find_or_example
     from feedstock_tools.units import size_of, time_of
 
     capacity = Capacity.of_machine(cores, size_of(memory) if memory else None)
     limits = Limits(jobs, time_of(timeout) if timeout else None, retries, not keep_going)
-    found = feedstock_or_example(feedstock, Path.cwd(), os.environ)
+    found = find_or_example(feedstock, Path.cwd(), context.obj)
     if found.note:
-        click.echo(found.note, err=as_json)
+        say(found.note, err=as_json)
     session = Session.open(found.folder, output_dir, channels, Path.cwd(), os.environ, as_json=as_json, engine=engine)
     if only_list:
         return session.list(names, glob)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 import click
 
 from feedstock_tools.cli import options
+from feedstock_tools.cli.printing import say, say_json
 from feedstock_tools.cli.spelling import Command
 
 __all__ = ["command"]
@@ -70,12 +70,12 @@ def command(
     if as_json:
         states = {name: "missing" if name in missing else "stale" if check else "written" for name in changed}
         entries = [{"file": str(folder / name), "state": states.get(name, "same")} for name in files.texts]
-        click.echo(json.dumps(entries, indent=2))
+        say_json(entries)
     else:
         lines = [
             f"{'missing:' if name in missing else 'stale:' if check else 'wrote'} {folder / name}" for name in changed
         ]
-        click.echo("\n".join(lines) or "The CI files are up to date.")
+        say("\n".join(lines) or "The CI files are up to date.")
     return 1 if check and changed else 0
 
 
@@ -85,9 +85,9 @@ def _print_jobs(
     """Print the jobs that build what the channels lack, in the form of a service or as JSON."""
     from feedstock_tools.builds.ci.jobs import azure_lines, ci_jobs, github_lines, missing_configurations
 
-    say = partial(click.echo, err=True)
-    jobs = ci_jobs(missing_configurations(feedstock, names, channels), say)
+    note = partial(say, err=True)
+    jobs = ci_jobs(missing_configurations(feedstock, names, channels), note)
     if as_json:
-        click.echo(json.dumps([asdict(job) for job in jobs], indent=2))
+        say_json([asdict(job) for job in jobs])
     else:
-        click.echo(github_lines(jobs) if service == "github" else azure_lines(jobs, say))
+        say(github_lines(jobs) if service == "github" else azure_lines(jobs, note))

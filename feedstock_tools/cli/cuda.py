@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from feedstock_tools.cli import options
+from feedstock_tools.cli.printing import say, say_json
 from feedstock_tools.cli.spelling import Group
 
 __all__ = ["command"]
@@ -56,7 +57,7 @@ def resolve(
 
     question = Question(demands, channels, platform, not no_facts, kinds, limit)
     answer = ask(question)
-    click.echo(answer.as_json() if as_json else answer.as_config() if as_config else answer.as_text())
+    say(answer.as_json() if as_json else answer.as_config() if as_config else answer.as_text())
     return 0 if answer.sets else 1
 
 
@@ -78,9 +79,9 @@ def archs(cuda: str, form: str, preset: str, quiet: bool, as_json: bool) -> int:
 
     chosen = architectures.choose(load_cuda(), cuda, preset)
     if quiet:
-        click.echo(chosen.written(form))
+        say(chosen.written(form))
     else:
-        click.echo(chosen.as_json(form) if as_json else chosen.as_text(form))
+        say(chosen.as_json(form) if as_json else chosen.as_text(form))
     return 0
 
 
@@ -119,7 +120,7 @@ def show(
     form = "json" if as_json else "markdown" if markdown else form
     text = pin_show.show(versions, channels, platform, facts=not no_facts, form=form)
     if output is None:
-        click.echo(text)
+        say(text)
     else:
         write_whole(output, f"{text}\n")
     return 0
@@ -143,7 +144,7 @@ def audit(channels: tuple[str, ...], platforms: tuple[str, ...], as_json: bool) 
     subdirs = platforms or audit.PLATFORMS
     origin = " and ".join(channel_title(channel) for channel in asked)
     found = audit.audit(load_cuda(), records_of(asked, *subdirs), origin, subdirs)
-    click.echo(audit.as_json(found) if as_json else audit.as_text(found, origin))
+    say(audit.as_json(found) if as_json else audit.as_text(found, origin))
     return 1 if found else 0
 
 
@@ -175,7 +176,7 @@ def check(names: tuple[str, ...], feedstock: Path | None, pinning: str | None, a
     path = fetched_pinning(pinning, pinning_cache(os.environ)).path if pinning else None
     against = find_pinning(path) if path else None
     found = against_facts.check_feedstock(load_cuda(), folder, configurations, against)
-    click.echo(against_facts.as_json(found) if as_json else against_facts.as_text(found, len(configurations)))
+    say(against_facts.as_json(found) if as_json else against_facts.as_text(found, len(configurations)))
     return 1 if found else 0
 
 
@@ -195,10 +196,10 @@ def binary(path: Path, required: str | None, as_json: bool) -> int:
 
     promised = parse_architectures(required.replace(";", ",").split(",")) if required else ()
     found = packages.gpu_code(path)
-    click.echo(packages.as_json(found) if as_json else packages.as_text(found))
+    say(packages.as_json(found) if as_json else packages.as_text(found))
     missing = packages.lacking(promised, found)
     if missing:
-        click.echo(f"Missing: {' '.join(map(str, missing))}", err=True)
+        say(f"Missing: {' '.join(map(str, missing))}", err=True)
     return 1 if missing else 0
 
 
@@ -211,7 +212,6 @@ def fetch(versions: tuple[str, ...], as_json: bool) -> int:
     VERSION is 11.8, 12.9, 13.0 …; without one, those that are there are listed. A toolkit takes 40 to 200 MB to fetch.
     CUDA 13 comes with nvcc; of 11.8 and 12.x there are NVRTC and ptxas, which compile device code alone.
     """
-    import json
 
     from feedstock_tools.builds.stand_in.toolkits import fetch_toolkit, found_toolkits, toolkits_folder
 
@@ -219,8 +219,8 @@ def fetch(versions: tuple[str, ...], as_json: bool) -> int:
     toolkits = [fetch_toolkit(version, folder) for version in versions] if versions else found_toolkits(folder)
     if as_json:
         entries = [{"version": each.version, "made_of": each.made_of, "folder": str(each.folder)} for each in toolkits]
-        click.echo(json.dumps(entries, indent=2))
+        say_json(entries)
     else:
         lines = [f"CUDA {each.version}: {', '.join(each.made_of)} in {each.folder}" for each in toolkits]
-        click.echo("\n".join(lines) or "There is none yet. Fetch one with `feedstock-tools cuda fetch 12.9`.")
+        say("\n".join(lines) or "There is none yet. Fetch one with `feedstock-tools cuda fetch 12.9`.")
     return 0

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from feedstock_tools.cli import options
+from feedstock_tools.cli.printing import say
 from feedstock_tools.cli.spelling import Command
 
 __all__ = ["command"]
@@ -67,7 +68,7 @@ def command(
     form = environment_yml.as_json if as_json else environment_yml.as_yaml
     text = form(found, name=called, prefix=prefix.absolute() if prefix else None, exact=exact, file=file).rstrip("\n")
     if output is None:
-        click.echo(text)
+        say(text)
     else:
         write_whole(output, f"{text}\n")
     return 0

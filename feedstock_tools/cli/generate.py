@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
 
 from feedstock_tools.cli import options
+from feedstock_tools.cli.printing import say, say_json
 from feedstock_tools.cli.spelling import Command
 
 
@@ -48,18 +48,18 @@ def command(
     stale = [change for change in changes if change.kind != "same"]
     for change in stale:
         if show_diff or (change.kind == "edited" and not (force or check)):
-            click.echo(diff(change), nl=False, err=as_json)
+            say(diff(change), nl=False, err=as_json)
     if as_json:
-        click.echo(json.dumps([{"file": str(folder / one.path), "state": one.kind} for one in changes], indent=2))
+        say_json([{"file": str(folder / one.path), "state": one.kind} for one in changes])
     if check:
         for change in stale:
-            click.echo(f"{folder / change.path}: {_STALE[change.kind]}", err=True)
+            say(f"{folder / change.path}: {_STALE[change.kind]}", err=True)
         return 1 if stale else 0
     apply(folder, texts, force=force)
     for change in () if as_json else stale:
-        click.echo(f"{'removed' if change.new is None else 'wrote'} {folder / change.path}")
+        say(f"{'removed' if change.new is None else 'wrote'} {folder / change.path}")
     if not (stale or as_json):
-        click.echo(f"nothing to do: {len(texts)} files are as the spec says")
+        say(f"nothing to do: {len(texts)} files are as the spec says")
     return 0
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from feedstock_tools.cli import options
+from feedstock_tools.cli.printing import say
 from feedstock_tools.cli.spelling import Command
 
 __all__ = ["command"]
@@ -48,5 +49,5 @@ def command(
         channels=channels or ("conda-forge",),
         platform=Platform.parse(platform) if platform else None,
     )
-    click.echo(found.as_json() if as_json else found.as_text(single=cuda is not None and not packages))
+    say(found.as_json() if as_json else found.as_text(single=cuda is not None and not packages))
     return 0

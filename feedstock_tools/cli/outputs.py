@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from feedstock_tools.cli import options
+from feedstock_tools.cli.printing import say
 from feedstock_tools.cli.spelling import Command
 
 __all__ = ["command"]
@@ -37,4 +38,4 @@ def command(
     files = output_files(folder, chosen, Rules.parse(rules) if rules else Rules.newest())
     if channels:
         files = lacking(files, channels)
-    click.echo(json.dumps([as_record(file) for file in files], indent=2) if as_json else as_table(files), nl=as_json)
+    say(json.dumps([as_record(file) for file in files], indent=2) if as_json else as_table(files), nl=as_json)

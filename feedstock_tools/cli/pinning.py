@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from feedstock_tools.cli import options
+from feedstock_tools.cli.printing import say, say_json
 from feedstock_tools.cli.spelling import Group
 
 if TYPE_CHECKING:
@@ -65,12 +65,12 @@ def list_(cache: Path | None, as_json: bool) -> None:
     now = datetime.now(UTC)
     kept = cached_pinnings(_folder(cache))
     if as_json:
-        click.echo(json.dumps([pinning.to_json(now) for pinning in kept], indent=2))
+        say_json([pinning.to_json(now) for pinning in kept])
         return
     if not kept:
-        click.echo("no pinning was fetched yet", err=True)
+        say("no pinning was fetched yet", err=True)
     for pinning in kept:
-        click.echo(pinning.describe(now))
+        say(pinning.describe(now))
 
 
 @command.command("fetch", short_help="Fetch a version from a channel.")
@@ -105,7 +105,7 @@ def _fetch(version: str | None, channels: tuple[str, ...], cache: Path, as_json:
 
     before = cached_pinnings(cache)
     pinning = _from_first(channels or ("conda-forge",), cache, version)
-    click.echo(f"{'kept since before' if pinning in before else 'fetched'}: {pinning.folder}", err=True)
+    say(f"{'kept since before' if pinning in before else 'fetched'}: {pinning.folder}", err=True)
     _print(pinning, as_json)
 
 
@@ -129,12 +129,12 @@ def _show(given: str | None, cache: Path, as_json: bool) -> None:
 def _print(pinning: Pinning, as_json: bool) -> None:
     now = datetime.now(UTC)
     if as_json:
-        click.echo(json.dumps(pinning.to_json(now), indent=2))
+        say_json(pinning.to_json(now))
         return
-    click.echo(pinning.describe(now))
+    say(pinning.describe(now))
     if pinning.released:
-        click.echo(f"  released    {pinning.released:%Y-%m-%d %H:%M:%S} UTC")
+        say(f"  released    {pinning.released:%Y-%m-%d %H:%M:%S} UTC")
     if pinning.channel:
-        click.echo(f"  from        {pinning.channel}")
-    click.echo(f"  file        {pinning.path}")
-    click.echo(f"  migrations  {len(pinning.migrations)}")
+        say(f"  from        {pinning.channel}")
+    say(f"  file        {pinning.path}")
+    say(f"  migrations  {len(pinning.migrations)}")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from feedstock_tools.cli import options
+from feedstock_tools.cli.printing import say, say_json
 from feedstock_tools.cli.spelling import Command
 
 if TYPE_CHECKING:
@@ -65,24 +66,22 @@ def command(
     changes = result.changes()
     if show_diff:
         for line in changes.diff():
-            click.echo(line, nl=False)
+            say(line, nl=False)
     found = _found(feedstock, result, changes)
     if as_json:
-        import json
-
-        click.echo(json.dumps(found, indent=2))
+        say_json(found)
     else:
         for each in found["changes"]:
-            click.echo(f"{each['change']} {each['file']}", err=show_diff)
+            say(f"{each['change']} {each['file']}", err=show_diff)
         for note in found["notes"]:
-            click.echo(f"note: {note}", err=True)
+            say(f"note: {note}", err=True)
         for job in found["stale_jobs"] if check else ():
-            click.echo(f"stale {job}", err=show_diff)
+            say(f"stale {job}", err=show_diff)
     if check and changes:
         raise SystemExit(1)
     if not check:
         changes.apply()
-    click.echo(f"{len(result.configurations)} configurations, {len(changes.files)} changes", err=True)
+    say(f"{len(result.configurations)} configurations, {len(changes.files)} changes", err=True)
 
 
 def _found(feedstock: Path, result: Rerender, changes: Changes) -> dict[str, Any]:
@@ -113,9 +112,9 @@ def _verify(feedstock: Path, pinning: Path | None, ours: Mapping[str, bytes], pl
         wanted = tuple(f"{Platform.parse(name).name}_" for name in platforms)
         theirs = {name: content for name, content in theirs.items() if name.startswith(wanted)}
     lines = list(differences(ours, theirs))
-    click.echo("".join(lines), nl=False)
+    say("".join(lines), nl=False)
     same = sum(ours.get(name) == content for name, content in theirs.items())
-    click.echo(f"{same} of {len(theirs)} files of conda-smithy's are the same, of {len(ours)} of ours", err=True)
+    say(f"{same} of {len(theirs)} files of conda-smithy's are the same, of {len(ours)} of ours", err=True)
     if lines:
         raise SystemExit(1)
 
@@ -126,8 +125,8 @@ def chosen_pinning(given: str | None, feedstock: Path) -> Path | None:
 
     cache = pinning_cache(os.environ)
     if given is None and ((feedstock / "feedstock.yaml").is_file() or not cached_pinnings(cache)):
-        click.echo("pinning: none but the recipe's own conda_build_config.yaml", err=True)
+        say("pinning: none but the recipe's own conda_build_config.yaml", err=True)
         return None
     pinning = find_pinning(given, cache)
-    click.echo(f"pinning: {pinning.describe(datetime.now(UTC))}", err=True)
+    say(f"pinning: {pinning.describe(datetime.now(UTC))}", err=True)
     return pinning.path

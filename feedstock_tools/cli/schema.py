@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import click
 
+from feedstock_tools.cli.printing import say_json
 from feedstock_tools.cli.spelling import Command
 
 
 @click.command("schema", cls=Command)
 def command() -> int:
     """Print the JSON Schema of feedstock.yaml."""
-    import json
 
     from feedstock_tools.generate import json_schema
 
-    click.echo(json.dumps(json_schema(), indent=2))
+    say_json(json_schema())
     return 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from feedstock_tools.cli import options
+from feedstock_tools.cli.printing import say
 from feedstock_tools.cli.spelling import Command
 
 __all__ = ["command"]
@@ -28,5 +29,5 @@ def command(spec: str, channels: tuple[str, ...], platform: str | None, cuda: st
     found = search.search(spec, channels or ("conda-forge",), where)
     if cuda:
         found = search.of_toolkit(found, cuda)
-    click.echo(search.as_json(found) if as_json else search.as_table(found))
+    say(search.as_json(found) if as_json else search.as_table(found))
     return 0

@@ -9,6 +9,8 @@ from typing import NoReturn
 
 import click
 
+from feedstock_tools.cli.printing import say
+
 __all__ = ["OLD_SPELLINGS", "Command", "Group", "OldSpelling", "refuse_unknown"]
 
 
@@ -91,7 +93,7 @@ def _respelled(command: str, arguments: Sequence[str]) -> list[str]:
         if spelling is None:
             found.append(argument)
             continue
-        click.echo(f"note: `{spelling.old}` is obsolete and will be removed; use {_quoted(spelling.new)}", err=True)
+        say(f"note: `{spelling.old}` is obsolete and will be removed; use {_quoted(spelling.new)}", err=True)
         if equals and spelling.instead:
             found.append(f"{spelling.instead[0]}={value}")
         else:

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from feedstock_tools.cli import options
+from feedstock_tools.cli.printing import say, say_json
 from feedstock_tools.cli.spelling import Command
 
 __all__ = ["command"]
@@ -39,10 +40,10 @@ def command(names: tuple[str, ...], output: Path | None, printed: bool, check: b
         return _check(output, files, chosen, as_json) if check else _write(output, files, chosen, as_json)
     if printed:
         contents = {name: files[name] for name in chosen}
-        click.echo(json.dumps(contents, indent=2) if as_json else "\n".join(contents.values()), nl=as_json)
+        say(json.dumps(contents, indent=2) if as_json else "\n".join(contents.values()), nl=as_json)
         return 0
     rows = [row for row in facts.rows if row.name in chosen]
-    click.echo(named_variants.as_json(rows) if as_json else named_variants.as_table(rows))
+    say(named_variants.as_json(rows) if as_json else named_variants.as_table(rows))
     return 0
 
 
@@ -52,10 +53,10 @@ def _check(folder: Path, files: Mapping[str, str], chosen: Collection[str], as_j
     differences = compare(folder, files, chosen)
     if as_json:
         entries = [{"file": str(each.path), "state": each.kind} for each in differences]
-        click.echo(json.dumps(entries, indent=2))
+        say_json(entries)
     else:
         for each in differences:
-            click.echo(f"{each.path}: {each.kind}")
+            say(f"{each.path}: {each.kind}")
     return 1 if differences else 0
 
 
@@ -64,9 +65,9 @@ def _write(folder: Path, files: Mapping[str, str], chosen: Collection[str], as_j
 
     written = write(folder, files, chosen)
     if as_json:
-        click.echo(json.dumps([{"file": str(path), "state": "written"} for path in written], indent=2))
+        say_json([{"file": str(path), "state": "written"} for path in written])
     else:
         for path in written:
-            click.echo(path)
-    click.echo(f"{len(written)} written, {len(chosen) - len(written)} unchanged", err=True)
+            say(str(path))
+    say(f"{len(written)} written, {len(chosen) - len(written)} unchanged", err=True)
     return 0

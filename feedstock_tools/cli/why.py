@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from feedstock_tools.cli import options
+from feedstock_tools.cli.printing import say, say_json
 from feedstock_tools.cli.spelling import Command
 
 if TYPE_CHECKING:
@@ -49,10 +49,10 @@ def command(
     )
     found = _answers(about, key, names)
     if as_json:
-        click.echo(json.dumps(as_plain(found), indent=2))
+        say_json(as_plain(found))
         return
     for line in as_lines(found, folder):
-        click.echo(line)
+        say(line)
 
 
 def _answers(about: Questioned, key: str, names: tuple[str, ...]) -> tuple[Explanation, ...]:

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from feedstock_tools import __version__
 from feedstock_tools.data import data_folder
 from feedstock_tools.errors import InputError
-from feedstock_tools.writing import replacing
 
-__all__ = ["EXAMPLE", "Feedstock", "feedstock_or_example", "find_feedstock", "user_cache"]
+__all__ = ["EXAMPLE", "Feedstock", "example_of_checkout", "find_feedstock", "find_or_example", "user_cache"]
 
-#: The example that `build` takes where there is no feedstock.
+#: The example that the README builds.
 EXAMPLE = "gpuprobe"
+_WHAT = "A feedstock has recipe/recipe.yaml or recipe/meta.yaml, or a feedstock.yaml to make them from."
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,28 +55,35 @@ def find_feedstock(given: Path | None, here: Path) -> Feedstock:
     folder = (given or here).resolve()
     if _is_feedstock(folder):
         return Feedstock(folder)
-    what = "A feedstock has recipe/recipe.yaml or recipe/meta.yaml, or a feedstock.yaml to make them from."
-    hint = what if given else f"{what} Go to one, or name it: --feedstock DIR."
+    hint = _WHAT if given else f"{_WHAT} Go to one, or name it: --feedstock DIR."
     raise InputError("there is no feedstock in this folder", path=folder, hint=hint)
 
 
-def feedstock_or_example(given: Path | None, here: Path, environment: Mapping[str, str]) -> Feedstock:
-    """The feedstock in a folder that was given, else in the current one, else the example `gpuprobe`.
-
-    An example of an installation, or one that cannot be written, is copied to the user's cache and built there.
+def find_or_example(given: Path | None, here: Path, example: Path | None) -> Feedstock:
+    """The feedstock in a folder that was given, else in the current one, else `example` if that may take its place.
 
     Raises:
-        InputError: the folder that was given holds none.
+        InputError: there is none; the error names the example and the command that builds it.
     """
-    if given is not None or _is_feedstock(here):
-        return find_feedstock(given, here)
+    if given is None and not _is_feedstock(here):
+        if example is not None:
+            return Feedstock(example, f"There is no feedstock in {here}: building the example {example}")
+        hint = f"{_WHAT} Go to one, or name it: --feedstock DIR.\n  {_how_to_build_the_example()}"
+        raise InputError("there is no feedstock in this folder", path=here, hint=hint)
+    return find_feedstock(given, here)
+
+
+def example_of_checkout(here: Path) -> Path | None:
+    """The example `gpuprobe` if `here` is the top of a checkout of feedstock-tools, else None."""
+    top = data_folder("examples").parent
+    return top / "examples" / EXAMPLE if here.resolve() == top and (top / "build-locally.py").is_file() else None
+
+
+def _how_to_build_the_example() -> str:
     example = data_folder("examples") / EXAMPLE
-    if not _is_feedstock(example):
-        raise InputError("there is no feedstock here, and the example is missing", path=example)
-    if example.parent.parent.name != "_data" and os.access(example, os.W_OK):
-        return Feedstock(example, f"There is no feedstock in {here}: taking the example {example}")
-    copy = _copied(example, environment)
-    return Feedstock(copy, f"There is no feedstock in {here}: taking a copy of the example in {copy}")
+    if example.parent.parent.name == "_data":  # of an installation, which is no place to build in
+        return f"To try the example, copy {example} here and run: feedstock-tools build ./{EXAMPLE} linux_64_cuda11.2"
+    return f"To try the example: feedstock-tools build --feedstock {example} linux_64_cuda11.2"
 
 
 def user_cache(environment: Mapping[str, str], otherwise: Path) -> Path:
@@ -95,19 +100,3 @@ def user_cache(environment: Mapping[str, str], otherwise: Path) -> Path:
 
 def _is_feedstock(folder: Path) -> bool:
     return any((folder / name).is_file() for name in ("feedstock.yaml", "recipe/recipe.yaml", "recipe/meta.yaml"))
-
-
-def _copied(example: Path, environment: Mapping[str, str]) -> Path:
-    """A copy of this version's example in the user's cache; files that the user has changed there stay as they are."""
-    import tempfile
-
-    cache = user_cache(environment, Path(tempfile.gettempdir(), "feedstock-tools"))
-    target = cache / "examples" / __version__ / example.name
-    for source in sorted(example.rglob("*")):
-        place = target / source.relative_to(example)
-        if "build_artifacts" in place.parts or source.is_dir() or place.exists():
-            continue
-        with replacing(place) as part:
-            shutil.copyfile(source, part)
-            part.chmod(source.stat().st_mode | 0o200)
-    return target

@@ -97,10 +97,3 @@ def test_a_meta_yaml_without_a_spec_is_refused_with_the_reason(without_spec: Pat
     refused = run(without_spec, f"{HERE.name}_")
     assert refused.returncode == 2
     assert "its recipe is a meta.yaml, which takes conda-build" in refused.stderr
-
-
-def test_without_a_feedstock_the_example_is_taken(tmp_path: Path) -> None:
-    listed = run(tmp_path, "--list", "--output-dir", str(tmp_path / "out"))
-    assert listed.returncode == 0, listed.stderr
-    assert f"There is no feedstock in {tmp_path}: taking the example" in listed.stdout
-    assert "linux_64_cuda11.2" in listed.stdout
