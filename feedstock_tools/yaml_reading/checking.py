@@ -1,0 +1,153 @@
+"""A YAML document held against a pydantic model: every mistake with its place, and the nearest valid word."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Any, get_args
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from feedstock_tools.errors import Mistake
+from feedstock_tools.yaml_reading.positions import Document, Location
+
+__all__ = ["mistakes_of", "model_at"]
+
+#: pydantic's name of a kind of mistake → what to say. `{input}` is what was written, the rest comes from pydantic.
+_MESSAGES = {
+    "missing": "'{key}' is missing",
+    "extra_forbidden": "unknown key '{key}' in {of}",
+    "literal_error": "'{input}' is not one of {expected}",
+    "int_parsing": "'{input}' is not a whole number",
+    "int_type": "expected a whole number, not {shape}",
+    "bool_parsing": "'{input}' is neither true nor false",
+    "string_type": "expected a string, not {shape}",
+    "tuple_type": "expected a list, not {shape}",
+    "mapping_type": "expected a mapping, not {shape}",
+    "dict_type": "expected a mapping, not {shape}",
+    "model_type": "expected a mapping, not {shape}",
+    "model_attributes_type": "expected a mapping, not {shape}",
+    "string_pattern_mismatch": "'{input}' has the wrong form",
+    "string_too_long": "'{input}' is too long",
+    "too_short": "expected at least one entry",
+    "greater_than_equal": "{input} is too small",
+    "less_than": "{input} is too large",
+}
+
+
+def mistakes_of(document: Document, error: ValidationError, root: type[BaseModel], what: str) -> list[Mistake]:
+    """Each mistake with its line and column in the file.
+
+    Args:
+        error: what the model says against the document's content.
+        root: the model of the whole document.
+        what: what such a document is called: `a spec`.
+    """
+    return [_mistake(document, details, root, what) for details in error.errors(include_url=False)]
+
+
+def _mistake(document: Document, details: ErrorDetails, root: type[BaseModel], what: str) -> Mistake:
+    location = _in_file(document, details["loc"])
+    kind = details["type"]
+    place = document.place(location, of_key=kind == "extra_forbidden" or "[key]" in details["loc"])
+    message, hint = _said(details, location, root, what)
+    return Mistake(message, document.path, place.line, place.column, hint)
+
+
+def _in_file(document: Document, location: Location) -> Location:
+    """pydantic's location without the names of union members, which no file has."""
+    found: Location = ()
+    for at, part in enumerate(location):
+        longer = (*found, part)
+        last = at == len(location) - 1
+        if (
+            longer in document.values
+            or longer in document.keys
+            or (last and isinstance(part, str) and part.isidentifier())
+        ):
+            found = longer
+    return found
+
+
+def _said(details: ErrorDetails, location: Location, root: type[BaseModel], what: str) -> tuple[str, str | None]:
+    error = details.get("ctx", {}).get("error")
+    if details["type"] == "value_error":
+        return str(error), getattr(error, "hint", None) or _hint_of_field(location, root)
+    names = {
+        "key": location[-1] if location else "",
+        "of": f"'{_owner(location[:-1], what)}'" if len(location) > 1 else what,
+        "input": details["input"],
+        "expected": str(details.get("ctx", {}).get("expected", "")).replace(" or ", ", "),
+        "shape": _shape(details["input"]),
+    }
+    template = _MESSAGES.get(details["type"])
+    message = template.format(**names) if template else f"{details['msg']}"
+    return message, _hint(details, location, root)
+
+
+def _owner(location: Location, what: str) -> str:
+    """The last name on the way, which says whose key it is: `outputs`, not `3`."""
+    return str(next((part for part in reversed(location) if isinstance(part, str)), what))
+
+
+def _shape(value: Any) -> str:
+    if isinstance(value, dict):
+        return "a mapping"
+    if isinstance(value, list):
+        return "a list"
+    if value is None:
+        return "nothing"
+    return f"'{value}'" if value else "an empty text"
+
+
+def _hint(details: ErrorDetails, location: Location, root: type[BaseModel]) -> str | None:
+    kind, context = details["type"], details.get("ctx", {})
+    if kind == "string_type" and isinstance(details["input"], bool | int | float):
+        return "Write it in quotes."
+    if kind == "literal_error":
+        words = [word.strip(" '") for word in str(context.get("expected", "")).replace(" or ", ",").split(",")]
+        return _nearest(str(details["input"]), words)
+    if kind == "extra_forbidden":
+        model = model_at(location[:-1], root)
+        return _nearest(str(location[-1]), list(model.model_fields)) if model else None
+    if kind in ("greater_than_equal", "less_than"):
+        return f"It must be {'at least' if 'ge' in context else 'below'} {context.get('ge', context.get('lt'))}."
+    return _hint_of_field(location, root)
+
+
+def _hint_of_field(location: Location, root: type[BaseModel]) -> str | None:
+    """What the schema says of the key."""
+    named = [part for part in location if isinstance(part, str)]
+    model = model_at(location[: location.index(named[-1])] if named else (), root)
+    described = model.model_fields.get(named[-1]) if model and named else None
+    return f"{named[-1]}: {described.description}" if described and described.description else None
+
+
+def _nearest(word: str, words: list[str]) -> str:
+    near = get_close_matches(word, words, n=1, cutoff=0.5)
+    return f"Did you mean '{near[0]}'?" if near else f"Known are {', '.join(sorted(words))}."
+
+
+def model_at(location: Location, root: type[BaseModel]) -> type[BaseModel] | None:
+    """The model whose keys stand at a location, None where the keys are free."""
+    model: type[BaseModel] | None = root
+    for part in location:
+        if model is None:
+            return None
+        if isinstance(part, int):
+            continue
+        described = model.model_fields.get(part)
+        if described is None:
+            continue  # a free key, such as the name of a platform or a group
+        model = _model_in(described.annotation)
+    return model
+
+
+def _model_in(annotation: Any) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    arguments = [argument for argument in get_args(annotation) if argument is not ...]
+    if not isinstance(annotation, type) or issubclass(annotation, Mapping | tuple):
+        return next((found for argument in arguments if (found := _model_in(argument)) is not None), None)
+    return None
