@@ -1,6 +1,6 @@
 """What is known of CUDA toolkits, of how conda-forge pinned them, and of lists of GPU architectures.
 
-The facts are data: `variants/cuda.yaml`, held by `variants/cuda.schema.json`; each names where it is from.
+The facts are data: `variants/cuda.yaml`; each names where it is from. `facts.models.CudaFile` is the form of the file.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from feedstock_tools.data import data_folder
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts.gpus import Gpu, find_gpu, gpus_of
 from feedstock_tools.facts.libraries import Library, libraries_of
-from feedstock_tools.facts.schema import read_document
 from feedstock_tools.platforms import Platform
+from feedstock_tools.reading import read_text
+from feedstock_tools.yaml_reading.values import parse_json_types
 
 __all__ = ["CudaFacts", "Drivers", "PinningRow", "Preset", "Source", "Toolkit", "load_cuda", "version_key"]
 
@@ -206,14 +207,14 @@ def load_cuda(path: Path | None = None) -> CudaFacts:
     """The facts of `path`, by default of the `variants/cuda.yaml` that ships with this package (read once).
 
     Raises:
-        InputError: the file breaks its schema; all mistakes, each with line and column.
+        InputError: `path` breaks the form of such a file; all mistakes, each with line and column.
     """
-    return _load(path or data_folder("variants") / "cuda.yaml")
+    return _load(path)
 
 
 @lru_cache(maxsize=4)
-def _load(path: Path) -> CudaFacts:
-    document = read_document(path, data_folder("variants") / "cuda.schema.json")
+def _load(path: Path | None) -> CudaFacts:
+    document = _shipped() if path is None else _given(path)
     toolkits = {version: _toolkit(version, entry) for version, entry in document["toolkits"].items()}
     return CudaFacts(
         toolkits=MappingProxyType(dict(sorted(toolkits.items(), key=lambda item: version_key(item[0])))),
@@ -226,6 +227,19 @@ def _load(path: Path) -> CudaFacts:
         ),
         pinning_repository=document["pinning"]["repository"],
     )
+
+
+def _shipped() -> Any:
+    """Tests hold this file against its model, which takes longer to import than the file to read."""
+    path = data_folder("variants") / "cuda.yaml"
+    return parse_json_types(read_text(path), path)
+
+
+def _given(path: Path) -> Any:
+    from feedstock_tools.facts.checking import checked
+    from feedstock_tools.facts.models import CudaFile
+
+    return checked(path, CudaFile)
 
 
 def _drivers(entry: Mapping[str, Any] | None) -> Drivers | None:

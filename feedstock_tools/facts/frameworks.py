@@ -1,6 +1,6 @@
 """How frameworks such as TensorFlow are had with and without a GPU, for each platform.
 
-The facts are data: `variants/frameworks.yaml`, held by `variants/frameworks.schema.json`.
+The facts are data: `variants/frameworks.yaml`. `facts.models.FrameworksFile` is the form of the file.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from types import MappingProxyType
 from typing import Any
 
 from feedstock_tools.data import data_folder
-from feedstock_tools.facts.schema import read_document
+from feedstock_tools.reading import read_text
+from feedstock_tools.yaml_reading.values import parse_json_types
 
 __all__ = ["Framework", "Frameworks", "NoWay", "Setup", "load_frameworks"]
 
@@ -81,15 +82,27 @@ def load_frameworks(path: Path | None = None) -> Frameworks:
     """The facts of `path`, by default of the `variants/frameworks.yaml` that ships with this package (read once).
 
     Raises:
-        InputError: the file breaks its schema; all mistakes, each with line and column.
+        InputError: `path` breaks the form of such a file; all mistakes, each with line and column.
     """
-    folder = data_folder("variants")
-    document = read_document(path or folder / "frameworks.yaml", folder / "frameworks.schema.json")
+    document = _shipped() if path is None else _given(path)
     return Frameworks(
         MappingProxyType({name: _framework(name, entry) for name, entry in document["frameworks"].items()}),
         MappingProxyType(document["without_cuda"]),
         MappingProxyType({name: entry["url"] for name, entry in document["sources"].items()}),
     )
+
+
+def _shipped() -> Any:
+    """Tests hold this file against its model, which takes longer to import than the file to read."""
+    path = data_folder("variants") / "frameworks.yaml"
+    return parse_json_types(read_text(path), path)
+
+
+def _given(path: Path) -> Any:
+    from feedstock_tools.facts.checking import checked
+    from feedstock_tools.facts.models import FrameworksFile
+
+    return checked(path, FrameworksFile)
 
 
 def _framework(name: str, entry: Mapping[str, Any]) -> Framework:

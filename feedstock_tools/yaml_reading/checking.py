@@ -23,6 +23,7 @@ _MESSAGES = {
     "int_type": "expected a whole number, not {shape}",
     "bool_parsing": "'{input}' is neither true nor false",
     "string_type": "expected a string, not {shape}",
+    "list_type": "expected a list, not {shape}",
     "tuple_type": "expected a list, not {shape}",
     "mapping_type": "expected a mapping, not {shape}",
     "dict_type": "expected a mapping, not {shape}",

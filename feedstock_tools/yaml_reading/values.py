@@ -12,10 +12,11 @@ from feedstock_tools.errors import InputError
 from feedstock_tools.reading import read_text
 from feedstock_tools.yaml_reading.nodes import Schema, as_input_error, compose, place_of
 
-__all__ = ["parse_first", "parse_texts", "parse_types", "parse_with_numbers", "read_texts"]
+__all__ = ["parse_first", "parse_json_types", "parse_texts", "parse_types", "parse_with_numbers", "read_texts"]
 
 #: What rattler-build takes for a number where it has no quotes.
 _WHOLE = re.compile(r"[-+]?[0-9]{1,18}")
+_TEXTS = frozenset({"tag:yaml.org,2002:str", "tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:merge"})
 _value_of = attrgetter("value")
 
 
@@ -55,6 +56,19 @@ def parse_types(text: str, path: Path | None = None, schema: Schema = Schema.TYP
         raise as_input_error(error, path) from error
 
 
+def parse_json_types(text: str, path: Path | None = None) -> Any:
+    """Values of JSON's types: numbers, truth values and null; dates are texts, and `<<` is a plain key."""
+    return _plain(text, path, _json_scalar, Schema.TYPES)
+
+
+def _json_scalar(node: Any) -> Any:
+    if node.tag in _TEXTS:
+        return node.value
+    import yaml
+
+    return yaml.constructor.SafeConstructor().construct_object(node)
+
+
 def parse_first(text: str, path: Path | None = None) -> Any:
     """The first document of a file of settings, with YAML's usual types."""
     return parse_types(text, path, first=True)
@@ -65,20 +79,22 @@ def read_texts(path: Path) -> Any:
     return parse_texts(read_text(path), path)
 
 
-def _plain(text: str, path: Path | None, scalar: Callable[[Any], str]) -> Any:
-    node = compose(text, path)
+def _plain(text: str, path: Path | None, scalar: Callable[[Any], Any], schema: Schema = Schema.TEXTS) -> Any:
+    node = compose(text, path, schema)
     if node is None:
         return None
+    import yaml
+
     try:
         return _Plain(path, scalar).value(node)
-    except RecursionError as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise as_input_error(error, path) from error
 
 
 class _Plain:
     """Makes values of nodes; what aliases stand for is one object, as PyYAML has it."""
 
-    def __init__(self, path: Path | None, scalar: Callable[[Any], str]) -> None:
+    def __init__(self, path: Path | None, scalar: Callable[[Any], Any]) -> None:
         self.path = path
         self.scalar = scalar
         self.made: dict[int, Any] = {}
@@ -93,7 +109,7 @@ class _Plain:
                 self.made[id(node)] = {self._key(key): self.value(value) for key, value in node.value}
         return self.made[id(node)]
 
-    def _key(self, node: Any) -> str:
+    def _key(self, node: Any) -> Any:
         if node.id != "scalar":
             place = place_of(node)
             message = "a key must be a single value, not a list or a mapping"

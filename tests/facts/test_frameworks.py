@@ -81,4 +81,4 @@ def test_a_mistake_is_named_with_its_place(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         load_frameworks(path)
     assert {mistake.line for mistake in caught.value.mistakes} == {6}
-    assert any("'tpu'; it is to be one of gpu, cpu" in mistake.message for mistake in caught.value.mistakes)
+    assert any("'tpu' is not one of 'gpu', 'cpu'" in mistake.message for mistake in caught.value.mistakes)

@@ -67,15 +67,22 @@ def test_an_exact_pin_names_the_build_of_its_sibling(tmp_path: Path) -> None:
         ("{name: a, source: recipe, subdirs: [linux-64], rows: [{version: '1', depends: [b]}]}", "not in the file"),
         ("{name: a, source: recipe, subdirs: [linux-64], rows: [{version: '1', exact: [b]}]}", "no b 1 to pin"),
         ("{name: a, source: recipe, subdirs: [linux-64], rows: [{version: '1', depends: ['{x}']}]}", "names 'x'"),
-        ("{name: a, source: recipe, subdirs: [linux-64], rows: [{version: '1', depends: b}]}", "a list was expected"),
-        ("{name: a, source: recipe, subdirs: [linux-64], rows: [{version: '1', role: king}]}", "not a role"),
-        ("{name: a, source: recipe, subdirs: [linux-64], rows: [{version: '1', number: x}]}", "not a build number"),
+        (
+            "{name: a, source: recipe, subdirs: [linux-64], rows: [{version: '1', depends: b}]}",
+            "expected a list",
+        ),
+        ("{name: a, source: recipe, subdirs: [linux-64], rows: [{version: '1', role: king}]}", "'king' is not one of"),
+        ("{name: a, source: recipe, subdirs: [linux-64], rows: [{version: '1', number: x}]}", "'x' has the wrong form"),
         (
             "{name: a, source: recipe, subdirs: [linux-64], rows: [{version: '1', run_exports: {odd: []}}]}",
-            "run exports",
+            "unknown key 'odd' in 'run_exports'",
         ),
         ("{name: a, source: recipe, subdirs: [linux-64], rows: [{version: '1'}, {version: '1'}]}", "there twice"),
-        ("{name: a, source: recipe, subdirs: [linux-64], depend: [], rows: [{version: '1'}]}", "'depend'"),
+        (
+            "{name: a, source: recipe, subdirs: [linux-64], depend: [], rows: [{version: '1'}]}",
+            "expected a string",
+        ),
+        ("{name: a, source: recipe, subdirs: [linux-64], depend: b, rows: [{version: '1'}]}", "'depend' is neither"),
     ],
 )
 def test_a_mistake_is_named(tmp_path: Path, row: str, message: str) -> None:
@@ -91,13 +98,16 @@ def test_all_mistakes_are_named_with_their_lines(tmp_path: Path) -> None:
   - {name: a, source: other, subdirs: [linux-64], rows: [{version: "1"}]}
   - {name: b, source: recipe, subdirs: [moon-64], rows: [{version: "1"}]}
 """,
-            sources="sources:\n  recipe: {feedstock: tool, commit: abc, date: 2024-02-29}\n",
         )
     assert [(mistake.line, mistake.message.split(" ")[0]) for mistake in raised.value.mistakes] == [
-        (2, "the"),
-        (6, "a:"),
-        (7, "b:"),
+        (7, "a:"),
+        (8, "b:"),
     ]
+    with pytest.raises(InputError) as raised:
+        read(
+            tmp_path, "  - {rows: []}", sources="sources:\n  recipe: {feedstock: tool, commit: abc, date: 2024-02-29}\n"
+        )
+    assert [mistake.line for mistake in raised.value.mistakes] == [3, 6]
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b"a: [", b"\xff\xfe\x00"])

@@ -1,0 +1,230 @@
+"""Families of packages, expanded: a template with a list of rows, each row a package for each of its subdirs."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import re
+import string
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha1
+from typing import Any
+
+from feedstock_tools.facts.packages import KnownPackage, PackageSource
+from feedstock_tools.platforms import KNOWN_SUBDIRS
+
+__all__ = ["expanded"]
+
+Location = tuple[str | int, ...]
+#: Where a mistake is, and what it is.
+Finding = tuple[Location, str]
+
+_SUBDIRS = (*KNOWN_SUBDIRS, "noarch")
+_RUN_EXPORTS = ("weak", "strong", "noarch", "weak_constrains", "strong_constrains")
+_LISTS = ("depends", "constrains", "track_features", "exact", "exact_constrains")
+_KEYS = {
+    *("name", "version", "source", "subdirs", "noarch", "license", "build", "number", "hash", "run_exports", "role"),
+    *_LISTS,
+}
+_HASH_LENGTH = 7
+
+
+class _UnreadableError(ValueError):
+    """What is wrong with one row."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """A package whose exact pins (a name, then where needed version and hash) are not yet filled in."""
+
+    package: KnownPackage
+    exact: tuple[str, ...]
+    exact_constrains: tuple[str, ...]
+    location: Location
+
+
+def expanded(content: Mapping[str, Any], *, check: bool) -> tuple[tuple[KnownPackage, ...], list[Finding]]:
+    """The packages of a file, and what is wrong in it.
+
+    Args:
+        content: of a file that agrees with `facts.models.PackagesFile`, every scalar a text.
+        check: look also for packages that are there twice and for dependencies that are not there.
+    """
+    findings: list[Finding] = []
+    sources = {name: _source(entry) for name, entry in content["sources"].items()}
+    drafts = [
+        draft
+        for at, family in enumerate(content["packages"])
+        for draft in _drafts(family, ("packages", at, "rows"), sources, findings)
+    ]
+    siblings: dict[PackageSource, list[KnownPackage]] = {}
+    for draft in drafts:
+        siblings.setdefault(draft.package.source, []).append(draft.package)
+    packages = tuple(_pinned(draft, siblings[draft.package.source], findings) for draft in drafts)
+    if check:
+        findings += _disagreements(packages, [draft.location for draft in drafts])
+    return packages, findings
+
+
+def _source(entry: Mapping[str, str]) -> PackageSource:
+    date = datetime.date.fromisoformat(entry["date"])
+    return PackageSource(entry["feedstock"], entry["commit"], entry.get("path", "recipe/meta.yaml"), date)
+
+
+def _drafts(
+    family: Mapping[str, Any], rows: Location, sources: Mapping[str, PackageSource], findings: list[Finding]
+) -> Iterator[_Draft]:
+    common = {key: value for key, value in family.items() if key != "rows"}
+    for at, row in enumerate(family["rows"]):
+        merged = {**common, **row}
+        location = (*rows, at)
+        used = set(re.findall(r"\{(\w+)\}", json.dumps(merged)))
+        for key in sorted(merged.keys() - _KEYS - used):
+            findings.append((location, f"'{key}' is neither a key of a package nor named by one of its texts"))
+        subdirs = merged.get("subdirs", ["noarch"] if "noarch" in merged else [])
+        if not subdirs:
+            findings.append((location, "a package needs a list of subdirs, or must be noarch"))
+        for subdir in subdirs:
+            try:
+                yield _draft(merged, subdir, sources, location)
+            except _UnreadableError as error:
+                findings.append((location, f"{merged.get('name', 'a package')}: {error}"))
+
+
+def _draft(row: Mapping[str, Any], subdir: str, sources: Mapping[str, PackageSource], location: Location) -> _Draft:
+    if subdir not in _SUBDIRS:
+        raise _UnreadableError(f"'{subdir}' is not a subdir")
+    for key in ("name", "version", "source"):
+        if key not in row:
+            raise _UnreadableError(f"it needs a {key}")
+    if row["source"] not in sources:
+        raise _UnreadableError(f"there is no source '{row['source']}'")
+    words = _words(row, subdir)
+    exports = row.get("run_exports") or {}
+    lists = {key: _filled(row.get(key), subdir, words) for key in _LISTS}
+    package = KnownPackage(
+        name=_fill(row["name"], words),
+        version=row["version"],
+        build="",
+        build_number=int(row.get("number", "0")),
+        subdir="noarch" if "noarch" in row else subdir,
+        source=sources[row["source"]],
+        noarch=row.get("noarch"),
+        license=row.get("license"),
+        depends=lists["depends"],
+        constrains=lists["constrains"],
+        track_features=lists["track_features"],
+        run_exports={kind: found for kind in _RUN_EXPORTS if (found := _filled(exports.get(kind), subdir, words))},
+        role=row.get("role"),
+    )
+    built = _with_build(package, row, words, lists["exact"])
+    return _Draft(built, lists["exact"], lists["exact_constrains"], location)
+
+
+def _with_build(
+    package: KnownPackage, row: Mapping[str, Any], words: Mapping[str, str], exact: Iterable[str]
+) -> KnownPackage:
+    """Fill in the build string; a hash that the file does not give is made from what the package says."""
+    template = row.get("build", "h{hash}_{number}")
+    given = row.get("hash")
+    known = given.get(words["platform"]) if isinstance(given, Mapping) else given
+    content = [
+        package.name,
+        package.version,
+        package.subdir,
+        package.depends,
+        package.constrains,
+        sorted(package.run_exports.items()),
+        sorted(exact),
+        str(package.source),
+    ]
+    made = sha1(json.dumps(content).encode(), usedforsecurity=False).hexdigest()[:_HASH_LENGTH]
+    build = _fill(template, {**words, "hash": known or made})
+    return replace(package, build=build, hash_known=known is not None or "{hash}" not in template)
+
+
+def _words(row: Mapping[str, Any], subdir: str) -> dict[str, str]:
+    """What templates may name: the platform, parts of the version, and every text that the row has."""
+    parts = str(row["version"]).split(".")
+    major = parts[0]
+    return {
+        "platform": subdir,
+        "triplet": _TRIPLETS.get(subdir, ""),
+        "major": major,
+        "next_major": str(int(major) + 1) if major.isdigit() else "",
+        "minor": ".".join(parts[:2]),
+        "number": "0",
+        **{key: value for key, value in row.items() if isinstance(value, str) and key not in ("name", "build", "hash")},
+    }
+
+
+_TRIPLETS = {
+    "linux-64": "x86_64-conda-linux-gnu",
+    "linux-aarch64": "aarch64-conda-linux-gnu",
+    "osx-64": "x86_64-apple-darwin13.4.0",
+    "osx-arm64": "arm64-apple-darwin20.0.0",
+}
+
+
+def _filled(value: Any, subdir: str, words: Mapping[str, str]) -> tuple[str, ...]:
+    """A list of templates for one subdir: a list for all, or a mapping of `all`, a system or a subdir to lists."""
+    if value is None:
+        return ()
+    if isinstance(value, list):
+        return tuple(_fill(item, words) for item in value)
+    groups = {"all", subdir, subdir.partition("-")[0]}
+    return tuple(_fill(item, words) for key, items in value.items() if key in groups for item in items)
+
+
+def _fill(template: str, words: Mapping[str, str]) -> str:
+    try:
+        names = [name for _, name, _, _ in string.Formatter().parse(template) if name is not None]
+    except ValueError as error:
+        raise _UnreadableError(f"'{template}': {error}") from error
+    for name in names:
+        if name not in words:
+            raise _UnreadableError(f"'{template}' names '{name}', which the row does not have")
+    return re.sub(r"\{(\w+)\}", lambda match: words[match[1]], template)
+
+
+def _pinned(draft: _Draft, siblings: Iterable[KnownPackage], findings: list[Finding]) -> KnownPackage:
+    """The package with a dependency, or a constraint, on exactly one build for each of its exact pins."""
+    package = draft.package
+    if not draft.exact and not draft.exact_constrains:
+        return package
+    near = [sibling for sibling in siblings if sibling.subdir in (package.subdir, "noarch")]
+
+    def pins(wanted: Iterable[str]) -> Iterator[str]:
+        for exact in wanted:
+            name, version, hash_ = (*exact.split(" "), "", "")[:3]
+            version = version or package.version
+            found = [other for other in near if (other.name, other.version) == (name, version) and hash_ in other.build]
+            if found:
+                yield f"{name} {version} {found[-1].build}"
+            else:
+                findings.append((draft.location, f"{package.name}: there is no {name} {version} to pin exactly"))
+
+    return replace(
+        package,
+        depends=(*package.depends, *pins(draft.exact)),
+        constrains=(*package.constrains, *pins(draft.exact_constrains)),
+    )
+
+
+def _disagreements(packages: Sequence[KnownPackage], locations: Sequence[Location]) -> Iterator[Finding]:
+    """Packages that are there twice, and dependencies that are not there."""
+    places: dict[str, set[str]] = {}
+    seen: set[tuple[str, str]] = set()
+    for package, location in zip(packages, locations, strict=True):
+        if (package.subdir, package.distribution) in seen:
+            yield location, f"{package.subdir}/{package.distribution} is there twice"
+        seen.add((package.subdir, package.distribution))
+        places.setdefault(package.name, set()).add(package.subdir)
+    for package, location in zip(packages, locations, strict=True):
+        for spec in package.depends:
+            name = spec.split(" ")[0]
+            where = places.get(name, set())
+            reachable = where if package.subdir == "noarch" else where & {package.subdir, "noarch"}
+            if not reachable and not name.startswith("__"):
+                yield location, f"{package.subdir}/{package.distribution} needs '{spec}', which is not in the file"

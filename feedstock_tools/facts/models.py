@@ -1,0 +1,292 @@
+"""The form of the files of facts, as pydantic models.
+
+They check a file before it is trusted: in tests, in `maintenance/facts.py`, and where a user names a file of their own.
+The files that ship are read without them, since pydantic takes longer to import than the facts to read. The JSON
+Schemas in `variants/`, which editors read, are generated from them (`python maintenance/facts.py schemas`).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+__all__ = ["CudaFile", "FactsFile", "FrameworksFile", "PackagesFile", "json_schema"]
+
+T = TypeVar("T")
+#: For a key that may be left out: defaults are not checked, so that the key cannot be null.
+_ABSENT: Any = None
+
+
+def _each_once(items: list[T]) -> list[T]:
+    twice = next((item for at, item in enumerate(items) if item in items[:at]), None)
+    if twice is not None:
+        raise ValueError(f"'{twice}' is listed twice")
+    return items
+
+
+class FactsFile(BaseModel):
+    """A part of a file of facts: only known keys, and values of just the type that they have."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+Text = Annotated[str, Field(pattern=r"\S")]
+Address = Annotated[str, Field(pattern=r"^https://")]
+Minor = Annotated[str, Field(pattern=r"^[0-9]+\.[0-9]+$")]
+Numbers = Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)*$")]
+Subdir = Annotated[str, Field(pattern=r"^[a-z]+-[a-z0-9]+$")]
+Commit = Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")]
+Day = Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]
+#: What nvcc accepts after `sm_` and `compute_`.
+Accepted = Annotated[str, Field(pattern=r"^[0-9]{2,3}[af]?$")]
+Architecture = Annotated[str, Field(pattern=r"^(sm|compute)_[0-9]{2,3}[af]?$")]
+Listed = Annotated[list[T], Field(min_length=1, json_schema_extra={"uniqueItems": True}), AfterValidator(_each_once)]
+
+
+class SourceEntry(FactsFile):
+    """A page or file that facts are from."""
+
+    title: Text
+    url: Address = Field(_ABSENT)
+
+
+class DriversEntry(FactsFile):
+    """Driver versions by system; null where NVIDIA names none."""
+
+    linux: Numbers | None
+    windows: Numbers | None
+
+
+class ToolkitEntry(FactsFile):
+    """A CUDA toolkit as of its first release."""
+
+    era: Literal["cudatoolkit", "cuda-version"] = Field(description="How conda-forge packages it.")
+    architectures: Listed[Accepted] = Field(description="What nvcc accepts after sm_ and compute_.")
+    oldest_gcc: int = Field(_ABSENT, description="The oldest major version of GCC that it is said to work with.")
+    newest_gcc: int = Field(_ABSENT, description="The newest major version of GCC that nvcc accepts.")
+    newest_clang: int = Field(_ABSENT, description="The newest major version of Clang that nvcc accepts.")
+    visual_studio: Annotated[list[int], Field(min_length=2, max_length=2)] = Field(
+        _ABSENT, description="The oldest and the newest Visual Studio (year) that nvcc accepts."
+    )
+    driver: DriversEntry = Field(_ABSENT, description="The driver that it ships with.")
+    least_driver: DriversEntry | None = Field(description="The least driver that runs its machine code.")
+    platforms: Listed[Subdir] = Field(_ABSENT, description="The platforms that conda-forge has it for.")
+    sources: dict[str, Annotated[list[str], Field(min_length=1)]] = Field(
+        description="For each fact above, the names of its sources."
+    )
+
+
+class PresetEntry(FactsFile):
+    """A named choice of GPU architectures."""
+
+    description: str
+    source: str
+    lists: dict[Minor, Listed[Architecture]] = Field({}, description="Architectures by CUDA version.")
+    candidates: Listed[Accepted] = Field(
+        _ABSENT,
+        description="For CUDA versions without a list: those of these that the toolkit accepts, the last as PTX too.",
+    )
+
+
+class PinningRowEntry(FactsFile):
+    """The values of conda-forge's pinning for a platform and a CUDA version."""
+
+    cuda: Minor | None = Field(description="null for CPU builds.")
+    platform: Subdir
+    commit: Commit
+    date: Day
+    origin: Annotated[str, Field(pattern=r"^(pinning|ordering|migration [a-z0-9_]+)$")] = Field(
+        description="What named the version: the pinning, a migration, or only the ordering of a migration."
+    )
+    added: list[str] = Field([], description="Keys that the pinning of that day did not have.")
+    note: str = Field(_ABSENT)
+    values: dict[str, str]
+
+
+class PinningEntry(FactsFile):
+    """What conda-forge's global pinning said of each platform and CUDA version when it last had it."""
+
+    repository: Address
+    rows: list[PinningRowEntry]
+
+
+class GoesWithEntry(FactsFile):
+    """The CUDA versions that the run requirements of some builds allow."""
+
+    built: str = Field(description="The CUDA versions it was built with, as a conda version specification.")
+    versions: str = Field(_ABSENT, description="The versions of the library; default: all.")
+    cuda: str = Field(description="The CUDA versions that it runs with; {built} stands for the one it was built with.")
+    commit: Commit
+
+
+class ReleaseEntry(FactsFile):
+    """A release of a library as its feedstock built it."""
+
+    version: Numbers
+    commit: Commit
+    cuda: dict[Minor, Listed[Subdir]] = Field(
+        description="The CUDA versions that it was built with, and the platforms of each."
+    )
+
+
+class LibraryEntry(FactsFile):
+    """A library of NVIDIA's on conda-forge."""
+
+    repository: Address
+    goes_with: Annotated[list[GoesWithEntry], Field(min_length=1)] = Field(
+        description="The versions that the run requirements of builds allow; the first entry that matches counts."
+    )
+    releases: list[ReleaseEntry] = Field(description="Newest first.")
+
+
+class GpusEntry(FactsFile):
+    """The GPUs of a compute capability."""
+
+    generation: str
+    source: str
+    names: Listed[str] = Field(description="As NVIDIA lists them, without NVIDIA.")
+
+
+class CudaFile(FactsFile):
+    """The facts about CUDA: `variants/cuda.yaml`."""
+
+    sources: dict[str, SourceEntry] = Field(description="Where facts are from, by a short name.")
+    toolkits: dict[Minor, ToolkitEntry] = Field(description="CUDA toolkits by minor version.")
+    presets: dict[Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")], PresetEntry] = Field(
+        description="Named choices of GPU architectures."
+    )
+    pinning: PinningEntry
+    libraries: dict[str, LibraryEntry] = Field(description="Libraries of NVIDIA's on conda-forge, by package name.")
+    gpus: dict[Annotated[str, Field(pattern=r"^[0-9]+\.[0-9]$")], GpusEntry] = Field(
+        description="GPUs by compute capability."
+    )
+
+
+class AddressEntry(FactsFile):
+    """A page that facts are from."""
+
+    title: Text
+    url: Address
+
+
+class WayEntry(FactsFile):
+    """One way to install a framework; {cuda}, {major} and {digits} are 12.9, 12 and 129."""
+
+    accelerator: Literal["gpu", "cpu"]
+    platforms: Listed[Subdir]
+    cuda: str = Field(_ABSENT, description="The CUDA versions that it supports; default: all.")
+    package: str = Field(_ABSENT, description="The conda package whose build determines the accelerator.")
+    builds: str = Field(_ABSENT, description="The pattern of its build strings.")
+    exact: str = Field(_ABSENT, description="The pattern for builds made with the requested CUDA version.")
+    conda: Listed[Text] = Field(_ABSENT, description="Further conda packages.")
+    python: str = Field(_ABSENT, description="The versions of Python that its wheels support.")
+    pip: Listed[Text] = Field(_ABSENT, description="The packages that pip installs; the first is the framework.")
+    variables: dict[str, str] = Field({}, description="Variables of the environment; {prefix} is its folder.")
+    sources: Listed[Text]
+
+
+class NoWayEntry(FactsFile):
+    """The reason why there is no way to install a framework."""
+
+    accelerator: Literal["gpu", "cpu"]
+    platforms: Listed[Subdir]
+    reason: Text
+    sources: Listed[Text]
+
+
+class FrameworkEntry(FactsFile):
+    """A framework and the ways to install it, the best first."""
+
+    also: Listed[Text] = Field(_ABSENT, description="Other names that people use for it.")
+    check: Text = Field(description="One line of code that shows whether it sees the GPU.")
+    ways: Annotated[list[WayEntry], Field(min_length=1)]
+    none: Annotated[list[NoWayEntry], Field(min_length=1)] = Field(_ABSENT)
+
+
+class FrameworksFile(FactsFile):
+    """How frameworks are installed with and without a GPU: `variants/frameworks.yaml`."""
+
+    sources: dict[str, AddressEntry] = Field(description="The sources of facts, by a short name.")
+    without_cuda: dict[Subdir, str] = Field(description="Why no framework runs on CUDA there, by platform.")
+    frameworks: dict[Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$")], FrameworkEntry]
+
+
+class RecipeEntry(FactsFile):
+    """The recipe that says what a package is: a file of a feedstock at a commit, and the day of that commit."""
+
+    feedstock: str
+    commit: Commit
+    date: Day
+    path: str = "recipe/meta.yaml"
+
+
+Templates = list[str] | dict[Annotated[str, Field(pattern=r"^(all|linux|osx|win|noarch|[a-z]+-[a-z0-9]+)$")], list[str]]
+
+
+class RunExportsEntry(FactsFile):
+    """What a package exports to those built against it, by kind."""
+
+    weak: Templates = []
+    strong: Templates = []
+    noarch: Templates = []
+    weak_constrains: Templates = []
+    strong_constrains: Templates = []
+
+
+class PackageEntry(FactsFile):
+    """The keys of a package; every other key is a word that its texts may name as `{key}`."""
+
+    model_config = ConfigDict(extra="allow", strict=True)
+    __pydantic_extra__: dict[str, str]
+
+    name: str = Field(_ABSENT)
+    version: str = Field(_ABSENT)
+    source: str = Field(_ABSENT, description="A key of `sources`.")
+    license: str = Field(_ABSENT)
+    subdirs: Listed[Subdir] = Field(_ABSENT, description="One package for each.")
+    noarch: Literal["generic", "python"] = Field(_ABSENT, description="One package for all platforms.")
+    number: Annotated[str, Field(pattern=r"^[0-9]+$")] = Field("0", description="The build number.")
+    build: str = Field("h{hash}_{number}", description="The build string.")
+    hash: str | dict[Subdir, str] = Field(_ABSENT, description="The hash, or one for each subdir.")
+    depends: Templates = []
+    constrains: Templates = []
+    track_features: Templates = []
+    exact: Templates = Field([], description="Packages of the same recipe that are pinned to their very build.")
+    exact_constrains: Templates = []
+    run_exports: RunExportsEntry = Field(_ABSENT)
+    role: Literal["binutils", "c_compiler", "cxx_compiler", "python", "nvcc", "nvcc_activation"] = Field(
+        _ABSENT, description="How the channel builds it."
+    )
+
+
+class FamilyEntry(PackageEntry):
+    """The keys that some packages share, and a row of further keys for each of them."""
+
+    __pydantic_extra__: dict[str, str]
+
+    rows: Annotated[list[PackageEntry], Field(min_length=1)]
+
+
+class PackagesFile(FactsFile):
+    """The packages of the stand-in channel: `variants/packages.yaml`. Every scalar is read as text."""
+
+    sources: dict[str, RecipeEntry] = Field(description="Recipes, by a short name.")
+    packages: list[FamilyEntry]
+
+
+def json_schema(model: type[FactsFile]) -> dict[str, Any]:
+    """The JSON Schema (2020-12) of a file of facts, for editors."""
+    schema = _without_null_defaults(model.model_json_schema())
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+def _without_null_defaults(schema: Any) -> Any:
+    """A key that may be left out has no value then; it cannot be null."""
+    if isinstance(schema, list):
+        return [_without_null_defaults(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        key: _without_null_defaults(part) for key, part in schema.items() if not (key == "default" and part is None)
+    }
