@@ -107,7 +107,7 @@ def test_all_mistakes_are_named_with_their_lines(tmp_path: Path) -> None:
         read(
             tmp_path, "  - {rows: []}", sources="sources:\n  recipe: {feedstock: tool, commit: abc, date: 2024-02-29}\n"
         )
-    assert [mistake.line for mistake in raised.value.mistakes] == [3, 6]
+    assert [mistake.line for mistake in raised.value.mistakes] == [2, 5]
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b"a: [", b"\xff\xfe\x00"])
