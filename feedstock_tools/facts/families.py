@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha1
 from typing import Any
 
-from feedstock_tools.facts.packages import KnownPackage, PackageSource
+from feedstock_tools.facts.known_packages import KnownPackage, PackageSource
 from feedstock_tools.platforms import KNOWN_SUBDIRS
 
 __all__ = ["expanded"]

@@ -6,7 +6,8 @@ import subprocess
 
 import pytest
 
-from feedstock_tools.facts.packages import KnownPackage, PackageSource, read_packages
+from feedstock_tools.facts.known_packages import KnownPackage, PackageSource
+from feedstock_tools.facts.packages import read_packages
 from tests.support.paths import clone_of
 
 PACKAGES = read_packages()

@@ -24,7 +24,8 @@ from feedstock_tools.builds.stand_in.zig import Zig, find_zig, zig_folder
 from feedstock_tools.channel.archive import write_package
 from feedstock_tools.channel.metadata import PackageFile, PackageMetadata, RunExports
 from feedstock_tools.errors import WorkError
-from feedstock_tools.facts.packages import KnownPackage, read_packages
+from feedstock_tools.facts.known_packages import KnownPackage
+from feedstock_tools.facts.packages import read_packages
 from feedstock_tools.feedstock.folder import user_cache
 from feedstock_tools.locks import locked
 from feedstock_tools.platforms import Platform
