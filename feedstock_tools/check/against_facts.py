@@ -1,4 +1,5 @@
-"""The configurations of a feedstock against the pin graph: what would fail, or reach users broken, after hours."""
+"""The configurations of a feedstock against the pin graph: mistakes that would fail a build, or break packages for
+users, only after hours."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ _COMPILERS = (("c_compiler", "c_compiler_version", "gcc"), ("cxx_compiler", "cxx
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One mistake: in which configuration, at which key, what is wrong, and where it is said that it is."""
+    """One mistake: the configuration, the key, the message, and the source of the violated fact."""
 
     configuration: str
     key: str
@@ -52,7 +53,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """One row of a configuration: the values that go with one CUDA version."""
+    """One row of a configuration: the values for one CUDA version."""
 
     facts: CudaFacts
     graph: PinGraph
@@ -66,14 +67,14 @@ class _Row:
         return found[0] if found else None
 
 
-#: A key, what is wrong with it, and the source of that.
+#: A key, the message, and its source.
 _Complaint = tuple[str, str, str | None]
 
 
 def check(facts: CudaFacts, configurations: Sequence[Configuration]) -> tuple[Finding, ...]:
-    """What is wrong with configurations, by the facts alone; those without CUDA have nothing to be wrong in that way.
+    """The mistakes in configurations by the facts alone; configurations without CUDA have none.
 
-    Nothing is said where nothing is known: of a CUDA version without facts, or a value that is no version.
+    Unknown values are skipped: a CUDA version without facts, or a value that is not a version.
     """
     graph = graph_of_facts(facts)
     found: dict[Finding, None] = {}
@@ -91,10 +92,10 @@ def check(facts: CudaFacts, configurations: Sequence[Configuration]) -> tuple[Fi
 def check_feedstock(
     facts: CudaFacts, feedstock: Path, configurations: Sequence[Configuration], pinning: Pinning | None = None
 ) -> tuple[Finding, ...]:
-    """What is wrong with configurations, and with what the feedstock's spec, recipe and build scripts add to them.
+    """The mistakes in configurations, and in what the feedstock's spec, recipe and build scripts add to them.
 
     Args:
-        pinning: which CUDA versions there still are; without one, what the facts say of conda-forge's pinning.
+        pinning: the source of current CUDA versions; default: conda-forge's pinning according to the facts.
     """
     recipe = _recipe_folder(feedstock)
     graph = graph_of_facts(facts)
@@ -117,7 +118,7 @@ def check_feedstock(
 
 
 def as_text(found: Sequence[Finding], count: int) -> str:
-    """One line for each mistake, with the configurations that have it, then how many."""
+    """One line for each mistake, with the configurations that have it, then the count."""
     where: dict[tuple[str, str, str | None], list[str]] = {}
     for finding in found:
         where.setdefault((finding.key, finding.message, finding.source), []).append(finding.configuration)
@@ -136,7 +137,7 @@ def as_json(found: Sequence[Finding]) -> str:
 
 
 def _recipe_folder(feedstock: Path) -> Path:
-    """Where the recipe is; in a folder without a recipe that can be read, where one would be."""
+    """The recipe's folder; without a readable recipe, its default place."""
     try:
         return feedstock / read_forge(feedstock, Rules.newest()).recipe_dir
     except InputError:
@@ -144,7 +145,7 @@ def _recipe_folder(feedstock: Path) -> Path:
 
 
 def _of_spec(facts: CudaFacts, path: Path) -> Iterator[Finding]:
-    """What is wrong with the architectures that a spec chooses; of a feedstock without one, nothing."""
+    """The mistakes in the architectures of a spec; none without a spec."""
     if not path.is_file():
         return
     try:
@@ -160,13 +161,13 @@ def _of_spec(facts: CudaFacts, path: Path) -> Iterator[Finding]:
 
 
 def _of_scripts(row: _Row, recipe: Path, feedstock: Path) -> Iterator[_Complaint]:
-    """What is wrong with the lists of scripts; of several that a variable may have in the end, with all of them."""
+    """The mistakes in the lists of scripts; if a variable may have several values, those that all of them share."""
     values = {**row.values, **dict.fromkeys(("target_platform", "host_platform"), (row.subdir,))}
     by_variable: dict[tuple[str, str], list[tuple[ScriptList, set[str]]]] = {}
     for listed in lists_in_scripts(recipe, feedstock, values):
         try:
             architectures = listed.gencodes() or read_list(listed.text)
-        except InputError:  # nothing, or names such as `native`, which nvcc's build systems fill in
+        except InputError:  # an empty list, or names such as `native`, which build systems fill in
             architectures = ()
         messages = set(_of_list(row.toolkit, architectures))
         by_variable.setdefault((listed.path, listed.name), []).append((listed, messages))
@@ -183,7 +184,7 @@ def _zips_out_of_step(configuration: Configuration) -> list[_Complaint]:
         lengths = {key: len(configuration.values[key]) for key in group if key in configuration.values}
         if len(set(lengths.values())) > 1:
             words = ", ".join(f"{key} has {length}" for key, length in lengths.items())
-            found.append(("zip_keys", f"keys that are zipped need as many values each: {words}", None))
+            found.append(("zip_keys", f"zipped keys must have the same number of values: {words}", None))
     return found
 
 
@@ -199,7 +200,7 @@ def _rows(facts: CudaFacts, graph: PinGraph, configuration: Configuration) -> It
 
 
 def _host_compiler(row: _Row) -> Iterator[_Complaint]:
-    """gcc only: where the compiler is clang, it may compile CUDA itself, and nvcc's bounds are not its own."""
+    """gcc only: clang may compile CUDA itself, and nvcc's limits do not apply to it."""
     limit = row.toolkit.newest_gcc
     if limit is None or not row.subdir.startswith("linux-"):
         return
@@ -244,13 +245,21 @@ def _image(row: _Row) -> Iterator[_Complaint]:
     for image in row.values.get("docker_image", ()):
         of_cuda = _IMAGE_CUDA.search(image)
         if of_cuda and of_cuda[1] != row.toolkit.version:
-            yield "docker_image", f"{image} is of CUDA {of_cuda[1]}, and this is for {row.toolkit.version}", None
+            yield (
+                "docker_image",
+                f"{image} has CUDA {of_cuda[1]}, but the configuration needs {row.toolkit.version}",
+                None,
+            )
         elif not of_cuda and row.toolkit.era == "cudatoolkit" and "linux-anvil" in image:
-            yield "docker_image", f"nvcc of CUDA {row.toolkit.version} comes with an image, and {image} has none", None
+            yield "docker_image", f"nvcc of CUDA {row.toolkit.version} comes with an image, but {image} has none", None
         of_arch = _IMAGE_ARCH.search(image)
-        # An image of linux-64 serves other platforms too, which are cross-compiled on it.
+        # An image for linux-64 also serves other platforms, which are cross-compiled on it.
         if of_arch and _ARCH_SUBDIRS[of_arch[1]] not in (row.subdir, "linux-64"):
-            yield "docker_image", f"{image} is for {_ARCH_SUBDIRS[of_arch[1]]}, and this is for {row.subdir}", None
+            yield (
+                "docker_image",
+                f"{image} is for {_ARCH_SUBDIRS[of_arch[1]]}, but the configuration is for {row.subdir}",
+                None,
+            )
 
 
 def _glibc(row: _Row) -> Iterator[_Complaint]:
@@ -278,7 +287,7 @@ def _architectures(row: _Row) -> Iterator[_Complaint]:
 
 
 def _of_list(toolkit: Toolkit, listed: Sequence[Architecture]) -> Iterator[str]:
-    """What is wrong with a list of architectures for a toolkit."""
+    """The mistakes in a list of architectures for a toolkit."""
     oldest = min(int(name) for name in toolkit.architectures if name.isdigit())
     for architecture in listed:
         if not toolkit.accepts(str(architecture)):

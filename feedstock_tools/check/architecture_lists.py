@@ -9,7 +9,7 @@ from feedstock_tools.gpu_code.architecture import Architecture
 
 __all__ = ["ARCHITECTURE_KEYS", "read_list"]
 
-#: Keys of a configuration that hold such a list, by the build systems' own variables.
+#: Keys of a configuration with such a list, named like the build systems' variables.
 ARCHITECTURE_KEYS = (
     "CMAKE_CUDA_ARCHITECTURES",
     "CUDAARCHS",
@@ -30,7 +30,7 @@ def read_list(text: str) -> tuple[Architecture, ...]:
     `75-real;80` as CMake does (without an ending machine code and PTX).
 
     Raises:
-        InputError: an item is none of these.
+        InputError: an item has none of these forms.
 
     >>> [str(architecture) for architecture in read_list("75-real;80")]
     ['sm_75', 'sm_80', 'compute_80']
@@ -46,5 +46,5 @@ def read_list(text: str) -> tuple[Architecture, ...]:
             kinds = {"-real": (False,), "-virtual": (True,)}.get(match[3] or "", (False, True))
             found += [Architecture(int(match[1]), match[2], ptx) for ptx in kinds]
         else:
-            raise InputError(f"'{item}' is no GPU architecture")
+            raise InputError(f"'{item}' is not a GPU architecture")
     return tuple(found)

@@ -1,4 +1,4 @@
-"""Whether the virtual package `__cuda` that a build asks for keeps it off machines whose driver is too old for it."""
+"""Whether a build's requirement on `__cuda` keeps it off machines whose driver is too old for it."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ __all__ = ["low_guards"]
 
 
 def low_guards(feedstock: Path, configuration: Configuration, facts: CudaFacts) -> Iterator[str]:
-    """What is wrong with the guards of the outputs of one configuration, in a sentence each.
+    """The mistakes in the guards of one configuration's outputs, one sentence each.
 
-    A guard without a version is none to complain of: `cuda-version` and `cudatoolkit`, which such builds depend on,
-    bring the driver's. Nor is a recipe that cannot be rendered, which a rerender tells of.
+    A guard without a version is fine: `cuda-version` and `cudatoolkit`, which such builds depend on,
+    require the driver. A recipe that cannot be rendered is skipped, since a rerender reports it.
     """
     try:
         outputs = _rendered(feedstock, configuration)
@@ -40,8 +40,8 @@ def low_guards(feedstock: Path, configuration: Configuration, facts: CudaFacts) 
             name, _, wanted = spec.strip().partition(" ")
             below = _below(least, facts)
             if name == "__cuda" and wanted.strip() and any(admits(wanted.strip().split(" ")[0], old) for old in below):
-                message = f"{output.name} is made with CUDA {toolkit.version}, which needs a driver for CUDA {least}"
-                said[f"{message}, and its '{spec.strip()}' lets in older ones"] = None
+                message = f"{output.name} is built with CUDA {toolkit.version}, which needs a driver for CUDA {least}"
+                said[f"{message}, but its '{spec.strip()}' allows older ones"] = None
     yield from said
 
 
@@ -55,5 +55,5 @@ def _rendered(feedstock: Path, configuration: Configuration) -> list[RenderedOut
 
 
 def _below(least: str, facts: CudaFacts) -> list[str]:
-    """CUDA versions of drivers that are too old, the newest of which is what a guard has to keep out."""
+    """CUDA versions of drivers that are too old; a guard must exclude the newest of them."""
     return [version for version in facts.toolkits if version_key(version) < version_key(least)]

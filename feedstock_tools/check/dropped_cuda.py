@@ -1,4 +1,4 @@
-"""CUDA versions that conda-forge's pinning dropped: what is built for them can no longer be built as it stands."""
+"""CUDA versions that conda-forge's pinning dropped: configurations for them can no longer be built as they are."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _VERSION = re.compile(r"(?<![\d.])(\d+\.\d+)(?![\d.])")
 
 
 def named_by_feedstock(feedstock: Path, recipe: Path, pinning: Pinning | None) -> frozenset[str]:
-    """The CUDA versions that a feedstock itself decides on: in its recipe's variant files, and in its migrations.
+    """The CUDA versions that a feedstock itself chooses: in its recipe's variant files, and in its migrations.
 
-    A migration without `use_local` is a copy of the pinning's, and is over when the pinning has it no more; without a
-    pinning to look into it counts.
+    A migration without `use_local` is a copy of the pinning's, and is over when the pinning no longer has it; without a
+    pinning to compare with, it counts.
     """
     files = [recipe / "conda_build_config.yaml", recipe / "variants.yaml"]
     upstream = pinning.migrations if pinning else None
@@ -34,29 +34,29 @@ def named_by_feedstock(feedstock: Path, recipe: Path, pinning: Pinning | None) -
 
 
 def why_dropped(version: str, platform: Platform, facts: CudaFacts, pinning: Pinning | None) -> tuple[str, str] | None:
-    """What is wrong with building for a CUDA version, and where that is said; None where the pinning has it.
+    """The mistake of building for a CUDA version, with its source; None if the pinning has the version.
 
     Args:
-        pinning: the pinning to hold it against; without one, what the facts say of conda-forge's.
+        pinning: the pinning to compare with; default: conda-forge's according to the facts.
     """
     if pinning is not None:
         if version in _named_in(pinning.config):
             return None
-        return f"the pinning has no CUDA {version}, and nothing in the feedstock names it", str(pinning.config)
+        return f"the pinning has no CUDA {version}, and nothing in the feedstock sets it", str(pinning.config)
     newest = max((row.date for row in facts.rows), default="")
     row = next((row for row in facts.rows if row.platform == platform and row.cuda == version), None)
     if row is None or row.date == newest:
         return None
     where = f"{facts.pinning_repository}/tree/{row.commit}"
-    return f"conda-forge's pinning had CUDA {version} for {platform} until {row.date} and has dropped it", where
+    return f"conda-forge's pinning dropped CUDA {version} for {platform} after {row.date}", where
 
 
 def _named_in(path: Path) -> Iterator[str]:
-    """The versions under `cuda_compiler_version` in a variant file, whatever selectors say."""
+    """The versions under `cuda_compiler_version` in a variant file, regardless of selectors."""
     inside = False
     for line in read_text(path).splitlines():
         text = line.split("#", 1)[0].rstrip()
-        match = _KEY.match(text)  # indented, it is the order that a migration names
+        match = _KEY.match(text)  # indented, it is the ordering of a migration
         if match:
             inside = True
             yield from _VERSION.findall(match["inline"])

@@ -22,7 +22,7 @@ class Promised:
 
     @property
     def spec(self) -> str:
-        """The requirement that this very build satisfies."""
+        """The requirement that only this build satisfies."""
         return f"{self.record.name} =={self.record.version} {self.record.build}"
 
 

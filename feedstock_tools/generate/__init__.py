@@ -3,7 +3,7 @@
     spec = read_spec(Path("feedstock"))
     changes = apply(Path("feedstock"), render(spec))
 
-The names are imported when they are asked for, so that the command line starts without pydantic and Jinja.
+Names are imported on first use, so that the command line starts without pydantic and Jinja.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Bringing a feedstock's files up to what its spec says, without losing what a person changed.
+"""Update a feedstock's files to match its spec, without losing changes that a person made.
 
-`.feedstock-tools/generated.json` remembers the hash of each file as it was generated. A file whose content is neither
-the remembered nor the new one was edited by a person since.
+`.feedstock-tools/generated.json` records the hash of each generated file. A file whose content is neither
+the recorded nor the new one was edited by a person.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from feedstock_tools.writing import write_whole
 
 __all__ = ["RECORD", "Change", "apply", "compare", "diff"]
 
-#: Where a feedstock keeps the hashes of its generated files; it belongs into version control.
+#: The file with the hashes of a feedstock's generated files; it belongs in version control.
 RECORD = PurePosixPath(".feedstock-tools/generated.json")
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What becomes of one file.
+    """The change to one file.
 
     `kind` is `new`, `changed`, `same`, `removed` (generated once, no longer part of the spec) or `edited`: it would
-    change, and a person edited it since it was generated. `old` and `new` are its texts, None where there is no file.
+    change, and a person edited it since it was generated. `old` and `new` are its texts, None if there is no file.
     """
 
     path: PurePosixPath
@@ -39,10 +39,10 @@ class Change:
 
 
 def compare(folder: Path, texts: Mapping[PurePosixPath, str]) -> tuple[Change, ...]:
-    """What `apply` would do to the feedstock in `folder`; nothing is written.
+    """The changes that `apply` would make to the feedstock in `folder`; writes nothing.
 
     Raises:
-        InputError: a file or the record of what was generated cannot be read.
+        InputError: a file or the record of generated files cannot be read.
     """
     record = _read_record(folder)
     changes = [_change(folder, path, new, record.get(str(path))) for path, new in texts.items()]
@@ -54,10 +54,10 @@ def compare(folder: Path, texts: Mapping[PurePosixPath, str]) -> tuple[Change, .
 
 
 def apply(folder: Path, texts: Mapping[PurePosixPath, str], *, force: bool = False) -> tuple[Change, ...]:
-    """Write the files of a feedstock that are not as `texts` has them, each atomically, and remember what was written.
+    """Write the files of a feedstock that differ from `texts`, each atomically, and record them.
 
     Args:
-        force: overwrite files that a person edited as well.
+        force: also overwrite files that a person edited.
 
     Raises:
         InputError: a person edited some of the files and `force` is not given; nothing is written then.
@@ -84,7 +84,7 @@ def apply(folder: Path, texts: Mapping[PurePosixPath, str], *, force: bool = Fal
 
 
 def diff(change: Change) -> str:
-    """The change as a unified diff; empty where nothing changes."""
+    """The change as a unified diff; empty if nothing changes."""
     return "".join(
         unified_diff(
             (change.old or "").splitlines(keepends=True),
@@ -118,9 +118,9 @@ def _read_record(folder: Path) -> dict[str, str]:
     try:
         record = json.loads(read_text(path))
     except (ValueError, RecursionError) as error:
-        raise InputError("is not the record that generate wrote", path=path, hint="Delete it, then compare.") from error
+        raise InputError("is not a record written by generate", path=path, hint="Delete it, then compare.") from error
     if not isinstance(record, dict) or not all(isinstance(value, str) for value in record.values()):
-        raise InputError("is not the record that generate wrote", path=path, hint="Delete it, then compare.")
+        raise InputError("is not a record written by generate", path=path, hint="Delete it, then compare.")
     for name in record:
         _inside(folder, PurePosixPath(name))
     return record

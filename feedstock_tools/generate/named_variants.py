@@ -1,6 +1,6 @@
-"""The named variant files: one for each platform and accelerator, with what conda-forge's pinning last said of it.
+"""The named variant files: one for each platform and accelerator, with the last values of conda-forge's pinning.
 
-Each is a variant file for `conda build -m` and says where it is from. It has one value for each key, so that nothing is
+Each is a variant file for `conda build -m` and names its source. It has one value for each key, so nothing is
 zipped.
 """
 
@@ -19,14 +19,14 @@ from feedstock_tools.writing import write_whole
 
 __all__ = ["Difference", "as_json", "as_table", "choose", "compare", "variant_files", "write"]
 
-#: Keys that no row holds because they are the same for all.
+#: Keys that the rows leave out because they are the same for all.
 _COMMON = {"channel_sources": "conda-forge", "channel_targets": "conda-forge main"}
 _MARK = "# Written by `feedstock-tools variants`"
 _WIDTH = 100
 
 
 def variant_files(facts: CudaFacts) -> Mapping[str, str]:
-    """The text of every named variant file by its name, such as `linux_64_cuda11.2`; in the order of platforms."""
+    """The text of every named variant file by name, such as `linux_64_cuda11.2`; ordered by platform."""
     return {row.name: _text(row, facts) for row in facts.rows}
 
 
@@ -99,10 +99,10 @@ def as_json(rows: Collection[PinningRow]) -> str:
 
 
 def choose(names: Iterable[str], known: Collection[str]) -> tuple[str, ...]:
-    """Those of `known` that `names` (names or globs, with or without `.yaml`) ask for; all where nothing is asked.
+    """The entries of `known` that match `names` (names or globs, with or without `.yaml`); all if there are none.
 
     Raises:
-        InputError: a name that fits nothing, with the nearest ones.
+        InputError: a name matches nothing; with the nearest names.
     """
     wanted = [name.removesuffix(".yaml") for name in names]
     unknown = [name for name in wanted if not any(fnmatchcase(file, name) for file in known)]
@@ -119,18 +119,18 @@ def _unknown(name: str, known: Collection[str]) -> Mistake:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A file of a folder that is not what would be written: `missing`, `changed`, or `unknown` (written earlier)."""
+    """A file of a folder that differs from its new text: `missing`, `changed`, or `unknown` (written earlier)."""
 
     path: Path
     kind: str
 
 
 def compare(folder: Path, files: Mapping[str, str], chosen: Collection[str]) -> tuple[Difference, ...]:
-    """What `write` would change in `folder`, and files that it wrote once and knows no more.
+    """The changes that `write` would make in `folder`, and obsolete files that it wrote once.
 
     Args:
         files: all variant files by name.
-        chosen: the names of those that are looked at.
+        chosen: the names of the files to compare.
 
     Raises:
         OSError: a file cannot be read.
@@ -153,10 +153,10 @@ def _is_ours(path: Path) -> bool:
 
 
 def write(folder: Path, files: Mapping[str, str], chosen: Collection[str]) -> tuple[Path, ...]:
-    """Write the chosen files that differ into `folder`, each in one step; returns the paths of those written.
+    """Write the chosen files that differ into `folder`, each atomically; return the paths of the written files.
 
     Raises:
-        InputError: a file of that name is there that this command did not write; then nothing is written.
+        InputError: this command did not write an existing file of that name; then nothing is written.
         OSError: the folder or a file cannot be written.
     """
     changed = [difference for difference in compare(folder, files, chosen) if difference.kind != "unknown"]

@@ -32,7 +32,7 @@ class Architecture:
         """
         match = re.fullmatch(r"(sm|compute)_(\d{2,3})([af]?)", text)
         if match is None:
-            raise InputError(f"'{text}' is no GPU architecture", hint="Write sm_86 or compute_86.")
+            raise InputError(f"'{text}' is not a GPU architecture", hint="Write sm_86 or compute_86.")
         return cls(int(match[2]), match[3], match[1] == "compute")
 
     def __str__(self) -> str:

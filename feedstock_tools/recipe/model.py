@@ -1,4 +1,4 @@
-"""What a rerender needs to know of one output of a recipe in one variant, the same for both recipe formats."""
+"""The facts that a rerender needs about one output of a recipe in one variant, the same for both recipe formats."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ __all__ = ["RenderedOutput", "RenderedRecipe", "UsedVariables"]
 
 @dataclass(frozen=True, slots=True)
 class UsedVariables:
-    """The variant keys that an output uses itself, and those counted when the top level of the recipe is added.
+    """The variant keys that an output uses itself, and those that also count the top level of the recipe.
 
-    The `loop` sets hold those of them that have more than one value over the whole of the input variants. For v1 the
-    two pairs are equal: rattler-build says what an output uses, and there is no text to look at.
+    The `loop` sets hold those with more than one value over all input variants. For v1 the
+    two pairs are equal: rattler-build reports what an output uses, and no text is searched.
     """
 
     own: frozenset[str]
@@ -26,13 +26,13 @@ class UsedVariables:
 
 @dataclass(frozen=True, slots=True)
 class RenderedOutput:
-    """One output as one variant makes it.
+    """One output in one variant.
 
-    `variant` is the variant that it was rendered with and `variants` the part of the input variants that it stands for
+    `variant` is the variant that it was rendered with and `variants` the input variants that it represents
     (those that agree with it in what splits the recipe at its top level). `requirements` is by section: `build`,
     `host`, `run`, `run_constrained`. `noarch` is `python`, `generic` or None. `skip`
     is true for an output that is not built; `pins_numpy` for the old spelling `numpy x.x`, which pins NumPy at run time
-    to the version at build time. `hashing` gives what the hash of its build string in a variant is made of.
+    to the version at build time. `hashing` returns the contents of the hash in its build string for a variant.
     """
 
     name: str
@@ -55,7 +55,7 @@ class RenderedOutput:
 
     @property
     def hash_input(self) -> Mapping[str, str]:
-        """What the hash of the build string is made of, as far as it is known before solving; empty for v1."""
+        """The contents of the build string's hash, as far as they are known before solving; empty for v1."""
         return self.hashing(self.variant) if self.hashing is not None else {}
 
 
@@ -63,8 +63,8 @@ class RenderedOutput:
 class RenderedRecipe:
     """All outputs of a recipe on one platform.
 
-    `space` are the variants that went in, less the Pythons that a noarch recipe is not rendered for. `feedstock_name`
-    is what the recipe's `extra/feedstock-name` says, if it does.
+    `space` are the input variants, without the Pythons for which a noarch recipe is not rendered. `feedstock_name`
+    is the recipe's `extra/feedstock-name`, if set.
     """
 
     outputs: tuple[RenderedOutput, ...]

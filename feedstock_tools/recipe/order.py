@@ -1,4 +1,4 @@
-"""The order in which conda-build takes the outputs of a recipe: dependencies first, then by name."""
+"""The order in which conda-build builds the outputs of a recipe: dependencies first, then by name."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ def sort_by_dependencies(
 ) -> list[int]:
     """The indices of `packages` (name, requirements by environment, type) in building order.
 
-    Outputs of one name stay in their order; wheels and the like come last.
+    Outputs with the same name keep their order; wheels and the like come last.
 
     Raises:
-        InputError: outputs need each other in a circle.
+        InputError: the outputs form a cycle.
     """
     places: dict[str, list[int]] = {}
     last = []
@@ -39,7 +39,7 @@ def sort_by_dependencies(
     while needs:
         ready = sorted(name for name, wanted in needs.items() if not wanted)
         if not ready:
-            raise InputError(f"outputs need each other in a circle: {', '.join(sorted(needs))}", path=path)
+            raise InputError(f"outputs depend on each other in a cycle: {', '.join(sorted(needs))}", path=path)
         for name in ready:
             order.extend(places[name])
             del needs[name]

@@ -21,7 +21,7 @@ class Pin:
     """A requirement that follows the version of a package.
 
     `compatible` is a pin on the package as it is in the host environment, otherwise on an output of the same recipe.
-    `lower` and `upper` are expressions (`x.x`), versions, or None for no bound; `exact` asks for that very build.
+    `lower` and `upper` are expressions (`x.x`), versions, or None for no bound; `exact` requires that very build.
     """
 
     name: str
@@ -48,12 +48,12 @@ class Pin:
         return f"{self.name} {','.join(bounds)}" if bounds else self.name
 
 
-#: A requirement as text, or one that is to be completed.
+#: A requirement as text, or one that is completed after solving.
 Requirement = str | Pin
 
 
 def requirement_of_text(text: str) -> Requirement:
-    """A requirement of a `meta.yaml` that was rendered with `keep_pins`.
+    """Parse a requirement of a `meta.yaml` rendered with `keep_pins`.
 
     >>> requirement_of_text("numpy @compatible;max_pin=x.x")
     Pin(name='numpy', compatible=True, lower='x.x.x.x.x.x', upper='x.x', exact=False)
@@ -90,14 +90,14 @@ def _given(given: Mapping[str, str], name: str, default: str | None = None) -> s
 
 
 def _first(version: str, bound: str) -> str:
-    """As many parts of a version as the expression has; a bound that is a version is meant as it is."""
+    """The first parts of a version, as many as the expression has; a bound that is a version is returned unchanged."""
     if not _EXPRESSION.match(bound):
         return bound
     return ".".join(version.split(".")[: bound.count("x")])
 
 
 def _next(version: str, bound: str) -> str:
-    """The version after all that agree in as many parts as the expression has."""
+    """The first version after all those that agree in as many parts as the expression has."""
     if not _EXPRESSION.match(bound):
         return bound
     parts = version.split("+")[0].split(".")[: bound.count("x")]

@@ -19,7 +19,7 @@ _NAME_END = re.compile(r"[\s=<>!~\[;]")
 
 @lru_cache(maxsize=8192)
 def ensure_valid_spec(spec: str) -> str:
-    """`gcc_linux-64 12` is to mean 12 and what refines it: `gcc_linux-64 12.*` (conda_build/utils.py).
+    """Make `gcc_linux-64 12` match 12 and versions that refine it: `gcc_linux-64 12.*` (conda_build/utils.py).
 
     >>> ensure_valid_spec("cuda-version 11.2"), ensure_valid_spec("python 3.9.* *_cpython")
     ('cuda-version 11.2.*', 'python 3.9.* *_cpython')
@@ -43,14 +43,14 @@ def spec_name(spec: str) -> str:
 
 
 def as_list(value: Any) -> list[Any]:
-    """A list as it is, nothing as an empty one, anything else as a list of it."""
+    """Return a list unchanged, None as an empty list, and anything else as a list with one entry."""
     if value is None:
         return []
     return list(value) if isinstance(value, list | tuple) else [value]
 
 
 def requirement_lists(section: Any) -> dict[str, list[str]]:
-    """The requirements of an output by environment; a plain list is meant for host and run."""
+    """The requirements of an output by environment; a plain list applies to host and run."""
     if isinstance(section, Mapping):
         return {str(env): [str(spec) for spec in as_list(specs) if spec is not None] for env, specs in section.items()}
     plain = [str(spec) for spec in as_list(section) if spec is not None]
@@ -58,7 +58,7 @@ def requirement_lists(section: Any) -> dict[str, list[str]]:
 
 
 class VariantRequirements(Mapping[str, tuple[str, ...]]):
-    """Requirements by environment as a variant makes them; worked out when they are looked at.
+    """Requirements by environment in a variant; computed on access.
 
     >>> dict(VariantRequirements({"host": ["zlib", "blas"], "run": ["zlib"]}, {"zlib": "1.2"}))
     {'host': ('zlib 1.2.*', 'blas'), 'run': ('zlib',)}
@@ -84,7 +84,7 @@ class VariantRequirements(Mapping[str, tuple[str, ...]]):
 
 
 def with_version(spec: str, env: str, variant: Variant) -> str:
-    """A bare name in build or host with the version of the variant, and `x.x` anywhere (conda_build/utils.py)."""
+    """Add the variant's version to a bare name in build or host, and replace `x.x` anywhere (conda_build/utils.py)."""
     name = _bare_name(spec) if env in ("build", "host") else ""
     value = variant.get(name.replace("-", "_")) if name else None
     if value is not None:
@@ -97,6 +97,6 @@ def with_version(spec: str, env: str, variant: Variant) -> str:
 
 @lru_cache(maxsize=8192)
 def _bare_name(spec: str) -> str:
-    """The name that is all of a requirement; else nothing."""
+    """The name of a requirement without a version; else None."""
     match = _BARE_NAME.match(spec)
     return match.group(1) if match else ""

@@ -1,4 +1,5 @@
-"""From the outputs of all variants to the configurations of one platform: which keys stay, and what splits jobs.
+"""From the outputs of all variants to the configurations of one platform: which keys stay, and which variables split
+jobs.
 
 (conda_smithy/configure_feedstock.py: _collapse_subpackage_variants, break_up_top_level_values, finalize_config.)
 """
@@ -25,7 +26,7 @@ _NUMPY_PIN = {"numpy": {"min_pin": "x.x", "max_pin": "x.x"}}
 
 @dataclass(frozen=True)
 class Job:
-    """One configuration: its values, and the first values of what splits jobs, which name it."""
+    """One configuration: its values, and the first values of the variables that split jobs, which name it."""
 
     values: Mapping[str, tuple[str, ...]]
     zip_keys: tuple[tuple[str, ...], ...]
@@ -51,13 +52,13 @@ def collapse(
 
     Args:
         config: the variants that the outputs were rendered with.
-        space: the input variants (`explode(config)`, less what a noarch recipe is not rendered for).
+        space: the input variants (`explode(config)`, without those for which a noarch recipe is not rendered).
         kept: further keys that stay in every file.
         uses_python_min: whether the recipe's text has `{{ python_min }}`.
-        fallback_image: the Docker image where the variants name none, for platforms that are built on Linux.
+        fallback_image: the Docker image if the variants name none, for platforms that are built on Linux.
 
     Raises:
-        InputError: a macOS version that decides about others is not a single version.
+        InputError: a macOS version that determines others is not a single version.
     """
     used = frozenset().union(*(output.used.own for output in outputs))
     if "mpi" in used:
@@ -90,10 +91,12 @@ def collapse(
 
 
 def _top_level(outputs: Sequence[RenderedOutput], rules: Rules) -> tuple[frozenset[str], frozenset[str]]:
-    """The variables that every output uses with the top level of the recipe, and those of them that loop.
+    """The variables that every output uses with the top level of the recipe, and those of them that have several
+    values.
 
-    Older versions took those of the first output of the first variant, and which variant came first was chance (the
-    iteration of a set of texts); here it is what the first outputs of most variants use, and of these the most keys.
+    Older versions used those of the first output of the first variant, and which variant came first was random (the
+    iteration order of a set of strings); here they are those that the first outputs of most variants use; in a tie, the
+    larger set.
     """
     if rules.splits_by_common_keys:
         used = frozenset.intersection(*(output.used.top_level for output in outputs))
@@ -110,7 +113,7 @@ def _used_axes(
     used: frozenset[str],
     only_at_top: frozenset[str],
 ) -> list[Axis]:
-    """The used keys as sorted axes: zip groups with what is used of them, and every other key alone."""
+    """The used keys as sorted axes: zip groups with their used keys, and every other key alone."""
     axes = []
     zipped: set[str] = set()
     for group in sorted({frozenset(group): group for group in config.zip_keys}.values()):
@@ -130,7 +133,7 @@ def _used_axes(
 
 
 def _used_groups(config: VariantConfig, keys: frozenset[str], rules: Rules) -> tuple[tuple[str, ...], ...]:
-    """What is left of the zip groups; the same group in two orders comes twice, as conda-smithy writes it."""
+    """The remaining zip groups; the same group in two orders appears twice, as conda-smithy writes it."""
     groups = (tuple(key for key in group if key in keys) for group in config.zip_keys)
     left = [group for group in groups if len(group) > 1]
     return tuple(sorted(left if rules.repeats_zip_groups else set(left)))
@@ -166,7 +169,7 @@ def _split(axis: Axis, loops: frozenset[str]) -> list[dict[str, tuple[str, ...]]
 
 
 def _is_built(loop_values: Mapping[str, tuple[str, ...]], built: Collection[tuple[str | None, ...]]) -> bool:
-    """Whether an output was made with the values, one each, of the variables that split jobs."""
+    """Whether an output was made with the given values (one for each) of the variables that split jobs."""
     return tuple(values[0] for values in loop_values.values()) in built and all(
         len(set(values)) == 1 for values in loop_values.values()
     )
@@ -175,7 +178,7 @@ def _is_built(loop_values: Mapping[str, tuple[str, ...]], built: Collection[tupl
 def _choose_image(
     values: dict[str, tuple[str, ...]], zip_keys: Sequence[tuple[str, ...]], fallback_image: str | None, rules: Rules
 ) -> None:
-    """On Linux a job has one Docker image, and what is zipped with it one value."""
+    """On Linux a job has one Docker image, and the keys zipped with it have one value."""
     if fallback_image is None:
         return
     if "docker_image" not in values:
@@ -190,7 +193,7 @@ def _choose_image(
 
 
 def _merge_macos_versions(space: VariantSpace, rules: Rules) -> VariantSpace:
-    """Deployment target and C standard library become the newer of both, and the SDK at least that."""
+    """Set deployment target and C standard library to the newer of both, and the SDK to at least that."""
     if _STDLIB not in space:
         return space
     changed = (_STDLIB, _TARGET, _SDK) if rules.raises_macos_sdk or _SDK in space else (_STDLIB, _TARGET)
@@ -213,4 +216,4 @@ def _macos_versions(variant: Mapping[str, str], rules: Rules) -> dict[str, str]:
         raised = newer if rules.raises_macos_sdk and parse_version(sdk) < parse_version(newer) else sdk
         return {_STDLIB: newer, _TARGET: newer, _SDK: raised}
     except ValueError as error:
-        raise InputError(f"{_STDLIB}, {_TARGET} and {_SDK} are to be single versions: {error}") from error
+        raise InputError(f"{_STDLIB}, {_TARGET} and {_SDK} must be single versions: {error}") from error

@@ -1,6 +1,6 @@
-"""conda-forge.yml: what a feedstock says about platforms, providers and the environment that selectors see.
+"""conda-forge.yml: a feedstock's settings for platforms, providers and the environment that selectors see.
 
-Settings that a rerender does not look at are nobody's business here, whatever they hold; those that it looks at must
+Settings that a rerender does not read are ignored, whatever their value; those that it reads must
 have the form that conda-smithy needs. (conda_smithy/configure_feedstock.py: _read_forge_config, _load_forge_config,
 _get_platforms_of_provider, _render_ci_provider.)
 """
@@ -24,7 +24,7 @@ from feedstock_tools.rerender.smithy.settings import placements, section
 __all__ = ["FORGE_FILE", "PROVIDERS", "Forge", "Rendering", "read_forge"]
 
 FORGE_FILE = "conda-forge.yml"
-#: conda-smithy renders the providers one after the other; a later one overwrites files of an earlier.
+#: conda-smithy renders the providers one after the other; a later one overwrites the files of an earlier one.
 PROVIDERS = ("circle", "travis", "appveyor", "azure", "drone", "woodpecker", "github_actions")
 #: Platforms by the keys that `provider` had before conda-smithy 3.7.5, in its order.
 _OLD_PLATFORMS = {
@@ -44,7 +44,7 @@ _VARIABLES = {
     "min_r_ver": ("CF_MIN_R_VER", "34"),
     "max_r_ver": ("CF_MAX_R_VER", "34"),
 }
-# The forms of the settings that are looked at: text, flag, texts (one or a list), mapping of names to one of these.
+# The forms of the settings that are read: text, flag, texts (one or a list), mapping of names to one of these.
 _FORMS: Mapping[str, str] = {
     "recipe_dir": "text",
     "conda_build_tool": "text",
@@ -62,7 +62,7 @@ _FORMS: Mapping[str, str] = {
 class Rendering:
     """A platform that is rendered for a provider, which builds it on `build_platform`.
 
-    `environ` is what selectors see of the environment. `keep_noarch`: noarch outputs are built here.
+    `environ` is the environment that selectors see. `keep_noarch`: noarch outputs are built here.
     """
 
     platform: Platform
@@ -74,11 +74,11 @@ class Rendering:
 
 @dataclass(frozen=True, slots=True)
 class Forge:
-    """A feedstock's conda-forge.yml as a version of conda-smithy understands it, defaults filled in, and its recipe.
+    """A feedstock's conda-forge.yml as a version of conda-smithy reads it, with defaults, and its recipe.
 
-    `recipe` is the recipe's file and `recipe_text` what it holds, since some defaults follow from that.
-    `renderings` are in conda-smithy's order; a platform that several providers build comes several times. `is_v1`:
-    `recipe.yaml` is rendered and not `meta.yaml`. `fallback_image` is that of jobs whose variants name none.
+    `recipe` is the recipe's file and `recipe_text` its text, since some defaults depend on it.
+    `renderings` are in conda-smithy's order; a platform with several providers appears several times. `is_v1`:
+    `recipe.yaml` is rendered and not `meta.yaml`. `fallback_image` is the image of jobs whose variants name none.
     `settings` are as YAML reads them, without defaults.
     """
 
@@ -93,11 +93,11 @@ class Forge:
 
 
 def read_forge(feedstock: Path, rules: Rules | None = None) -> Forge:
-    """Read the conda-forge.yml of a feedstock (one that is missing is an empty one), and its recipe for what it hides.
+    """Read the conda-forge.yml of a feedstock (a missing one counts as empty), and its recipe.
 
     Raises:
-        InputError: it cannot be read, is not YAML, settings that a rerender needs have another form (all of them are
-            named), a platform is none that conda knows, or there is no recipe where it says.
+        InputError: it cannot be read, is not YAML, settings that a rerender needs have the wrong form (all of them are
+            named), conda does not know a platform, or the recipe is missing.
     """
     if not feedstock.is_dir():
         raise InputError("there is no such feedstock", path=feedstock)
@@ -122,17 +122,19 @@ def read_forge(feedstock: Path, rules: Rules | None = None) -> Forge:
 
 
 def _no_recipe(feedstock: Path, recipe: Path) -> InputError:
-    """The mistake that the recipe conda-forge.yml leads to is not there, by what is there instead."""
+    """The mistake for a missing recipe, depending on which files exist instead."""
     message = "there is no such file"
     hint = "A feedstock has recipe/recipe.yaml or recipe/meta.yaml, or a feedstock.yaml to make them from."
     if recipe.name == "meta.yaml" and recipe.with_name("recipe.yaml").is_file():
         message += ", but a recipe.yaml"
-        hint = "Say `conda_build_tool: rattler-build` in conda-forge.yml, as conda-smithy wants it for a recipe.yaml."
+        hint = (
+            "Set `conda_build_tool: rattler-build` in conda-forge.yml, which conda-smithy requires for a recipe.yaml."
+        )
     elif recipe.name == "recipe.yaml" and recipe.with_name("meta.yaml").is_file():
         message += ", but a meta.yaml"
-        hint = "conda-forge.yml says `conda_build_tool: rattler-build`, which is for a recipe.yaml."
+        hint = "conda-forge.yml sets `conda_build_tool: rattler-build`, which requires a recipe.yaml."
     elif (feedstock / "feedstock.yaml").is_file():
-        hint = "`feedstock-tools generate` writes it from feedstock.yaml."
+        hint = "`feedstock-tools generate` generates it from feedstock.yaml."
     return InputError(message, path=recipe, hint=hint)
 
 
@@ -162,7 +164,7 @@ def _renderings(settings: Mapping[str, Any], recipe_text: str, rules: Rules) -> 
             environ["BUILD_PLATFORM"] = build_platform.subdir
         version = section(settings, "os_version").get(name)
         if rules.sets_linux_version and platform.os == "linux" and version:
-            # Nobody takes it back: the platforms that come after see it as well, as with conda-smithy.
+            # It stays set: later platforms see it as well, as with conda-smithy.
             environ["DEFAULT_LINUX_VERSION"] = str(version)
         yield Rendering(platform, build_platform, provider, name in _noarch_platforms(settings, rules), dict(environ))
 
@@ -209,23 +211,23 @@ def _wrong(settings: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str]]
             continue
         kind, _, of = form.partition(" of ")
         if kind == "mapping" and not isinstance(value, Mapping):
-            yield (name,), f"'{name}' is to be a mapping, not {_said(value)}"
+            yield (name,), f"'{name}' must be a mapping, not {_said(value)}"
         elif kind == "mapping" and of:
             checked = ((key, item) for key, item in value.items() if item is not None)
             for key, item in checked:
                 if not (_is_text(item) or (of == "lists" and _is_texts(item))):
-                    yield (name, str(key)), f"'{name}.{key}' is to be a name, not {_said(item)}"
+                    yield (name, str(key)), f"'{name}.{key}' must be a name, not {_said(item)}"
                 elif name == "build_platform" and not _is_platform(str(item)):
                     yield (name, str(key)), f"'{item}' is not a platform"
             unknown = (key for key in value if name == "build_platform" and not _is_platform(str(key)))
             yield from (((name, str(key)), f"'{key}' is not a platform") for key in unknown)
         elif kind == "text" and not _is_text(value):
-            yield (name,), f"'{name}' is to be a text, not {_said(value)}"
+            yield (name,), f"'{name}' must be a string, not {_said(value)}"
         elif kind == "texts" and not (_is_text(value) or _is_texts(value)):
-            yield (name,), f"'{name}' is to be a text or a list of texts, not {_said(value)}"
+            yield (name,), f"'{name}' must be a string or a list of strings, not {_said(value)}"
     docker = settings.get("docker")
     if isinstance(docker, Mapping) and docker.get("image"):
-        yield ("docker", "image"), "'docker.image' is no setting any more: set docker_image in conda_build_config.yaml"
+        yield ("docker", "image"), "'docker.image' is no longer a setting: set docker_image in conda_build_config.yaml"
     folder = settings.get("recipe_dir")
     if isinstance(folder, str) and (".." in PurePosixPath(folder).parts or PurePosixPath(folder).is_absolute()):
         yield ("recipe_dir",), f"'recipe_dir' leads out of the feedstock: {folder}"

@@ -14,15 +14,15 @@ __all__ = ["parse_settings"]
 
 Keys = tuple[str, ...]
 Places = dict[Keys, tuple[int | None, int | None]]
-#: Settings are looked up two deep.
+#: Settings are read down to two levels.
 _DEPTH = 2
 
 
 def parse_settings(text: str, path: Path) -> tuple[Mapping[str, Any], Places]:
-    """The settings of the first document (conda-smithy leaves the rest alone), and the line and column of each.
+    """The settings of the first document (conda-smithy ignores the rest), and the line and column of each.
 
     Raises:
-        InputError: not YAML, not a mapping, tags of other things than plain data, or aliases that grow without bound.
+        InputError: not YAML, not a mapping, tags for anything but plain data, or aliases that grow without limit.
     """
     settings = parse_first(text, path)
     if settings is None:

@@ -1,4 +1,4 @@
-"""The files of the packages that configurations will build, hash included, told without solving anything."""
+"""The files of the packages that configurations will build, hash included, computed without solving anything."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ __all__ = [
 ]
 
 _RECIPE_CONFIG = "conda_build_config.yaml"
-#: conda-forge's builds made `.tar.bz2` until autumn 2022, the time of this conda-smithy.
+#: conda-forge built `.tar.bz2` until autumn 2022, when this conda-smithy was released.
 _FIRST_WITH_CONDA_FILES = (3, 21, 3)
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class PackageFile:
-    """A package that a configuration makes: `<subdir>/<name>-<version>-<build_string><ending>` in a channel.
+    """A package of a configuration: `<subdir>/<name>-<version>-<build_string><ending>` in a channel.
 
-    `hash_input` is what the hash in the build string is made of; empty for rattler-build's, which are known whole.
+    `hash_input` is the text behind the hash in the build string; empty for rattler-build, whose hashes are complete.
     """
 
     configuration: str
@@ -61,13 +61,14 @@ class PackageFile:
 def output_files(
     feedstock: Path, configurations: Sequence[Configuration], rules: Rules | None = None
 ) -> tuple[PackageFile, ...]:
-    """What each of the configurations builds, sorted; for `meta.yaml` as conda-build names it, else as rattler-build.
+    """The packages of each configuration, sorted; named as conda-build does for `meta.yaml`, else as rattler-build
+    does.
 
     Args:
         rules: which version of conda-build to follow; default the newest.
 
     Raises:
-        InputError: recipe, configuration or conda-forge.yml is wrong; with file and line.
+        InputError: recipe, configuration or conda-forge.yml is invalid; with file and line.
     """
     chosen = rules or Rules.newest()
     forge = read_forge(feedstock, chosen)
@@ -98,7 +99,7 @@ def output_files(
 def render_with_rattler_build(
     folder: Path, configuration: Configuration, builder: Platform, rules: Rules, *, watch: v1.WatchV1 | None = None
 ) -> Iterator[RenderedOutput]:
-    """As `rattler-build build -m` renders: the recipe's own variant file counts too, below the configuration.
+    """Render as `rattler-build build -m` does: the recipe's own variant file counts too, below the configuration.
 
     Raises:
         InputError: the recipe or its variant file cannot be read or rendered.
@@ -118,7 +119,7 @@ def render_with_conda_build(
     watch: v0.Watch | None = None,
     keep_pins: bool = False,
 ) -> Iterator[RenderedOutput]:
-    """As `conda build -m` renders: the recipe's own variant file counts too, below the configuration.
+    """Render as `conda build -m` does: the recipe's own variant file counts too, below the configuration.
 
     Raises:
         InputError: the recipe cannot be read or rendered.
@@ -135,10 +136,11 @@ def render_with_conda_build(
 
 
 def _filtered(config: VariantConfig, layers: Sequence[VariantConfig]) -> VariantConfig:
-    """Leave of each zip group the rows whose values the first of the layers that has a key names, if any does.
+    """Keep the rows of each zip group that match the values of the first layer with one of its keys, if any.
 
-    Where a file has only a part of a group, the values of another one stand, and are chosen from here: conda-build
-    does so when it renders, and not when conda-smithy has it rerender (variants.py, filter_combined_spec_to_used_keys).
+    If a file has only a part of a group, the values of another file remain and are filtered here: conda-build
+    does so when it renders, but not when it rerenders for conda-smithy (variants.py,
+    filter_combined_spec_to_used_keys).
     """
     named: dict[str, tuple[str, ...]] = {}
     for layer in layers:
@@ -147,7 +149,7 @@ def _filtered(config: VariantConfig, layers: Sequence[VariantConfig]) -> Variant
     for group in config.zip_keys:
         lengths = {len(config.values.get(key, ())) for key in group}
         if len(lengths) > 1 or 0 in lengths:
-            continue  # a mistake, which is told where the group is exploded
+            continue  # a mistake, reported when the group is exploded
         rows = list(zip(*(config.values[key] for key in group), strict=True))
         for key in (key for key in named if key in group):
             place, wanted = group.index(key), frozenset(named[key])
@@ -157,9 +159,9 @@ def _filtered(config: VariantConfig, layers: Sequence[VariantConfig]) -> Variant
 
 
 def _without_torn_groups(config: VariantConfig, configuration: Configuration) -> VariantConfig:
-    """Cut the recipe's own zip groups that share keys with the configuration's, where these have one value each.
+    """Limit the recipe's own zip groups that share keys with the configuration's, if these have one value each.
 
-    conda-build takes as many rows of such a group as its shortest key has values (variants.py, explode_variants).
+    conda-build uses as many rows of such a group as its shortest key has values (variants.py, explode_variants).
     """
     own = set(configuration.zip_keys)
     taken = {key for group in own for key in group}
@@ -182,7 +184,7 @@ def _ending(forge: Forge, rules: Rules) -> str:
 
 
 def as_record(file: PackageFile) -> dict[str, str | int]:
-    """What `--json` prints of a file."""
+    """The JSON object of a file."""
     return {
         "configuration": file.configuration,
         "subdir": file.subdir,
@@ -195,7 +197,7 @@ def as_record(file: PackageFile) -> dict[str, str | int]:
 
 
 def as_table(files: Sequence[PackageFile]) -> str:
-    """The files by configuration, one a line; '' where there are none."""
+    """The files by configuration, one a line; '' if there are none."""
     lines: list[str] = []
     for place, file in enumerate(files):
         if place == 0 or files[place - 1].configuration != file.configuration:

@@ -23,7 +23,7 @@ _MIGRATIONS = Path("share", "conda-forge", "migrations")
 
 @dataclass(frozen=True, slots=True)
 class Pinning:
-    """The global pinning: its variant file, and the folder of its migrations if it has one."""
+    """The global pinning: its variant file, and the folder of its migrations, if any."""
 
     config: Path
     migrations: Path | None
@@ -31,7 +31,7 @@ class Pinning:
 
 @dataclass(frozen=True, slots=True)
 class Migrations:
-    """The files to apply, and those of the feedstock whose migration is over."""
+    """The migrations to apply, and those of the feedstock that are over."""
 
     applied: tuple[Path, ...] = ()
     finished: tuple[Path, ...] = ()
@@ -46,7 +46,7 @@ class _Header:
 
 
 def find_pinning(path: Path) -> Pinning:
-    """The pinning at `path`: a folder as the conda-forge-pinning package lays it out, or its variant file.
+    """The pinning at `path`: a folder laid out as the conda-forge-pinning package, or its variant file.
 
     Raises:
         InputError: there is none.
@@ -56,14 +56,14 @@ def find_pinning(path: Path) -> Pinning:
         raise InputError(
             "there is no pinning here",
             path=path,
-            hint=f"Give the folder that holds {_CONFIG} and {_MIGRATIONS}, or that file.",
+            hint=f"Give the folder that contains {_CONFIG} and {_MIGRATIONS}, or the file itself.",
         )
     migrations = config.parent / _MIGRATIONS
     return Pinning(config, migrations if migrations.is_dir() else None)
 
 
 def migrations_of(feedstock: Path, pinning: Pinning | None, rules: Rules) -> Migrations:
-    """Which migrations of a feedstock apply, the pinning's copy of them where it is the same migration.
+    """Which migrations of a feedstock apply, in the pinning's copy if it has the same migration.
 
     Raises:
         InputError: a migration is not a mapping in YAML.
@@ -94,7 +94,7 @@ def _identity(header: _Header, rules: Rules) -> tuple[str | None, ...]:
 
 
 def _headers(folder: Path, names: Collection[str] | None = None) -> list[_Header]:
-    """The migrations of a folder; only those of the given names, where no others can be meant."""
+    """The migrations of a folder; only those with the given names, if names identify migrations."""
     return [_header(path) for path in sorted(folder.glob("*.yaml")) if names is None or path.name in names]
 
 
@@ -102,7 +102,7 @@ def _header(path: Path) -> _Header:
     content: Any = read_texts(path) or {}
     settings = content.get("__migrator", {}) if isinstance(content, dict) else None
     if not isinstance(settings, dict):
-        raise InputError("a migration is a mapping, and so is its __migrator", path=path)
+        raise InputError("a migration and its __migrator must be mappings", path=path)
     timestamp = content.get("migrator_ts")
     return _Header(
         path,

@@ -1,6 +1,6 @@
 """Rerender a feedstock: recipe, pinning, migrations and conda-forge.yml to configurations.
 
-Everything is read and checked first; nothing is written here, and nothing of this process's environment is looked at.
+Everything is read and checked first; this module writes nothing and ignores the process's environment.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ _CONDITIONAL_CONFIG = "variants.yaml"
 
 @dataclass(frozen=True)
 class Rerender:
-    """What a feedstock's `.ci_support` is to hold, and the migrations of the feedstock that are over.
+    """The new contents of a feedstock's `.ci_support`, and its migrations that are over.
 
-    `platforms` are those that were rendered; configurations of others are not touched.
+    `platforms` are the rendered ones; configurations of others are not touched.
     """
 
     feedstock: Path
@@ -49,14 +49,14 @@ class Rerender:
 
     @cached_property
     def files(self) -> Mapping[str, bytes]:
-        """The files of `.ci_support` by their names."""
+        """The files of `.ci_support` by name."""
         return {f"{one.name}.yaml": one.to_bytes(booleans=self.rules.booleans) for one in self.configurations}
 
     def ci_files(self) -> CiUpdate:
-        """What has to change in the CI files of the feedstock, so that their job lists follow the configurations.
+        """The changes to the feedstock's CI files that make their job lists match the configurations.
 
         Raises:
-            InputError: a CI file or conda-forge.yml cannot be read, or wants what does not exist.
+            InputError: a CI file or conda-forge.yml cannot be read, or names an unknown platform or provider.
         """
         return self._ci_files
 
@@ -68,7 +68,7 @@ class Rerender:
         return follow_configurations(self.feedstock, (*self.configurations, *kept), self.rules.smithy)
 
     def changes(self) -> Changes:
-        """What has to change in the feedstock: configurations, finished migrations, and the job lists of its CI files.
+        """The changes to the feedstock: configurations, finished migrations, and the job lists of its CI files.
 
         Raises:
             InputError: `.ci_support` is not a folder of the feedstock's own; else as `ci_files`.
@@ -89,12 +89,12 @@ def rerender(
 
     Args:
         pinning: a folder laid out as the conda-forge-pinning package, or its variant file; without one the recipe's own
-            conda_build_config.yaml is all there is.
+            conda_build_config.yaml is the only variant file.
         rules: which versions of conda-smithy and conda-build to follow; default the newest.
-        platforms: render these alone; default all that conda-forge.yml names.
+        platforms: render only these; default: all in conda-forge.yml.
 
     Raises:
-        InputError: something in the feedstock or pinning is wrong; with file and line.
+        InputError: something in the feedstock or pinning is invalid; with file and line.
     """
     source = read_source(feedstock, pinning, rules or Rules.newest())
     found: dict[str, Configuration] = {}
@@ -114,7 +114,7 @@ def rerender(
 
 @dataclass(frozen=True)
 class Source:
-    """What all platforms are rendered from: `files` are the variant files in the order in which they are laid down."""
+    """The inputs for all platforms: `files` are the variant files in the order in which they are combined."""
 
     parsed: v0.Recipe | ParsedV1
     forge: Forge
@@ -129,27 +129,27 @@ class Source:
 
     @property
     def text(self) -> str:
-        """What it holds."""
+        """Its text."""
         return self.forge.recipe_text
 
     @property
     def conditional(self) -> Path | None:
-        """The variants.yaml beside a recipe.yaml, if it is there."""
+        """The variants.yaml beside a recipe.yaml, if there is one."""
         path = self.recipe.with_name(_CONDITIONAL_CONFIG)
         return path if self.forge.is_v1 and path.is_file() else None
 
     @property
     def applied_again(self) -> Path | None:
-        """The file that older versions laid over the migrated variants once more, if there is one."""
+        """The file that older versions applied on top of the migrated variants again, if there is one."""
         own = self.recipe.with_name(_RECIPE_CONFIG)
         return None if self.rules.recipe_config_only_merged or own not in self.files else own
 
 
 def read_source(feedstock: Path, pinning: Path | None, rules: Rules) -> Source:
-    """Find what a feedstock is rendered from.
+    """Find the inputs of a feedstock's rerender.
 
     Raises:
-        InputError: the feedstock, its recipe or the pinning is missing, or conda-forge.yml is wrong.
+        InputError: the feedstock, its recipe or the pinning is missing, or conda-forge.yml is invalid.
     """
     forge = read_forge(feedstock, rules)
     global_pinning = find_pinning(pinning) if pinning else None
@@ -196,7 +196,7 @@ def _render(source: Source, rendering: Rendering, kept: tuple[str, ...]) -> dict
 
 
 def kept_labels(rendering: Rendering, source: Source) -> tuple[str, ...]:
-    """The labels of runners are kept in the files where they say where a job runs."""
+    """Runner labels stay in the files of jobs whose runner they determine."""
     rules = source.rules
     on_github = rules.keeps_labels == "on GitHub Actions" and rendering.provider == "github_actions"
     own_runners = rules.keeps_labels == "self-hosted" and source.forge.self_hosted
@@ -226,7 +226,7 @@ def render_source(
 ) -> RenderedRecipe:
     """The outputs of the recipe on one platform.
 
-    `watch`: told of every output of a meta.yaml with what it was made from.
+    `watch`: called with every output of a meta.yaml and the package it was made from.
     """
     recipe = source.parsed
     if isinstance(recipe, ParsedV1):

@@ -1,4 +1,4 @@
-"""The tables behind `Rules`: version -> what it changed. A version has the changes of all rows up to it.
+"""The tables behind `Rules`: version -> its changes. A version has the changes of all rows up to it.
 
 The first row of each table says how the oldest version differs from the newest.
 """
@@ -65,7 +65,7 @@ SMITHY_CHANGES: tuple[tuple[str, Mapping[str, Any]], ...] = (
         },
     ),
     ("3.1.13", {"kept_too": _CDT}),
-    # 3.2.0 was cut from another branch than 3.1.13.
+    # 3.2.0 was released from another branch than 3.1.13.
     ("3.2.0", {"kept_too": _NONE}),
     ("3.2.10", {"kept_too": _CDT}),
     ("3.3.5", {"docker_image": "fallback"}),
@@ -198,7 +198,7 @@ CONDA_BUILD_CHANGES: tuple[tuple[str, Mapping[str, Any]], ...] = (
     ("26.7.0", {"bare_names_in_braces": True}),
 )
 
-#: conda-smithy -> the newest conda-build on the day of its release, where that changed.
+#: conda-smithy -> the newest conda-build on the day of its release, for releases where that changed.
 CONDA_BUILD_OF_ITS_DAY: tuple[tuple[str, str], ...] = (
     *(("3.1.12", "3.12.1"), ("3.2.0", "3.16.2"), ("3.2.1", "3.17.0"), ("3.2.2", "3.17.4"), ("3.2.3", "3.17.6")),
     *(("3.2.10", "3.17.7"), ("3.2.11", "3.17.8"), ("3.3.5", "3.18.2"), ("3.4.0", "3.18.4"), ("3.4.1", "3.18.7")),

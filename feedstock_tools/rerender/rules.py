@@ -1,4 +1,4 @@
-"""What the versions of conda-smithy and conda-build do differently when they rerender.
+"""The differences between versions of conda-smithy and conda-build in how they rerender.
 
 Read from the histories of conda-smithy (`configure_feedstock.py`, `variant_algebra.py`; 3.1.12 to 2026.8.5) and of
 conda-build (`metadata.py`, `variants.py`, `render.py`; 3.18 to 26.7.1), release by release.
@@ -17,7 +17,7 @@ from feedstock_tools.variants.rules import CondaBuildRules, MigrationRules
 
 __all__ = ["NEWEST_CONDA_BUILD", "NEWEST_SMITHY", "Rules"]
 
-#: The newest versions whose behaviour was read.
+#: The newest versions whose source was read.
 NEWEST_SMITHY = "2026.8.5"
 NEWEST_CONDA_BUILD = "26.7.1"
 
@@ -33,13 +33,13 @@ _KEPT = frozenset(
 class Rules:
     """How one version of conda-smithy with one of conda-build rerenders; the defaults are the newest of both.
 
-    The function of conda-smithy's `configure_feedstock.py` that a field comes from stands in brackets, and the version
+    The function of conda-smithy's `configure_feedstock.py` that a field comes from is in brackets, after the version
     from which the default holds.
     """
 
     smithy: str = NEWEST_SMITHY
     conda_build_version: str = NEWEST_CONDA_BUILD
-    #: What conda-build does.
+    #: The rules of conda-build.
     conda_build: CondaBuildRules = field(default_factory=CondaBuildRules)
     #: How migrations are applied (variant_algebra.py).
     migrations: MigrationRules = field(default_factory=MigrationRules)
@@ -61,24 +61,24 @@ class Rules:
     #: In recipe.yaml variables count as used in branches that are not taken, too: rattler-build until 0.57, which was
     #: current until conda-smithy 3.56.0.
     counts_untaken_branches: bool = False
-    #: The recipe's conda_build_config.yaml is out of the way while the recipe is rendered; before, it was laid over the
-    #: migrated variants once more (3.9.0, `_render_ci_provider`).
+    #: The recipe's conda_build_config.yaml is ignored while the recipe is rendered; before, it was applied on top of
+    #: the migrated variants again (3.9.0, `_render_ci_provider`).
     recipe_config_only_merged: bool = True
     #: Where migrations come from: nowhere (before 3.4.1), the feedstock (`migrations/`, and from 3.4.6
-    #: `.ci_support/migrations/`), or the pinning where it has the same one (3.6.11, `set_migration_fns`).
+    #: `.ci_support/migrations/`), or the pinning if it has the same one (3.6.11, `set_migration_fns`).
     migrations_from: Literal["nowhere", "top folder", "feedstock", "pinning"] = "pinning"
-    #: A migration of the feedstock is that of the pinning if name and time stamp agree; before, the time stamp alone
+    #: A migration of the feedstock equals one of the pinning if name and time stamp agree; before, the time stamp alone
     #: (3.52.0, `get_migrations_in_dir`).
     migrations_match_by_name: bool = True
-    #: A migration may say `use_local` (3.9.0), and one without a time stamp is kept (3.8.5, `set_migration_fns`).
+    #: A migration may set `use_local` (3.9.0), and one without a time stamp is kept (3.8.5, `set_migration_fns`).
     migrations_may_be_local: bool = True
     migrations_without_time_kept: bool = True
-    #: Migrations are applied in the order of their time stamps; before, of their paths (3.9.0,
+    #: Migrations are applied ordered by time stamp; before, by path (3.9.0,
     #: `migrate_combined_spec`).
     migrations_by_time: bool = True
 
     # Which outputs count.
-    #: Outputs of equal hash all count; before, one a package (3.35.1, `_conda_build_api_render_for_smithy`).
+    #: All outputs with the same hash count; before, one per package (3.35.1, `_conda_build_api_render_for_smithy`).
     keeps_equal_outputs: bool = True
     #: Outputs are sorted by name, version and build string (3.47.2, `_render_ci_provider`).
     sorts_outputs: bool = True
@@ -94,7 +94,7 @@ class Rules:
     keeps_labels: Literal["never", "self-hosted", "on GitHub Actions"] = "on GitHub Actions"
     #: Keys that are used wherever `mpi` is (3.18.0, more from 3.31.1).
     used_with_mpi: tuple[str, ...] = ("mpich", "openmpi", "msmpi", "mpi_serial", "impi")
-    #: `python_min` is used by a recipe that holds `{{ python_min }}` (3.45.4).
+    #: `python_min` is used by a recipe that contains `{{ python_min }}` (3.45.4).
     finds_python_min: bool = True
     #: On macOS `c_stdlib_version` and MACOSX_DEPLOYMENT_TARGET become the higher of both (3.34.0), and
     #: MACOSX_SDK_VERSION is at least that (3.36.0, `_merge_deployment_target`).
@@ -102,36 +102,36 @@ class Rules:
     raises_macos_sdk: bool = True
     #: The keys that split jobs are common to all outputs; before, those of the first output (3.47.2).
     splits_by_common_keys: bool = True
-    #: Keys that split jobs wherever they are used (3.8.1 alone).
+    #: Keys that split jobs wherever they are used (only in 3.8.1).
     splits_also_by: tuple[str, ...] = ()
 
     # Which values (`_get_used_key_values_by_input_order`).
     #: How used values are arranged: zipped rows that are used in the order of the input (3.31.1), 3.31.0's attempt at
     #: that (each key on its own), or as they come from the used variants.
     used_values: Literal["as used", "keys in input order", "rows in input order"] = "rows in input order"
-    #: A key that splits jobs and is used by no output takes all input values unless it is zipped (3.35.1).
+    #: A key that splits jobs and is used by no output has all input values unless it is zipped (3.35.1).
     unused_loops_leave_zips: bool = True
-    #: A zip group that files name in two orders is written twice; before, once (3.37.0, `HashableDict`).
+    #: A zip group that appears in two orders in the files is written twice; before, once (3.37.0, `HashableDict`).
     repeats_zip_groups: bool = True
     #: A configuration that no output is built for is dropped (3.54.2, `_is_config_skipped`).
     drops_skipped_configurations: bool = True
-    #: Which docker image (`finalize_config`): the first, its zip group cut to it (3.8.6); the first (3.6.0); the
-    #: fallback where there is none (3.3.5); or as of the two compilers of 2018.
+    #: Which docker image (`finalize_config`): the first, with its zip group limited to it (3.8.6); the first (3.6.0);
+    #: the fallback if there is none (3.3.5); or according to the two compilers of 2018.
     docker_image: Literal["two compilers", "fallback", "first", "first row"] = "first row"
 
-    # How it is named and written (`dump_subspace_config_files`, `package_key`).
+    # How a configuration is named and written (`dump_subspace_config_files`, `package_key`).
     #: Names begin with `linux_64`; before, with `linux` for the architecture 64 (3.7.5).
     arch_in_names: bool = True
-    #: How `target_platform` is named: not at all (3.9.0), if it is not the rendered platform (3.8.4), or as any key.
+    #: How `target_platform` is named: not at all (3.9.0), if it is not the rendered platform (3.8.4), or like any key.
     target_in_names: Literal["never", "where other", "as a key"] = "never"
     #: `*` and blanks become `_` in names (3.6.8).
     underlines_names: bool = True
-    #: Characters that are taken out of names (`/,` in 3.52.0, all that Windows forbids in 3.55.0).
+    #: Characters that are removed from names (`/,` in 3.52.0, all those forbidden on Windows in 3.55.0).
     forbidden_in_names: str = '<>:?*,"/|\\'
-    #: Short names: those of so many characters or more are cut to the second number, and get a hash of the third
-    #: (3.50.1).
+    #: Short names: names with at least the first number of characters are cut to the second, and get a hash of the
+    #: third (3.50.1).
     short_name: tuple[int, int, int] = (49, 40, 8)
-    #: Names of so many characters or more are cut to the second number of characters, with `_h` and a hash; 0: to the
+    #: Names with at least the first number of characters are cut to the second, with `_h` and a hash; 0: to the
     #: short name. None: the rule below holds, or none at all.
     longest_name: tuple[int, int] | None = None
     #: Names are cut so that their path fits on Windows (3.56.0).
@@ -141,18 +141,18 @@ class Rules:
 
     @classmethod
     def newest(cls) -> Rules:
-        """The rules of the newest versions that were read."""
+        """The rules of the newest known versions."""
         return cls()
 
     @classmethod
     def parse(cls, text: str) -> Rules:
         """The rules of `SMITHY`, `SMITHY+` or `SMITHY+CONDA_BUILD`, such as `3.14.1+3.21.4`.
 
-        Without a version of conda-build, the one that was newest when that conda-smithy was released. Versions newer
-        than those that were read behave as the newest of these.
+        The default for conda-build is its newest version when that conda-smithy was released. Versions newer
+        than the known ones behave as the newest of these.
 
         Raises:
-            InputError: the text is no version, or one older than 3.1.12.
+            InputError: the text is not a version, or one older than 3.1.12.
 
         >>> Rules.parse("3.52.2").always_kept - Rules.parse("3.52.3").always_kept == {"BUILD", "cdt_arch", "cdt_name"}
         True
@@ -189,7 +189,8 @@ def _rules(smithy: str, conda_build: str) -> Rules:
 
 
 def _up_to(table: tuple[tuple[str, Mapping[str, Any]], ...], wanted: tuple[int, ...]) -> dict[str, Any]:
-    """What a version has: the changes of all rows up to it, later ones over earlier ones, mappings key by key."""
+    """The settings of a version: the changes of all rows up to it, later ones over earlier ones, mappings key by
+    key."""
     found: dict[str, Any] = {}
     for version, changes in table:
         if wanted >= _numbers(version, ""):
@@ -210,7 +211,7 @@ def _numbers(version: str, tool: str) -> tuple[int, ...]:
     parts = version.removeprefix("v").split(".")
     if not all(part.isascii() and part.isdigit() and len(part) < 10 for part in parts):
         raise InputError(
-            f"'{version}' is no version of {tool}",
-            hint="Give a version of conda-smithy, and of conda-build after a plus sign if you like: 3.14.1+3.21.4.",
+            f"'{version}' is not a version of {tool}",
+            hint="Give a version of conda-smithy, optionally with one of conda-build after a plus sign: 3.14.1+3.21.4.",
         )
     return tuple(int(part) for part in parts)

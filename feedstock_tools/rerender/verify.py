@@ -1,4 +1,4 @@
-"""Hold a rerender against conda-smithy itself, where it is installed: it runs in a copy, and the files are compared."""
+"""Compare a rerender with conda-smithy itself, if it is installed: it runs in a copy of the feedstock."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from feedstock_tools.rerender.configurations.configuration import CI_SUPPORT
 __all__ = ["differences", "files_of_conda_smithy"]
 
 _PINNING = "conda_build_config.yaml"
-#: What a rerender does not read, and what may be large.
+#: Folders that a rerender does not read, and that may be large.
 _NOT_COPIED = shutil.ignore_patterns(".git", "build_artifacts", "miniforge3")
 
 
@@ -23,17 +23,17 @@ def files_of_conda_smithy(feedstock: Path, pinning: Path | None) -> dict[str, by
     """The files of `.ci_support`, by name, that the conda-smithy on PATH writes for a copy of a feedstock.
 
     Args:
-        pinning: a folder laid out as the conda-forge-pinning package is, or its file; None for an empty one.
+        pinning: a folder laid out as the conda-forge-pinning package, or its file; None for an empty one.
 
     Raises:
         InputError: there is no conda-smithy on PATH.
-        WorkError: it failed; its log is kept.
+        WorkError: conda-smithy failed; its log is kept.
     """
     program = shutil.which("conda-smithy")
     if program is None:
         raise InputError(
-            "conda-smithy is not on PATH, so there is nothing to verify with",
-            hint="It comes from conda-forge: environment.yml names it.",
+            "conda-smithy is not on PATH, so --verify cannot run",
+            hint="Install it from conda-forge, for example with environment.yml.",
         )
     with tempfile.TemporaryDirectory() as scratch:
         copy = Path(scratch) / feedstock.resolve().name
@@ -57,7 +57,7 @@ def files_of_conda_smithy(feedstock: Path, pinning: Path | None) -> dict[str, by
 
 
 def differences(ours: Mapping[str, bytes], theirs: Mapping[str, bytes]) -> Iterator[str]:
-    """Lines that tell the files apart, as a unified diff from conda-smithy's to ours; none where all are equal."""
+    """The differences as a unified diff from conda-smithy's files to ours; empty if all are equal."""
     for name in sorted(ours.keys() | theirs.keys()):
         if ours.get(name) != theirs.get(name):
             their_lines, our_lines = (

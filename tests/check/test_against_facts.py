@@ -51,7 +51,7 @@ def test_the_examples_have_no_mistake() -> None:
         ("linux_64_cuda11.2", "nccl", "2.22", "nccl 2.22 was never built for CUDA 11.2 on linux-64"),
         ("win_64_cuda12.9", "nccl", "2", "nccl 2 was never built for CUDA 12.9 on win-64"),
         ("linux_64_cuda11.2", "cudnn", "77", "there is no cudnn 77 on conda-forge"),
-        ("linux_64_cuda11.2", "docker_image", "quay.io/condaforge/linux-anvil-cuda:11.1", "is of CUDA 11.1"),
+        ("linux_64_cuda11.2", "docker_image", "quay.io/condaforge/linux-anvil-cuda:11.1", "has CUDA 11.1"),
         ("linux_64_cuda11.2", "docker_image", "quay.io/condaforge/linux-anvil-x86_64:alma9", "has none"),
         ("linux_64_cuda12.9", "docker_image", "quay.io/condaforge/linux-anvil-aarch64:alma9", "is for linux-aarch64"),
         ("linux_64_cuda13.0", "c_stdlib_version", "2.17", "needs glibc 2.28 on linux-64, not 2.17"),
@@ -59,7 +59,7 @@ def test_the_examples_have_no_mistake() -> None:
         ("linux_64_cuda13.0", TF, "sm_70,sm_80,compute_80", "has dropped sm_70"),
         ("linux_64_cuda12.9", "TORCH_CUDA_ARCH_LIST", "8.0;9.0", "no PTX"),
         ("linux_64_cuda12.9", "CMAKE_CUDA_ARCHITECTURES", "80;90-real", "newest PTX is compute_80"),
-        ("linux_64_cuda12.9", TF, "sm_80,fast", "'fast' is no GPU architecture"),
+        ("linux_64_cuda12.9", TF, "sm_80,fast", "'fast' is not a GPU architecture"),
     ],
 )
 def test_a_planted_mistake_is_found(name: str, key: str, value: str, said: str) -> None:

@@ -214,7 +214,7 @@ def test_a_gpu_build_without_a_guard_is_not_what_is_meant_without_a_gpu(tmp_path
     found = rehearsed(make_feedstock(tmp_path / "demo", recipe("zlib")), channel)
 
     mistakes = {pick.driver: pick.mistake for pick in found.picks if pick.name == "demo"}
-    assert mistakes[None] == "it is for CUDA 11.2, and CPU is meant"
+    assert mistakes[None] == "it is for CUDA 11.2 instead of CPU"
     assert mistakes["11.2"] is None
 
 

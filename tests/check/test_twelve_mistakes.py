@@ -105,7 +105,7 @@ def holds_until_planted(folder: Path, plant: Plant, said: str) -> None:
     [
         (replaced(OF_11_2, "c_compiler_version:\n- '10'", "c_compiler_version:\n- '12'"), "host gcc up to 10, not 12"),
         (added(OF_11_2, "nccl:\n- '2.22'\n"), "nccl 2.22 was never built for CUDA 11.2"),
-        (replaced(OF_11_2, IMAGE, IMAGE.replace("11.2", "11.1")), "is of CUDA 11.1, and this is for 11.2"),
+        (replaced(OF_11_2, IMAGE, IMAGE.replace("11.2", "11.1")), "has CUDA 11.1, but the configuration needs 11.2"),
         (replaced(OF_12_9, "linux-anvil-x86_64", "linux-anvil-aarch64"), "is for linux-aarch64"),
         (replaced(SCRIPT, "sm_75,sm_80,compute_80", "sm_75,sm_80,sm_86,compute_86"), "CUDA 11.0 does not know"),
         (
@@ -114,10 +114,10 @@ def holds_until_planted(folder: Path, plant: Plant, said: str) -> None:
         ),
         (replaced(SCRIPT, SIXES, "sm_80,sm_86"), "there is no PTX"),
         (replaced(SCRIPT, SIXES, "sm_80,sm_86,compute_80"), "newest PTX is compute_80"),
-        (without_own_versions, "and has dropped it"),
-        (replaced("recipe/recipe.yaml", "__cuda >=${{ cuda_compiler_version }}", "__cuda >=9.2"), "lets in older ones"),
+        (without_own_versions, "pinning dropped CUDA"),
+        (replaced("recipe/recipe.yaml", "__cuda >=${{ cuda_compiler_version }}", "__cuda >=9.2"), "allows older ones"),
         (replaced(OF_11_2, "'2.17'", "'2.12'"), "needs glibc 2.17"),
-        (replaced(OF_11_2, "- '11.2'", "- '11.2'\n- '11.8'"), "as many values each"),
+        (replaced(OF_11_2, "- '11.2'", "- '11.2'\n- '11.8'"), "the same number of values"),
     ],
     ids=MISTAKES,
 )
@@ -147,7 +147,7 @@ def torn(folder: Path) -> None:
     [
         (replaced(OF_TF, "cxx_compiler_version:\n- '10'", "cxx_compiler_version:\n- '11'"), "host gcc up to 10"),
         (added(OF_TF, "nccl:\n- '2.22'\n"), "nccl 2.22 was never built for CUDA 11.2"),
-        (replaced(OF_TF, "linux-anvil-cuda:11.2", "linux-anvil-cuda:11.0"), "is of CUDA 11.0"),
+        (replaced(OF_TF, "linux-anvil-cuda:11.2", "linux-anvil-cuda:11.0"), "has CUDA 11.0"),
         (replaced(OF_TF, "linux-anvil-cuda:11.2", "linux-anvil-aarch64-cuda:11.2"), "is for linux-aarch64"),
         (replaced(SCRIPT, "sm_75,sm_80,compute_80", "sm_75,sm_80,sm_89,compute_89"), "does not know"),
         (
@@ -161,9 +161,9 @@ def torn(folder: Path) -> None:
         (replaced(SCRIPT, ",compute_80", ""), "there is no PTX"),
         (replaced(SCRIPT, "sm_86,compute_86", "sm_86,compute_75"), "newest PTX is compute_75"),
         (replaced("../conda_build_config.yaml", "  - 11.2   ", "  - 11.4   "), "the pinning has no CUDA 11.2"),
-        (guarded, "needs a driver for CUDA 11.0, and its '__cuda >=10.2' lets in older ones"),
+        (guarded, "needs a driver for CUDA 11.0, but its '__cuda >=10.2' allows older ones"),
         (replaced(OF_TF, "c_stdlib_version:\n- '2.17'", "c_stdlib_version:\n- '2.12'"), "needs glibc 2.17"),
-        (torn, "as many values each"),
+        (torn, "the same number of values"),
     ],
     ids=MISTAKES,
 )

@@ -47,7 +47,7 @@ def test_a_condition_in_the_words_of_both_formats(condition: str, selector: str,
     [
         ("linx", "'linx' is not a word in conditions", "Did you mean 'linux'?"),
         ("linux and", "the condition ends where a word was expected", "Words are"),
-        ("linux osx", "'osx' in 'linux osx' is one too many", "Join the parts"),
+        ("linux osx", "'osx' in 'linux osx' is unexpected", "Join the parts"),
         ("(linux", "a parenthesis is not closed", "Add the missing"),
         ("linux >= 3", "'linux' cannot be compared", "Versions of cuda and python can"),
         ("cuda >=", "no version follows 'cuda >='", "Such as"),

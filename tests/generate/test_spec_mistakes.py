@@ -57,12 +57,19 @@ def test_a_good_spec_is_read() -> None:
         ("version:", "verson:", 2, 1, "unknown key 'verson' in a spec", "Did you mean 'version'?"),
         ("linux-64:", "linux-46:", 4, 3, "'linux-46' is not a platform", "Did you mean 'linux-64'?"),
         ("11.2,", "11.9,", 6, 14, "unknown CUDA version 11.9", "Did you mean"),
-        ("11.2,", "eleven,", 6, 14, "'eleven' is no CUDA version such as 11.2", "versions:"),
+        ("11.2,", "eleven,", 6, 14, "'eleven' is not a CUDA version such as 11.2", "versions:"),
         ("kind: library", "kind: libary", 12, 11, "'libary' is not one of", "Did you mean 'library'?"),
         ("use: libraries", "use: librares", 15, 16, "there is no group 'librares'", "Did you mean 'libraries'?"),
         ("use: libraries", "uses: libraries", 15, 11, "unknown key 'uses' in", "Did you mean 'use'?"),
         ("- use: libraries", "- {compiler: c, when: lnux}", 15, 31, "'lnux' is not a word", "Did you mean 'linux'?"),
-        ("- use: libraries", "- {compiler: c, package: x}", 15, 11, "a requirement has one of package", None),
+        (
+            "- use: libraries",
+            "- {compiler: c, package: x}",
+            15,
+            11,
+            "a requirement must have exactly one of package",
+            None,
+        ),
         ("- use: libraries", "- 'numpy {{ numpy }}'", 15, 11, "would be read as Jinja", "Write {numpy}"),
         ("[libdemo]", "[libdmo]", 18, 12, "there is no output 'libdmo'", "Did you mean 'libdemo'?"),
         ("- name: demo", "- name: libdemo", 16, 11, "there are two outputs 'libdemo'", None),
@@ -132,7 +139,7 @@ def test_groups_that_use_each_other_are_a_mistake(groups: str, cycle: str) -> No
     [
         (b"", "is empty"),
         (b"# nothing\n", "is empty"),
-        (b"- a\n- b\n", "a spec is a mapping"),
+        (b"- a\n- b\n", "a spec must be a mapping"),
         (b"\x00\x01", "NUL bytes"),
         (b"\xff\xfe", "UTF-8"),
         (b"a: &x [*x]", "an alias stands for a list or mapping that holds it"),
@@ -157,7 +164,7 @@ def test_groups_that_double_at_each_step_are_a_mistake() -> None:
 
     found = _mistakes(GOOD.replace("groups:\n", f"groups:\n  g0: [zlib]\n{steps}"))
 
-    assert any("stands for too many requirements" in mistake.message for mistake in found)
+    assert any("expands to too many requirements" in mistake.message for mistake in found)
 
 
 @pytest.mark.parametrize("name", ["make.sh", f"{'x' * 300}.sh"], ids=["missing", "too long for a file"])

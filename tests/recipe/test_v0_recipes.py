@@ -186,13 +186,13 @@ def test_a_python_package_has_python_and_a_hash_in_its_build_string(tmp_path: Pa
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (HEAD + "about:\n  summary: {{ x\n", "the template is wrong"),
+        (HEAD + "about:\n  summary: {{ x\n", "the template is invalid"),
         (HEAD + "about:\n  summary: {{ pin_subpackage('a', exact=True, exact=True) }}\n", "argument repeated"),
         (HEAD + "about: {a\n", "rendered, it is not YAML"),
         (HEAD + "build:\n  number: 0  # [linux and]\n", "cannot be evaluated"),
         ("- a\n", "mapping of sections"),
         ("", "no package/name"),
-        (HEAD + "requirements: 5\n", "'requirements' is to be a mapping"),
+        (HEAD + "requirements: 5\n", "'requirements' must be a mapping"),
         ("package:\n  name: a\n  version: \0\n", "NUL"),
         (HEAD + "x" * 20_000, "longer than"),
         (HEAD + "x" * 512 * 1024, "larger than 512 KiB"),

@@ -139,17 +139,17 @@ def test_systems_share_by_their_number_of_jobs(configuration: Callable[..., Conf
 @pytest.mark.parametrize(
     ("texts", "forge", "note"),
     [
-        ({}, {}, "conda-smithy would make .azure-pipelines/azure-pipelines-linux.yml with one job: run it once"),
+        ({}, {}, "conda-smithy would create .azure-pipelines/azure-pipelines-linux.yml with one job: run it once"),
         (
             {AZURE_FILES["linux"]: "steps:\n- script: make\n"},
             {},
             ".azure-pipelines/azure-pipelines-linux.yml has no job list to change: "
-            "run conda-smithy once, it would write one job",
+            "run conda-smithy once to write one job",
         ),
         (
             {AZURE_FILES["linux"]: AZURE_LINUX},
             {"provider": {"linux_64": "travis"}},
-            "conda-smithy would take away the jobs of .azure-pipelines/azure-pipelines-linux.yml, "
+            "conda-smithy would remove the jobs of .azure-pipelines/azure-pipelines-linux.yml, "
             "whose configurations are gone: run it once",
         ),
     ],
@@ -185,7 +185,7 @@ def test_no_files_and_no_jobs_is_nothing_to_do() -> None:
 @pytest.mark.parametrize(
     ("forge", "message"),
     [
-        ({"azure": []}, "'azure' in conda-forge.yml is to be a mapping"),
+        ({"azure": []}, "'azure' in conda-forge.yml must be a mapping"),
         ({"azure": {"settings_linux": {"variables": 1}}}, "'azure.settings_linux.variables' in conda-forge.yml"),
         ({"workflow_settings": {"pagefile_size": [4]}}, "'workflow_settings.pagefile_size' in conda-forge.yml"),
         ({"provider": {"linux_64": "github_actions"}, "build_platform": {"linux_64": "linux_s390x"}}, None),
@@ -237,7 +237,7 @@ def test_conda_forge_yml_says_what_follows(configuration: Callable[..., Configur
     (tmp_path / "conda-forge.yml").write_text("provider: {linux_64: travis}\n")
     assert follow_configurations(tmp_path, one, "3.14.1").texts == {}
     (tmp_path / "conda-forge.yml").write_text("- provider\n")
-    with pytest.raises(InputError, match="is to be a mapping"):
+    with pytest.raises(InputError, match="must be a mapping"):
         follow_configurations(tmp_path, one, "3.14.1")
 
 

@@ -102,7 +102,7 @@ def test_a_runner_with_a_gpu_gives_it_to_docker(
 
 def test_a_job_of_github_actions_cannot_hold_a_second_line(configuration: Callable[..., Configuration]) -> None:
     forge = {"docker": {"run_args": "--cpus 2\n          - CONFIG: other"}}
-    with pytest.raises(InputError, match="docker_run_args of a job of GitHub Actions is to be one line"):
+    with pytest.raises(InputError, match="docker_run_args of a job of GitHub Actions must be one line"):
         github_jobs([configuration("linux_64_")], forge, ci_rules())
 
 

@@ -58,5 +58,5 @@ def test_words_in_lists_stood_for_azure(version: str, placed: list[str]) -> None
 
 
 def test_a_version_that_is_none_is_an_error() -> None:
-    with pytest.raises(InputError, match="'newest' is no version of conda-smithy"):
+    with pytest.raises(InputError, match="'newest' is not a version of conda-smithy"):
         ci_rules("newest")

@@ -160,9 +160,9 @@ def test_all_settings_of_a_wrong_form_are_named_with_their_lines(tmp_path: Path)
     assert places == {
         1: "'recipe_dir' leads out of the feedstock: ../outside",
         3: "'amiga' is not a platform",
-        4: "'provider' is to be a mapping, not 'azure'",
-        6: "'os_version.linux_64' is to be a name, not a list",
-        8: "'docker.image' is no setting any more: set docker_image in conda_build_config.yaml",
+        4: "'provider' must be a mapping, not 'azure'",
+        6: "'os_version.linux_64' must be a name, not a list",
+        8: "'docker.image' is no longer a setting: set docker_image in conda_build_config.yaml",
     }
 
 

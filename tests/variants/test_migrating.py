@@ -130,7 +130,7 @@ def test_between_3_26_and_3_54_a_row_of_a_part_of_the_group_makes_no_variant(tmp
         ({"c_compiler_version": None}, "zipped with c_compiler_version"),
         ({"__migrator": {"operation": "key_add", "primary_key": "unheard_of"}, "unheard_of": ["1"]}, "does not have"),
         ({"__migrator": {"operation": "multiply"}}, "is no operation"),
-        ({"migrator_ts": "yesterday"}, "is to be a number"),
+        ({"migrator_ts": "yesterday"}, "must be a number"),
     ],
 )
 def test_migrations_that_do_not_fit_are_refused_by_name(tmp_path: Path, change: dict[str, Any], message: str) -> None:

@@ -1,4 +1,4 @@
-"""What each output of a recipe asks of its environments, in one row of a configuration; the same for both formats."""
+"""The requirements of each output on its environments, in one row of a configuration; the same for both formats."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _KINDS = ("weak", "strong", "noarch", "weak_constrains", "strong_constrains")
 class Row:
     """One variant of a configuration.
 
-    `configuration` has one value for each key and the name that people know it by; `builder` is the platform that it is
+    `configuration` has one value for each key and the usual name; `builder` is the platform that it is
     built on; `cuda` the version it compiles for, None for a CPU build.
     """
 
@@ -43,11 +43,11 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Demands:
-    """One output: what it promises to be, and what it asks for.
+    """One output: its planned package, and its requirements.
 
-    `host` is None where the recipe has no such section. `run_exports` is by kind. Run exports do not reach it from a
-    package in `ignored_from`, nor those that are requirements on one in `ignored`. `tests` are the requirements of each
-    of its tests. `run_pins` are the bounds that conda-build gives to bare requirements at run
+    `host` is None if the recipe has no such section. `run_exports` is by kind. Run exports are ignored from a
+    package in `ignored_from`, and if they are requirements on one in `ignored`. `tests` are the requirements of each
+    of its tests. `run_pins` are the bounds that conda-build adds to bare requirements at run
     time, by name.
     """
 
@@ -69,11 +69,11 @@ class Demands:
 
 
 def demands_of(folder: Path, row: Row, rules: Rules, *, v1: bool) -> tuple[Demands, ...]:
-    """The outputs of a recipe in one row, in the order of building.
+    """The outputs of a recipe in one row, in build order.
 
     Args:
-        folder: of the recipe.
-        v1: whether it is a `recipe.yaml`.
+        folder: the folder of the recipe.
+        v1: the recipe is a `recipe.yaml`.
 
     Raises:
         InputError: the recipe cannot be read or rendered.
@@ -130,7 +130,7 @@ def _sections(parts: Sequence[Mapping[str, Any]], name: str) -> list[Any]:
 
 
 def _of_variant(specs: tuple[Requirement, ...], output: RenderedOutput) -> tuple[Requirement, ...]:
-    """Bare names in build and host get the variant's version (rattler_build_core: resolved_dependencies.rs)."""
+    """Add the variant's version to bare names in build and host (rattler_build_core: resolved_dependencies.rs)."""
     return tuple(
         ensure_valid_spec(f"{spec} {output.variant[key]}")
         if isinstance(spec, str) and (key := spec.replace("-", "_")) in output.variant and _counts(key, output)
@@ -144,7 +144,7 @@ def _counts(key: str, output: RenderedOutput) -> bool:
 
 
 def _of_test(test: Mapping[str, Any], output: RenderedOutput) -> Iterator[tuple[Requirement, ...]]:
-    """What the environments of a test have beside the package (rattler_build_core: package_test/run_test.rs)."""
+    """The contents of a test environment besides the package (rattler_build_core: package_test/run_test.rs)."""
     python = test.get("python")
     if not isinstance(python, dict):
         yield _typed((test.get("requirements") or {}).get("run") or ())
@@ -166,7 +166,7 @@ def _of_meta_yaml(folder: Path, row: Row, rules: Rules) -> Iterator[Demands]:
     kept: list[RenderedOutput] = []
 
     def note(meta: Meta, output: RenderedOutput) -> None:
-        kept.append(output)  # so that no other gets its id
+        kept.append(output)  # so that no other object gets its id
         metas[id(output)] = meta
 
     for output in list(

@@ -1,4 +1,4 @@
-"""What a rehearsal found, as values that JSON has: which environments solve, and which builds users would get."""
+"""The results of a rehearsal, as JSON values: which environments solve, and which builds users would get."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any, Literal
 
 __all__ = ["FOLLOWS", "Environment", "Pick", "Rehearsal"]
 
-#: The reason of environments that were not tried.
-FOLLOWS = "it follows from a build or host environment that has no solution"
+#: The reason for environments that were not tried.
+FOLLOWS = "it depends on a build or host environment without a solution"
 
-#: `waiting`: not tried, since an environment that it follows from does not solve. `unknown`: the channels that were at
-#: hand are known to be incomplete, and lack a package, of it or of one that it follows from.
+#: `waiting`: not tried, since an environment that it depends on does not solve. `unknown`: the available channels
+#: are incomplete, and lack a package of it or of one that it depends on.
 State = Literal["solved", "failed", "waiting", "unknown"]
 
 
@@ -20,8 +20,8 @@ State = Literal["solved", "failed", "waiting", "unknown"]
 class Environment:
     """One environment of one output in one row: `kind` is `build`, `host`, `run` or `test`.
 
-    `packages` counts those of the solution; `reason` says why there is none. `by_time` names builds of other feedstocks
-    that only time stamps chose, with another that would have done; it is no mistake of this one.
+    `packages` counts those of the solution; `reason` explains why there is none. `by_time` names builds of other
+    feedstocks chosen only by time stamps, with the alternative; this is not a mistake of this feedstock.
     """
 
     configuration: str
@@ -37,10 +37,11 @@ class Environment:
 
 @dataclass(frozen=True, slots=True)
 class Pick:
-    """Which build a solver takes for an output's name, on a machine whose driver has a CUDA version (None: no GPU).
+    """The build that a solver chooses for an output's name, on a machine whose driver has a CUDA version (None: no
+    GPU).
 
-    `build` is `version build`, None where there is none. `by_time` is the other build that it takes when the two were
-    built in the other order. `mistake` says what is wrong with it, None where it is the build that is meant.
+    `build` is `version build`, None if there is none. `by_time` is the other build that it chooses if the two were
+    built in reverse order. `mistake` describes the mistake, None for the intended build.
     """
 
     platform: str
@@ -54,10 +55,10 @@ class Pick:
 
 @dataclass(frozen=True, slots=True)
 class Rehearsal:
-    """All environments of some configurations, and what users would get.
+    """All environments of some configurations, and the builds that users would get.
 
-    `solved` counts the different environments that a solver was asked for; `stand_in` is the reason why the channels
-    are stand-ins and known to be incomplete, None where they are real.
+    `solved` counts the different environments that were solved; `stand_in` is the reason why the channels
+    are stand-ins and incomplete, None for real ones.
     """
 
     environments: tuple[Environment, ...]
@@ -68,7 +69,7 @@ class Rehearsal:
 
     @property
     def holds(self) -> bool:
-        """Whether nothing was found that is wrong."""
+        """Whether there are no mistakes."""
         return not any(one.state in ("failed", "waiting") for one in self.environments) and not any(
             pick.mistake for pick in self.picks
         )
@@ -79,7 +80,7 @@ class Rehearsal:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Rehearsal:
-        """The inverse of `to_json`; `KeyError` or `TypeError` where it is something else."""
+        """The inverse of `to_json`; `KeyError` or `TypeError` for any other document."""
         return cls(
             environments=tuple(Environment(**one) for one in document["environments"]),
             picks=tuple(Pick(**one) for one in document["picks"]),

@@ -1,4 +1,4 @@
-"""One call of `rehearse`: which configurations and channels are meant, and whether the answer is known already."""
+"""One call of `rehearse`: its configurations and channels, and a cached answer if there is one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from feedstock_tools.rerender.rules import Rules
 __all__ = ["rehearse_configurations", "rehearse_feedstock", "rows_to_rehearse"]
 
 _CACHE = "rehearsals"
-#: How many answers are kept.
+#: The number of cached answers.
 _KEPT = 16
 
 Rows = Sequence[tuple[Row, Sequence[Demands]]]
@@ -52,15 +52,15 @@ def rehearse_feedstock(
 
     Args:
         folder: the feedstock; default `here`.
-        names: of configurations as `build` takes them; none is all of them.
-        channels: default: those of the configurations, and the stand-in channel where none of these can be reached.
+        names: configurations as for `build`; default: all of them.
+        channels: default: those of the configurations, and the stand-in channel if none of these can be reached.
         machine: the environment of the machine.
-        output: the folder of artifacts that answers are kept in; default: `build_artifacts` of the feedstock.
-        fresh: do not take an answer that was found before.
-        progress: is told how many environments were solved.
+        output: the artifacts folder with the cached answers; default: `build_artifacts` of the feedstock.
+        fresh: ignore cached answers.
+        progress: called with the number of solved environments.
 
     Raises:
-        InputError: the feedstock, its recipe or a name is wrong.
+        InputError: the feedstock, its recipe or a name is invalid.
         WorkError: a channel cannot be read.
     """
     feedstock = find_feedstock(folder, here)
@@ -94,16 +94,18 @@ def rehearse_configurations(
     stand_in: str | None = None,
     progress: Callable[[int], None] = lambda _count: None,
 ) -> Rehearsal:
-    """Solve every environment of some configurations, and ask which builds users would get. Nothing is kept.
+    """Solve every environment of some configurations, and determine which builds users would get, without caching the
+    answer.
 
     Args:
-        channels: names, URLs or folders, the first preferred; for all platforms or by subdir (builders' too).
-        rules: which version of conda-build renders a `meta.yaml`; default the newest.
-        stand_in: why the channels are incomplete, if they are: what they lack is then unknown and not wrong.
-        progress: is told how many environments were solved.
+        channels: names, URLs or folders, the first has priority; for all platforms or by subdir (also those of
+            builders).
+        rules: the version of conda-build that renders a `meta.yaml`; default: the newest.
+        stand_in: why the channels are incomplete, if they are: missing packages are then unknown and not mistakes.
+        progress: called with the number of solved environments.
 
     Raises:
-        InputError: recipe, configuration or conda-forge.yml is wrong; with file and line.
+        InputError: recipe, configuration or conda-forge.yml is invalid; with file and line.
         WorkError: a channel cannot be read.
     """
     chosen = rules or Rules.newest()
@@ -121,13 +123,13 @@ def rehearse_configurations(
 def rows_to_rehearse(
     feedstock: Path, configurations: Sequence[Configuration], rules: Rules, forge: Forge | None = None
 ) -> Rows:
-    """Each row of some configurations with what its outputs ask for.
+    """Each row of some configurations with the requirements of its outputs.
 
     Args:
-        forge: the feedstock's conda-forge.yml, where it was read already.
+        forge: the feedstock's conda-forge.yml, if already read.
 
     Raises:
-        InputError: the recipe, a configuration or conda-forge.yml is wrong; with file and line.
+        InputError: the recipe, a configuration or conda-forge.yml is invalid; with file and line.
     """
     forge = forge or read_forge(feedstock, rules)
     builders = _builders(forge)
@@ -148,14 +150,14 @@ def _builders(forge: Forge) -> dict[Platform, Platform]:
 
 
 def _platforms(forge: Forge, configurations: Sequence[Configuration]) -> list[Platform]:
-    """The platforms of configurations and of those that build them."""
+    """The platforms of configurations and of their build machines."""
     builders = _builders(forge)
     own = {one.platform for one in configurations}
     return sorted(own | {builders.get(platform, platform) for platform in own})
 
 
 def _choice(given: Sequence[str], configurations: Sequence[Configuration], artifacts: Artifacts) -> ChannelChoice:
-    """The channels for all of the configurations; of several that name channels, each channel once."""
+    """The channels of all configurations, each once."""
     listed = [one.values.get("channel_sources", ("",))[0].split(",") for one in configurations]
     configured = dict.fromkeys(name.strip() for names in listed for name in names if name.strip())
     return choose_channels(given, tuple(configured), artifacts)
@@ -171,7 +173,7 @@ def _channels_for(
 
 
 def _key(inputs: Sequence[Path], names: Sequence[str], channels: Mapping[str, Sequence[str]]) -> str | None:
-    """What an answer follows from, as a hash; None where a channel does not tell its state."""
+    """A hash of all inputs of an answer; None if a channel does not report its state."""
     states = [repodata_state(channel, (subdir, "noarch")) for subdir, listed in channels.items() for channel in listed]
     if any(state is None for state in states):
         return None
@@ -185,7 +187,7 @@ def _remembered(artifacts: Artifacts) -> dict[str, Any]:
 
 
 def _known(document: Any) -> Rehearsal | None:
-    """An answer that was kept; None where there is none, or one of another version of this program."""
+    """A cached answer; None if there is none, or only one from another version of this program."""
     try:
         return Rehearsal.from_json(document)
     except (KeyError, TypeError):

@@ -1,7 +1,7 @@
 """Rehearse builds: solve every environment of every output before anything is built.
 
-Outputs that are not built yet stand in as records with the name, version, build and requirements that they promise.
-Run exports and pins follow from what was solved before, as in a real build.
+Outputs that are not built yet are represented by records with their planned name, version, build and requirements.
+Run exports and pins follow from earlier solutions, as in a real build.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from feedstock_tools.check.rehearsal.users import Offer, picks_of
 
 __all__ = ["rehearse"]
 
-#: Is told how many environments were solved so far.
+#: Called with the number of environments solved so far.
 Progress = Callable[[int], None]
 
 
@@ -34,14 +34,14 @@ def rehearse(
     at_once: int | None = None,
     progress: Progress = lambda _count: None,
 ) -> Rehearsal:
-    """Solve all environments of some rows, and ask what users of the packages would get.
+    """Solve all environments of some rows, and determine which builds users would get.
 
     Args:
-        rows: each with its outputs in the order of building (`demands_of`).
-        channels: by subdir, of the platforms and of the builders; the first preferred.
+        rows: each with its outputs in build order (`demands_of`).
+        channels: by subdir, for platforms and builders; the first has priority.
         drivers: CUDA versions of drivers that users may have.
-        stand_in: why the channels are incomplete, if they are: what they lack is then unknown and not wrong.
-        at_once: how many solvers run at the same time; default: one for each core.
+        stand_in: why the channels are incomplete, if they are: missing packages are then unknown and not mistakes.
+        at_once: the number of solvers that run in parallel; default: one for each core.
 
     Raises:
         WorkError: a channel cannot be read.

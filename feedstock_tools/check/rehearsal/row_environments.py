@@ -1,4 +1,4 @@
-"""The environments of one row: build and host of each output in turn, then those that packages run and are tested in.
+"""The environments of one row: build and host of each output in turn, then run and test environments.
 
 (conda_build/render.py: add_upstream_pins, get_upstream_pins; rattler_build_core: resolved_dependencies.rs.)
 """
@@ -21,7 +21,7 @@ from feedstock_tools.recipe.specs import spec_name
 
 __all__ = ["RowEnvironments"]
 
-#: The glibc of conda-forge's images, by the words in their names that tell the system.
+#: The glibc of conda-forge's images, by the part of their names that identifies the system.
 _GLIBC = {"cos6": "2.12", "cos7": "2.17", "alma8": "2.28", "alma9": "2.34", "alma10": "2.39"}
 _GLIBC_OF_OTHERS = "2.28"
 
@@ -30,9 +30,9 @@ class RowEnvironments:
     """The work on one row; `environments`, `promised` and `installable` fill up as it goes on.
 
     Args:
-        outputs: in the order of building.
-        own: the names of all outputs of the feedstock, of other rows too.
-        partial: the channels are known to be incomplete.
+        outputs: in build order.
+        own: the names of all outputs of the feedstock, also of other rows.
+        partial: the channels are incomplete.
     """
 
     def __init__(
@@ -49,12 +49,12 @@ class RowEnvironments:
         self._blocked: dict[str, State] = {}
 
     async def build_and_host(self) -> None:
-        """Solve what packages are built in, and so find what they will require."""
+        """Solve the build and host environments, which determine the requirements of packages."""
         for demands in self.outputs:
             await self._prepare(demands)
 
     async def run_and_test(self, everywhere: Sequence[Promised]) -> None:
-        """Solve what packages need once they are built.
+        """Solve the run and test environments.
 
         Args:
             everywhere: noarch outputs of other rows, which may be built elsewhere.
@@ -110,7 +110,7 @@ class RowEnvironments:
         packages: Mapping[str, tuple[str, str]],
         itself: Demands | None = None,
     ) -> tuple[str, ...]:
-        """Requirements with their pins applied; a pin on a package that is nowhere is its bare name."""
+        """Requirements with their pins applied; a pin on an unknown package becomes its bare name."""
         known = {name: (one.record.version, one.record.build) for name, one in self.promised.items()}
         known |= {one.name.lower(): (one.version, one.build_string) for one in self.outputs if one.name not in known}
         if itself is not None:
@@ -125,7 +125,7 @@ class RowEnvironments:
     async def _exports(
         self, demands: Demands, requirements: Iterable[Requirement], answer: Answer | None
     ) -> RunExports:
-        """What the packages that an environment was asked for export, less what the recipe ignores."""
+        """The run exports of an environment's requested packages, except those that the recipe ignores."""
         if answer is None:
             return RunExports()
         asked = {one.name if isinstance(one, Pin) else spec_name(one) for one in requirements}
@@ -145,7 +145,7 @@ class RowEnvironments:
         visible: Sequence[Promised],
         platform: Platform,
     ) -> Answer | None:
-        """Solve one environment and note what came of it; None where there is no solution."""
+        """Solve one environment and record the result; None if there is no solution."""
         if not specs:
             return Answer({})
         own, others = _reached(specs, visible)
@@ -171,7 +171,7 @@ class RowEnvironments:
         return answer
 
     async def _ask(self, question: Question, visible: Sequence[Promised], *, uses_own: bool) -> Answer:
-        """An environment that no output of the feedstock belongs to is the same for all rows, and solved once."""
+        """An environment without outputs of the feedstock is the same for all rows, and solved once."""
         records = [one.record for one in visible]
         if not uses_own:
             answer = await self._solver.solve(question)
@@ -180,7 +180,7 @@ class RowEnvironments:
         return await self._solver.solve(question, records)
 
     def _machine(self, platform: Platform) -> tuple[str, ...]:
-        """The virtual packages of the machine that builds and tests, whose driver has the version that is built for."""
+        """The virtual packages of the machine that builds and tests, whose driver has the row's CUDA version."""
         images = self.row.configuration.values.get("docker_image") or ("",)
         known = (glibc for word, glibc in _GLIBC.items() if word in images[0])
         return virtual_packages(platform, cuda=self.row.cuda, glibc=next(known, _GLIBC_OF_OTHERS))
@@ -188,7 +188,7 @@ class RowEnvironments:
     def _absence(self, absent: Sequence[str]) -> str:
         own = [name for name in absent if name in self._own]
         if own:
-            return f"{', '.join(own)} is an output of this feedstock, and none of this configuration builds it before"
+            return f"{', '.join(own)} is an output of this feedstock, but this configuration does not build it before"
         return f"no channel has {', '.join(absent)}"
 
     def _note(
@@ -214,7 +214,7 @@ def _applied(pin: Pin, packages: Mapping[str, tuple[str, str]]) -> str:
 
 
 def _reached(specs: Iterable[str], visible: Sequence[Promised]) -> tuple[set[str], set[str]]:
-    """The names of promised packages that specs lead to, and of all others that are not of the machine."""
+    """The names of the feedstock's own packages that specs depend on, and of all other non-virtual packages."""
     promised = {one.record.name: one for one in visible}
     pending = {spec_name(spec) for spec in specs}
     seen: set[str] = set()
@@ -228,7 +228,7 @@ def _reached(specs: Iterable[str], visible: Sequence[Promised]) -> tuple[set[str
 
 
 def _inherited(demands: Demands, build: RunExports, host: RunExports) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What an output requires and is limited to at run time because of what it was built with."""
+    """The run requirements and constraints of an output that follow from the packages it was built with."""
     if demands.noarch:
         return host.noarch, ()
     return (*build.strong, *host.strong, *host.weak), (

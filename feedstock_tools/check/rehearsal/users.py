@@ -1,7 +1,7 @@
-"""What users would get: which build a solver takes for an output's name, by the driver of the machine.
+"""The builds that users would get: which build a solver chooses for an output's name, by the driver of the machine.
 
-Each question is asked twice, with the builds of the feedstock made in one order and in the other: where the answers
-differ nothing but time stamps decides, and the build that is uploaded last wins.
+Each question is asked twice, with the builds of the feedstock in one order and in the reverse order: if the answers
+differ, only time stamps decide, and the build that is uploaded last wins.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Offer:
 
 @dataclass(frozen=True)
 class _Shelf:
-    """All that there is for a platform: the records, and what each build is for."""
+    """The packages for a platform: the records, and the CUDA version of each build."""
 
     platform: Platform
     records: tuple[Record, ...]
@@ -47,9 +47,9 @@ class _Shelf:
 async def picks_of(
     offers: Sequence[Offer], outputs: frozenset[str], drivers: Sequence[str], solver: ManySolves
 ) -> tuple[Pick, ...]:
-    """For each platform, machine and name the build that a solver takes.
+    """The build that a solver chooses for each platform, machine and name.
 
-    The names are `<name>`, `<name>-cpu` and `<name>-gpu` of outputs that come in such flavours; else those that are
+    The names are `<name>`, `<name>-cpu` and `<name>-gpu` if outputs come in such flavours; else those that are
     built for several CUDA versions; else all of them.
 
     Args:
@@ -81,7 +81,7 @@ def _shelf(platform: Platform, offers: Sequence[Offer]) -> _Shelf:
 
 
 def _names(shelf: _Shelf, outputs: frozenset[str]) -> list[str]:
-    """The names to ask for, among those that can be installed."""
+    """The names to test, among those that can be installed."""
     there = sorted({record.name for record in shelf.records})
     bases = {name.removesuffix(end) for name in outputs for end in _FLAVOURS if name.endswith(end)}
     family = bases | {f"{base}{end}" for base in bases for end in _FLAVOURS}
@@ -91,7 +91,7 @@ def _names(shelf: _Shelf, outputs: frozenset[str]) -> list[str]:
 
 
 async def _pick(shelf: _Shelf, name: str, driver: str | None, solver: ManySolves) -> Pick:
-    """Ask for a name on a machine, in both orders of building."""
+    """Solve for a name on a machine, in both build orders."""
     versions = sorted({record.version for record in shelf.records if record.name == name})
     spec = f"{name} =={versions[0]}" if len(versions) == 1 else name
     question = Question((spec,), shelf.platform, virtual_packages(shelf.platform, cuda=driver))
@@ -120,10 +120,10 @@ async def _pick(shelf: _Shelf, name: str, driver: str | None, solver: ManySolves
 def _mistake(
     shelf: _Shelf, name: str, driver: str | None, build: str | None, cudas: set[str | None], reason: str | None
 ) -> str | None:
-    """What is wrong with a choice; None where it is what is meant.
+    """The mistake in a choice; None for the intended build.
 
-    Meant is the build of the newest CUDA version that the driver has; one of a newer minor version will do, since
-    drivers run those of their own major version too. Where there is none, the CPU build.
+    The intended build is that of the newest CUDA version that the driver has; a newer minor version is accepted, since
+    drivers run all versions of their own major version. Without a driver it is the CPU build.
     """
     there = shelf.of(name)
     least = max(
@@ -143,4 +143,4 @@ def _mistake(
     if not wanted:
         return f"it is for {got}, which this machine does not run"
     meant = f"CUDA {least}" if least else "CPU"
-    return f"it is for {got}, and {meant} is meant"
+    return f"it is for {got} instead of {meant}"

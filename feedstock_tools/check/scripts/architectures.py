@@ -17,7 +17,7 @@ from feedstock_tools.reading import read_text
 
 __all__ = ["ScriptList", "lists_in_scripts"]
 
-#: Names that hold lists in scripts, beside those of configurations.
+#: Names that hold lists in scripts, in addition to those of configurations.
 _NAMES = frozenset({*ARCHITECTURE_KEYS, "HERMETIC_CUDA_COMPUTE_CAPABILITIES", "CMAKE_CUDA_ARCHS"})
 _GENCODE = re.compile(r"-gencode[= ]+arch=compute_\w+,code=(?P<codes>\[[^\]]*\]|[\w,]+)")
 #: `env:` of a v1 recipe and `script_env` of a v0 one: `TORCH_CUDA_ARCH_LIST: "8.0"`, `- TORCH_CUDA_ARCH_LIST=8.0`.
@@ -25,7 +25,7 @@ _IN_RECIPE = re.compile(
     rf"^\s*+(?:-\s*+)?(?:export |set )?\"?(?P<name>{'|'.join(sorted(_NAMES))})"
     r"\s*+[:=]\s*+[\"']?(?P<value>[^\"'#$\[\]{}]++)[\"']?\s*+$"
 )
-#: What bash says of the system, by the first part of a subdir.
+#: bash's name of the system, by the first part of a subdir.
 _OSTYPES = {"linux": "linux-gnu", "osx": "darwin"}
 _BRANCH = re.compile(r"\s*+(?:-\s*+)?(?:if|then|else)\s*+:")
 _LIST = re.compile(r"^(?=\D*\d)[\w.,;+\s-]*$")
@@ -33,9 +33,9 @@ _LIST = re.compile(r"^(?=\D*\d)[\w.,;+\s-]*$")
 
 @dataclass(frozen=True, slots=True)
 class ScriptList:
-    """A list of architectures as it stands in a file: the file's path in the feedstock, the line, variable and text.
+    """A list of architectures in a file: the file's path in the feedstock, the line, variable and text.
 
-    Where a variable has a list only in some cases that cannot be told apart, there is one with an empty text as well.
+    If a variable has a list only in some cases that cannot be distinguished, there is also one with an empty text.
     """
 
     path: str
@@ -44,7 +44,7 @@ class ScriptList:
     text: str
 
     def gencodes(self) -> tuple[Architecture, ...]:
-        """What nvcc's own options ask for; nothing where it is another kind of list."""
+        """The architectures in nvcc's own options; empty for any other kind of list."""
         return tuple(
             Architecture.parse(code)
             for match in _GENCODE.finditer(self.text)
@@ -56,10 +56,10 @@ class ScriptList:
 def lists_in_scripts(folder: Path, feedstock: Path, values: Mapping[str, tuple[str, ...]]) -> Iterator[ScriptList]:
     """The lists that the scripts and the recipe in a folder set with the values of one row of a configuration.
 
-    Scripts are read and not run: a value that depends on what a command prints is passed over.
+    Scripts are read but not run: a value that depends on the output of a command is skipped.
     """
     platform = values.get("target_platform", ("",))[0]
-    # A configuration that is for no kind of ARM does not name it, and scripts find it empty.
+    # A configuration that is not for ARM does not set this key, and scripts find it empty.
     given = {"arm_variant_type": ("",), "OSTYPE": (_OSTYPES.get(platform.partition("-")[0], ""),), **values}
     known = {key: frozenset({Assigned(texts[0], 0)}) for key, texts in given.items() if len(texts) == 1}
     for path in sorted(folder.glob("*")):
@@ -93,14 +93,14 @@ def _is_list(variable: str, text: str) -> bool:
 
 @lru_cache(maxsize=64)
 def _tree(path: Path, changed: int) -> tuple[Node, ...]:
-    """The tree of a script; `changed` tells the file as it is now from what it was."""
+    """The tree of a script; `changed` distinguishes versions of the file."""
     text = path.read_text(encoding="utf-8", errors="replace")
     return read_shell(text) if path.suffix == ".sh" else read_batch(text)
 
 
 def _in_recipe(path: Path, name: str) -> Iterator[ScriptList]:
-    """Lists that hold for every configuration: a line with a selector or under an `if` is passed over."""
-    # The lines that a line stands under, by indentation, and whether an `if` is among them.
+    """Lists that apply to every configuration: a line with a selector or under an `if` is skipped."""
+    # The parents of a line, by indentation, and whether one of them is an `if`.
     above: list[tuple[int, bool]] = []
     for number, line in enumerate(read_text(path).splitlines(), 1):
         if not line.strip():

@@ -15,19 +15,19 @@ _COMPARED = re.compile(
     r'^(?P<negated>not\s+)?(?:/i\s+)?(?P<left>"[^"]*"|\S+?)\s*==\s*(?P<right>"[^"]*"|[^\s("]+)\s*(?P<then>.*)$', re.I
 )
 _VARIABLE = re.compile(r"%(?P<name>\w+)(?::~0,(?P<length>\d+))?%|!(?P<late>\w+)!")
-#: With `-D`, or without it as a word for a script that puts it before (build.py --cmake_extra_defines).
+#: With `-D`, or without it as an argument of a script that adds it (build.py --cmake_extra_defines).
 _ARGUMENT = re.compile(r'(?:-D|(?<=[\s"]))(?P<name>CMAKE_CUDA_ARCHITECTURES)(?::\w+)?=(?P<value>"[^"]*"|[^\s"^]+)')
 _ALWAYS: Condition = (frozenset(), lambda _: True)
 _UNKNOWN: Condition = (frozenset(), lambda _: None)
 
 
 def read_batch(text: str) -> tuple[Node, ...]:
-    """The tree of a batch script; what is no `set`, `if` or `exit` is passed over."""
+    """The tree of a batch script; everything but `set`, `if` and `exit` is skipped."""
     return _Reader(list(_lines(text))).block()
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
-    """Lines with their numbers, less comments, continued lines joined."""
+    """Lines with their numbers, without comments, continued lines joined."""
     pending, start = "", 0
     for number, line in enumerate(text.splitlines(), 1):
         stripped = line.strip().lstrip("@").strip()
@@ -43,14 +43,14 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 class _Reader:
-    """Goes through the lines once."""
+    """Walks the lines once."""
 
     def __init__(self, lines: list[tuple[int, str]]) -> None:
         self._lines = lines
         self._at = 0
 
     def block(self) -> tuple[Node, ...]:
-        """The nodes up to a line that begins with `)`, which is left for the caller."""
+        """The nodes up to a line that begins with `)`, which is left to the caller."""
         nodes: list[Node] = []
         while self._at < len(self._lines):
             line, text = self._lines[self._at]

@@ -13,7 +13,7 @@ __all__ = ["read_shell"]
 _ASSIGNMENT = re.compile(
     r"(?:(?:export|local|readonly|declare(?:\s+-\w+)?)\s+)?(?P<name>[A-Za-z_]\w*)(?P<more>\+?)=(?P<value>\"[^\"]*\"|'[^']*'|[^\s;&|]*)"
 )
-#: With `-D`, or without it as a word for a script that puts it before (build.py --cmake_extra_defines).
+#: With `-D`, or without it as an argument of a script that adds it (build.py --cmake_extra_defines).
 _ARGUMENT = re.compile(
     r"(?:-D|(?<=[\s\"'(]))(?P<name>CMAKE_CUDA_ARCHITECTURES)(?::\w+)?=(?P<value>\"[^\"]*\"|'[^']*'|[^\s\"')]+)"
 )
@@ -25,12 +25,13 @@ _ALWAYS: Condition = (frozenset(), lambda _: True)
 
 
 def read_shell(text: str) -> tuple[Node, ...]:
-    """The tree of a shell script; what is no assignment, `if`, `case` or `exit` is passed over."""
+    """The tree of a shell script; everything but assignments, `if`, `case` and `exit` is skipped."""
     return _Reader(_statements(text)).block()
 
 
 def _statements(text: str) -> list[tuple[int, str]]:
-    """Lines with their numbers, less comments and here-documents, continued lines joined, cut at `;` outside quotes."""
+    """Lines with their numbers, without comments and here-documents, continued lines joined, cut at `;` outside
+    quotes."""
     found: list[tuple[int, str]] = []
     ending, pending, start = None, "", 0
     for number, line in enumerate(text.splitlines(), 1):
@@ -72,14 +73,14 @@ def _parts(line: str) -> Iterator[str]:
 
 
 class _Reader:
-    """Goes through the statements once."""
+    """Walks the statements once."""
 
     def __init__(self, statements: list[tuple[int, str]]) -> None:
         self._statements = statements
         self._at = 0
 
     def block(self, *ends: str) -> tuple[Node, ...]:
-        """The nodes up to one of the words in `ends`, which is left for the caller."""
+        """The nodes up to one of the words in `ends`, which is left to the caller."""
         nodes: list[Node] = []
         while self._at < len(self._statements):
             line, text = self._statements[self._at]
@@ -121,7 +122,7 @@ class _Reader:
         return Choice(tuple(branches))
 
     def _whole(self, condition: str) -> str:
-        """A condition that goes over several lines, up to its `then`."""
+        """A condition that spans several lines, up to its `then`."""
         while self._at < len(self._statements):
             text = self._statements[self._at][1]
             if text.split(None, 1)[0] == "then":
@@ -167,7 +168,7 @@ def _simple(line: int, text: str) -> Iterator[Node]:
 
 
 def _text(written: str) -> Text:
-    """A word with variables; single quotes keep it as it is, and a command in it makes it unknown."""
+    """A word with variables; single quotes keep it unchanged, and a command in it makes it unknown."""
     if written[:1] == "'" and written[-1:] == "'":
         return frozenset(), lambda _: written[1:-1]
     bare = written.replace('"', "").replace("\\;", ";")
@@ -214,7 +215,7 @@ def _unknown() -> Text:
 
 
 def _condition(written: str) -> Condition:
-    """`[[ … ]]`, `[ … ]` and `test …` with comparisons joined by `&&` or `||`; anything else is not known."""
+    """`[[ … ]]`, `[ … ]` and `test …` with comparisons joined by `&&` or `||`; anything else is unknown."""
     text = written.strip().rstrip(";").strip()
     alternatives = [[_term(term) for term in part.split("&&")] for part in text.split("||")]
     names = frozenset(name for part in alternatives for term in part for name in term[0])
@@ -249,7 +250,7 @@ def _term(written: str) -> Condition:
 
 
 def _matches(subject: Text, patterns: str) -> Condition:
-    """Whether a word is like one of the patterns that `|` separates."""
+    """Whether a word matches one of the patterns separated by `|`."""
     names, value = subject
     wanted = [_text(pattern.strip()) for pattern in patterns.split("|")]
 

@@ -1,6 +1,6 @@
-"""Build scripts as trees of assignments and conditions, and what variables are at their end.
+"""Build scripts as trees of assignments and conditions, and the values of variables at their end.
 
-Nothing is run: a script is read as far as conditions on the variant and assignments of plain text go. What cannot be
+Nothing is run: conditions on the variant and assignments of plain text are followed. What cannot be
 known (the output of a command, a file that may exist) stays unknown, and both branches are possible then.
 """
 
@@ -12,21 +12,21 @@ from itertools import product
 
 __all__ = ["Assigned", "Assignment", "Choice", "Exit", "Node", "Text", "Values", "run"]
 
-#: More possible values than this of one variable are as good as unknown.
+#: A variable with more possible values than this counts as unknown.
 _MOST = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Assigned:
-    """A value that a variable may have, and the line that gave it; None for what cannot be known."""
+    """A value that a variable may have, and the line that set it; None if unknown."""
 
     text: str | None
     line: int
 
 
-#: The possible values of each variable that is known of.
+#: The possible values of each known variable.
 Values = Mapping[str, frozenset[Assigned]]
-#: A text with variables in it: its value for single values of the variables that it names; None where it is not known.
+#: A text with variables in it: its value for single values of the variables that it names; None if it is unknown.
 Text = tuple[frozenset[str], Callable[[Mapping[str, str | None]], str | None]]
 #: The same for a condition.
 Condition = tuple[frozenset[str], Callable[[Mapping[str, str | None]], bool | None]]
@@ -43,7 +43,7 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Branches with their conditions, the first that holds is taken; the last may have one that always holds."""
+    """Branches with their conditions; the first that holds is taken, and the last one may always hold."""
 
     branches: tuple[tuple[Condition, tuple[Node, ...]], ...]
 
@@ -57,7 +57,7 @@ Node = Assignment | Choice | Exit
 
 
 def run(nodes: Iterable[Node], values: Values) -> Values | None:
-    """What variables may be after a part of a script; None where the script always ends before."""
+    """The possible values of variables after a part of a script; None if the script always ends before."""
     current: dict[str, frozenset[Assigned]] = dict(values)
     for node in nodes:
         if isinstance(node, Exit):
@@ -95,12 +95,12 @@ def _after_choice(choice: Choice, values: Values) -> Values | None:
     if not ends:
         return None
     names = frozenset().union(*(end.keys() for end in ends))
-    unset = frozenset({Assigned(None, 0)})  # what it was before the script is not known
+    unset = frozenset({Assigned(None, 0)})  # its value before the script is unknown
     return {name: frozenset().union(*(end.get(name, unset) for end in ends)) for name in names}
 
 
 def _singles(names: frozenset[str], values: Values) -> list[dict[str, str | None]]:
-    """The variables that are named, with one of their possible values each, in every combination."""
+    """Every combination of possible values of the named variables."""
     ordered = sorted(names)
     options = [sorted({one.text for one in values.get(name, ())} or {None}, key=str) for name in ordered]
     combined = list(product(*options)) if len(options) < 8 else [(None,) * len(ordered)]

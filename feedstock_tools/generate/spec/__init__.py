@@ -1,1 +1,1 @@
-"""The spec: its model, how it is read, and what is wrong with one."""
+"""The spec: its model, its reader, and its checks."""

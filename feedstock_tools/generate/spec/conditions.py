@@ -1,4 +1,4 @@
-"""The conditions of a spec: `linux and cuda >= 12`, written once, said in the words of both recipe formats.
+"""The conditions of a spec: `linux and cuda >= 12`, written once and translated into both recipe formats.
 
     condition  = disjunction
     disjunction = conjunction ("or" conjunction)*
@@ -21,7 +21,7 @@ from feedstock_tools.platforms import KNOWN_SUBDIRS, Platform
 
 __all__ = ["And", "Compare", "Condition", "ConditionError", "Not", "Or", "Setting", "Word", "both", "negated", "parse"]
 
-#: Word → what it says in a selector of conda-build. v1 knows the same, where `_V1_WORDS` does not differ.
+#: Word → its form in a selector of conda-build. v1 uses the same form unless `_V1_WORDS` has another.
 _V0_WORDS = {
     "linux": "linux",
     "osx": "osx",
@@ -43,7 +43,7 @@ _V0_WORDS = {
     "cross": "build_platform != target_platform",
 }
 _V1_WORDS = _V0_WORDS | {"linux-64": "linux and x86_64", "win-64": "win and x86_64"}
-#: What a word says with `not` before it, where that reads better than `not (...)`.
+#: The form of a negated word, if it reads better than `not (...)`.
 _INVERTED = {
     "cuda": 'cuda_compiler_version == "None"',
     "cpu": 'cuda_compiler_version != "None"',
@@ -65,7 +65,7 @@ _LONGEST = 500
 
 
 class ConditionError(ValueError):
-    """A text that is no condition: `message`, and `hint` with the nearest valid word."""
+    """An invalid condition: `message`, and `hint` with the nearest valid word."""
 
     def __init__(self, message: str, hint: str) -> None:
         super().__init__(message)
@@ -75,7 +75,7 @@ class ConditionError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What a condition is asked of: a platform, the machine that builds for it, CUDA (None for CPU) and Python."""
+    """The setting in which a condition is evaluated: a platform, its build machine, CUDA (None for CPU) and Python."""
 
     platform: Platform
     build_platform: Platform
@@ -92,14 +92,17 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Compare:
-    """A version compared: `cuda >= 11.2`. A CPU build has no CUDA version, so that nothing holds of it."""
+    """A comparison of a version: `cuda >= 11.2`.
+
+    A CPU build has no CUDA version, so every comparison is false for it.
+    """
 
     subject: str
     operator: str
     version: str
 
     def holds(self, version: str) -> bool:
-        """Whether it holds of a version given as text."""
+        """Whether the comparison holds for a version."""
         size = len(_numbers(self.version))
         return _OPERATORS[self.operator](_numbers(version)[:size], _numbers(self.version))
 
@@ -113,7 +116,7 @@ class Not:
 
 @dataclass(frozen=True, slots=True)
 class And:
-    """All parts hold; of no parts, always."""
+    """All parts hold; always true without parts."""
 
     parts: tuple[Condition, ...] = ()
 
@@ -132,7 +135,7 @@ def parse(text: str) -> Condition:
     """Read a condition.
 
     Raises:
-        ConditionError: an unknown word, a part missing or too many.
+        ConditionError: an unknown word, a missing part or an extra one.
 
     >>> parse("linux and cuda >= 12")
     And(parts=(Word(name='linux'), Compare(subject='cuda', operator='>=', version='12')))
@@ -142,12 +145,12 @@ def parse(text: str) -> Condition:
     tokens = _tokens(text)
     condition, rest = _disjunction(tokens, 0)
     if rest:
-        raise ConditionError(f"'{rest[0]}' in '{text}' is one too many", "Join the parts with `and` or `or`.")
+        raise ConditionError(f"'{rest[0]}' in '{text}' is unexpected", "Join the parts with `and` or `or`.")
     return condition
 
 
 def both(left: Condition | None, right: Condition | None) -> Condition | None:
-    """The condition that both hold; None is no condition."""
+    """The condition that both hold; None stands for no condition."""
     parts: list[Condition] = []
     for condition in (left, right):
         for part in condition.parts if isinstance(condition, And) else (condition,):
@@ -197,8 +200,8 @@ def holds(condition: Condition | None, setting: Setting) -> bool:
 def to_selector(condition: Condition, cuda_versions: Collection[str]) -> str:
     """The condition as a selector of conda-build, without its brackets.
 
-    Selectors see a CUDA version as text, which does not compare as versions do, so `cuda >= 12` becomes the list of
-    those of `cuda_versions` that it holds of.
+    Selectors see a CUDA version as a string, which does not compare as a version, so `cuda >= 12` becomes the list of
+    those `cuda_versions` that satisfy it.
 
     >>> to_selector(parse("linux-64 and not cuda"), ())
     'linux64 and cuda_compiler_version == "None"'
@@ -253,7 +256,7 @@ def _compare_v1(compare: Compare) -> str:
 
 
 def _match_spec(compare: Compare) -> str:
-    """`== 3.12` is meant of the whole series, and `> 12` is not meant of 12.4."""
+    """`== 3.12` matches the whole series, and `> 12` does not match 12.4."""
     version = compare.version
     if compare.operator in ("==", "!="):
         return f"{compare.operator if compare.operator == '!=' else ''}{version}.*"

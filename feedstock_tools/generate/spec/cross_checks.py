@@ -1,6 +1,6 @@
-"""What must agree between the parts of a spec: names that are used are there, and architectures are known to nvcc.
+"""Consistency between the parts of a spec: every used name is defined, and nvcc knows every architecture.
 
-The checks walk what the file says and not the finished models, so that they also speak where another part is wrong.
+The checks walk the content of the file and not the finished models, so they also work if another part is invalid.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from feedstock_tools.yaml_reading.positions import Location
 
 __all__ = ["CUDA_LIBRARIES", "check_files", "cross_check", "output_names"]
 
-#: The group of requirements that `cuda.libraries` makes.
+#: The group of requirements that `cuda.libraries` defines.
 CUDA_LIBRARIES = "cuda-libraries"
 #: Far above what a person writes; groups that use groups twice double with each step.
 _LARGEST_GROUP = 2_000
@@ -28,7 +28,7 @@ _SECTIONS = ("build", "host", "run", "run_constrained")
 
 
 def cross_check(content: dict[str, Any]) -> list[Finding]:
-    """All that does not agree in the content of a spec, which may be wrong in other ways as well."""
+    """All inconsistencies in the content of a spec, which may have other mistakes as well."""
     return [
         *_check_outputs(content),
         *_check_groups(content),
@@ -42,7 +42,7 @@ def cross_check(content: dict[str, Any]) -> list[Finding]:
 
 
 def output_names(name: str) -> tuple[str, ...]:
-    """The packages that an output stands for: itself, or one for each accelerator."""
+    """The packages of an output: itself, or one for each accelerator."""
     if "{accelerator}" not in name:
         return (name,)
     return tuple(name.replace("{accelerator}", accelerator) for accelerator in ("gpu", "cpu"))
@@ -65,7 +65,7 @@ def _outputs(content: dict[str, Any]) -> Iterator[tuple[Location, dict[str, Any]
 
 
 def _requirement_lists(content: dict[str, Any]) -> Iterator[tuple[Location, list[Any]]]:
-    """Every list of requirements and where it stands."""
+    """Every list of requirements and its location."""
     for group, items in _mapping(content.get("groups")).items():
         yield ("groups", group), _list(items)
     owners: list[tuple[Location, dict[str, Any]]] = [(("build",), _mapping(content.get("build"))), *_outputs(content)]
@@ -101,15 +101,17 @@ def _check_outputs(content: dict[str, Any]) -> Iterator[Finding]:
             continue
         for package in output_names(name):
             if package in seen:
-                yield Finding((*location, "name"), f"there are two outputs '{package}'", "Names of outputs differ.")
+                yield Finding(
+                    (*location, "name"), f"there are two outputs '{package}'", "Give each output a name of its own."
+                )
             seen[package] = 1
         kind = output.get("kind")
         if kind == "metapackage" and (output.get("script") or output.get("files")):
-            yield Finding(
-                (*location, "kind"), "a metapackage has no files", "Make it a library, or leave the script out."
-            )
+            yield Finding((*location, "kind"), "a metapackage has no files", "Make it a library, or remove the script.")
         if kind == "library" and _mapping(output.get("test")).get("imports"):
-            yield Finding((*location, "test", "imports"), "a library is in no Python", "Use commands to test it.")
+            yield Finding(
+                (*location, "test", "imports"), "a library has no Python modules to import", "Use commands to test it."
+            )
     yield from _check_pin_cycles(content)
 
 
@@ -119,7 +121,7 @@ def _check_pin_cycles(content: dict[str, Any]) -> Iterator[Finding]:
     cycle = _cycle(pins)
     if cycle:
         yield Finding(
-            (*locations[cycle[0]], "pins"), f"outputs pin each other: {' → '.join(cycle)}", "One must come first."
+            (*locations[cycle[0]], "pins"), f"outputs pin each other: {' → '.join(cycle)}", "Remove one of these pins."
         )
 
 
@@ -128,7 +130,7 @@ def _check_groups(content: dict[str, Any]) -> Iterator[Finding]:
     known = [*groups, CUDA_LIBRARIES]
     if CUDA_LIBRARIES in groups:
         yield Finding(
-            ("groups", CUDA_LIBRARIES), f"'{CUDA_LIBRARIES}' is made from cuda.libraries", "Choose another name."
+            ("groups", CUDA_LIBRARIES), f"'{CUDA_LIBRARIES}' is reserved for cuda.libraries", "Choose another name."
         )
     for location, entry in _entries(content):
         used = entry.get("use")
@@ -140,19 +142,19 @@ def _check_groups(content: dict[str, Any]) -> Iterator[Finding]:
     }
     cycle = _cycle(uses)
     if cycle:
-        yield Finding(("groups", cycle[0]), f"groups use each other: {' → '.join(cycle)}", "Take one of the uses out.")
+        yield Finding(("groups", cycle[0]), f"groups use each other: {' → '.join(cycle)}", "Remove one of these uses.")
         return
     sizes: dict[str, int] = {}
     for group in groups:
         if _expanded(group, groups, uses, sizes) > _LARGEST_GROUP:
             yield Finding(
-                ("groups", group), f"the group '{group}' stands for too many requirements", "Use fewer groups."
+                ("groups", group), f"the group '{group}' expands to too many requirements", "Use fewer groups."
             )
             return
 
 
 def _expanded(group: str, groups: dict[str, Any], uses: dict[str, list[str]], sizes: dict[str, int]) -> int:
-    """How many requirements a group stands for, the uses of a group without cycles followed."""
+    """The number of requirements that a group without cycles expands to."""
     if group not in sizes:
         own = len(_list(groups.get(group)))
         sizes[group] = own + sum(_expanded(used, groups, uses, sizes) for used in uses.get(group, ()))
@@ -160,7 +162,7 @@ def _expanded(group: str, groups: dict[str, Any], uses: dict[str, list[str]], si
 
 
 def _cycle(edges: dict[str, list[str]]) -> list[str]:
-    """The names on a way that comes back to its start; empty where there is none."""
+    """The names on a cycle; empty if there is none."""
     done: set[str] = set()
 
     def search(name: str, way: list[str]) -> list[str]:
@@ -179,7 +181,7 @@ def _cycle(edges: dict[str, list[str]]) -> list[str]:
 
 
 def _check_names_used(content: dict[str, Any]) -> Iterator[Finding]:
-    """Outputs that pins name."""
+    """Findings for pins on unknown outputs."""
     names = [str(output.get("name")) for _, output in _outputs(content)]
     packages = [package for name in names for package in output_names(name)]
     used: list[tuple[Location, Any]] = []
@@ -197,7 +199,7 @@ def _check_names_used(content: dict[str, Any]) -> Iterator[Finding]:
 
 
 def _check_placeholders(content: dict[str, Any]) -> Iterator[Finding]:
-    """Placeholders that nothing fills in. Requirements may name any variant key, so that theirs are not checked."""
+    """Findings for unknown placeholders. Requirements may name any variant key, so theirs are not checked."""
     fixed = ("version",)
     texts: list[tuple[Location, Any, tuple[str, ...]]] = []
     for at, source in enumerate(_list(content.get("sources"))):
@@ -217,7 +219,7 @@ def _check_placeholders(content: dict[str, Any]) -> Iterator[Finding]:
 
 
 def _check_texts(value: Any, location: Location = ()) -> Iterator[Finding]:
-    """Texts that a recipe would read as Jinja or as a selector, wherever they stand."""
+    """Findings for strings that a recipe would read as Jinja or as a selector, wherever they are."""
     if isinstance(value, dict):
         for key, part in value.items():
             yield from _check_texts(part, (*location, key))
@@ -231,12 +233,14 @@ def _check_texts(value: Any, location: Location = ()) -> Iterator[Finding]:
             yield Finding(location, error.message, error.hint)
         if location == ("about", "description") and re.search(r"\]\s*$", value, re.MULTILINE):
             yield Finding(
-                location, "conda-build takes brackets at the end of a line for a selector", "End it otherwise."
+                location,
+                "conda-build reads brackets at the end of a line as a selector",
+                "Rephrase the end of the line.",
             )
 
 
 def check_files(content: dict[str, Any], recipe: Path) -> Iterator[Finding]:
-    """Scripts, patches and files of tests that a spec names and the recipe folder does not have."""
+    """Findings for scripts, patches and test files that the spec names but the recipe folder lacks."""
     named: list[tuple[Location, Any]] = []
     for at, source in enumerate(_list(content.get("sources"))):
         for nth, patch in enumerate(_list(_mapping(source).get("patches"))):
@@ -249,14 +253,14 @@ def check_files(content: dict[str, Any], recipe: Path) -> Iterator[Finding]:
             named.append(((*location, "test", "files", nth), file))
     for place, file in named:
         if isinstance(file, str) and not is_file(recipe / file):
-            yield Finding(place, f"there is no file recipe/{file}", "Write it, or name another one.")
+            yield Finding(place, f"there is no file recipe/{file}", "Create it, or name another file.")
 
 
 def _check_accelerator(content: dict[str, Any]) -> Iterator[Finding]:
-    """Without a section `cuda` there are CPU builds alone."""
+    """Findings for CUDA settings in a spec without a section `cuda`, which has only CPU builds."""
     if "cuda" in content:
         return
-    hint = "Add a section `cuda`, or take it out here."
+    hint = "Add a section `cuda`, or remove it here."
     for location, entry in _entries(content):
         if entry.get("compiler") == "cuda" or entry.get("use") == CUDA_LIBRARIES or _names_cuda(entry.get("when")):
             yield Finding(location, "the spec has no GPU builds", hint)
@@ -282,4 +286,4 @@ def _check_platforms(content: dict[str, Any]) -> Iterator[Finding]:
             yield Finding(("cuda", "platforms", at), f"'{subdir}' is not among the platforms", hint)
     if content.get("pinning") == "self-contained" and content.get("python", "pinning") == "pinning":
         hint = "Such as: python: [3.11, 3.12]"
-        yield Finding(("python",), "a self-contained spec lists its Pythons", hint)
+        yield Finding(("python",), "a self-contained spec must list its Pythons", hint)

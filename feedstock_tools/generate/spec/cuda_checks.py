@@ -15,7 +15,7 @@ __all__ = ["check_cuda"]
 
 
 def check_cuda(content: Mapping[str, Any]) -> Iterator[Finding]:
-    """All that the facts say against the content of a spec."""
+    """All conflicts between the facts and the content of a spec."""
     cuda = content.get("cuda")
     if not isinstance(cuda, dict):
         return
@@ -34,7 +34,7 @@ def _check_versions(cuda: Mapping[str, Any], facts: CudaFacts, *, self_contained
     versions = cuda.get("versions", "pinning")
     if self_contained and versions == "pinning":
         yield Finding(
-            ("cuda", "versions"), "a self-contained spec lists its CUDA versions", "Or it says `versions: all`."
+            ("cuda", "versions"), "a self-contained spec must list its CUDA versions", "Or set `versions: all`."
         )
     for at, version in enumerate(versions if isinstance(versions, list) else ()):
         if isinstance(version, str) and version not in facts.toolkits:
@@ -90,7 +90,7 @@ def _check_complete(by_version: Mapping[str, Any], versions: list[str], location
     missing = [version for version in versions if version not in by_version]
     if missing:
         hint = f"There are lists for {', '.join(by_version)}."
-        yield Finding(location, f"no architectures are chosen for CUDA {', '.join(missing)}", hint)
+        yield Finding(location, f"there are no architectures for CUDA {', '.join(missing)}", hint)
 
 
 def _known(version: str, facts: CudaFacts) -> str:

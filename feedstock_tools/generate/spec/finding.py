@@ -11,7 +11,7 @@ __all__ = ["Finding"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that does not agree, at a location of the file."""
+    """An inconsistency at a location of the file."""
 
     location: Location
     message: str

@@ -1,6 +1,6 @@
-"""What a maintainer writes: the models of `feedstock.yaml`. Each field's description is its text in the JSON Schema.
+"""The models of `feedstock.yaml`. Each field's description is its text in the JSON Schema.
 
-All values come from YAML as text, mappings and lists (see `reading`), so `3.10` stays 3.10 and `0012` stays 0012.
+All values come from YAML as strings, mappings and lists (see `reading`), so `3.10` stays 3.10 and `0012` stays 0012.
 """
 
 from __future__ import annotations
@@ -57,12 +57,12 @@ class Patch(Model):
     """A patch of a source."""
 
     file: RecipeFile = Field(description="The patch, relative to the recipe folder.")
-    when: MaybeCondition = Field(default=None, description="Where it is applied; everywhere when absent.")
+    when: MaybeCondition = Field(default=None, description="The builds that apply it; default: all.")
     why: str | None = Field(default=None, description="A comment to write above it.")
 
 
 class Source(Model):
-    """Where the source comes from: one of `url`, `git` and `path`."""
+    """The origin of the source: exactly one of `url`, `git` and `path`."""
 
     url: Items[str] = Field(
         default=(), description="Address of an archive, or several of the same; `{version}` is filled in."
@@ -75,21 +75,21 @@ class Source(Model):
     patches: tuple[Annotated[Patch, Shorthand(string="file")], ...] = Field(
         default=(), description="Patches, in order."
     )
-    when: MaybeCondition = Field(default=None, description="For which builds the source is needed.")
+    when: MaybeCondition = Field(default=None, description="The builds that need the source.")
 
     @model_validator(mode="after")
     def _one_origin(self) -> Source:
         if sum(map(bool, (self.url, self.git, self.path))) != 1:
-            raise ValueError("a source has one of 'url', 'git' and 'path'")
+            raise ValueError("a source must have exactly one of 'url', 'git' and 'path'")
         if self.url and self.sha256 is None:
-            raise ValueError("a source with a url needs its 'sha256'")
+            raise ValueError("a source with a url must have a 'sha256'")
         if self.git and self.rev is None:
-            raise ValueError("a source with git needs a 'rev'")
+            raise ValueError("a source with git must have a 'rev'")
         return self
 
 
 class PlatformSettings(Model):
-    """How packages for a platform are made."""
+    """How packages for a platform are built."""
 
     build_on: Subdir | None = Field(
         default=None, description="The platform of the machine that builds (cross-compiling)."
@@ -103,13 +103,13 @@ class Script(Model):
     win: RecipeFile | None = Field(default=None, description="The script on Windows.")
     commands: tuple[str, ...] = Field(default=(), description="Commands instead of a file.")
     template: Literal["cmake", "pip"] | None = Field(
-        default=None, description="Generate a script that builds in the usual way of `cmake` or `pip`."
+        default=None, description="Generate a script that builds with `cmake` or `pip`."
     )
 
     @model_validator(mode="after")
     def _something(self) -> Script:
         if sum(map(bool, (self.commands, self.unix or self.win, self.template))) != 1:
-            raise ValueError("a script is a file (by 'unix' and 'win'), a list of commands, or a template")
+            raise ValueError("a script must be a file (or 'unix' and 'win' files), a list of commands, or a template")
         return self
 
 
@@ -117,61 +117,66 @@ ScriptField = Annotated[Script, Shorthand(string="unix", array="commands")]
 
 
 class Requirements(Model):
-    """What must be installed, by moment: where the build runs, what is linked to, and what the package needs."""
+    """Requirements by environment: the build's tools, the libraries it links to, and the package's own dependencies."""
 
-    build: RequirementList = Field(default=(), description="Tools that run on the machine that builds.")
-    host: RequirementList = Field(default=(), description="What is linked or built against.")
-    run: RequirementList = Field(default=(), description="What the package needs when it is used.")
-    run_constrained: RequirementList = Field(default=(), description="Limits on packages that may be there or not.")
+    build: RequirementList = Field(default=(), description="Tools that run on the build machine.")
+    host: RequirementList = Field(default=(), description="Packages to link or build against.")
+    run: RequirementList = Field(default=(), description="Dependencies of the package.")
+    run_constrained: RequirementList = Field(
+        default=(), description="Constraints on packages that may or may not be installed."
+    )
 
 
 class Build(Model):
-    """What is true of every output, and what is built once before the outputs take their parts."""
+    """Settings for every output, and the build that runs once before the outputs collect their files."""
 
-    number: int = Field(default=0, ge=0, lt=1000, description="Grows with each build of the same version.")
-    script: ScriptField | None = Field(
-        default=None, description="Built once; outputs take their files from the work folder."
+    number: int = Field(
+        default=0, ge=0, lt=1000, description="Build number; increase it with each build of the same version."
     )
-    requirements: Requirements = Field(default=Requirements(), description="What that script needs.")
+    script: ScriptField | None = Field(
+        default=None, description="A script that runs once; outputs collect their files from the work folder."
+    )
+    requirements: Requirements = Field(default=Requirements(), description="Requirements of that script.")
 
 
 class RunExports(Model):
-    """What packages built against an output depend on."""
+    """Dependencies of packages built against an output."""
 
-    weak: RequirementList = Field(default=(), description="For those that have it in `host`.")
-    strong: RequirementList = Field(default=(), description="For those that have it in `build` or `host`.")
+    weak: RequirementList = Field(default=(), description="For packages that have it in `host`.")
+    strong: RequirementList = Field(default=(), description="For packages that have it in `build` or `host`.")
 
 
 class Command(Model):
     """A command of a test."""
 
     command: str = Field(description="The command.")
-    when: MaybeCondition = Field(default=None, description="Where it is run; everywhere when absent.")
+    when: MaybeCondition = Field(default=None, description="The builds that run it; default: all.")
 
 
 class Test(Model):
-    """What must hold of an output after it was built."""
+    """Tests of a built output."""
 
-    imports: tuple[str, ...] = Field(default=(), description="Modules that Python can import.")
+    imports: tuple[str, ...] = Field(default=(), description="Modules that Python must be able to import.")
     pip_check: bool = Field(default=False, description="Run `pip check`.")
     commands: tuple[Annotated[Command, Shorthand(string="command")], ...] = Field(
         default=(), description="Commands that must exit 0."
     )
-    files: tuple[RecipeFile, ...] = Field(default=(), description="Files of the recipe folder that the commands need.")
+    files: tuple[RecipeFile, ...] = Field(default=(), description="Files of the recipe folder needed by the commands.")
     requires: RequirementList = Field(default=(), description="Packages that the test needs.")
 
 
 class Benchmark(Model):
-    """What measures a package: programs that print a line of JSON, with `name`, `value` and `unit`, for each figure."""
+    """A benchmark of a package: programs that print a line of JSON, with `name`, `value` and `unit`, for each
+    figure."""
 
-    commands: tuple[str, ...] = Field(min_length=1, description="Commands, run one after the other.")
-    requires: tuple[str, ...] = Field(default=(), description="Packages that they need besides the package itself.")
+    commands: tuple[str, ...] = Field(min_length=1, description="Commands to run in order.")
+    requires: tuple[str, ...] = Field(default=(), description="Further packages that they need.")
 
 
 class Skip(Model):
     """Builds that are not made."""
 
-    when: ConditionField = Field(description="Which builds.")
+    when: ConditionField = Field(description="The skipped builds.")
     why: str | None = Field(default=None, description="A comment to write above it.")
 
 
@@ -184,31 +189,29 @@ class Output(Model):
         description="Its name. With `{accelerator}` it stands for two packages, `…-cpu` and `…-gpu`.",
     )
     kind: Literal["library", "python", "metapackage"] = Field(
-        description="`library`: files in no Python; `python`: built for each; `metapackage`: pins of other outputs."
+        description="`library`: not a Python package; `python`: built for each Python; `metapackage`: only pins."
     )
     why: str | None = Field(default=None, description="A comment to write above the output.")
-    script: ScriptField | None = Field(default=None, description="What makes or collects its files.")
-    files: tuple[str, ...] = Field(
-        default=(), description="Files in the prefix that belong to it; otherwise all new ones."
-    )
-    requirements: Requirements = Field(default=Requirements(), description="What it needs.")
+    script: ScriptField | None = Field(default=None, description="The script that makes or collects its files.")
+    files: tuple[str, ...] = Field(default=(), description="Its files in the prefix; default: all new ones.")
+    requirements: Requirements = Field(default=Requirements(), description="Its requirements.")
     pins: tuple[PackageName, ...] = Field(
-        default=(), description="Outputs that it needs in exactly the build made with it."
+        default=(), description="Outputs that it needs, pinned to the very build made with it."
     )
     run_exports: Annotated[RunExports, Shorthand(string="weak", array="weak")] = Field(
-        default=RunExports(), description="What packages built against it depend on; a list is `weak`."
+        default=RunExports(), description="Dependencies of packages built against it; a list means `weak`."
     )
     entry_points: tuple[str, ...] = Field(default=(), description="Commands: `name = module:function`.")
     skip: tuple[Annotated[Skip, Shorthand(string="when")], ...] = Field(
-        default=(), description="Builds that do not have this output."
+        default=(), description="Builds without this output."
     )
-    test: Test = Field(default=Test(), description="What must hold after it was built.")
+    test: Test = Field(default=Test(), description="Tests of the built package.")
     benchmark: Annotated[Benchmark, Shorthand(array="commands")] | None = Field(
-        default=None, description="What `test --benchmark` runs."
+        default=None, description="The benchmark that `test --benchmark` runs."
     )
     kernels: bool | None = Field(
         default=None,
-        description="Whether GPU builds hold code for `cuda: architectures`; when absent, checked where there is any.",
+        description="Whether GPU builds must contain code for `cuda: architectures`; default: if they contain any.",
     )
 
 
@@ -231,52 +234,55 @@ class Cuda(Model):
 
     versions: CudaVersions = Field(
         default="pinning",
-        description="`pinning`: what pinning and migrations say; `all` that the facts know; or a list.",
+        description="`pinning`: those of pinning and migrations; `all`: all known ones; or a list.",
     )
     platforms: tuple[Subdir, ...] = Field(
-        default=(), description="Platforms with GPU builds; those of the pinning when absent."
+        default=(), description="Platforms with GPU builds; default: those of the pinning."
     )
     libraries: tuple[PackageName, ...] = Field(
         default=(), description="cudnn, nccl, …: the requirements `use: cuda-libraries`."
     )
     architectures: ArchitectureChoice | None = Field(
-        default=None, description="What nvcc compiles for: a preset by name, a list, or a list for each CUDA version."
+        default=None,
+        description="Architectures to compile for: a preset by name, a list, or a list for each CUDA version.",
     )
     presets: Mapping[str, ArchitecturesByVersion] = Field(default={}, description="Presets of this spec, by name.")
     script: ArchitectureScript | None = Field(
-        default=None, description="A script that tells the build its architectures."
+        default=None, description="A script that passes the architectures to the build."
     )
     guard: Literal["minor", "major", "any", "none"] = Field(
         default="minor",
-        description="What GPU builds ask of the driver: `__cuda >=11.2`, `__cuda >=11`, `__cuda`, nothing.",
+        description="The requirement of GPU builds on the driver: `__cuda >=11.2`, `__cuda >=11`, `__cuda`, nothing.",
     )
 
 
 class Prefer(Model):
-    """Which build a solver takes where both would do."""
+    """The build that a solver prefers if both fit."""
 
     accelerator: Literal["gpu", "cpu"] = Field(default="gpu", description="The build to prefer.")
-    by: Literal["track_features", "build_number", "both"] = Field(default="build_number", description="By what means.")
+    by: Literal["track_features", "build_number", "both"] = Field(
+        default="build_number", description="The means of preference."
+    )
     outputs: tuple[PackageName, ...] = Field(default=(), description="Outputs that carry `track_features`.")
 
 
 class Needs(Model):
-    """What one build (one row of a configuration) takes, for planning and for its limits."""
+    """The resources of one build (one row of a configuration), for planning and for its limits."""
 
     cores: int | None = Field(default=None, ge=1, description="Processor cores that it can use.")
-    memory: Size | None = Field(default=None, description="The most that it takes: 64 GiB.")
+    memory: Size | None = Field(default=None, description="Its memory limit: 64 GiB.")
     memory_per_job: Size | None = Field(
-        default=None, description="What one job of its compiler takes, such as 2 GiB: bounds the number of jobs."
+        default=None, description="The memory of one compiler job, such as 2 GiB: limits the number of jobs."
     )
-    disk: Size | None = Field(default=None, description="What its folder grows to: 50 GB.")
+    disk: Size | None = Field(default=None, description="The final size of its folder: 50 GB.")
     time: str | None = Field(
-        default=None, pattern=r"^\d+(\.\d+)? ?(s|min|h)$", description="How long it takes, as far as is known: 3 h."
+        default=None, pattern=r"^\d+(\.\d+)? ?(s|min|h)$", description="Its approximate duration: 3 h."
     )
-    gpu: bool = Field(default=False, description="Its tests need a GPU.")
+    gpu: bool = Field(default=False, description="Whether its tests need a GPU.")
 
 
 class About(Model):
-    """What people read of the packages."""
+    """The description of the packages."""
 
     homepage: str = Field(description="The project's page.")
     license: str = Field(description="SPDX expression: Apache-2.0")
@@ -291,11 +297,11 @@ class VariantValue(Model):
     """A value of a variant key."""
 
     value: str = Field(description="The value.")
-    when: MaybeCondition = Field(default=None, description="For which platforms.")
+    when: MaybeCondition = Field(default=None, description="The platforms with this value.")
 
 
 class Migration(Model):
-    """A migration of conda-forge that the feedstock takes part in; its content is the pinning's copy."""
+    """A migration of conda-forge that the feedstock takes part in; its content comes from the pinning's copy."""
 
     timestamp: str = Field(pattern=r"^\d+(\.\d+)?$", description="Its `migrator_ts`.")
     number: int = Field(default=1, ge=0, description="Its `migration_number`.")
@@ -309,28 +315,28 @@ class Spec(Model):
     format: Literal["v0", "v1"] = Field(default="v1", description="`v0`: meta.yaml (conda-build); `v1`: recipe.yaml.")
     pinning: Literal["conda-forge", "self-contained"] = Field(
         default="conda-forge",
-        description="Where versions of dependencies come from: conda-forge's pinning or the named files.",
+        description="The source of dependency versions: conda-forge's pinning, or the recipe's own file.",
     )
-    build: Build = Field(default=Build(), description="What is true of every output.")
-    sources: tuple[Source, ...] = Field(default=(), description="Where the source comes from.")
+    build: Build = Field(default=Build(), description="Settings for every output.")
+    sources: tuple[Source, ...] = Field(default=(), description="The sources.")
     platforms: Annotated[Mapping[Subdir, PlatformSettings | None], Field(min_length=1)] = Field(
-        description="The platforms that packages are made for, and which machine builds for which."
+        description="The target platforms, each with its build platform if that differs."
     )
     python: PythonVersions = Field(default="pinning", description="The Pythons to build for.")
-    cuda: Cuda | None = Field(default=None, description="The GPU builds; none when absent.")
-    migrations: Mapping[PackageName, Migration] = Field(
-        default={}, description="Migrations of conda-forge that are applied."
-    )
+    cuda: Cuda | None = Field(default=None, description="The GPU builds; default: none.")
+    migrations: Mapping[PackageName, Migration] = Field(default={}, description="Migrations of conda-forge to apply.")
     variants: Mapping[str, Items[Annotated[VariantValue, Shorthand(string="value")]]] = Field(
         default={}, description="Keys of the variant configuration to set, with their values."
     )
     groups: Mapping[PackageName, RequirementList] = Field(default={}, description="Named lists of requirements.")
     outputs: Annotated[tuple[Output, ...], Field(min_length=1)] = Field(description="The packages.")
-    prefer: Prefer = Field(default=Prefer(), description="Which build a solver takes where both would do.")
+    prefer: Prefer = Field(default=Prefer(), description="The build that a solver prefers if both fit.")
     skip: tuple[Annotated[Skip, Shorthand(string="when")], ...] = Field(
         default=(), description="Builds that are not made."
     )
-    needs: Needs = Field(default=Needs(), description="What one build takes.")
-    about: About = Field(description="What people read of the packages.")
+    needs: Needs = Field(default=Needs(), description="The resources of one build.")
+    about: About = Field(description="The description of the packages.")
     maintainers: Annotated[tuple[str, ...], Field(min_length=1)] = Field(description="Names on GitHub.")
-    conda_forge: Mapping[str, Any] = Field(default={}, description="More settings for conda-forge.yml, as they are.")
+    conda_forge: Mapping[str, Any] = Field(
+        default={}, description="More settings for conda-forge.yml, copied unchanged."
+    )

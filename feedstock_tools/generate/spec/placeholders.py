@@ -1,7 +1,7 @@
-"""`{version}` in the texts of a spec, filled in by the words of each recipe format.
+"""`{version}` in the strings of a spec, filled in with the syntax of each recipe format.
 
-A placeholder is a name in single braces; `${NAME}` is left to the shell. Both formats read double braces and the like
-as Jinja, and conda-build reads brackets at the end of a line as a selector, so that a spec has none of them.
+A placeholder is a name in single braces; `${NAME}` belongs to the shell. Both formats read double braces and the like
+as Jinja, and conda-build reads brackets at the end of a line as a selector, so a spec must not contain them.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ __all__ = ["PlaceholderError", "check_names", "check_text", "fill", "names_in"]
 
 _PLACEHOLDER = re.compile(r"(?<!\$)\{([A-Za-z_]\w*)\}")
 _JINJA = re.compile(r"\{\{\s*(?P<name>\w+)?|\}\}|\{[%#]|[%#]\}")
-#: conda_build/metadata.py, sel_pat, as far as a text in quotes can still meet it.
+#: conda_build/metadata.py, sel_pat, as far as a quoted string can still match it.
 _SELECTOR = re.compile(r"\[[^\[\]]+\][^()]*$")
-#: Some of these end a line for YAML and not for an editor.
+#: Some of these end a line in YAML but not in an editor.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff]")
 
 
 class PlaceholderError(ValueError):
-    """A placeholder that cannot be filled in, or a text that a recipe would read as something else; `hint` helps."""
+    """A placeholder that cannot be filled in, or a string that a recipe would misread; `hint` says what to do."""
 
     def __init__(self, message: str, hint: str) -> None:
         super().__init__(message)
@@ -30,7 +30,7 @@ class PlaceholderError(ValueError):
 
 
 def names_in(text: str) -> tuple[str, ...]:
-    """The placeholders of a text.
+    """The placeholders of a string.
 
     >>> names_in("https://example.org/v{version}.tar.gz")
     ('version',)
@@ -39,27 +39,25 @@ def names_in(text: str) -> tuple[str, ...]:
 
 
 def fill(text: str, value: Callable[[str], str]) -> str:
-    """The text with each placeholder replaced by `value(name)`."""
+    """The string with each placeholder replaced by `value(name)`."""
     return _PLACEHOLDER.sub(lambda match: value(match[1]), text)
 
 
 def check_text(text: str) -> None:
-    """Refuse texts that a recipe would read as Jinja or as a selector.
+    """Refuse strings that a recipe would read as Jinja or as a selector.
 
     Raises:
-        PlaceholderError: with what to write instead.
+        PlaceholderError: with a hint on what to write instead.
     """
     if _CONTROL.search(text):
-        raise PlaceholderError("there is a control character in the text", "Take it out.")
+        raise PlaceholderError("the string has a control character", "Remove it.")
     jinja = _JINJA.search(text)
     if jinja:
         name = jinja["name"]
-        hint = (
-            f"Write {{{name}}}: the spec is the same for both formats." if name else "Put it into a script of its own."
-        )
+        hint = f"Write {{{name}}}: the spec is the same for both formats." if name else "Move it into a script."
         raise PlaceholderError(f"'{jinja.group().strip()}' would be read as Jinja", hint)
     if any(_SELECTOR.search(line.partition("#")[2]) for line in text.splitlines()):
-        raise PlaceholderError("conda-build takes brackets after a '#' for a selector", "Use `when:`, or other words.")
+        raise PlaceholderError("conda-build reads brackets after a '#' as a selector", "Use `when:`, or rephrase it.")
 
 
 def check_names(text: str, known: tuple[str, ...]) -> None:

@@ -1,4 +1,4 @@
-"""From a file to a `Spec`, or to all that is wrong with it: where, what was expected, and the nearest valid word."""
+"""From a file to a `Spec`, or to all its mistakes: where, what was expected, and the nearest valid word."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ def read_spec(path: Path) -> Spec:
     """Read a spec: the file itself, or the folder of a feedstock that has one.
 
     Raises:
-        InputError: it cannot be read or holds mistakes; all of them, each with line and column.
+        InputError: it cannot be read or has mistakes; all of them, each with line and column.
     """
     file = path / SPEC_NAME if path.is_dir() else path
     if not file.exists():
-        hint = "It is the spec that the recipe is made from. Write it, or name the folder that has one."
+        hint = "This is the spec from which the recipe is generated. Write it, or name the folder that contains it."
         raise InputError("there is no such file", path=file, hint=hint)
     return spec_from_text(read_text(file, _LARGEST_SPEC), file, file.parent / "recipe")
 
 
 def spec_from_text(text: str, path: Path | None = None, recipe: Path | None = None) -> Spec:
-    """As `read_spec`, of a text.
+    """Like `read_spec`, for a string.
 
     Args:
         path: named in the mistakes.
-        recipe: the folder that has to hold the scripts, patches and tests; not looked at when None.
+        recipe: the folder that must contain the scripts, patches and tests; not checked if None.
     """
     document = parse_document(text, path)
     mistakes = list(document.mistakes)
     if not isinstance(document.content, dict):
-        raise InputError("a spec is a mapping of keys such as name, version and outputs", path=path, line=1)
+        raise InputError("a spec must be a mapping with keys such as name, version and outputs", path=path, line=1)
     spec: Spec | None = None
     try:
         spec = Spec.model_validate(document.content)

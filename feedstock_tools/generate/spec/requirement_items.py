@@ -39,32 +39,32 @@ __all__ = [
 
 _Item = TypeVar("_Item")
 
-#: The keys that say what an entry of a list of requirements is; each entry has one of them.
+#: The kinds of entries in a list of requirements; each entry has exactly one of these keys.
 REQUIREMENT_KINDS = ("package", "compiler", "stdlib", "pin", "compatible", "use")
 
 
 class Model(BaseModel):
-    """What all parts of a spec share: no unknown keys, and values that do not change."""
+    """The base of all parts of a spec: no unknown keys, and immutable values."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, str_strip_whitespace=True)
 
 
 def _condition(value: Any) -> Condition:
     if not isinstance(value, str):
-        raise ConditionError("a condition is a text", "Such as: linux and cuda")
+        raise ConditionError("a condition must be a string", "Such as: linux and cuda")
     return parse(value)
 
 
 def _check_package_name(text: str) -> str:
     if not re.fullmatch(r"[a-z0-9_][a-z0-9_.-]{0,127}", text):
-        raise ValueError(f"'{text}' is no package name (small letters, digits, '-', '_' and '.')")
+        raise ValueError(f"'{text}' is not a package name (small letters, digits, '-', '_' and '.')")
     return text
 
 
 def _check_package_spec(text: str) -> str:
-    """A name, or a name with a version and perhaps a build string; placeholders are filled in later."""
+    """A name, optionally with a version and a build string; placeholders are filled in later."""
     if not re.fullmatch(r"[A-Za-z0-9_{][A-Za-z0-9_.{}-]*([ <>=!~*][^\n\[\]#]*)?", text):
-        raise ValueError(f"'{text}' is no requirement such as 'numpy >=1.19,<2'")
+        raise ValueError(f"'{text}' is not a requirement such as 'numpy >=1.19,<2'")
     return text
 
 
@@ -73,7 +73,7 @@ def _list_of(value: Any) -> Any:
 
 
 class _OrOne:
-    """Tells the schema that one entry may stand without its list."""
+    """Tells the schema that a single entry may be written without a list."""
 
     def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         schema = handler(core)
@@ -81,7 +81,7 @@ class _OrOne:
 
 
 class Shorthand:
-    """A short form of a model, for the reader and for the schema: a text or a list that stands for `{key: …}`."""
+    """A short form of a model, for the reader and for the schema: a string or a list instead of `{key: …}`."""
 
     def __init__(self, **keys: str) -> None:
         self.keys = keys
@@ -117,7 +117,7 @@ _PinExpression = Annotated[str, Field(pattern=r"^x(\.x)*$")]
 
 
 class Requirement(Model):
-    """One entry of a list of requirements: a text is a `package`."""
+    """One entry of a list of requirements; a string means a `package`."""
 
     package: PackageSpec | None = Field(
         default=None, description="A package: `numpy >=1.19,<2`, `grpcio {grpc_cpp}.*`."
@@ -127,29 +127,29 @@ class Requirement(Model):
     )
     stdlib: _Language | None = Field(default=None, description="The standard library of a language: `c`.")
     pin: SubpackageName | None = Field(
-        default=None, description="Another output, in exactly the build that is made with it."
+        default=None, description="Another output, pinned to the very build made with it."
     )
     compatible: PackageName | None = Field(default=None, description="A package compatible with the one in `host`.")
     use: str | None = Field(default=None, description="A group of requirements, or `cuda-libraries`.")
     max: _PinExpression | None = Field(default=None, description="Upper limit of a pin: `x.x` keeps the minor version.")
     min: _PinExpression | None = Field(
-        default=None, description="Lower limit of a pin; the version built with when absent."
+        default=None, description="Lower limit of a pin; default: the version built with."
     )
-    when: MaybeCondition = Field(default=None, description="For which builds; all when absent.")
+    when: MaybeCondition = Field(default=None, description="The builds with this entry; default: all.")
     why: str | None = Field(default=None, description="A comment to write above it.")
 
     @model_validator(mode="after")
     def _one_kind(self) -> Requirement:
         given = [kind for kind in REQUIREMENT_KINDS if getattr(self, kind) is not None]
         if len(given) != 1:
-            raise ValueError(f"a requirement has one of {', '.join(REQUIREMENT_KINDS)}")
+            raise ValueError(f"a requirement must have exactly one of {', '.join(REQUIREMENT_KINDS)}")
         if (self.max or self.min) and given[0] not in ("pin", "compatible"):
-            raise ValueError("'max' and 'min' go with 'pin' and 'compatible'")
+            raise ValueError("'max' and 'min' require 'pin' or 'compatible'")
         return self
 
     @property
     def kind(self) -> str:
-        """Which of `REQUIREMENT_KINDS` it is."""
+        """The one of `REQUIREMENT_KINDS` that is set."""
         return next(kind for kind in REQUIREMENT_KINDS if getattr(self, kind) is not None)
 
 

@@ -1,4 +1,4 @@
-"""The JSON Schema of the spec, for editors that complete and check while one writes."""
+"""The JSON Schema of the spec, for editors that complete and check while you type."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["json_schema"]
 
 
 def json_schema() -> dict[str, Any]:
-    """The schema of `feedstock.yaml` (JSON Schema 2020-12), as values that `json` can write."""
+    """The schema of `feedstock.yaml` (JSON Schema 2020-12), as values for `json`."""
     schema = _with_numbers(Spec.model_json_schema())
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -20,7 +20,7 @@ def json_schema() -> dict[str, Any]:
 
 
 def _with_numbers(schema: Any) -> Any:
-    """The schema as editors need it: they read `3.10` as a number, where the spec is read as text."""
+    """The schema for editors, which read `3.10` as a number, whereas the spec is read as strings."""
     if isinstance(schema, list):
         return [_with_numbers(part) for part in schema]
     if not isinstance(schema, dict):

@@ -1,4 +1,4 @@
-"""The words that values of a spec are made of: platforms, versions, architectures, names of files."""
+"""The vocabulary of values in a spec: platforms, versions, architectures, file names."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = [
 
 
 class WordError(ValueError):
-    """A word that is not what was expected; `hint` says what is."""
+    """An unexpected word; `hint` names what was expected."""
 
     def __init__(self, message: str, hint: str | None) -> None:
         super().__init__(message)
@@ -53,25 +53,25 @@ def _check_relative(text: str) -> str:
 
 def _check_cuda_version(text: str) -> str:
     if not re.fullmatch(r"\d{1,2}\.\d{1,2}", text):
-        raise ValueError(f"'{text}' is no CUDA version such as 11.2")
+        raise ValueError(f"'{text}' is not a CUDA version such as 11.2")
     return text
 
 
 def _check_python_version(text: str) -> str:
     if not re.fullmatch(r"\d\.\d{1,2}", text):
-        raise ValueError(f"'{text}' is no Python version such as 3.12")
+        raise ValueError(f"'{text}' is not a Python version such as 3.12")
     return text
 
 
 def _check_architecture(text: str) -> str:
     if not ARCHITECTURE.fullmatch(text):
-        raise ValueError(f"'{text}' is no architecture such as sm_86 (machine code) or compute_86 (PTX)")
+        raise ValueError(f"'{text}' is not an architecture such as sm_86 (machine code) or compute_86 (PTX)")
     return text
 
 
 def _check_sha256(text: str) -> str:
     if not re.fullmatch(r"[0-9a-f]{64}", text):
-        raise ValueError("a sha256 is 64 digits of 0-9 and a-f")
+        raise ValueError("a sha256 must have 64 digits of 0-9 and a-f")
     return text
 
 
@@ -89,7 +89,7 @@ ArchitecturesByVersion = Mapping[CudaVersion, Annotated[tuple[Architecture, ...]
 
 
 def _shape(value: Any) -> str:
-    """Which member of a union is meant, so that mistakes are told of that member alone."""
+    """The member of a union that a value belongs to, so that mistakes are reported for that member only."""
     if isinstance(value, dict):
         return "<mapping>"
     return "<list>" if isinstance(value, list | tuple) else "<word>"

@@ -1,1 +1,1 @@
-"""The files that a spec is generated to."""
+"""The files that are generated from a spec."""

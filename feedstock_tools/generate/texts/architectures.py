@@ -1,4 +1,4 @@
-"""The script that tells a build which GPU architectures its CUDA version compiles for."""
+"""The script that sets the GPU architectures for a build's CUDA version."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _gencode(name: str) -> str:
 
 
 def _torch(names: tuple[str, ...]) -> str:
-    """PyTorch names a capability `8.6`, and `8.6+PTX` where its PTX is wanted too."""
+    """PyTorch writes a capability as `8.6`, and as `8.6+PTX` to include its PTX."""
     wanted: dict[str, str] = {}
     for name in names:
         kind, _, number = name.partition("_")
@@ -34,7 +34,7 @@ def _torch(names: tuple[str, ...]) -> str:
     return ";".join(wanted.values())
 
 
-#: How each kind of build wants to hear it.
+#: The form for each build system.
 _STYLES: Mapping[str, Callable[[tuple[str, ...]], str]] = {
     "list": ",".join,
     "cmake": lambda names: ";".join(map(_cmake, names)),
@@ -44,7 +44,7 @@ _STYLES: Mapping[str, Callable[[tuple[str, ...]], str]] = {
 
 
 def worded(names: tuple[str, ...], style: str) -> str:
-    """Architectures in the words of a build system: `list`, `cmake`, `torch` or `gencode`.
+    """Architectures in the syntax of a build system: `list`, `cmake`, `torch` or `gencode`.
 
     >>> worded(("sm_75", "sm_86", "compute_86"), "torch")
     '7.5;8.6+PTX'
@@ -53,7 +53,7 @@ def worded(names: tuple[str, ...], style: str) -> str:
 
 
 def architecture_script(spec: Spec) -> Mapping[PurePosixPath, dict[str, Any]]:
-    """The scripts that a spec asks for, by path, with what their templates need."""
+    """The scripts that a spec asks for, by path, with the values for their templates."""
     if spec.cuda is None or spec.cuda.script is None:
         return {}
     script = spec.cuda.script

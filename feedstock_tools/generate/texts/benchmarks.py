@@ -1,4 +1,5 @@
-"""The benchmarks of a spec in the recipe's `extra`, from where they come into each package's `info/about.json`."""
+"""The benchmarks of a spec in the recipe's `extra`, from where the build copies them into each package's
+`info/about.json`."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ BENCHMARKS = "benchmarks"
 
 
 def benchmark_lines(spec: Spec) -> list[str]:
-    """The lines of that key; none where no output has a benchmark."""
+    """The lines of that key; none if no output has a benchmark."""
     found: dict[str, Any] = {}
     for output in spec.outputs:
         if output.benchmark is not None:

@@ -1,4 +1,4 @@
-"""Build scripts for projects that build in the usual way, where a spec asks for one: `script: {template: cmake}`."""
+"""Build scripts for projects with a common build system, if the spec requests one: `script: {template: cmake}`."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ __all__ = ["build_scripts", "named_script"]
 
 
 def named_script(script: Script | None, output: str | None) -> Script | None:
-    """The script by the names of its files; `output` is None for the one that is built once."""
+    """The script by the names of its files; `output` is None for the build that runs once."""
     if script is None or script.template is None:
         return script
     if output is None:
-        return Script(unix="build.sh", win="bld.bat")  # what conda-build runs unless told otherwise
+        return Script(unix="build.sh", win="bld.bat")  # conda-build's default names
     return Script(unix=f"build-{output}.sh", win=f"build-{output}.bat")
 
 
 def build_scripts(spec: Spec) -> Mapping[PurePosixPath, tuple[str, dict[str, Any]]]:
-    """The scripts to generate: path → its template and what that needs."""
+    """The scripts to generate: path → its template and the template's values."""
     asked = [(None, spec.build.script), *((output.name, output.script) for output in spec.outputs)]
     systems = {"win" if subdir.startswith("win") else "unix" for subdir in spec.platforms}
     found: dict[PurePosixPath, tuple[str, dict[str, Any]]] = {}

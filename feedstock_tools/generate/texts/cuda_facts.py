@@ -1,4 +1,4 @@
-"""Which CUDA versions a spec is about, and what nvcc compiles for in each of them."""
+"""The CUDA versions of a spec, and the architectures that nvcc compiles for in each."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ __all__ = ["architectures_by_version", "known_cuda_versions", "versions_on"]
 
 
 def known_cuda_versions(spec: Spec, facts: CudaFacts | None = None) -> tuple[str, ...]:
-    """The CUDA versions that builds of the spec can meet, oldest first.
+    """The CUDA versions that builds of the spec can have, oldest first.
 
-    Where conda-forge's pinning decides, that is every version of the facts.
+    If conda-forge's pinning decides, this is every version of the facts.
     """
     if spec.cuda is None:
         return ()
@@ -39,12 +39,12 @@ def versions_on(spec: Spec, platform: Platform, facts: CudaFacts) -> tuple[str, 
 
 
 def architectures_by_version(spec: Spec, facts: CudaFacts | None = None) -> Mapping[str, tuple[str, ...]]:
-    """What nvcc is told to compile for in each CUDA version of the spec, as `sm_86` and `compute_86`.
+    """The architectures that nvcc compiles for in each CUDA version of the spec, as `sm_86` and `compute_86`.
 
-    Where the pinning decides on the versions, those that the spec's own preset has.
+    If the pinning determines the versions, those of the spec's own preset.
 
     Raises:
-        InputError: a preset that does not exist or has nothing for a version (`read_spec` refuses both).
+        InputError: a preset does not exist or lacks a version (`read_spec` refuses both).
     """
     if spec.cuda is None or spec.cuda.architectures is None:
         return {}

@@ -12,12 +12,13 @@ from feedstock_tools.platforms import Platform
 
 __all__ = ["block_lines", "conda_forge_settings", "migration_stubs"]
 
-#: Platforms that conda-smithy makes jobs for without being told.
+#: Platforms for which conda-smithy makes jobs by default.
 _ON_BY_DEFAULT = ("linux-64", "osx-64", "win-64")
 
 
 def conda_forge_settings(spec: Spec, recipe_format: str) -> list[str]:
-    """The lines of conda-forge.yml: what the spec implies, under what it says itself; empty where there is nothing."""
+    """The lines of conda-forge.yml: the settings that follow from the spec, overridden by its own; empty if there are
+    none."""
     settings: dict[str, Any] = {}
     builders = {subdir: how.build_on for subdir, how in spec.platforms.items() if how and how.build_on}
     if builders:
@@ -41,7 +42,7 @@ def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any
 
 
 def block_lines(value: Any, indent: int = 0) -> list[str]:
-    """Block YAML of texts, lists and mappings; the texts are as they were written, so `true` stays a boolean."""
+    """Block YAML of strings, lists and mappings; strings are copied unchanged, so `true` stays a boolean."""
     blank = " " * indent
     lines: list[str] = []
     for key, content in value.items():
@@ -75,7 +76,7 @@ def _scalar(value: Any) -> str:
 
 
 def migration_stubs(spec: Spec) -> Mapping[PurePosixPath, dict[str, str]]:
-    """What `.ci_support/migrations` holds: which migrations are taken, while the pinning's copies say what they do."""
+    """The stubs in `.ci_support/migrations`: they select migrations, whose contents come from the pinning's copies."""
     return {
         PurePosixPath(f".ci_support/migrations/{name}.yaml"): {
             "timestamp": migration.timestamp,

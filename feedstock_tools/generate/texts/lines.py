@@ -1,4 +1,4 @@
-"""Lines of a recipe: quoted where YAML asks for it, commented, their selectors in one column."""
+"""Lines of a recipe: quoted if YAML requires it, with comments, and with their selectors in one column."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 __all__ = ["Line", "aligned", "comment", "quoted"]
 
 _WIDTH = 100
-#: What ends or begins no plain scalar (YAML 1.1, section 9.1.3), or what conda-build takes for a selector.
+#: Text that cannot begin or end a plain scalar (YAML 1.1, section 9.1.3), or that conda-build reads as a selector.
 _NOT_PLAIN = re.compile(r"""^$|^[\s\-?:,\[\]{}#&*!|>'"%@`]|: |:$|\s#|\s$|\]$|\n""")
 
 
@@ -27,7 +27,7 @@ class Line:
 
 
 def quoted(text: str) -> str:
-    """The text as a YAML scalar, in quotes only where a plain one would be read as something else.
+    """The text as a YAML scalar, in quotes only if a plain one would be misread.
 
     >>> quoted("3.10"), quoted("numpy >=1.19"), quoted(">=1")
     ('"3.10"', 'numpy >=1.19', '">=1"')
@@ -39,7 +39,7 @@ def quoted(text: str) -> str:
 
 @cache
 def _reads_as_text(text: str) -> bool:
-    """Whether YAML takes the plain scalar for a text, and not for a number, a date, a truth value or nothing."""
+    """Whether YAML reads the plain scalar as a string, and not as a number, a date, a boolean or null."""
     from yaml import ScalarNode
     from yaml.resolver import Resolver
 
@@ -56,7 +56,7 @@ def comment(text: str, indent: int) -> list[str]:
 
 
 def aligned(lines: Iterable[Line], indent: int) -> str:
-    """The lines at an indentation, their selectors beginning in one column; comments stand above their line."""
+    """The lines at an indentation, with aligned selectors; comments come above their line."""
     lines = tuple(lines)
     column = max((len(line.text) for line in lines if line.selector), default=0)
     written: list[str] = []

@@ -1,4 +1,4 @@
-"""From a spec to the texts of a feedstock: one function, no files touched but the templates."""
+"""From a spec to the texts of a feedstock: one function that reads no files but the templates."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
 
 __all__ = ["RECIPE_FILES", "render"]
 
-#: Recipe format → the file that holds the recipe.
+#: Recipe format → the file of the recipe.
 RECIPE_FILES = {"v0": PurePosixPath("recipe/meta.yaml"), "v1": PurePosixPath("recipe/recipe.yaml")}
 
 
 def render(spec: Spec, recipe_format: str | None = None) -> Mapping[PurePosixPath, str]:
     """The files that a spec describes, by their path in the feedstock.
 
-    `recipe_format` is `v0` or `v1`; the spec's own when None. The texts depend on the spec and the facts alone.
+    `recipe_format` is `v0` or `v1`; the spec's own when None. The texts depend only on the spec and the facts.
 
     Raises:
-        InputError: a text of the spec cannot be said in that format.
+        InputError: a string of the spec cannot be expressed in that format.
 
     >>> sorted(map(str, render(spec)))  # doctest: +SKIP
     ['conda-forge.yml', 'recipe/conda_build_config.yaml', 'recipe/recipe.yaml']

@@ -1,4 +1,4 @@
-"""A spec with everything said once, for either recipe format: groups expanded, pins placed, guards decided."""
+"""A spec resolved for either recipe format: groups expanded, pins placed, guards chosen."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _GUARDS = {"minor": "__cuda >={cuda}", "major": "__cuda >={cuda_major}", "any": 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """One requirement: a kind of `REQUIREMENT_KINDS` less `use`, its value, and for which builds."""
+    """One requirement: a kind of `REQUIREMENT_KINDS` except `use`, its value, and its condition."""
 
     kind: str
     value: str
@@ -42,8 +42,8 @@ class Need:
 class ResolvedOutput:
     """One package of the recipe.
 
-    `python` says that there is a build for each Python; `cuda` whether its build string tells the accelerator.
-    `features` is the condition under which `track_features` weighs the build down.
+    `python`: there is a build for each Python; `cuda`: its build string contains the accelerator.
+    `features` is the condition under which the build carries `track_features`.
     """
 
     name: str
@@ -98,12 +98,12 @@ def _asks_for_cuda(condition: Condition | None) -> bool:
 
 
 def top_level_needs(spec: Spec) -> dict[str, tuple[Need, ...]]:
-    """What the script that is built once needs, by section."""
+    """The requirements of the script that runs once, by section."""
     return _sections(spec.build.requirements, spec)
 
 
 def resolve_outputs(spec: Spec) -> tuple[ResolvedOutput, ...]:
-    """The packages of a spec, in its order; an output with `{accelerator}` gives two."""
+    """The packages of a spec, in its order; an output with `{accelerator}` yields two."""
     python = _names_with_python(spec)
     return tuple(
         _resolve(spec, output, name, python=output.name in python, first=at == 0)
@@ -166,7 +166,7 @@ def _names_with_python(spec: Spec) -> frozenset[str]:
     """Outputs that have a build for each Python: of that kind, with Python in host or run, or pinning one that has."""
     found: set[str] = set()
     packages: set[str] = set()
-    for _ in spec.outputs:  # pins form no cycle, so as many rounds as outputs reach everything
+    for _ in spec.outputs:  # pins form no cycle, so one round per output is enough
         for output in spec.outputs:
             needs = (*flatten(output.requirements.host, spec), *flatten(output.requirements.run, spec))
             names = {need.package for need in needs} | set(output.pins)
@@ -177,7 +177,7 @@ def _names_with_python(spec: Spec) -> frozenset[str]:
 
 
 def _features(spec: Spec, output: Output) -> Condition | None:
-    """Which builds of an output are weighed down with `track_features`."""
+    """The builds of an output that carry `track_features`."""
     if spec.cuda is None or spec.prefer.by == "build_number":
         return None
     carriers = spec.prefer.outputs or _default_carriers(spec)
@@ -187,7 +187,7 @@ def _features(spec: Spec, output: Output) -> Condition | None:
 
 
 def _default_carriers(spec: Spec) -> tuple[str, ...]:
-    """Metapackages that do not name an accelerator, since that is what people ask for; else all outputs."""
+    """Metapackages that do not name an accelerator, since users install those; else all outputs."""
     plain = [output for output in spec.outputs if "{accelerator}" not in output.name]
     metapackages = tuple(output.name for output in plain if output.kind == "metapackage")
     return metapackages or tuple(output.name for output in plain)

@@ -24,15 +24,15 @@ from feedstock_tools.generate.texts.wording import CUDA_DIGITS, PREFERRED_CPU, a
 __all__ = ["v0_view"]
 
 _NAMES = {"cuda": "cuda_compiler_version", "cuda_major": 'cuda_compiler_version.split(".")[0]'}
-#: The keys of `about` by conda-build's own words.
+#: The keys of `about` in conda-build's spelling.
 _ABOUT_NAMES = {"homepage": "home", "repository": "dev_url", "documentation": "doc_url"}
-#: What conda-build runs where a recipe names no script.
+#: conda-build's default scripts.
 _DEFAULT_SCRIPTS = ("build.sh", "bld.bat")
 
 
 @dataclass(frozen=True)
 class _Wording:
-    """Says parts of a spec in conda-build's words; `cuda_versions` are those that comparisons are spelled out for."""
+    """Translates parts of a spec for conda-build; `cuda_versions` are those listed for comparisons."""
 
     spec: Spec
     cuda_versions: Sequence[str]
@@ -51,7 +51,7 @@ class _Wording:
 
 
 def v0_view(spec: Spec, cuda_versions: Sequence[str]) -> dict[str, Any]:
-    """The values that the template of meta.yaml asks for."""
+    """The values for the template of meta.yaml."""
     wording = _Wording(spec, cuda_versions)
     return {
         "spec": spec,
@@ -79,7 +79,7 @@ def _expression(need: Need) -> str:
 
 
 def _number_lines(spec: Spec, wording: _Wording) -> tuple[Line, ...]:
-    """The Jinja that makes the build number, where it depends on the accelerator."""
+    """The Jinja for the build number, if it depends on the accelerator."""
     if not numbered(spec):
         return ()
     raised = f"{{% set build = build + 100 * ({CUDA_DIGITS} | int) %}}"
@@ -189,10 +189,11 @@ def _build_of_output(output: ResolvedOutput, spec: Spec, wording: _Wording) -> l
 
 
 def _split_by_python_alone(output: ResolvedOutput, spec: Spec) -> bool:
-    """Whether an output is made for each Python and conda-build would not see it.
+    """Whether an output is built for each Python without conda-build noticing it.
 
-    It makes one package of all variants that agree in what the text of an output uses, and a metapackage that pins
-    outputs with Python need not name it. Where the part that is built once does, each Python is a job of its own.
+    conda-build makes one package of all variants that agree in the keys used in an output's text, and a metapackage
+    that pins outputs with Python need not name it. If the build that runs once names it, each Python has a job of its
+    own.
     """
     named = (*output.needs["host"], *(need for needs in top_level_needs(spec).values() for need in needs))
     return output.python and not any(need.package == "python" for need in named)
@@ -210,7 +211,7 @@ def _string_lines(output: ResolvedOutput, spec: Spec, wording: _Wording) -> tupl
     texts = {CUDA: f"string: cuda{{{{ {CUDA_DIGITS} }}}}{tail}", CPU: f"string: cpu_{tail}"}
     skipped = {condition for condition, _ in output.skip}
     left = {condition: text for condition, text in texts.items() if condition not in skipped}
-    if len(left) == 1:  # the output exists for one accelerator alone
+    if len(left) == 1:  # the output exists for one accelerator only
         return tuple(Line(text) for text in left.values())
     return tuple(wording.line(text, condition) for condition, text in left.items())
 

@@ -28,7 +28,7 @@ Entry = tuple[str, Condition | None, str | None]
 
 
 def v1_view(spec: Spec) -> dict[str, Any]:
-    """The values that the template of recipe.yaml asks for."""
+    """The values for the template of recipe.yaml."""
     staged = spec.build.script is not None
     return {
         "spec": spec,
@@ -69,7 +69,7 @@ def _expression(need: Need) -> str:
 
 
 def _listed(entries: Iterable[Entry]) -> list[str]:
-    """The lines of a list; neighbours under one condition share an `if:`."""
+    """The lines of a list; neighbours with the same condition share an `if:`."""
     lines: list[str] = []
     for condition, together in groupby(entries, key=lambda entry: entry[1]):
         group = list(together)
@@ -131,7 +131,7 @@ def _script(script: Script, spec: Spec) -> list[str]:
         return ["script:", *(f"  - {quoted(command)}" for command in script.commands)]
     systems = {"win" if subdir.startswith("win") else "unix" for subdir in spec.platforms}
     if script.unix and script.win and len(systems) == 2:
-        # Under `file:`, since rattler-build takes a templated text for a command and not for the name of a file.
+        # Under `file:`, since rattler-build reads a templated string as a command, not as a file name.
         return ["script:", f'  file: ${{{{ "{script.unix}" if unix else "{script.win}" }}}}']
     name = script.win if systems == {"win"} else script.unix or script.win
     return [f"script: {quoted(name or '')}"]

@@ -1,4 +1,4 @@
-"""recipe/conda_build_config.yaml: what a spec sets over conda-forge's pinning, or everything without one."""
+"""recipe/conda_build_config.yaml: the spec's own keys on top of conda-forge's pinning, or all keys without one."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SELECTORS = {"linux-64": "linux64", "osx-64": "osx and x86_64", "win-64": "win6
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A key of the file with the lines under it; `selector` is that of the key's own line."""
+    """A key of the file with the lines under it; `selector` belongs to the key's own line."""
 
     key: str
     lines: tuple[Line, ...]
@@ -41,7 +41,7 @@ class Block:
 
 
 def python_value(version: str) -> str:
-    """How conda-forge's pinning names a Python: by the build string since 3.13.
+    """conda-forge's pin of a Python: with another build string since 3.13.
 
     >>> python_value("3.9"), python_value("3.14")
     ('3.9.* *_cpython', '3.14.* *_cp314')
@@ -51,10 +51,10 @@ def python_value(version: str) -> str:
 
 
 def variant_blocks(spec: Spec) -> list[Block]:
-    """The keys of the file in order; none where conda-forge's pinning says everything.
+    """The keys of the file in order; none if conda-forge's pinning has everything.
 
     Raises:
-        InputError: the spec sets a key that goes together with the CUDA version, or no facts are known of a platform.
+        InputError: the spec sets a key that depends on the CUDA version, or there are no facts about a platform.
     """
     own = [_own_block(key, values, spec) for key, values in spec.variants.items()]
     if spec.pinning == "conda-forge":
@@ -65,7 +65,7 @@ def variant_blocks(spec: Spec) -> list[Block]:
     zipped = [key for key in keys if _platforms_where_it_varies(key, rows)]
     clash = next((key for key in spec.variants if key in zipped), None)
     if clash:
-        raise InputError(f"'{clash}' goes together with the CUDA version and cannot be set alone")
+        raise InputError(f"'{clash}' depends on the CUDA version and cannot be set separately")
     blocks = [_row_block(key, rows, first=key == zipped[0]) for key in zipped] if zipped else []
     blocks += [_plain_block(key, rows) for key in keys if key not in zipped and key not in spec.variants]
     blocks += _python_block(spec)
@@ -75,10 +75,10 @@ def variant_blocks(spec: Spec) -> list[Block]:
 
 
 def _platforms_where_it_varies(key: str, rows: Mapping[Platform, Sequence[PinningRow]]) -> list[Platform]:
-    """The platforms on which a key belongs to the rows; on others one value does for all of them.
+    """The platforms on which a key belongs to the rows; elsewhere all rows share one value.
 
-    Decided by all that the facts know of a platform and not by the versions that the spec builds for, so that one
-    version more or less adds or removes its own row and moves nothing else.
+    All facts about a platform determine this, not the versions that the spec builds for, so that one
+    version more or less adds or removes its own row and changes nothing else.
     """
     known = load_cuda().rows
     return [
@@ -131,7 +131,7 @@ def _all_needs(spec: Spec) -> list[Need]:
 
 
 def _row_block(key: str, rows: Mapping[Platform, Sequence[PinningRow]], *, first: bool) -> Block:
-    """A zipped key: a value for each accelerator, and one for all where it is the same in each."""
+    """A zipped key: a value for each accelerator, or a single one if it is the same for all."""
     versions = {row.cuda for platform_rows in rows.values() for row in platform_rows}
     varying = _platforms_where_it_varies(key, rows)
     lines: list[Line] = []
@@ -175,7 +175,7 @@ def _own_block(key: str, values: Sequence[VariantValue], spec: Spec) -> Block:
 
 
 def _zip_block(zipped: list[str], rows: Mapping[Platform, Sequence[PinningRow]]) -> list[Block]:
-    """The keys whose rows belong together, on each platform those that vary there; one key alone is no group."""
+    """The zipped keys, on each platform those that vary there; a single key is not a group."""
     varying = {key: _platforms_where_it_varies(key, rows) for key in zipped}
     grouped = [platform for platform in rows if sum(platform in places for places in varying.values()) > 1]
     if not grouped:

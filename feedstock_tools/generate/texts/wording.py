@@ -1,4 +1,4 @@
-"""What both recipe formats say in the same way: placeholders, preferences, and which platforms have no builds."""
+"""The parts common to both recipe formats: placeholders, preferences, and platforms without builds."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ __all__ = ["CUDA_DIGITS", "PREFERRED_CPU", "Skips", "about", "filled", "number_w
 
 #: The CUDA version as build strings have it, in either format: 112.
 CUDA_DIGITS = 'cuda_compiler_version | replace(".", "")'
-#: What a CPU build's number is raised by where CPU is preferred: more than a hundred times any CUDA version.
+#: The amount added to a CPU build's number if CPU is preferred: more than a hundred times any CUDA version.
 PREFERRED_CPU = 100_000
 _NUMBER_WHY = (
     "The build number grows with the CUDA version, so that a solver takes the newest build that the driver runs: "
     "between equal numbers it would go by time stamps."
 )
-#: Platforms that conda-forge's tools build for unless told otherwise.
+#: Platforms that conda-forge's tools build for by default.
 _ON_BY_DEFAULT = ("linux-64", "osx-64", "win-64")
 
 Skips = tuple[tuple[Condition, str | None], ...]
 
 
 def filled(text: str, opening: str, names: Mapping[str, str]) -> str:
-    """The text with placeholders as expressions: `{version}` is `{{ version }}` after `opening` `{{`."""
+    """The string with placeholders as expressions: `{version}` is `{{ version }}` after `opening` `{{`."""
     return fill(text, lambda name: f"{opening} {names.get(name, name)} }}}}")
 
 
@@ -44,7 +44,7 @@ def number_why(spec: Spec) -> str:
 
 
 def skips(spec: Spec) -> Skips:
-    """The builds that the recipe does not make: platforms on by default, CUDA versions, those of the spec."""
+    """The builds that the recipe skips: default platforms, CUDA versions, and the spec's own skips."""
     found: list[tuple[Condition, str | None]] = []
     unwanted = _unwanted_platforms(spec)
     if unwanted:
@@ -73,7 +73,7 @@ def _unwanted_platforms(spec: Spec) -> list[Condition]:
 
 
 def about(told: About, names: Mapping[str, str]) -> tuple[Line, ...]:
-    """What people read of the packages, in the order of a recipe; `names` are the format's own words for its keys."""
+    """The section `about`, in the order of a recipe; `names` are the format's spellings of its keys."""
     lines = [
         Line(f"{names.get('homepage', 'homepage')}: {quoted(told.homepage)}"),
         Line(f"license: {quoted(told.license)}"),

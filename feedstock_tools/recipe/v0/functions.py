@@ -1,6 +1,6 @@
-"""What templates of a `meta.yaml` can call and name (conda_build/jinja_context.py, environ.py).
+"""The functions and names available to templates of a `meta.yaml` (conda_build/jinja_context.py, environ.py).
 
-Nothing here looks at the machine: prefixes are placeholders, the environment is the one that was given.
+Nothing here depends on the machine: prefixes are placeholders, and the caller provides the environment.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _NATIVE = {
     "osx": {"c": "clang", "cxx": "clangxx", "fortran": "gfortran"},
     "win": {"c": "vs2017", "cxx": "vs2017", "fortran": "gfortran"},
 }
-#: A recipe that asks for the time would render differently every time; it gets none.
+#: A recipe that uses the time would render differently every time, so the time is not available.
 _TIME = SimpleNamespace(strftime=lambda _form="", *_: "", time=lambda: 0)
 _LARGEST_DATA = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class PackageNames:
-    """What is known of the package from an earlier pass, for `PKG_NAME` and its like."""
+    """The package's values from an earlier pass, for `PKG_NAME` and the like."""
 
     name: str = ""
     version: str = ""
@@ -75,27 +75,28 @@ class Functions:
         return f"{name}{suffix}{blank}{rest}"
 
     def pin_compatible(self, package: str, *args: Any, **bounds: Any) -> str:
-        """Without solved environments conda-build gives the bare name, with the blank that would part it from a pin."""
+        """Without solved environments conda-build returns the bare name, followed by the blank that separates it from a
+        pin."""
         names = ("lower_bound", "upper_bound", "min_pin", "max_pin", "exact")
         return self._pin("compatible", package, names, args, bounds) if self.keep_pins else f"{package} "
 
     def pin_subpackage(self, package: str, *args: Any, **bounds: Any) -> str:
-        """Before outputs are known conda-build gives the bare name."""
+        """Before outputs are known conda-build returns the bare name."""
         names = ("min_pin", "max_pin", "exact")
         return self._pin("subpackage", package, names, args, bounds) if self.keep_pins else str(package)
 
     def _pin(
         self, kind: str, package: str, names: tuple[str, ...], args: tuple[Any, ...], bounds: Mapping[str, Any]
     ) -> str:
-        """A pin as a requirement that `recipe.pins` reads; nothing in it means something to YAML or to selectors."""
-        if not str(package).strip():  # of something undefined, in a part of the recipe that does not count
+        """A pin in the form that `recipe.pins` reads; it contains nothing special to YAML or selectors."""
+        if not str(package).strip():  # an undefined name, in a part of the recipe that does not count
             return ""
         given = {**dict(zip(names, args, strict=False)), **bounds}
         parts = [f"{name}={given[name]}" for name in names if name in given]
         return ";".join((f"{package} @{kind}", *parts))
 
     def load_file_data(self, filename: str, fmt: str | None = None, from_recipe_dir: bool = False, **_: Any) -> Any:
-        """Data of a file beside the recipe; of the source tree nothing is known when a recipe is rendered."""
+        """Data of a file beside the recipe; the source tree is unknown when a recipe is rendered."""
         text = self._text_of(filename) if from_recipe_dir else None
         return {} if text is None else load_str_data(text, fmt or Path(str(filename)).suffix.lstrip("."))
 
@@ -179,7 +180,7 @@ def template_context(
     *,
     keep_pins: bool = False,
 ) -> dict[str, Any]:
-    """Every name that a template can use; variant values as texts, over what selectors know."""
+    """Every name that a template can use; variant values as strings, on top of the names known to selectors."""
     functions = Functions(variant, subdir, recipe, keep_pins)
     python = variant.get("python", DEFAULT_VARIANT["python"]).split(" ")[0].split(".")
     own = {

@@ -1,6 +1,6 @@
-"""Rendering the templates of a `meta.yaml`, in a sandbox with bounds on work and size.
+"""Rendering the templates of a `meta.yaml`, in a sandbox with limits on work and size.
 
-What is undefined renders as nothing, whatever is done with it, as in the first passes of conda-build
+Undefined names render as nothing, whatever is done with them, as in the first passes of conda-build
 (jinja_context.py: UndefinedNeverFail).
 """
 
@@ -28,16 +28,16 @@ _MOST_STEPS = 100_000
 _LARGEST_VALUE = 1_000_000
 _LARGEST_TOTAL = 20_000_000
 _LARGEST_TEXT = 8_000_000
-#: So many parts of what is rendered are looked at together.
+#: The number of rendered parts that are checked together.
 _AT_A_TIME = 256
-#: Of one recipe; to compile so many takes half a second.
+#: The limit for one recipe; compiling this many takes half a second.
 _MOST_TEMPLATES = 5_000
-#: String methods whose result can be far longer than what goes in, with the bound they are held to.
+#: String methods whose result can be far longer than their input, with their limits.
 _GROWING = frozenset({"ljust", "rjust", "center", "zfill", "expandtabs", "join", "replace"})
 
 
 class _Undefined(jinja2.Undefined):
-    """Anything done with it gives another; as text it is empty, as a condition false."""
+    """Every operation on it returns another one; as text it is empty, as a condition false."""
 
     def _again(self, *_args: Any, **_kwargs: Any) -> _Undefined:
         return _Undefined(name=self._undefined_name)
@@ -63,7 +63,7 @@ class _Undefined(jinja2.Undefined):
 
 
 class _Bounds(NodeTransformer):
-    """Makes loops count their steps, and `~` go through a filter that knows how long a text may get."""
+    """Makes loops count their steps, and sends `~` through a filter that limits the length of strings."""
 
     def visit_For(self, node: nodes.For) -> nodes.For:  # noqa: N802 - as jinja2 names them
         self.generic_visit(node)
@@ -77,7 +77,7 @@ class _Bounds(NodeTransformer):
 
 
 class _Environment(SandboxedEnvironment):
-    """A sandbox whose loops are counted and whose values cannot grow without bound."""
+    """A sandbox whose loops are counted and whose values cannot grow without limit."""
 
     intercepted_binops = frozenset({"*", "**", "+", "%", "//", "/", "-"})
 
@@ -103,7 +103,7 @@ class _Environment(SandboxedEnvironment):
         if isinstance(value, str | list | tuple | dict):
             self.size += len(value)
             if self.size > _LARGEST_TOTAL:
-                raise jinja2.TemplateRuntimeError("its values grow beyond bounds")
+                raise jinja2.TemplateRuntimeError("its values grow beyond the limit")
         return value
 
     def _charging(self, filter_: Callable[..., Any]) -> Callable[..., Any]:
@@ -127,7 +127,7 @@ class _Environment(SandboxedEnvironment):
         return _Bounds().visit(tree)  # type: ignore[no-any-return]
 
     def unsafe_undefined(self, obj: Any, attribute: str) -> jinja2.Undefined:
-        raise jinja2.exceptions.SecurityError(f"'{attribute}' of a {type(obj).__name__} is out of a recipe's reach")
+        raise jinja2.exceptions.SecurityError(f"'{attribute}' of a {type(obj).__name__} is not available to a recipe")
 
     def wrap_str_format(self, value: Any) -> Callable[..., str] | None:
         wrapped = super().wrap_str_format(value)
@@ -152,7 +152,7 @@ class _Environment(SandboxedEnvironment):
         return __self._charge(super().call(__context, __obj, *args, **kwargs))
 
 
-#: The filters of Jinja that recipes have a use for.
+#: The filters of Jinja that recipes may use.
 _FILTERS = (
     *("abs", "capitalize", "count", "d", "default", "dictsort", "e", "escape", "first", "float", "format", "int"),
     *("items", "join", "last", "length", "list", "lower", "map", "max", "min", "reject", "rejectattr", "replace"),
@@ -163,11 +163,11 @@ _WIDE = re.compile(r"\d{4,}|[*{]")
 
 
 def _check_format(template: str) -> None:
-    """Refuse format strings that ask for very wide fields, or take a width from elsewhere."""
+    """Refuse format strings with very wide fields, or with a width taken from an argument."""
     specs = [spec or "" for _, _, spec, _ in Formatter().parse(template)] if "{" in template else []
     specs += re.findall(r"%([^a-zA-Z%]*)", template)
     if any(_WIDE.search(spec) for spec in specs):
-        raise jinja2.TemplateRuntimeError("a format asks for a field wider than any recipe needs")
+        raise jinja2.TemplateRuntimeError("a format has a wider field than any recipe needs")
 
 
 def _replace_filter(value: Any, old: Any, new: Any, count: int | None = None) -> str:
@@ -205,7 +205,7 @@ def _grown(owner: str, name: str, args: tuple[Any, ...]) -> int:
 
 def _hold(size: int) -> None:
     if size > _LARGEST_VALUE:
-        raise jinja2.TemplateRuntimeError("a value grows beyond bounds")
+        raise jinja2.TemplateRuntimeError("a value grows beyond the limit")
 
 
 def _bounded_range(*args: int) -> range:
@@ -232,22 +232,22 @@ def _environment(recipe: Path) -> _Environment:
 
 @lru_cache(maxsize=256)
 def _compiled(recipe: Path, text: str) -> tuple[_Environment, jinja2.Template]:
-    """A template with the environment that counts its steps, which outlives its place in the cache above."""
+    """A template with the environment that counts its steps, which may outlive its entry in the cache above."""
     environment = _environment(recipe)
     try:
         return environment, environment.from_string(text)
-    except SyntaxError as error:  # Python's, of the code that Jinja made of it: an argument given twice, say
+    except SyntaxError as error:  # raised by Python for the code that Jinja generated: an argument given twice, say
         raise jinja2.TemplateSyntaxError(error.msg, 1) from error
 
 
 def render(recipe: Path, template: str | None, text: str, context: Mapping[str, Any]) -> str:
-    """Render the text that selectors left of a recipe.
+    """Render the text of a recipe after selectors have been applied.
 
-    `template`, if there is one, renders to the same with the selectors as conditions in `context`, and is compiled once
+    `template`, if given, renders to the same with the selectors as conditions in `context`, and is compiled once
     for all variants.
 
     Raises:
-        InputError: the template is wrong, does what the sandbox forbids, or works too long; with the line.
+        InputError: the template is invalid, does something forbidden in the sandbox, or exceeds a limit; with the line.
     """
     if text.count("{{") + text.count("{%") > _MOST_TEMPLATES:
         raise InputError(f"has more than {_MOST_TEMPLATES} templates", path=recipe)
@@ -257,7 +257,7 @@ def render(recipe: Path, template: str | None, text: str, context: Mapping[str, 
         try:
             _compiled(recipe, template)
         except (jinja2.TemplateSyntaxError, RecursionError):
-            # A line that a selector takes out may be one half of something; and errors count lines of the text.
+            # A line that a selector removes may be half of a block; and errors count lines of the text.
             template = None
     try:
         environment, compiled = _compiled(recipe, text if template is None else template)
@@ -268,11 +268,11 @@ def render(recipe: Path, template: str | None, text: str, context: Mapping[str, 
         while some := list(islice(stream, _AT_A_TIME)):
             size += sum(map(len, some))
             if size > _LARGEST_TEXT:
-                raise jinja2.TemplateRuntimeError("what it renders to is too large")
+                raise jinja2.TemplateRuntimeError("the rendered text is too large")
             parts.extend(some)
         return "".join(parts)
     except jinja2.TemplateSyntaxError as error:
-        raise InputError(f"the template is wrong: {error.message}", path=recipe) from error
+        raise InputError(f"the template is invalid: {error.message}", path=recipe) from error
     except RecursionError as error:
         raise InputError("the template calls itself without end", path=recipe) from error
     except (

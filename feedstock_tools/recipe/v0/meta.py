@@ -21,20 +21,20 @@ __all__ = ["Meta", "force_keys", "output_dicts", "output_meta"]
 
 #: YAML's old booleans, in any case.
 _BOOLEANS = {"y": True, "on": True, "true": True, "yes": True, "n": False, "no": False, "false": False, "off": False}
-#: No recipe has so many; each is held against all others.
+#: More than any recipe has; each output is compared with all others.
 _MOST_OUTPUTS = 500
 _PIN_SUBPACKAGE = re.compile(r"{{\s*pin_subpackage\(.*\)\s*}}")
 
 
 @dataclass(eq=False)
 class Meta:
-    """A package in the making: the top level of a recipe, or one of its outputs.
+    """A package before it is complete: the top level of a recipe, or one of its outputs.
 
-    It is the same for all variants for which the recipe rendered to the same, of which `variant` is one; the variant's
-    versions are not yet in its requirements. What is read of it is remembered; sections are replaced by
-    `replace_section` alone, and nothing else changes.
-    `host_noarch` says that an output's own key `noarch` made conda-build take its platform for `noarch`, in its
-    selectors too. `siblings` are the outputs' names and types, where the recipe names them all; `rendering` tells
+    It is the same for all variants for which the recipe renders to the same text, of which `variant` is one; the
+    variant's versions are not yet in its requirements. Values read from it are cached; only `replace_section` replaces
+    sections, and nothing else changes.
+    `host_noarch` says that an output's own key `noarch` made conda-build treat its platform as `noarch`, in its
+    selectors too. `siblings` are the outputs' names and types, if the recipe names them all; `rendering` distinguishes
     one rendering from another.
     """
 
@@ -50,7 +50,7 @@ class Meta:
     rendering: int = 0
 
     def replace_section(self, name: str, content: Any) -> None:
-        """Put a section in the place of another, and forget what was read of it."""
+        """Replace a section, and drop the values cached from it."""
         self.data[name] = content
         for read in ("name", "noarch", "requirements", "output_keys"):
             self.__dict__.pop(read, None)
@@ -61,7 +61,7 @@ class Meta:
         return value if isinstance(value, dict) else {}
 
     def value(self, section: str, key: str) -> Any:
-        """A value of a section, with YAML's old booleans read as such."""
+        """A value of a section, with YAML's old booleans converted."""
         held = self.data.get(section)
         value = held.get(key) if isinstance(held, dict) else None
         return _BOOLEANS.get(value.lower(), value) if isinstance(value, str) else value
@@ -76,7 +76,7 @@ class Meta:
 
     @property
     def build_number(self) -> int:
-        """The build number; nothing and what is not yet a number is 0."""
+        """The build number; 0 if it is missing or not yet a number."""
         number = self.value("build", "number")
         try:
             return int(number) if number else 0
@@ -131,12 +131,12 @@ class Meta:
 
     @cached_property
     def own_text(self) -> str:
-        """The text that is this package's own: its block, or the whole recipe for the top level."""
+        """This package's own text: its block, or the whole recipe for the top level."""
         return self.view.alone(self.block) if self.is_output else self.view.full
 
 
 def _uses_subpackage(meta: Meta) -> bool:
-    """Whether the top level is a package that needs its outputs, so that conda-build makes an output of it."""
+    """Whether the top level is a package that needs its outputs, so that conda-build turns it into an output."""
     run = meta.requirements.get("run", [])
     extra = next((out for out in meta.outputs if out.get("name") == meta.name), None)
     if extra is not None:
@@ -151,10 +151,10 @@ def _uses_subpackage(meta: Meta) -> bool:
 def output_dicts(meta: Meta) -> list[dict[str, Any]]:
     """The outputs of a rendered top level; a recipe without any is one output.
 
-    An output with the recipe's own name takes over what the top level says, and the top level what it says.
+    An output with the recipe's own name and the top level inherit each other's values.
 
     Raises:
-        InputError: there are more than any recipe has.
+        InputError: there are more than the limit.
     """
     outputs = meta.outputs
     if len(outputs) > _MOST_OUTPUTS:
@@ -184,7 +184,7 @@ def _share_with_top_level(meta: Meta, out: dict[str, Any]) -> None:
 
 
 def named_outputs(meta: Meta) -> list[OutputKey] | None:
-    """Name and type of the outputs of a rendered top level; None where one of them takes its name from elsewhere."""
+    """Name and type of the outputs of a rendered top level; None if the name of one of them is not written there."""
     return meta.output_keys if all("name" in out for out in meta.outputs) else None
 
 
@@ -193,7 +193,7 @@ def output_meta(
 ) -> Meta:
     """The package that an output of the rendered top level `meta` makes.
 
-    `noarch_view` gives the recipe as it is seen where the output's platform is `noarch`; `siblings` are the
+    `noarch_view` returns the recipe as seen by an output whose platform is `noarch`; `siblings` are the
     `named_outputs` of the top level.
     """
     if out.get("requirements"):
@@ -217,7 +217,7 @@ def output_meta(
 
 
 def _own_requirements(requirements: Mapping[str, list[str]], name: str | None) -> dict[str, list[str]]:
-    """An output's requirements without itself, and without empty lists where conda-build drops them."""
+    """An output's requirements without itself, and without the empty lists that conda-build drops."""
     own = {}
     for env, specs in requirements.items():
         if env in ("build", "host", "run"):
@@ -230,7 +230,7 @@ def _own_requirements(requirements: Mapping[str, list[str]], name: str | None) -
 
 
 def _is_for(name: str, spec: str) -> bool:
-    """Whether a requirement is one for the package of this very name."""
+    """Whether a requirement names exactly this package."""
     return spec.startswith(name) and (len(spec) == len(name) or spec[len(name)].isspace())
 
 

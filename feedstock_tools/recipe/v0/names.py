@@ -24,7 +24,7 @@ _NUMPY_X_X = re.compile(r"(numpy\s*x\.x)|pin_compatible\([\'\"]numpy.*max_pin=[\
 _NUMPY_PIN = re.compile(r"pin_\w+\([\'\"]numpy[\'\"]")
 _NUMPY_PIN_PLACES = re.compile(r"pin_\w+\([\'\"]numpy[\'\"].*((?<=x_pin=[\'\"])[x\.]*(?=[\'\"]))")
 _ALWAYS_IN_STRING = ("python", "r_base", "perl", "lua")
-#: Prefix in the build string, packages that bring it, and how many places of the version it takes.
+#: Prefix in the build string, the packages that add it, and how many components of the version it contains.
 _PREFIXES: tuple[tuple[str, tuple[str, ...], int], ...] = (
     ("np", ("numpy",), 2),
     ("py", ("python",), 2),
@@ -39,14 +39,14 @@ _PREFIXES: tuple[tuple[str, tuple[str, ...], int], ...] = (
 #: The keys that the prefixes of build strings follow.
 _PREFIX_KEYS = frozenset(key for _, names, _ in _PREFIXES for name in names for key in (name, name.replace("-", "_")))
 
-#: The hashes by the values that they are made of, for each choice of keys, of those left out, and of further contents.
+#: Hashes by the values that they contain, for each combination of keys, omitted keys, and further contents.
 Hashes = dict[tuple[object, ...], dict[tuple[str, ...], str]]
 
 
 class BuildStrings:
-    """The build strings of a package, for all variants for which it rendered to the same.
+    """The build strings of a package, for all variants for which it renders to the same text.
 
-    What follows from the same values is worked out once; `hashes` keeps that for packages that use the same keys.
+    Results are computed once for equal values; `hashes` keeps them for packages that use the same keys.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class BuildStrings:
         self._plain: dict[tuple[str, ...], str] = {}
 
     def of(self, variant: Variant) -> str:
-        """The build string in a variant, with its hash, as of packages that are built."""
+        """The build string in a variant, with its hash, as in built packages."""
         if self._whole is not None:
             return self._whole
         values = self._prefix_values(variant)
@@ -88,11 +88,11 @@ class BuildStrings:
         return "_".join((start, *rest))
 
     def hash_input(self, variant: Variant) -> Mapping[str, str]:
-        """What the hash of the build string in a variant is made of; empty where it has none."""
+        """The contents of the build string's hash in a variant; empty if it has none."""
         return {} if self._whole is not None else self._contents(self._values(variant))
 
     def _contents(self, values: Sequence[str]) -> Mapping[str, str]:
-        """What a hash is made of; empty where there is none."""
+        """The contents of a hash; empty if there is none."""
         used = zip(self._keys, values, strict=True)
         contents = {key: value for key, value in used if key not in self._left_out or " " in value}
         return {**(contents if list(contents) != ["target_platform"] else {}), **self._virtual}
@@ -107,7 +107,7 @@ def _left_out(ignored: tuple[str, ...], numpy: bool) -> re.Pattern[str]:
 
 @lru_cache(maxsize=1024)
 def _pins_numpy_places(text: str) -> bool:
-    """Whether requirements pin two places of NumPy's version."""
+    """Whether requirements pin two components of NumPy's version."""
     places = _NUMPY_PIN_PLACES.search(text) if _NUMPY_PIN.search(text) else None
     return bool(_NUMPY_X_X.search(text)) or (places is not None and places.group(1).count("x") == 2)
 
@@ -156,7 +156,7 @@ def _version_of(variant: Variant, base: list[str], names: tuple[str, ...]) -> st
 
 
 def _whole_string(meta: Meta) -> str | None:
-    """The build string that a recipe sets itself, hash or none; else None."""
+    """The build string that a recipe sets itself, with or without a hash; else None."""
     manual = meta.value("build", "string")
     if not manual:
         return None
@@ -165,6 +165,6 @@ def _whole_string(meta: Meta) -> str | None:
 
 
 def build_string_without_hash(meta: Meta) -> str:
-    """The build string of a package while it is not known what it uses, in the variant that it was rendered for."""
+    """The build string of a package before its used keys are known, in the variant that it was rendered for."""
     whole = _whole_string(meta)
     return _default_string(meta, meta.variant) if whole is None else whole

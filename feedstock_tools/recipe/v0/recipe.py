@@ -1,8 +1,8 @@
 """Render a `meta.yaml` for all variants of a platform, as conda-build does before it solves anything.
 
-The recipe is rendered once for every choice of the variables that its top level loops over, and each of these once for
-every choice of those that the whole recipe uses (conda_build/render.py: distribute_variants; metadata.py:
-get_output_metadata_set). What a variant makes depends only on the keys that the recipe mentions, so results are kept by
+The recipe is rendered once for every combination of the variables that its top level loops over, and each of these once
+for every combination of those that the whole recipe uses (conda_build/render.py: distribute_variants; metadata.py:
+get_output_metadata_set). The result depends only on the keys that the recipe mentions, so results are cached by
 these keys' values.
 """
 
@@ -35,16 +35,16 @@ from feedstock_tools.variants.versions import parse_version
 
 __all__ = ["Recipe", "Watch", "parse_recipe", "read_recipe", "render_recipe"]
 
-#: Is told of each output and of the package that it was made from, which is the same for variants that render alike.
+#: Called with each output and the package that it was made from, which is shared by variants that render alike.
 Watch = Callable[[Meta, RenderedOutput], None]
 
-#: More renderings than any recipe of conda-forge takes on one platform.
+#: More renderings than any recipe of conda-forge needs on one platform.
 _MOST_RENDERINGS = 20_000
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """A recipe of the v0 format as it was read; `folder` holds its scripts."""
+    """A parsed recipe of the v0 format; `folder` contains its scripts."""
 
     text: RecipeText
     folder: Path
@@ -64,7 +64,7 @@ def parse_recipe(text: str, path: Path, rules: CondaBuildRules | None = None) ->
     """The recipe whose `meta.yaml` is at `path` and holds `text`.
 
     Raises:
-        InputError: a line is longer than any recipe's.
+        InputError: a line is longer than the limit.
     """
     return Recipe(recipe_text(text, path, rules or CondaBuildRules()), path.parent)
 
@@ -78,17 +78,17 @@ def render_recipe(
     watch: Watch | None = None,
     keep_pins: bool = False,
 ) -> RenderedRecipe:
-    """The outputs that a recipe makes on a platform, one for every variant in which it differs; skipped ones left out.
+    """The outputs of a recipe on a platform, one for every variant in which it differs, without skipped ones.
 
     Args:
         config: the variants, built-in defaults included (`variants.combine` of `variants.defaults` and files).
-        environ: what selectors and templates see as the environment; nothing of this process's.
-        watch: told of every output, with the package that it was made from.
-        keep_pins: `pin_compatible` and `pin_subpackage` stand in the requirements as `recipe.pins` reads them, and not
+        environ: the environment that selectors and templates see; this process's own has no influence.
+        watch: called with every output and the package that it was made from.
+        keep_pins: `pin_compatible` and `pin_subpackage` appear in the requirements as `recipe.pins` reads them, not
             as bare names.
 
     Raises:
-        InputError: the recipe or the variants are wrong; with file and line.
+        InputError: the recipe or the variants are invalid; with file and line.
     """
     rendering = _Rendering(recipe, config, platform, environ or {}, watch, keep_pins)
     outputs = tuple(rendering.outputs())
@@ -143,7 +143,7 @@ class _Rendering:
             if not top.skip:
                 yield from (made for made in self._outputs_of(top) if not made.skip)
 
-    # --- the top level, once for each choice of the variables that it loops over
+    # --- the top level, once for each combination of the variables that it loops over
 
     def _tops(self) -> list[Meta]:
         first = default_variant(self.platform.subdir)
@@ -166,7 +166,7 @@ class _Rendering:
         return list(found.values())
 
     def _one_python(self, space: VariantSpace) -> VariantSpace:
-        """A noarch recipe is rendered with the newest Python alone (once, with the first)."""
+        """A noarch recipe is rendered with the newest Python only (in older versions with the first)."""
         if "python" not in space:
             return space
         if not self.rules.noarch_newest_python:
@@ -178,7 +178,7 @@ class _Rendering:
         return space.where({"python": (newest,)})
 
     def _reduced(self, space: VariantSpace, used: Collection[str]) -> list[Variant]:
-        """The variants of the axes that hold a used key; of every other axis the first row."""
+        """The variants of the axes that contain a used key, and the first row of every other axis."""
         base = dict(space.first())
         axes = []
         for axis in space.axes:
@@ -194,14 +194,14 @@ class _Rendering:
             )
         return [{**base, **row} for row in looped]
 
-    # --- outputs, once for each choice of the variables that the whole recipe uses
+    # --- outputs, once for each combination of the variables that the whole recipe uses
 
     def _outputs_of(self, top: Meta) -> list[RenderedOutput]:
         made = self._packages_of(top)
         order = sort_by_dependencies(
             [(meta.name, meta.requirements, meta.kind) for meta, _ in made], self.recipe.text.path
         )
-        # What an output uses follows from what was rendered, whatever the versions that the variant fills in.
+        # The keys an output uses follow from the rendered text, whatever versions the variant fills in.
         finishers: dict[Meta, _Finisher] = {}
         found: dict[object, RenderedOutput] = {}
         for place in order:
@@ -216,7 +216,7 @@ class _Rendering:
         return list(found.values())
 
     def _packages_of(self, top: Meta) -> list[tuple[Meta, Variant]]:
-        """Every output of every rendering, with each of the variants for which it rendered so."""
+        """Every output of every rendering, with each of the variants that produced it."""
         used = self._used(top, force_global=True) & self.loop_variables
         renderings: dict[int, list[Meta]] = {}
         made: list[tuple[Meta, Variant]] = []
@@ -246,7 +246,7 @@ class _Rendering:
         return self._seen(variant, noarch)[0]
 
     def _seen(self, variant: Variant, noarch: bool) -> tuple[View, Namespace]:
-        """The recipe as a variant sees it, and the names that it sees it with."""
+        """The recipe as a variant sees it, and the names visible to it."""
         key = (noarch, *(variant.get(name) for name in self.relevant))
         seen = self._views.get(key)
         if seen is None:
@@ -303,7 +303,7 @@ class _Rendering:
         return (used - force_keys(meta, "force_ignore_keys")) | force_keys(meta, "force_use_keys")
 
     def _used_in_text(self, meta: Meta, with_top_level: bool) -> tuple[frozenset[str], frozenset[str]]:
-        """What the text of a package uses outside of its requirements, and what in them; the same for many variants."""
+        """The keys used in the text of a package outside and inside its requirements; the same for many variants."""
         key = (meta.view, with_top_level, meta.raw_block, meta.block)
         known = self._texts_used.get(key)
         if known is None:
@@ -338,7 +338,7 @@ class _Rendering:
 
 
 class _Finisher:
-    """Makes the outputs of a package, one for each of the variants for which it rendered to the same."""
+    """Makes the outputs of a package, one for each of the variants for which it renders to the same text."""
 
     def __init__(self, meta: Meta, used: UsedVariables, strings: BuildStrings) -> None:
         self._requirements = meta.requirements
@@ -364,12 +364,12 @@ class _Finisher:
         return self._made(build_string=self._strings.of(variant), requirements=requirements, variant=variant)
 
     def identity(self, variant: Variant) -> tuple[object, ...]:
-        """What tells the output from others of the recipe: its name, and the values of the keys that it uses."""
+        """The output's identity within the recipe: its name, and the values of the keys that it uses."""
         return (self._keys, self._values(variant))
 
 
 def _as_written(package: Meta, variant: Variant) -> str:
-    """The section of an output as it reads with the versions of a variant."""
+    """The section of an output with the versions of a variant filled in."""
     out = dict(package.output)
     if out.get("requirements"):
         out["requirements"] = VariantRequirements(out["requirements"], variant)

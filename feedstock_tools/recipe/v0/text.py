@@ -1,4 +1,4 @@
-"""The text of a `meta.yaml`, and the parts of it that conda-build looks at when it searches for used variables.
+"""The text of a `meta.yaml`, and the parts of it that conda-build searches for used variables.
 
 conda-build takes recipes apart with regular expressions over the text, before or after selectors, so that templates
 need not be rendered. The parts here are the same (conda_build/metadata.py: output_re, extract_*_text).
@@ -29,9 +29,9 @@ __all__ = [
     "requirements_section",
 ]
 
-#: No recipe has longer lines; the regular expressions below take time that grows with the square of a line.
+#: Longer than any recipe's lines; the regular expressions below take time that grows with the square of a line.
 _LONGEST_LINE = 10_000
-#: About ten times as many as the longest recipe of conda-forge has, and as the one with the most selectors.
+#: About ten times the lines of conda-forge's longest recipe, and the selectors of the one with the most.
 _MOST_LINES = 10_000
 _MOST_SELECTORS = 500
 
@@ -50,10 +50,10 @@ _REQUIREMENTS = re.compile(r"requirements:.+?(?=^\w|\Z|^\s+-\s(?=name|type))", _
 OutputKey = tuple[str, str]
 
 
-#: What reaches over lines, so that a line cannot be taken out on its own: comments, raw blocks, whitespace control.
+#: Constructs that span lines, so that a line cannot be removed on its own: comments, raw blocks, whitespace control.
 _NOT_LINEWISE = re.compile(r"\{#|\{%-|-%\}|\{\{-|-\}\}|\{%\s*raw")
 _TEMPLATE = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
-#: Names through which templates get at variables that they do not name.
+#: Names through which templates can reach variables that they do not name.
 _REACHING = frozenset({"environ", "os", "include", "import", "extends"})
 _SET = re.compile(r"[^{%]*\{%\s*set\s[^={%]*=(?:(?!%\}).)*%\}\s*$")
 
@@ -74,7 +74,7 @@ def recipe_text(raw: str, path: Path, rules: CondaBuildRules) -> RecipeText:
     """The text of the `meta.yaml` at `path`.
 
     Raises:
-        InputError: it has more lines than any recipe, or a longer one.
+        InputError: it has too many lines, or too long a line.
     """
     lines = raw.splitlines()
     if len(lines) > _MOST_LINES:
@@ -87,7 +87,7 @@ def recipe_text(raw: str, path: Path, rules: CondaBuildRules) -> RecipeText:
 
 @lru_cache(maxsize=8)
 def _shared(raw: str, path: Path, rules: CondaBuildRules) -> RecipeText:
-    """What is learned of a text on one platform serves all."""
+    """Results for a text on one platform are shared by all."""
     return RecipeText(raw, path, rules)
 
 
@@ -100,7 +100,7 @@ class RecipeText:
     rules: CondaBuildRules
 
     def view(self, namespace: Namespace) -> View:
-        """The recipe as it is seen in `namespace`.
+        """The recipe as seen in `namespace`.
 
         Raises:
             InputError: a selector cannot be evaluated; with its line.
@@ -127,7 +127,7 @@ class RecipeText:
         """The different selectors.
 
         Raises:
-            InputError: more than any recipe has.
+            InputError: more than the limit.
         """
         lines = split_lines(self.raw, self.rules.blank_comment_lines)
         found = tuple(dict.fromkeys(line.selector for line in lines if line.selector is not None))
@@ -137,9 +137,9 @@ class RecipeText:
 
     @cached_property
     def template(self) -> str | None:
-        """The recipe as one template for all variants: lines with selectors stand in conditions `_k0`, `_k1`, ….
+        """The recipe as one template for all variants: lines with selectors are wrapped in conditions `_k0`, `_k1`, ….
 
-        None where a line cannot be wrapped on its own, such as one half of a `{% if %}`.
+        None if a line cannot be wrapped on its own, such as one half of a `{% if %}`.
         """
         if _NOT_LINEWISE.search(self.raw):
             return None
@@ -173,9 +173,9 @@ class RecipeText:
 
     @cached_property
     def tokens(self) -> frozenset[str]:
-        """The words that decide what a variant makes of the text: those of templates and selectors, `-` read as `_`.
+        """The words that determine how a variant renders the text: those of templates and selectors, `-` read as `_`.
 
-        Where templates reach for more than they name, all words of the recipe.
+        All words of the recipe if templates can reach variables that they do not name.
         """
         templates = " ".join(_TEMPLATE.findall(self.raw))
         words = frozenset(re.findall(r"\w+", templates.replace("-", "_")))
@@ -186,7 +186,7 @@ class RecipeText:
 
 
 class View:
-    """A recipe's text as variants see it for which the same selectors hold; they share it (`RecipeText.view`)."""
+    """A recipe's text as seen by variants for which the same selectors hold; they share it (`RecipeText.view`)."""
 
     def __init__(self, recipe: RecipeText, holding: tuple[bool, ...]) -> None:
         self.recipe = recipe
@@ -203,7 +203,7 @@ class View:
         return selected
 
     def alone(self, block: str) -> str:
-        """The lines of an output's block that are left, without blanks behind them."""
+        """The lines of an output's block that are left, without trailing blanks."""
         text = self._alone.get(block)
         if text is None:
             text = self._alone[block] = self.select(block).rstrip()
@@ -246,9 +246,9 @@ class View:
         return tuple(_OUTPUT.findall(self.outputs))
 
     def block(self, key: OutputKey, keys: Sequence[OutputKey], *, selected: bool = True) -> str:
-        """The block of text of an output: the one with its place among the rendered outputs, `keys`.
+        """The block of text of an output: the one at its position among the rendered outputs, `keys`.
 
-        Where the text has no blocks it is empty; where no output has the name, it is the name, as in conda-build.
+        Empty if the text has no blocks; the name itself if no output has it, as in conda-build.
         """
         blocks = self.blocks if selected else self.recipe.blocks
         try:
@@ -279,11 +279,11 @@ def requirements_in(text: str) -> str:
 
 @lru_cache(maxsize=2048)
 def requirements_section(text: str) -> str:
-    """The requirements as conda-build looks for NumPy pins and subpackages in them."""
+    """The requirements in the form in which conda-build searches them for NumPy pins and subpackages."""
     return _part(_REQUIREMENTS_OF_TOP if "package:" in text else _REQUIREMENTS_OF_OUTPUT, text)
 
 
 @lru_cache(maxsize=2048)
 def package_and_build_in(text: str) -> str:
-    """What stands before the requirements in `text`."""
+    """The part of `text` before the requirements."""
     return _part(_PACKAGE_AND_BUILD, text)

@@ -1,7 +1,7 @@
 """Which variant keys the text of a recipe and its scripts use, by the patterns of conda-build.
 
 (conda_build/variants.py: find_used_variables_in_text, find_used_variables_in_shell_script, …_in_batch_script.) The
-patterns look at single lines, so each line is searched once, however many variants have it.
+patterns apply to single lines, so each line is searched once, however many variants contain it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SYSROOT = "CONDA_BUILD_SYSROOT"
 
 
 class _Key:
-    """The patterns of one variant key, each compiled when a line may match it: most keys of a pinning meet none."""
+    """The patterns of one variant key, each compiled once a line may match it: most keys of a pinning never match."""
 
     def __init__(self, key: str, rules: CondaBuildRules) -> None:
         self.key = key
@@ -38,7 +38,7 @@ class _Key:
             self.call = "cdt("
 
     def is_used_in(self, line: str) -> bool:
-        """Whether a line uses it whose selector has been applied."""
+        """Whether a line uses the key after its selector has been applied."""
         return any(mark in line and self._matches(pattern, line) for mark, pattern in self._patterns)
 
     def _matches(self, pattern: str, line: str) -> bool:
@@ -49,7 +49,7 @@ class _Key:
 
     @cached_property
     def _patterns(self) -> list[tuple[str, str]]:
-        """The patterns of uses, each with what a line has to have for it."""
+        """The patterns of uses, each with a text that a matching line must contain."""
         patterns = []
         if self._language and self.call:
             language = re.escape(self._language.group(1))
@@ -67,7 +67,8 @@ class _Key:
 
 
 def _text_patterns(name: str, dashed: str, rules: CondaBuildRules) -> list[tuple[str, str]]:
-    """The patterns of a use in `{{ }}`, as a bare requirement, and in `{% %}`, each with what a line has to have."""
+    """The patterns of a use in `{{ }}`, as a bare requirement, and in `{% %}`, each with a text that a matching line
+    must contain."""
     if not rules.whole_names_only:
         end = r"[^'\"]*?"
     elif rules.bare_names_in_braces:
@@ -89,7 +90,7 @@ def _text_patterns(name: str, dashed: str, rules: CondaBuildRules) -> list[tuple
 
 
 class UsageFinder:
-    """Finds the keys of a set that lines of text use; remembers every line."""
+    """Finds the keys of a set that lines of text use; caches every line."""
 
     def __init__(self, keys: Collection[str], rules: CondaBuildRules) -> None:
         self._keys = [_Key(key, rules) for key in sorted(keys) if key != _SYSROOT]
@@ -110,7 +111,7 @@ class UsageFinder:
         return found
 
     def in_selectors(self, text: str) -> frozenset[str]:
-        """Keys that stand in selectors of text as it was written."""
+        """Keys in the selectors of unrendered text."""
         found = self._texts.get((True, text))
         if found is None:
             found = self._texts[True, text] = self._union(text, self._selectors, self._in_selector)
@@ -157,7 +158,7 @@ def _finder(keys: frozenset[str], rules: CondaBuildRules) -> UsageFinder:
 
 
 def usage_finder(keys: Collection[str], text: str, rules: CondaBuildRules) -> UsageFinder:
-    """A finder for those of `keys` that a recipe of this text can use at all; shared by platforms and rerenders."""
+    """A finder for those of `keys` that a recipe with this text can use; shared by platforms and rerenders."""
     return _finder(_usable(frozenset(keys), text), rules)
 
 
@@ -178,7 +179,7 @@ def _usable(keys: frozenset[str], text: str) -> frozenset[str]:
 def used_in_script(path: Path, keys: Collection[str], cache: dict[Path, frozenset[str]]) -> frozenset[str]:
     """Keys that a build script uses: `%KEY%` in a batch file, in a shell script the first `$` of a line.
 
-    A script that is not there uses nothing, nor does one that is neither.
+    A missing script uses nothing, nor does a script of any other kind.
     """
     words = cache.get(path)
     if words is None:
@@ -192,7 +193,7 @@ def _words_of(path: Path) -> frozenset[str]:
     try:
         text = read_text(path)
     except InputError:
-        # conda-build guesses an encoding; a script that is not UTF-8 names variables in ASCII all the same
+        # conda-build guesses an encoding; even a script that is not UTF-8 names variables in ASCII
         text = path.read_bytes()[: 4 << 20].decode("latin-1")
     if path.suffix == ".bat":
         return frozenset(re.findall(r"(?<=%)\w+(?=%)", text))
@@ -201,7 +202,7 @@ def _words_of(path: Path) -> frozenset[str]:
 
 @lru_cache(maxsize=8192)
 def _key_of(spec: str) -> str:
-    """The variant key of the package that a requirement begins with; nothing for one without a name."""
+    """The variant key of the package that a requirement begins with; None for one without a name."""
     return (spec.split() or [""])[0].replace("-", "_")
 
 
@@ -210,7 +211,7 @@ def trim_requirements(
 ) -> frozenset[str]:
     """Leave out of the keys used in requirements those that do not shape the package.
 
-    That is what occurs in `run` alone, and, of `ignore_build_only`, what occurs in `build` alone.
+    These are keys that occur only in `run`, and those of `ignore_build_only` that occur only in `build`.
     """
     build = used.intersection(map(_key_of, requirements.get("build", ())))
     host = used.intersection(map(_key_of, requirements.get("host", ())))

@@ -1,7 +1,7 @@
-"""The YAML of a rendered `meta.yaml`, numbers as texts.
+"""The YAML of a rendered `meta.yaml`, with numbers as strings.
 
 Renderings of one recipe have most of their sections and outputs in common, so each part is parsed once. Parts are cut
-at lines that begin a section or an output; where that might not be what YAML means, the whole is parsed.
+at lines that begin a section or an output; if YAML might read them differently, the whole text is parsed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["parse_rendered"]
 _SECTIONS = ("package", "source", "build", "requirements", "test", "app", "outputs", "about", "extra")
 _SECTION_START = re.compile(r"^(?=[^\s#\-])", re.MULTILINE)
 _OUTPUTS_START = re.compile(r"outputs:[ \t]*\n(?:[ \t]*\n)*(?=([ ]*)- )")
-#: More sections than any recipe has; so many are parsed together.
+#: More sections than any recipe has; beyond this number they are parsed together.
 _MOST_PARTS = 200
 
 
@@ -42,7 +42,7 @@ def _parsed(text: str, path: Path) -> Any:
 def _item(text: str, path: Path) -> Any:
     items = _parsed(text, path)
     if not isinstance(items, list) or len(items) != 1:
-        raise InputError("is to be one item of a list", path=path)
+        raise InputError("must be one item of a list", path=path)
     return items[0]
 
 
@@ -51,7 +51,7 @@ def _section(text: str, path: Path) -> dict[str, Any]:
     if start is None:
         section = _parsed(text, path)
         if not isinstance(section, dict):
-            raise InputError("is to be a mapping of sections", path=path)
+            raise InputError("must be a mapping of sections", path=path)
         return section
     items = re.split(rf"^(?={start.group(1)}- )", text[start.end() :], flags=re.MULTILINE)
     return {"outputs": [_item(item, path) for item in items if item.strip()]}
@@ -62,7 +62,7 @@ def _sections(text: str, path: Path) -> dict[str, Any]:
     content: dict[str, Any] = {}
     try:
         if may_have_anchors(text):
-            raise InputError("has anchors, which reach over sections", path=path)
+            raise InputError("has anchors, which span sections", path=path)
         parts = _SECTION_START.split(text)
         if len(parts) > _MOST_PARTS:
             raise InputError("has too many sections to parse one by one", path=path)
@@ -76,7 +76,7 @@ def _sections(text: str, path: Path) -> dict[str, Any]:
             content[name] = {}
         value = content.get(name, {})
         if not isinstance(value, dict) and not (name in ("source", "outputs") and isinstance(value, list)):
-            raise InputError(f"the section '{name}' is to be a mapping", path=path)
+            raise InputError(f"the section '{name}' must be a mapping", path=path)
     return content
 
 
@@ -91,12 +91,12 @@ def _whole(text: str, path: Path) -> dict[str, Any]:
             f"rendered, it {mistake.message}", path=path, hint=f"Near: {near}" if near else None
         ) from error
     if content is not None and not isinstance(content, dict):
-        raise InputError("is to be a mapping of sections", path=path)
+        raise InputError("must be a mapping of sections", path=path)
     return dict(content or {})
 
 
 def parse_rendered(text: str, path: Path) -> dict[str, Any]:
-    """The sections of a rendered recipe; what they hold is shared with other renderings and not to be changed.
+    """The sections of a rendered recipe; their contents are shared with other renderings and must not be changed.
 
     Raises:
         InputError: it is not YAML, or a section is not a mapping.

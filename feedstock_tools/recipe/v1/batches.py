@@ -1,7 +1,7 @@
-"""Cut the variants that a `recipe.yaml` is rendered with into parts, each rendered on its own.
+"""Split the variants of a `recipe.yaml` into parts, each rendered on its own.
 
-The engine's time grows with the square of what it renders at once: a recipe of 20 outputs that loops over 48 variants
-takes it minutes, and two seconds one by one. Parts come in the order in which the engine itself would take them.
+The engine's time grows with the square of the number of variants it renders at once: a recipe of 20 outputs that loops
+over 48 variants takes it minutes, and two seconds one by one. Parts have the same order as the engine's own loop.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from feedstock_tools.errors import InputError
 __all__ = ["batches"]
 
 _WORD = re.compile(r"\w+")
-#: Fewer variants are quicker rendered at once, and more parts than this take longer to hand over than to render.
+#: Fewer variants render faster at once, and more parts than this take longer to hand over than to render.
 _WORTH_CUTTING = 8
 _MOST_BATCHES = 512
-#: As of a meta.yaml; the engine takes gigabytes for more.
+#: The same limit as for a meta.yaml; the engine needs gigabytes for more.
 _MOST_VARIANTS = 20_000
 
 
 def batches(
     text: str, values: Mapping[str, Sequence[str]], groups: Sequence[Sequence[str]], path: Path | None = None
 ) -> Iterator[dict[str, Sequence[str]]]:
-    """The values for each part; together, all variants that `values` and the zip `groups` stand for.
+    """The values of each part; together, all variants of `values` and the zip `groups`.
 
-    Only keys that the recipe's `text` mentions are cut: the engine loops over no others, but for compilers.
+    Only keys that the recipe's `text` mentions are split: the engine loops over no others, except compilers.
 
     Raises:
-        InputError: there are more than any recipe has.
+        InputError: there are more than the limit.
     """
     words = set(_WORD.findall(text.replace("-", "_")))
     zipped = {key for group in groups for key in group}

@@ -1,6 +1,6 @@
 """The variables that a `recipe.yaml` mentions anywhere, in branches that are taken and in those that are not.
 
-Until 0.57 rattler-build counted all of them as used; since then it counts what rendering really looked at. Its rules
+Until 0.57 rattler-build counted all of them as used; since then it counts those that rendering really read. Its rules
 are followed, gaps included: attributes and items of variables do not count, nor arguments of most functions.
 (rattler-build 0.54, src/used_variables.rs.)
 """
@@ -22,7 +22,7 @@ def mentioned_variables(recipe: Any) -> Mapping[str | None, frozenset[str]]:
     """The variables that each output mentions, the top level of the recipe included.
 
     Args:
-        recipe: the recipe as plain YAML (all texts).
+        recipe: the recipe as plain YAML (all strings).
 
     Returns:
         output name -> variables; under None those of outputs whose name is a template, and of a recipe without outputs.

@@ -1,6 +1,6 @@
 """Render a `recipe.yaml` for all variants of a platform: by py-rattler-build, seen as conda-smithy sees it.
 
-What an output uses is what the engine says it used; what it stands for are the input variants that agree with that
+The engine reports the keys that an output uses; the output represents the input variants that agree with them
 (rattler_build_conda_compat/render.py: render, get_used_vars, _reduce_variants).
 """
 
@@ -28,7 +28,7 @@ WatchV1 = Callable[[Mapping[str, Any], RenderedOutput], None]
 
 _WORD = re.compile(r"\w+")
 _PLATFORMS = ("target_platform", "build_platform")
-#: More rows than any recipe of conda-forge looks at.
+#: More rows than any recipe of conda-forge reads.
 _MOST_ROWS = 5_000
 _SECTIONS = {"build": "build", "host": "host", "run": "run", "run_constraints": "run_constrained"}
 
@@ -42,11 +42,11 @@ def render_recipe_v1(
     all_branches: bool = False,
     watch: WatchV1 | None = None,
 ) -> RenderedRecipe:
-    """The outputs that a recipe makes on a platform, in the order that the engine would build them, less skipped ones.
+    """The outputs of a recipe on a platform, in the engine's build order, without skipped ones.
 
     Args:
         config: the variants, built-in defaults included.
-        build_platform: where it is built; default `platform`, which is what conda-smithy takes when it rerenders.
+        build_platform: the platform that builds; default `platform`, as conda-smithy has it when it rerenders.
         watch: called with every output and its rendered recipe.
         all_branches: variables count as used in branches that are not taken, too, as with rattler-build until 0.57.
 
@@ -77,7 +77,7 @@ def render_recipe_v1(
 
 
 def _feedstock_name(recipe: ParsedV1) -> str:
-    """conda-smithy looks for the package's name where a v1 recipe has none, and names the feedstock "None" after it."""
+    """conda-smithy reads the package's name from a place that a v1 recipe lacks, and names the feedstock "None"."""
     extra = recipe.stage0.to_dict().get("extra") or {}
     return str(extra.get("feedstock-name") or None)
 
@@ -85,14 +85,14 @@ def _feedstock_name(recipe: ParsedV1) -> str:
 def _built_rows(
     recipe: ParsedV1, values: Mapping[str, tuple[str, ...]], config: VariantConfig, platforms: tuple[Platform, Platform]
 ) -> Axis | None:
-    """The rows of what `skip` looks at that are built, as one axis (empty where it looks at nothing); None: no row is.
+    """The built rows of the variables in `skip`, as one axis (empty if it reads none); None: no row is built.
 
-    Rendering these alone, and not all and then leaving most out, is what takes little time.
+    Rendering only these is much faster than rendering all rows and dropping most.
     """
     nothing = Axis((), ())
     if recipe.probe is None:
         return nothing
-    # A variable that is not named cannot be looked at: templates do not make names up.
+    # A template cannot read a variable that it does not name.
     words = frozenset(_WORD.findall(str(recipe.probe.to_dict())))
     named = {key: items for key, items in values.items() if key in words or key in _PLATFORMS}
     looping = [key for key in named if key in config.values and len(set(named[key])) > 1]
@@ -115,7 +115,7 @@ def _built_rows(
 
 
 class _Outputs:
-    """Turns the engine's rows into outputs; what rows have in common is made once."""
+    """Turns the engine's rows into outputs; common parts of rows are created once."""
 
     def __init__(
         self,
@@ -140,7 +140,7 @@ class _Outputs:
         for row in rows:
             siblings.add(_key(row.recipe.package.name))
             used = self._used(row, siblings)
-            # Values that decide about nothing give the same output once more.
+            # Values that make no difference give the same output again.
             same = (row.recipe.package.name, str(row.recipe.build.string), frozenset(used.items()))
             if same in seen:
                 continue
@@ -154,7 +154,7 @@ class _Outputs:
                 yield output
 
     def _used(self, row: Rendering, siblings: set[str]) -> dict[str, str]:
-        """What the engine says it used, less siblings, and less the platform of what is for all platforms."""
+        """The keys that the engine reports, without siblings, and without the platform for noarch packages."""
         used = {_key(name): text_of(value) for name, value in row.variant.items()}
         left_out = siblings | ({"target_platform"} if row.recipe.build.noarch else set())
         return {key: value for key, value in used.items() if key not in left_out}
@@ -189,7 +189,7 @@ class _Outputs:
     def _space(self, used: Mapping[str, str], whole: frozenset[str], name: str) -> VariantSpace:
         """The input variants that agree with `used`.
 
-        Keys in `whole` and zip groups keep all values that agree; of a key that is neither the first value counts.
+        Keys in `whole` and zip groups keep all values that agree; for any other key the first value counts.
         """
         wanted = (tuple(sorted((key, value) for key, value in used.items() if key in self.values)), whole)
         if wanted not in self._spaces:
@@ -198,7 +198,9 @@ class _Outputs:
                 some = [one for one in values if one == used.get(key, one)]
                 axes.append(Axis((key,), tuple((one,) for one in (some if key in whole else some[:1]))))
             if not all(axis.rows for axis in axes):
-                raise InputError(f"no variant is as the engine says that '{name}' was rendered with", path=self.path)
+                raise InputError(
+                    f"no variant has the values with which the engine reports to have rendered '{name}'", path=self.path
+                )
             self._spaces[wanted] = VariantSpace(tuple(axes))
         return self._spaces[wanted]
 
@@ -210,7 +212,8 @@ def _agreeing(axis: Axis, used: Mapping[str, str]) -> Axis:
 
 
 def _requirements(row: Rendering) -> dict[str, tuple[str, ...]]:
-    """By section as conda-build names them; a pin is written out if it is exact, else by its package's name alone."""
+    """Requirements by section as conda-build names them; an exact pin is written out, any other only by its package's
+    name."""
     found = {}
     exact = {_key(name): f"{pin.name} {pin.version} {pin.build_string}" for name, pin in row.pin_subpackages.items()}
     for section, items in row.recipe.requirements.to_dict().items():

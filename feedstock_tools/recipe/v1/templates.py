@@ -1,7 +1,7 @@
-"""Bounds on the templates of a `recipe.yaml`, which the engine would follow until the process ends.
+"""Limits on the templates of a `recipe.yaml`, which the engine would expand until the process dies.
 
-The engine neither bounds what a template makes (`'a' * 10 ** 10`) nor how deep it reads one. What each may grow to is
-estimated from above before the engine sees it: as many characters as all names and texts in it have, times what it
+The engine limits neither the result of a template (`'a' * 10 ** 10`) nor its nesting. An upper bound for each result is
+computed before the engine sees it: the characters of all names and strings in it, times the numbers that it
 multiplies with.
 """
 
@@ -22,15 +22,15 @@ _TOKEN = re.compile(r"'[^']*'|\"[^\"]*\"|[A-Za-z_]\w*|\d[\d_]*(?:\.\d+)?|\*\*|[^
 _NAME = re.compile(r"[A-Za-z_]")
 _CONDITIONS = frozenset({"if", "skip"})
 _GROWING = frozenset({"replace", "join", "format", "indent", "center", "tojson", "pprint"})
-#: No template of conda-forge comes near these: characters of one, and of what it makes.
+#: Far above any template of conda-forge: the characters of a template, and of its result.
 _LONGEST = 2_000
 _LARGEST = 1_000_000
-#: What a name stands for that the recipe does not set: a value of a variant.
+#: The size of a name that the recipe does not set: a value of a variant.
 _VALUE = 100
 
 
 def check_templates(content: Any, path: Path) -> None:
-    """Refuse templates that are too long or may make too much; `content` is the parsed recipe.
+    """Refuse templates that are too long or whose result may be too large; `content` is the parsed recipe.
 
     Raises:
         InputError: naming the template.
@@ -48,7 +48,7 @@ def check_templates(content: Any, path: Path) -> None:
 
 
 def _texts(node: Any, condition: bool = False) -> Iterator[str]:
-    """All texts in a part of a recipe; conditions, which are templates without marks, with marks."""
+    """All strings in a part of a recipe; conditions, which are templates without marks, with marks."""
     if isinstance(node, Mapping):
         for key, value in node.items():
             yield from _texts(value, key in _CONDITIONS)
@@ -60,7 +60,7 @@ def _texts(node: Any, condition: bool = False) -> Iterator[str]:
 
 
 def _size(text: str, path: Path, sizes: Mapping[str, int]) -> int:
-    """A bound from above on the characters that a text renders to."""
+    """An upper bound for the characters that a text renders to."""
     if "${{" not in text and "{%" not in text:
         return len(text)
     total = len(text)
@@ -71,13 +71,14 @@ def _size(text: str, path: Path, sizes: Mapping[str, int]) -> int:
         size = texts + sum(sizes.get(name, _VALUE) for name in names)
         total += size * (growth or (1 + texts if len(names) == 1 else size))
     if total > _LARGEST or "{%" in text:
-        raise InputError(f"a template may grow beyond bounds: {text[:60]}…", path=path)
+        raise InputError(f"the result of a template may be too large: {text[:60]}…", path=path)
     return total
 
 
 @lru_cache(maxsize=4096)
 def _parts(template: str) -> tuple[tuple[str, ...], int, int]:
-    """The names in a template, the characters of its texts, and what it multiplies with (0: with one another)."""
+    """The names in a template, the characters of its strings, and the factor of its multiplications (0: with one
+    another)."""
     tokens = _TOKEN.findall(template)
     texts = sum(len(token) for token in tokens if token[0] in "'\"")
     words = [(before, token) for before, token in zip(["", *tokens], tokens, strict=False) if _NAME.match(token)]

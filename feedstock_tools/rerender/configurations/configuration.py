@@ -24,8 +24,8 @@ CI_SUPPORT = ".ci_support"
 class Configuration:
     """One CI job's variants: the file `<name>.yaml`.
 
-    `values` are lists of strings, as YAML's base schema reads them (`true` is the string "true"), and whole numbers
-    without quotes are of a type of their own.
+    `values` are lists of strings, as YAML's base schema reads them (`true` is the string "true"), and unquoted whole
+    numbers have a type of their own.
     """
 
     name: str
@@ -39,22 +39,22 @@ class Configuration:
         """Read a file of `.ci_support`.
 
         Raises:
-            InputError: it cannot be read, is no mapping of lists, or its name does not begin with a platform.
+            InputError: it cannot be read, is not a mapping of lists, or its name does not begin with a platform.
         """
         content = parse_with_numbers(read_text(path, LARGEST_SETTINGS), path, WholeNumber)
         if not isinstance(content, dict):
-            raise InputError("a configuration is a mapping of lists", path=path)
+            raise InputError("a configuration must be a mapping of lists", path=path)
         zips: Any = content.pop("zip_keys", [])
         pins: Any = content.pop("pin_run_as_build", {})
         if not isinstance(pins, dict) or not all(isinstance(pin, dict) for pin in pins.values()):
-            raise InputError("pin_run_as_build is a mapping of mappings", path=path)
+            raise InputError("pin_run_as_build must be a mapping of mappings", path=path)
         if not isinstance(zips, list) or not all(isinstance(group, list) for group in zips):
-            raise InputError("zip_keys is a list of lists", path=path)
+            raise InputError("zip_keys must be a list of lists", path=path)
         values: dict[str, tuple[str, ...]] = {}
         for key, value in content.items():
             items = value if isinstance(value, list) else [value]
             if not all(isinstance(item, str) for item in items):
-                raise InputError(f"the values of '{key}' are to be plain texts", path=path)
+                raise InputError(f"the values of '{key}' must be plain strings", path=path)
             values[str(key)] = tuple(items)
         return cls(
             name=path.stem,
@@ -78,15 +78,16 @@ class Configuration:
 
 
 def platform_of(path: Path, values: Mapping[str, tuple[str, ...]]) -> Platform:
-    """By the file's name, since noarch feedstocks have no `target_platform`; before 2020 names held `osx` alone."""
+    """The platform, from the file's name, since noarch feedstocks have no `target_platform`; before 2020 names held
+    `osx` alone."""
     system, _, rest = path.stem.partition("_")
     named = f"{system}-{rest.partition('_')[0]}"
     for subdir in (named, *values.get("target_platform", ()), f"{system}-64"):
         if subdir in KNOWN_SUBDIRS:
             return Platform.parse(subdir)
-    raise InputError("the name of a configuration begins with its platform, such as linux_64_", path=path)
+    raise InputError("the name of a configuration must begin with its platform, such as linux_64_", path=path)
 
 
 def read_configurations(feedstock: Path) -> tuple[Configuration, ...]:
-    """The configurations of a feedstock, in the order of their names; none is an empty tuple."""
+    """The configurations of a feedstock, ordered by name; an empty tuple if there are none."""
     return tuple(Configuration.from_file(path) for path in sorted((feedstock / CI_SUPPORT).glob("*.yaml")))

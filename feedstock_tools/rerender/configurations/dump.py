@@ -10,7 +10,7 @@ from feedstock_tools.variants.model import WholeNumber
 
 __all__ = ["Booleans", "dump_mapping"]
 
-#: How the texts `true` and `false` are written: without quotes, both as `true` (a fault of one version), or quoted.
+#: How the strings `true` and `false` are written: without quotes, both as `true` (a fault of one version), or quoted.
 Booleans = Literal["quoted", "all true", "plain"]
 
 _WIDTH = 80
@@ -27,7 +27,7 @@ def _scalar(text: str, booleans: Booleans) -> str:
 
 
 def _needs_yaml(value: Any) -> bool:
-    """Only a text that PyYAML may fold or write over several lines depends on the column where it stands."""
+    """Only the form of a string that PyYAML may fold or write over several lines depends on its column."""
     if isinstance(value, str):
         return len(value) > _WIDTH - 30 or "\n" in value or not value.isascii()
     if isinstance(value, Mapping):
@@ -38,8 +38,8 @@ def _needs_yaml(value: Any) -> bool:
 def dump_mapping(content: Mapping[str, Any], *, booleans: Booleans) -> bytes:
     """The YAML text of lists of strings, of `zip_keys` (lists of lists) and `pin_run_as_build` (mappings of mappings).
 
-    Keys are sorted but within `pin_run_as_build`, whose order the caller chose. `booleans` says how the
-    texts `true` and `false` are written.
+    Keys are sorted except in `pin_run_as_build`, which keeps the caller's order. `booleans` determines how the
+    strings `true` and `false` are written.
     """
     if _needs_yaml(content):
         return _dump_with_yaml(content, booleans)
@@ -65,7 +65,7 @@ def _dump_with_yaml(content: Mapping[str, Any], booleans: Booleans) -> bytes:
     import yaml
 
     class Dumper(yaml.Dumper):
-        """PyYAML's own, with mappings in the order given and lists never shared by anchors."""
+        """PyYAML's dumper, with mappings in the given order and without anchors for shared lists."""
 
         def ignore_aliases(self, data: object) -> bool:
             return True

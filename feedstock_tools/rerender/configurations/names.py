@@ -14,11 +14,11 @@ from feedstock_tools.rerender.rules import Rules
 
 __all__ = ["configuration_name", "short_name"]
 
-#: Never in a file's name, whatever the version: what would lead out of the folder, and control characters.
+#: Never allowed in a file's name, whatever the version: characters that lead out of the folder, and control characters.
 _UNSAFE = re.compile(r"[/\\\x00-\x1f\x7f]")
 _LONGEST_PATH = 259
 _WORKSPACE = "C:/Users/runnerx/_work/{repository}/{repository}/.ci_support/"
-#: File systems take no more; no version of conda-smithy wrote longer names.
+#: The limit of file systems; no version of conda-smithy wrote longer names.
 _LONGEST_FILE = 240
 
 
@@ -29,7 +29,7 @@ def configuration_name(
 
     Args:
         loop_values: the variables that split jobs, with the configuration's first value.
-        repository: the feedstock's name on GitHub, which is part of the path that the name must fit into.
+        repository: the feedstock's name on GitHub, part of the path whose length is limited.
 
     >>> configuration_name(Platform("linux", "64"), {"python": "3.9.* *_cpython"}, "x-feedstock")
     'linux_64_python3.9.____cpython'
@@ -62,7 +62,7 @@ def _named(name: str, value: str, platform: Platform, rules: Rules) -> bool:
 
 
 def short_name(name: str, rules: Rules | None = None) -> str:
-    """The name that CI jobs go by: cut, with a hash, where it is long."""
+    """The name of a CI job: truncated, with a hash, if it is long."""
     longest, keep, digits = (rules or Rules.newest()).short_name
     if len(name) < longest:
         return name

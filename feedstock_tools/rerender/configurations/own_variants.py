@@ -1,4 +1,4 @@
-"""The variant file that a person wrote beside a `recipe.yaml`: what it adds to a configuration.
+"""The variant file that a person wrote beside a `recipe.yaml`: the values that it adds to a configuration.
 
 rattler-build reads it below the file that `-m` names, so whoever renders or builds a configuration reads it here.
 """
@@ -18,13 +18,13 @@ from feedstock_tools.variants.rules import CondaBuildRules
 
 __all__ = ["given_variants", "variants_of", "with_own_values"]
 
-#: The variant files beside a recipe.yaml, of which rattler-build reads the first that is there.
+#: The variant files beside a recipe.yaml, of which rattler-build reads the first that exists.
 _OWN_FILES = ("variants.yaml", "conda_build_config.yaml")
 _WORD = re.compile(r"\w+")
 #: Keys that a recipe uses by the name of a function: `c_compiler_version` by `compiler('c')`.
 _BY_FUNCTION = re.compile(r"_(compiler|stdlib)(?:_version)?$|^(cdt)_")
 
-#: Gives the keys that a recipe uses with some variants, and those that it mentions at all.
+#: Returns the keys that a recipe uses with some variants, and all those that it mentions.
 _Used = Callable[[Configuration, VariantConfig], tuple[frozenset[str], frozenset[str]]]
 
 
@@ -34,13 +34,13 @@ def given_variants(configuration: Configuration) -> VariantConfig:
 
 
 def variants_of(folder: Path, configuration: Configuration, rules: CondaBuildRules | None = None) -> VariantConfig:
-    """The values of a configuration, and of the recipe's own variant file those that it does not have.
+    """The values of a configuration, and those of the recipe's own variant file for keys that it lacks.
 
-    rattler-build takes the own file's zip groups only where no other file has any (config.rs, merge); those whose keys
-    a configuration has cut to fewer values than the rest are left out here.
+    rattler-build uses the own file's zip groups only if no other file has any (config.rs, merge); those whose keys
+    a configuration has limited to fewer values than the rest are left out here.
 
     Args:
-        folder: of the `recipe.yaml`.
+        folder: the folder of the `recipe.yaml`.
 
     Raises:
         InputError: the own file cannot be read.
@@ -60,12 +60,13 @@ def variants_of(folder: Path, configuration: Configuration, rules: CondaBuildRul
 
 
 def with_own_values(folder: Path, configurations: Sequence[Configuration]) -> tuple[Configuration, ...]:
-    """Configurations that name all that their packages are made of: with the values that the recipe uses of its file.
+    """Complete configurations: with the values that the recipe uses from its own variant file.
 
-    What has no `recipe.yaml` comes back as it is. Of a recipe that cannot be rendered all that it mentions counts.
+    Without a `recipe.yaml` they are returned unchanged. If the recipe cannot be rendered, all keys that it mentions
+    count.
 
     Args:
-        folder: of the recipe.
+        folder: the folder of the recipe.
 
     Raises:
         InputError: the recipe's own variant file cannot be read.
@@ -85,18 +86,18 @@ def _own_file(folder: Path) -> Path | None:
 
 
 def _completed(configuration: Configuration, both: VariantConfig, words: frozenset[str], used: _Used) -> Configuration:
-    """The configuration with what the recipe uses of `both`; `words` are all that the recipe's text has."""
+    """The configuration with the keys of `both` that the recipe uses; `words` are all words of the recipe's text."""
     given = configuration.values
     below = [key for key in both.values if key not in given and _may_use(key, words)]
     values = dict(given)
     if below:
         try:
             looked_at, mentioned = used(configuration, both)
-        except InputError:  # whoever renders its rows is told; without an answer all may count
+        except InputError:  # rendering the rows reports this; until then every key may count
             looked_at, mentioned = frozenset(below), frozenset()
         whole = looked_at.union(*(group for group in both.zip_keys if not looked_at.union(given).isdisjoint(group)))
         values |= {key: both.values[key] for key in below if key in whole}
-        # What was looked at for no output that is built either skips them with each of its values or decides nothing.
+        # A key that no built output uses either skips the outputs with each of its values or makes no difference.
         values |= {key: both.values[key][:1] for key in below if key in mentioned - whole}
     groups = (tuple(key for key in group if key in values) for group in both.zip_keys)
     return replace(configuration, values=values, zip_keys=configuration.zip_keys or tuple(filter(None, groups)))
@@ -108,7 +109,7 @@ def _may_use(key: str, words: frozenset[str]) -> bool:
 
 
 def _used_by(folder: Path) -> _Used:
-    """Asks the engine, which reads the recipe when it is asked first."""
+    """Asks the engine, which reads the recipe on the first call."""
     from feedstock_tools.recipe.v1.branches import mentioned_variables
     from feedstock_tools.recipe.v1.recipe import render_recipe_v1
     from feedstock_tools.recipe.v1_engine import read_v1

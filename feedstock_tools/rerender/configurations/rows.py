@@ -11,15 +11,15 @@ from feedstock_tools.rerender.configurations.configuration import Configuration
 
 __all__ = ["NO_LOOP", "Row", "cuda_version", "python_version", "rows_of"]
 
-#: Keys of a configuration that tell a CI job what to do and span no variants: only their first value counts.
+#: Keys of a configuration that are instructions for a CI job and span no variants: only their first value counts.
 NO_LOOP = frozenset({"channel_sources", "channel_targets", "docker_image", "github_actions_labels", "target_platform"})
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One variant of a configuration: a value for each key, and a name that tells it from the others.
+    """One variant of a configuration: a value for each key, and a name that distinguishes it from the others.
 
-    The name is the configuration's where that has one row, else it ends in the values that differ: `…_py3.12`.
+    The name is the configuration's if that has only one row; else it ends in the values that differ: `…_py3.12`.
     """
 
     name: str
@@ -29,14 +29,14 @@ class Row:
 def cuda_version(values: Mapping[str, str]) -> str | None:
     """The CUDA version that a row compiles for; None is a CPU build.
 
-    conda-forge's pinning writes the CPU row as the text `None` (older ones as an empty value).
+    conda-forge's pinning writes the CPU row as the string `None` (older ones as an empty value).
     """
     version = values.get("cuda_compiler_version", "")
     return None if version in ("", "None") else version
 
 
 def python_version(values: Mapping[str, str]) -> str | None:
-    """`3.12` of a pin such as `3.12.* *_cpython`; None where the row names no Python."""
+    """The Python of a row, `3.12` for a pin such as `3.12.* *_cpython`; None if the row names no Python."""
     pin = values.get("python", "")
     numbers = pin.split(" ")[0].removesuffix(".*").split(".")
     return ".".join(numbers[:2]) if pin else None
@@ -62,7 +62,7 @@ def _combinations(configuration: Configuration) -> Iterator[dict[str, str]]:
         lengths = {len(configuration.values[key]) for key in keys}
         if len(lengths) > 1:
             counts = ", ".join(f"{key} has {len(configuration.values[key])}" for key in keys)
-            raise InputError(f"{configuration.name}: zipped keys need lists of one length: {counts}")
+            raise InputError(f"{configuration.name}: zipped keys must have lists of equal length: {counts}")
         zipped.update(keys)
         rows = zip(*(configuration.values[key] for key in keys), strict=True)
         axes.append([dict(zip(keys, row, strict=True)) for row in rows])
@@ -83,5 +83,5 @@ def _row_name(configuration: str, values: Mapping[str, str], varying: list[str])
 
 
 def _follows_python(key: str) -> bool:
-    """Keys that conda-forge zips with the Python version, so that naming it names them."""
+    """Keys that conda-forge zips with the Python version, which therefore determines them."""
     return key in ("numpy", "python_impl", "is_python_min", "is_freethreading", "is_abi3")

@@ -1,4 +1,4 @@
-"""Write the configurations of a feedstock: new and changed files, and away with those that are none any more."""
+"""Write the configurations of a feedstock: new and changed files; obsolete ones are deleted."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Changes", "changes"]
 
 @dataclass(frozen=True)
 class Changes:
-    """What is to be done to the files of a feedstock; `None` stands for a file that goes."""
+    """The changes to the files of a feedstock; `None` deletes a file."""
 
     feedstock: Path
     files: Mapping[Path, bytes | None]
@@ -26,7 +26,7 @@ class Changes:
         return bool(self.files)
 
     def diff(self) -> Iterator[str]:
-        """The lines of a unified diff of all changes, each with its end of line."""
+        """The lines of a unified diff of all changes, each with its line ending."""
         for path, content in sorted(self.files.items()):
             name = path.relative_to(self.feedstock).as_posix()
             before = path.read_text(encoding="utf-8", errors="replace").splitlines(True) if path.is_file() else []
@@ -37,10 +37,10 @@ class Changes:
                 yield line if line.endswith("\n") else f"{line}\n"
 
     def apply(self) -> None:
-        """Do it; every file is replaced in one step.
+        """Apply the changes; each file is replaced atomically.
 
         Raises:
-            WorkError: the system refuses, for want of space or of rights; files written until then stay as they are.
+            WorkError: the system refuses, for lack of space or permission; files written before stay.
         """
         for path, content in self.files.items():
             if content is not None:
@@ -58,20 +58,20 @@ def changes(
     finished: tuple[Path, ...] = (),
     platforms: tuple[Platform, ...] | None = None,
 ) -> Changes:
-    """What has to change so that `.ci_support` holds just the `wanted` files, and the `finished` migrations are gone.
+    """The changes after which `.ci_support` holds exactly the `wanted` files, without the `finished` migrations.
 
     With `platforms`, files of other platforms stay as they are.
 
     Raises:
-        InputError: a name would lead out of the folder, or the folder is a link to somewhere else.
+        InputError: a name leads out of the folder, or the folder is a link.
     """
     folder = feedstock / CI_SUPPORT
     if folder.is_symlink():
-        raise InputError("is a link; configurations are written into the feedstock alone", path=folder)
+        raise InputError("is a link; configurations are only written into the feedstock itself", path=folder)
     files: dict[Path, bytes | None] = {}
     for name, content in wanted.items():
         if Path(name).name != name or name.startswith("."):
-            raise InputError(f"'{name}' is no name for a configuration")
+            raise InputError(f"'{name}' is not a valid name for a configuration")
         path = folder / name
         if not path.is_file() or path.is_symlink() or path.read_bytes() != content:
             files[path] = content

@@ -1,4 +1,5 @@
-"""The job list of a file of Azure Pipelines: `matrix` and `maxParallel` of its `strategy`; all else stays as it is."""
+"""The job list of a file of Azure Pipelines: `matrix` and `maxParallel` of its `strategy`; everything else stays
+unchanged."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ _WIDTH = 80
 def azure_entries(text: str, system: str) -> dict[str, str] | None:
     """The jobs that a file has for a system (`linux`, `osx`, `win`): name to the text of the entry.
 
-    None: this is no file of conda-smithy.
+    None: conda-smithy did not write this file.
     """
     lines = lines_of(text)
     strategy = _strategy(lines, system)
@@ -29,9 +30,9 @@ def azure_entries(text: str, system: str) -> dict[str, str] | None:
 
 
 def replace_matrix(text: str, system: str, jobs: Sequence[Job], parallel: int | None, *, plain: bool) -> str | None:
-    """The file with other jobs; None where it has no strategy to change.
+    """The file with other jobs; None if it has no strategy to change.
 
-    `parallel`: the `maxParallel` that it is to have, 0 for no such line; None leaves what is there.
+    `parallel`: the new `maxParallel`, 0 to remove the line; None keeps it unchanged.
     `plain`: nothing is quoted, as before conda-smithy 3.7.1.
     """
     lines = lines_of(text)
@@ -95,7 +96,7 @@ def plain_matrix_text(jobs: Sequence[Job]) -> str:
 
 
 def _may_fold(job: Job) -> bool:
-    """Whether a value may go over several lines, or is no scalar: how it is written then depends on where it stands."""
+    """Whether a value may span several lines, or is not a scalar: its form then depends on its position."""
     for name, value in (("", job.name), *job.fields.items()):
         if isinstance(value, str):
             if not (value.isascii() and value.isprintable()):
@@ -119,7 +120,7 @@ def _dumped(matrix: Mapping[str, Mapping[str, Any]]) -> str:
     import yaml
 
     class Dumper(yaml.Dumper):
-        """PyYAML's own, without anchors for equal values."""
+        """PyYAML's dumper, without anchors for equal values."""
 
         def ignore_aliases(self, data: object) -> bool:
             return True

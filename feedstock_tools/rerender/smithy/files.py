@@ -1,7 +1,7 @@
-"""The CI files of a feedstock whose job lists follow its configurations: Azure Pipelines and GitHub Actions.
+"""The CI files of a feedstock whose job lists must match its configurations: Azure Pipelines and GitHub Actions.
 
-Only files that conda-smithy wrote are changed, and of those only the lists of jobs. A file that is missing is not made
-up: the scripts and settings around its jobs are conda-smithy's.
+Only files that conda-smithy wrote are changed, and only their job lists. A missing file is not
+created: the scripts and settings around its jobs are conda-smithy's.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ AZURE_FILES: Mapping[str, str] = {
 GITHUB_FILE = ".github/workflows/conda-build.yml"
 CI_FILES = (*AZURE_FILES.values(), GITHUB_FILE)
 
-#: A CI file with the job lists of thousands of configurations has less.
+#: A CI file with the jobs of thousands of configurations is smaller.
 _LARGEST_FILE = 4 * 1024 * 1024
 
-# From the text of a file to its jobs by name, None where it has no list of them.
+# From the text of a file to its jobs by name; None if it has no job list.
 Entries = Callable[[str], dict[str, str] | None]
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class StaleJob:
-    """A job that does not follow the configurations: a file lacks it, has it in excess, or has other fields for it."""
+    """A job that does not match the configurations: missing in a file, superfluous, or with other fields."""
 
     file: str
     job: str
@@ -59,7 +59,7 @@ class StaleJob:
 
 @dataclass(frozen=True, slots=True)
 class CiUpdate:
-    """What is to be done with the CI files: the new texts of those that change, the jobs that are stale, and what this
+    """The changes to the CI files: the new texts of those that change, the stale jobs, and notes on what this
     tool leaves to conda-smithy."""
 
     texts: Mapping[str, str]
@@ -71,14 +71,14 @@ def read_ci_files(feedstock: Path) -> dict[str, str]:
     """The CI files that a feedstock has, by their paths in it.
 
     Raises:
-        InputError: one of them cannot be read, is too large or not UTF-8, or is a link, or lies behind one.
+        InputError: one of them cannot be read, is too large or not UTF-8, or is a link, or is reached through one.
     """
     texts = {}
     for name in CI_FILES:
         path = feedstock / name
         for part in (path, *path.parents[: len(Path(name).parents) - 1]):
             if part.is_symlink():
-                raise InputError("is a link; CI files are changed in the feedstock alone", path=part)
+                raise InputError("is a link; CI files are only changed in the feedstock itself", path=part)
         try:
             with path.open("rb") as stream:
                 content = stream.read(_LARGEST_FILE + 1)
@@ -95,14 +95,14 @@ def read_ci_files(feedstock: Path) -> dict[str, str]:
 
 
 def follow_configurations(feedstock: Path, configurations: Sequence[Configuration], smithy: str) -> CiUpdate:
-    """What is to be done with the CI files of a feedstock: `update_ci_files` on what lies there. Nothing is written.
+    """The changes to the CI files of a feedstock: `update_ci_files` on its files. Writes nothing.
 
     Args:
-        configurations: all that the feedstock is to have, of all platforms.
+        configurations: all configurations of the feedstock, for all platforms.
         smithy: the version of conda-smithy to follow.
 
     Raises:
-        InputError: a file cannot be read, or conda-forge.yml is no mapping or wants what does not exist.
+        InputError: a file cannot be read, or conda-forge.yml is invalid or names something unknown.
     """
     texts = read_ci_files(feedstock)
     if not texts:  # a feedstock that conda-smithy has not set up for any CI service
@@ -116,16 +116,16 @@ def update_ci_files(
     forge: Mapping[str, Any],
     smithy: str | None = None,
 ) -> CiUpdate:
-    """Let the job lists of CI files follow the configurations, as a version of conda-smithy would write them.
+    """Update the job lists of CI files to match the configurations, as a version of conda-smithy would write them.
 
     Args:
-        texts: the files that there are, by path, as `read_ci_files` gives them; others are ignored.
+        texts: the existing files, by path, as returned by `read_ci_files`; others are ignored.
         configurations: all configurations of the feedstock.
         forge: conda-forge.yml as YAML reads it (typed), without defaults.
-        smithy: the version of conda-smithy, such as `3.14.1`; default: the newest that is known.
+        smithy: the version of conda-smithy, such as `3.14.1`; default: the newest known.
 
     Raises:
-        InputError: conda-forge.yml has a section of a wrong form, or wants a runner that does not exist.
+        InputError: conda-forge.yml has a section of the wrong form, or names an unknown runner.
     """
     rules = ci_rules(smithy)
     azure = azure_jobs(configurations, forge, rules)
@@ -168,18 +168,18 @@ def _parallel(system: str, jobs: Sequence[Job], forge: Mapping[str, Any], rules:
     )
     most = section(forge, "azure").get("max_parallel", 50)
     if not isinstance(most, int) or not isinstance(own, int):
-        raise InputError("'azure.max_parallel' and 'maxParallel' in conda-forge.yml are to be whole numbers")
+        raise InputError("'azure.max_parallel' and 'maxParallel' in conda-forge.yml must be whole numbers")
     if len(jobs) <= most or not rules.azure_shares_parallel:
         return own
     return max(1, round(most * (sum(job.build_os == system for job in jobs) / len(jobs))))
 
 
 def _compared(name: str, text: str, new: str | None, jobs: Sequence[Job], entries: Entries) -> CiUpdate:
-    """The update of one file, by its text, the one it should have, and the jobs that it should have."""
+    """The update of one file, from its text, its new text, and its new jobs."""
     if new is None:
         stale = tuple(StaleJob(name, job.name, "missing") for job in jobs)
         return CiUpdate(
-            {}, stale, (f"{name} has no job list to change: run conda-smithy once, it would write {_number(jobs)}",)
+            {}, stale, (f"{name} has no job list to change: run conda-smithy once to write {_number(jobs)}",)
         )
     return CiUpdate({name: new} if new != text else {}, _stale(name, entries(text) or {}, entries(new) or {}), ())
 
@@ -192,12 +192,12 @@ def _stale(name: str, old: Mapping[str, str], new: Mapping[str, str]) -> tuple[S
 
 
 def _left_alone(name: str, text: str | None, jobs: Sequence[Job], entries: Entries) -> CiUpdate:
-    """A file that would have to be made or removed as a whole, which takes more of conda-smithy than its job lists."""
+    """A file that would have to be created or removed, which only conda-smithy can do."""
     stale = _stale(name, (entries(text) if text else None) or {}, {job.name: "" for job in jobs})
     if not stale:
         return CiUpdate({}, (), ())
     what = (
-        f"make {name} with {_number(jobs)}" if jobs else f"take away the jobs of {name}, whose configurations are gone"
+        f"create {name} with {_number(jobs)}" if jobs else f"remove the jobs of {name}, whose configurations are gone"
     )
     return CiUpdate({}, stale, (f"conda-smithy would {what}: run it once",))
 

@@ -1,4 +1,4 @@
-"""The job list of a workflow of GitHub Actions: the `include` of its matrix, all else left as it is."""
+"""The job list of a workflow of GitHub Actions: the `include` of its matrix, everything else stays unchanged."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _ENTRY = re.compile(r"^ {10}- (?:CONFIG: )?(?P<name>.*)$")
 
 
 def github_entries(text: str) -> dict[str, str] | None:
-    """The jobs that a workflow has: name to the text of the entry; None: it has no such list."""
+    """The jobs that a workflow has: name to the text of the entry; None if it has no such list."""
     lines = lines_of(text)
     include = _include(lines)
     return None if include is None else split_entries(lines[include.start + 1 : include.stop], _ENTRY)
 
 
 def replace_include(text: str, jobs: Sequence[Job]) -> str | None:
-    """The workflow with other jobs; None where it has no list to change."""
+    """The workflow with other jobs; None if it has no list to change."""
     lines = lines_of(text)
     include = _include(lines)
     if include is None:
@@ -31,7 +31,7 @@ def replace_include(text: str, jobs: Sequence[Job]) -> str | None:
 
 
 def include_text(jobs: Sequence[Job]) -> str:
-    """The entries as conda-smithy's template writes them: in the order given, nothing quoted.
+    """The entries as conda-smithy's template writes them: in the given order, unquoted.
 
     >>> print(include_text([Job("win_64_", "win", {"CONFIG": "win_64_", "os": "windows"})]), end="")
               - CONFIG: win_64_

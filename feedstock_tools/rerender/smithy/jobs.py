@@ -1,4 +1,4 @@
-"""One CI job for each configuration, with the fields that conda-smithy gives it."""
+"""One CI job for each configuration, with conda-smithy's fields."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class Job:
 
 
 def azure_jobs(configurations: Sequence[Configuration], forge: Mapping[str, Any], rules: CiRules) -> tuple[Job, ...]:
-    """The jobs of Azure Pipelines, values as YAML has them.
+    """The jobs of Azure Pipelines, with YAML values.
 
     Raises:
-        InputError: conda-forge.yml asks for something that conda-smithy does not know either.
+        InputError: conda-forge.yml has a setting that conda-smithy does not know either.
     """
     return tuple(
         _azure_job(configuration, placement, forge, rules)
@@ -44,10 +44,10 @@ def azure_jobs(configurations: Sequence[Configuration], forge: Mapping[str, Any]
 
 
 def github_jobs(configurations: Sequence[Configuration], forge: Mapping[str, Any], rules: CiRules) -> tuple[Job, ...]:
-    """The jobs of GitHub Actions, values as texts that stand in the workflow as they are.
+    """The jobs of GitHub Actions, with values as strings exactly as written in the workflow.
 
     Raises:
-        InputError: as `azure_jobs`; also where GitHub has no runner for the platform that builds.
+        InputError: as `azure_jobs`; also if GitHub has no runner for the build platform.
     """
     if not rules.github_fields:
         return ()
@@ -58,9 +58,9 @@ def github_jobs(configurations: Sequence[Configuration], forge: Mapping[str, Any
 
 
 def short_name(name: str, rules: CiRules) -> str:
-    """The name of a configuration where a service limits the length, by the name of its file.
+    """The name of a configuration for services that limit its length, from the name of its file.
 
-    The hash is that of the whole name. A file whose name was cut has it already.
+    The hash is that of the whole name. A file whose name was cut already has it.
 
     >>> short_name("linux_64_" + 20 * "python", CiRules())
     'linux_64_pythonpythonpythonpythonpy_h5b27090a54'
@@ -141,10 +141,10 @@ def _github_job(configuration: Configuration, placement: Placement, forge: Mappi
 
 
 def _one_line(name: str, value: Any) -> str:
-    """Nothing is quoted in a workflow, so that a second line would be something else than a part of the value."""
+    """Values are not quoted in a workflow, so a second line would not be part of the value."""
     text = str(value)
     if any(map(_ends_a_line, text)):
-        raise InputError(f"the field {name} of a job of GitHub Actions is to be one line, but it is {text!r}")
+        raise InputError(f"the field {name} of a job of GitHub Actions must be one line, not {text!r}")
     return text
 
 
@@ -155,7 +155,7 @@ def _ends_a_line(character: str) -> bool:
 def _runner(
     configuration: Configuration, placement: Placement, forge: Mapping[str, Any], rules: CiRules
 ) -> tuple[list[str], bool]:
-    """The labels of the runner, and whether one of them asks for a GPU."""
+    """The labels of the runner, and whether one of them requests a GPU."""
     if "runs_on" not in rules.github_fields:
         return [], False
     hosted = (rules.hosted_labels or {}).get(placement.build_subdir)
@@ -195,7 +195,7 @@ def _first_label(
     label = given[0] if given else rules.default_labels[0]
     if label == "hosted":
         return [hosted]
-    # conda-smithy asks whether the label is a part of the word, so that `self` and `` mean the same.
+    # conda-smithy checks whether the label is a substring, so `self` and `` count too.
     return list(own) if label in "self-hosted" else [label, *own]
 
 

@@ -1,4 +1,4 @@
-"""What the versions of conda-smithy write into a CI job: a table, one row a version that changed something.
+"""The fields that versions of conda-smithy write into a CI job: a table with one row for each version with changes.
 
 Read from conda-smithy's `configure_feedstock.py` and its templates, release by release, from 3.6.0 (October 2019) to
 2026.8.5.
@@ -24,9 +24,9 @@ class CiRules:
     azure_fields: tuple[str, ...] = ("CONFIG", "CONDA_BLD_PATH", "UPLOAD_PACKAGES", "DOCKER_IMAGE")
     #: Whether fields are written as they are, `UPLOAD_PACKAGES: True`, and `maxParallel` is fixed text (until 3.7.0).
     azure_plain: bool = True
-    #: System -> `maxParallel` where conda-forge.yml says nothing.
+    #: System -> `maxParallel` if conda-forge.yml does not set it.
     azure_parallel: Mapping[str, int] | None = None
-    #: Whether `maxParallel` is shared out among the systems once there are more jobs than `azure.max_parallel`.
+    #: Whether `maxParallel` is divided among the systems once there are more jobs than `azure.max_parallel`.
     azure_shares_parallel: bool = False
     #: The fields of a job of GitHub Actions, in order; none before conda-smithy knew GitHub Actions.
     github_fields: tuple[str, ...] = ()
@@ -34,16 +34,16 @@ class CiRules:
     hosted_labels: Mapping[str, str] | None = None
     #: Build platform -> the labels that a self-hosted runner has besides `self-hosted`.
     self_hosted_labels: Mapping[str, tuple[str, ...]] | None = None
-    #: Whether `github_actions_labels` counts as a whole list, also for runners of GitHub; else its first value, and
-    #: only with `github_actions.self_hosted`.
+    #: Whether the whole list of `github_actions_labels` counts, also for GitHub's runners; else only its first value,
+    #: and only with `github_actions.self_hosted`.
     all_labels: bool = False
-    #: What no `github_actions_labels` means with and without `github_actions.self_hosted`.
+    #: The default for `github_actions_labels` with and without `github_actions.self_hosted`.
     default_labels: tuple[str, str] = ("hosted", "self-hosted")
-    #: Whether Linux runners of Namespace are asked for a privileged container.
+    #: Whether Linux runners of Namespace use a privileged container.
     namespace_privileged: bool = False
-    #: The settings that `workflow_settings` knows, in order.
+    #: The settings of `workflow_settings`, in order.
     workflow_settings: tuple[str, ...] = ()
-    #: A short name keeps so many characters and so many digits of the hash of the long one.
+    #: A short name keeps this many characters, and this many digits of the long name's hash.
     short_name: tuple[int, int] = (35, 10)
     #: Platforms in the order of conda-smithy's `build_platform`.
     platforms: tuple[str, ...] = (
@@ -55,14 +55,14 @@ class CiRules:
         "win_64",
         "osx_64",
     )
-    #: Platform -> provider where conda-forge.yml says nothing.
+    #: Platform -> provider if conda-forge.yml does not set it.
     providers: Mapping[str, str] | None = None
-    #: What the words `default` (and, from 3.56.1, `emulated`) and `native` mean for a platform.
+    #: The meaning of `default` (and, from 3.56.1, `emulated`) and `native` for a platform.
     default_providers: Mapping[str, str] | None = None
     native_providers: Mapping[str, str] | None = None
-    #: What `default` means for a platform that `default_providers` lacks; none: the word has no meaning there.
+    #: The meaning of `default` for a platform that `default_providers` lacks; none: the word has no meaning there.
     default_provider: str | None = None
-    #: Whether `default` and `emulated` mean `default_provider` where nothing else gave them a meaning, also in lists.
+    #: Whether `default` and `emulated` mean `default_provider` if nothing else defines them, also in lists.
     words_in_lists: bool = False
 
 
@@ -82,7 +82,7 @@ _SELF_HOSTED = {
     "win-64": ("windows", "x64"),
     "win-arm64": ("windows", "ARM64"),
 }
-# Before 3.28 a table of its own, with `self-hosted` in the middle.
+# Before 3.28 a separate table, with `self-hosted` in the middle.
 _OLD_SELF_HOSTED = {
     "linux-64": ("linux", "self-hosted", "x64"),
     "linux-aarch64": ("linux", "self-hosted", "ARM64"),
@@ -143,7 +143,7 @@ _OLDEST = CiRules(
     native_providers=_DRONE,
 )
 
-#: Version -> what it changed. A version has the changes of all rows up to it.
+#: Version -> its changes. A version has the changes of all rows up to it.
 _CHANGES: tuple[tuple[str, Mapping[str, Any]], ...] = (
     (
         "3.7.1",
@@ -339,10 +339,10 @@ _CHANGES: tuple[tuple[str, Mapping[str, Any]], ...] = (
 
 @lru_cache(maxsize=64)
 def ci_rules(smithy: str | None = None) -> CiRules:
-    """The rules of a version of conda-smithy such as `3.14.1` or `2026.8.5`; without one, the newest that are known.
+    """The rules of a version of conda-smithy such as `3.14.1` or `2026.8.5`; default: the newest known.
 
     Raises:
-        InputError: the text is no version.
+        InputError: the text is not a version.
     """
     wanted = None if smithy is None else _numbers(smithy)
     rules = _OLDEST
@@ -355,5 +355,5 @@ def ci_rules(smithy: str | None = None) -> CiRules:
 def _numbers(version: str) -> tuple[int, ...]:
     parts = version.strip().removeprefix("v").split(".")
     if not all(part.isascii() and part.isdigit() for part in parts):
-        raise InputError(f"'{version}' is no version of conda-smithy", hint="Give one such as 3.14.1 or 2026.8.5.")
+        raise InputError(f"'{version}' is not a version of conda-smithy", hint="Give one such as 3.14.1 or 2026.8.5.")
     return tuple(int(part) for part in parts)

@@ -1,4 +1,5 @@
-"""What conda-forge.yml says about CI jobs: who builds which platform on what, and the workflow settings of a job."""
+"""conda-forge.yml's settings for CI jobs: the provider and machine for each platform, and the workflow settings of a
+job."""
 
 from __future__ import annotations
 
@@ -37,10 +38,10 @@ class Placement:
 
 
 def section(forge: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
-    """A mapping inside conda-forge.yml, empty where it is not set: `section(forge, "azure", "settings_win")`.
+    """A mapping inside conda-forge.yml, empty if it is not set: `section(forge, "azure", "settings_win")`.
 
     Raises:
-        InputError: there is something else than a mapping at that place.
+        InputError: the value there is not a mapping.
     """
     here: Any = forge
     for depth, name in enumerate(names, 1):
@@ -48,22 +49,22 @@ def section(forge: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
         if here is None:
             return {}
         if not isinstance(here, Mapping):
-            raise InputError(f"'{'.'.join(names[:depth])}' in conda-forge.yml is to be a mapping")
+            raise InputError(f"'{'.'.join(names[:depth])}' in conda-forge.yml must be a mapping")
     return here  # type: ignore[no-any-return]
 
 
 def read_conda_forge_yml(feedstock: Path) -> Mapping[str, Any]:
-    """The settings of a feedstock without defaults; none where it has no conda-forge.yml.
+    """The settings of a feedstock without defaults; empty if it has no conda-forge.yml.
 
     Raises:
-        InputError: the file is no YAML or no mapping.
+        InputError: the file is not YAML or not a mapping.
     """
     path = feedstock / "conda-forge.yml"
     if not path.exists():
         return {}
     settings = parse_first(read_text(path, LARGEST_SETTINGS), path) or {}
     if not isinstance(settings, dict):
-        raise InputError("conda-forge.yml is to be a mapping", path=path)
+        raise InputError("conda-forge.yml must be a mapping", path=path)
     return settings
 
 
@@ -71,7 +72,7 @@ def placements(forge: Mapping[str, Any], rules: CiRules, provider: str) -> tuple
     """The platforms that a provider (`azure`, `github_actions`) builds, in conda-smithy's order.
 
     A platform goes to the provider of the platform that it is built on, and for `linux_64`, `osx_64` and `win_64` the
-    plain keys `linux`, `osx` and `win` win (conda-smithy, `_get_platforms_of_provider`).
+    plain keys `linux`, `osx` and `win` have priority (conda-smithy, `_get_platforms_of_provider`).
     """
     build = {name: name for name in rules.platforms}
     build.update({str(key): str(value) for key, value in section(forge, "build_platform").items()})
@@ -121,11 +122,11 @@ def docker_run_args(forge: Mapping[str, Any]) -> str:
 def workflow_settings(
     forge: Mapping[str, Any], rules: CiRules, provider: str, platform: str, drive: str
 ) -> dict[str, Any]:
-    """The workflow settings of the jobs of one platform with one provider, defaults filled in.
+    """The workflow settings of the jobs of one platform with one provider, with defaults.
 
     Args:
-        platform: the platform that packages are made for, `win_64`.
-        drive: where Windows jobs work when nothing is said, `C:` or `D:`.
+        platform: the target platform, `win_64`.
+        drive: the default drive for the work of Windows jobs, `C:` or `D:`.
 
     Raises:
         InputError: a setting is neither a value nor a list of values with conditions.
@@ -153,7 +154,7 @@ def _chosen(name: str, value: Any, where: Mapping[str, str]) -> Any:
     for item in value:
         if not isinstance(item, Mapping) or "value" not in item:
             raise InputError(
-                f"'workflow_settings.{name}' in conda-forge.yml is to be a value, or a list of mappings with 'value'"
+                f"'workflow_settings.{name}' in conda-forge.yml must be a value, or a list of mappings with 'value'"
             )
         conditions = ((here, item[key]) for key, here in where.items() if key in item)
         if all(here in allowed if isinstance(allowed, list) else here == allowed for here, allowed in conditions):

@@ -9,17 +9,18 @@ __all__ = ["find_block", "lines_of", "newline_of", "split_entries"]
 
 
 def lines_of(text: str) -> list[str]:
-    """The lines with their ends; only a line feed ends one, as in YAML and in Git."""
+    """The lines with their line endings; only a line feed ends one, as in YAML and in Git."""
     return re.findall(r"[^\n]*\n|[^\n]+\Z", text)
 
 
 def newline_of(lines: Sequence[str]) -> str:
-    """The end that a file's lines have."""
+    """The line ending of a file."""
     return "\r\n" if lines and lines[0].endswith("\r\n") else "\n"
 
 
 def find_block(lines: Sequence[str], key: str, within: range) -> range | None:
-    """The first line that is `key` (its indentation and colon included) and no value, and the lines indented below it.
+    """The first line that is `key` (its indentation and colon included) without a value, and the lines indented below
+    it.
 
     The search goes over the lines `within`, up to the first that is indented less than the key.
 
@@ -51,14 +52,15 @@ def _says_something(line: str) -> bool:
 
 
 def split_entries(lines: Sequence[str], first_line: re.Pattern[str]) -> dict[str, str]:
-    """Cut a list or mapping into its entries: the group `name` of the line that begins one, to the text of it all."""
+    """Split a list or mapping into its entries: the group `name` of each entry's first line, mapped to the entry's
+    text."""
     entries: dict[str, str] = {}
     name: str | None = None
     for line in lines:
         begun = first_line.match(line.rstrip("\r\n"))
         if begun:
             name = begun["name"].strip("'\"")
-            while name in entries:  # a name that stands there twice is kept twice, so that the second one is seen
+            while name in entries:  # a duplicate name is kept twice, so that the second one is reported
                 name += "'"
             entries[name] = ""
         if name is not None:

@@ -1,4 +1,4 @@
-"""What `why` answers with: places in files, where values come from, and what uses a key."""
+"""The answers of `why`: places in files, where values come from, and what uses a key."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Place:
 class Setting:
     """One step in which a key got its values: a variant file, a migration, or built-in defaults (without places).
 
-    `source` names the step; `effect` is `sets`, `replaces`, `changes`, `repeats` (what was there already) or `is
+    `source` names the step; `effect` is `sets`, `replaces`, `changes`, `repeats` (the values were there already) or `is
     ignored` (part of a zip group that the file does not set whole). `values` are those after the step, `replaced` those
     before it.
     """
@@ -38,7 +38,7 @@ class Setting:
 class ValueOrigin:
     """Where one value comes from: the lines that hold it (several where a migration and the pinning agree).
 
-    `rule` says what made it where it stands in no file, or was chosen for another reason than that it stands there.
+    `rule` names the rule behind a value that is in no file, or was not chosen because of its line.
     """
 
     value: str
@@ -48,9 +48,9 @@ class ValueOrigin:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """Why a key is in the files: what kind of use, and the line of the recipe or script; rules have no line.
+    """Why a key is in the files: the kind of use, and the line of the recipe or script; rules have no line.
 
-    `outputs` are the outputs that it is a use for; empty for rules that hold for the whole feedstock.
+    `outputs` are the outputs to which the use applies; empty for rules that apply to the whole feedstock.
     """
 
     kind: str
@@ -63,7 +63,7 @@ class Use:
 class Explanation:
     """One key of one configuration.
 
-    `splits_jobs` tells whether the key is in the configuration's name; `zipped_with` the keys of its zip group in the
+    `splits_jobs`: the key is in the configuration's name; `zipped_with`: the other keys of its zip group in the
     configuration.
     """
 

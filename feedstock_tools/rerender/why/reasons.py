@@ -1,7 +1,7 @@
 """Why the files in `.ci_support` look as they do: where each value comes from, and what uses each key.
 
-Nothing of this costs a rerender anything: the steps are gone through once more, on request, with values that know the
-lines they stand on, and the renderer's own patterns are asked for the lines that use a key.
+None of this slows down a rerender: on request the steps are repeated with values that know the
+lines they come from, and the renderer's own patterns find the lines that use a key.
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ def explain(
 
     Args:
         name: a key, or the name of a configuration (with or without `.yaml`).
-        pinning, rules: as of `rerender`; what is explained is what a rerender with them gives.
-        configurations: with a key, explain it in these configurations alone.
+        pinning, rules: as for `rerender`; the explanation is for a rerender with them.
+        configurations: with a key, explain it only in these configurations.
 
     Raises:
         InputError: the feedstock cannot be rerendered, or there is neither such a key nor such a configuration.
@@ -149,7 +149,7 @@ def _answers(source: Source, questions: Sequence[tuple[Configuration, str]]) -> 
 
 
 def _explainer(source: Source, platform: Platform) -> _Explainer:
-    """Render a platform once more, watched; of several providers the last, whose files stay."""
+    """Render a platform again, watched; with several providers for the last one, whose files stay."""
     renderings = [one for one in source.forge.renderings if one.platform == platform]
     rendering = renderings[-1]
     watch = TextUses(source.recipe, source.rules.conda_build, platform.os == "win")
@@ -209,7 +209,7 @@ class _Explainer:
         if key == "target_platform":
             return ValueOrigin(value, self._forge_lines("build_platform", "provider"), "the platform that is rendered")
         if key == "docker_image" and value not in column:
-            return ValueOrigin(value, self._forge_lines("docker"), "the fallback image, as the variants name none")
+            return ValueOrigin(value, self._forge_lines("docker"), "the fallback image, since the variants name none")
         spots = self._row_places(configuration, key, place)
         if not spots:
             spots = [spot for one in column if one == value for spot in places_of(one)]
@@ -241,7 +241,7 @@ class _Explainer:
         return ValueOrigin(value, places, rule)
 
     def _forge_lines(self, *sections: str) -> tuple[Place, ...]:
-        """The lines of conda-forge.yml that say something of the platform (of docker: of its fallback image)."""
+        """The lines of conda-forge.yml about the platform (for docker: about its fallback image)."""
         path = self.source.recipe.parent.parent / FORGE_FILE
         if len(Path(self.source.forge.recipe_dir).parts) != 1 or not path.is_file():
             return ()
@@ -278,8 +278,8 @@ class _Explainer:
             yield Use("macOS", f"it is added beside {_STDLIB}")
 
     def _platform_uses(self) -> Iterator[Use]:
-        """Every file says its platform; what there is to change are the lines that have the platform rendered."""
-        why = "every file says its platform, unless all outputs are noarch"
+        """Every file states its platform; the lines that enable the platform are those to change."""
+        why = "every file states its platform, unless all outputs are noarch"
         places = self._forge_lines("build_platform", "provider")
         yield from [Use("platform", why, place) for place in places] or [Use("platform", why)]
 
@@ -292,18 +292,18 @@ class _Explainer:
     def _kept(self, key: str) -> Iterator[Use]:
         """A key that is always kept is there because something sets it."""
         spots = dict.fromkeys(spot for one in self.traced.config.values.get(key, ()) for spot in places_of(one))
-        why = "conda-smithy keeps it in every file where the variants have it"
+        why = "conda-smithy keeps it in every file if the variants have it"
         if key == "docker_image" and not spots:
             yield Use("always kept", "every job on Linux has an image")
         for spot in spots:
             yield Use("always kept", why, spot)
 
     def _is_common(self, key: str, *, loops: bool = False) -> bool:
-        """Whether the top level of the recipe brings the key to all outputs (before 3.47.2: to one)."""
+        """Whether the top level of the recipe passes the key to all outputs (before 3.47.2: to one)."""
         found = [key in (one.used.top_level_loop if loops else one.used.top_level) for one in self.outputs]
         return bool(found) and (all(found) if self.source.rules.splits_by_common_keys else any(found))
 
-    # --- what is no key with values
+    # --- zip_keys and pin_run_as_build
 
     def _zip_keys(self, configuration: Configuration) -> Explanation:
         values = []

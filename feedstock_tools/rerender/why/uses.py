@@ -1,6 +1,6 @@
 """Which lines of a meta.yaml and its scripts use a key, for each output of a platform.
 
-What an output uses is decided by the renderer (recipe/v0.py); here only the lines are looked up that decided it, with
+The renderer (recipe/v0) decides what an output uses; this module only finds the lines behind that decision, with
 the renderer's own patterns and the same parts of the text.
 """
 
@@ -35,12 +35,12 @@ _KINDS: tuple[tuple[str, str], ...] = (
     ("requirement", r"^\s+-\s"),
 )
 _WHY = {
-    "selector": "a selector looks at it",
+    "selector": "a selector uses it",
     "compiler": "compiler() takes the compiler's name and version from it",
     "stdlib": "stdlib() takes the C library's name and version from it",
-    "cdt": "cdt() takes it",
+    "cdt": "cdt() uses it",
     "pin": "it is pinned",
-    "condition": "a condition looks at it",
+    "condition": "a condition uses it",
     "loop": "a loop runs over it",
     "assignment": "a variable is set from it",
     "template": "it is written out",
@@ -51,7 +51,7 @@ _WHY = {
 _SHELL = r"^[^$\n]*\$\{{?\s*({key})\s*[\s|}}]"
 _BATCH = r"(?<=%)({key})(?=%)"
 
-#: conda-build counts it as used where a compiler or the C library is.
+#: conda-build counts it as used wherever a compiler or the C library is.
 _SYSROOT = "CONDA_BUILD_SYSROOT"
 
 Line = tuple[int, str]
@@ -72,7 +72,7 @@ class _Lines:
 
 @dataclass
 class TextUses:
-    """Collects what the renderer makes of a recipe (it is a `Watch`), and tells which lines use a key.
+    """Collects the renderer's results for a recipe (it is a `Watch`), and finds the lines that use a key.
 
     `seen` holds the outputs with the package that each was made from.
     """
@@ -92,7 +92,7 @@ class TextUses:
         """The uses of `key` that count for `outputs`.
 
         Args:
-            at_top: the key counts at the top level for all outputs, so that the lines of the top level are uses too.
+            at_top: the key counts at the top level for all outputs, so the lines of the top level are uses too.
         """
         wanted = {id(output) for output in outputs}
         found: dict[tuple[str, Place], dict[str, None]] = {}
@@ -182,7 +182,7 @@ class TextUses:
 
 
 def _part_of(whole: str, part: str, numbered: Iterable[Line]) -> tuple[Line, ...]:
-    """The numbered lines of `whole` that `part` covers; none where it is no part that begins a line."""
+    """The numbered lines of `whole` that `part` covers; None if `part` does not begin a line of it."""
     at = whole.find(part.rstrip()) if "\n" in part.strip() or part[:1].isspace() else -1
     if at < 0 or not part.strip():
         return ()
@@ -192,7 +192,7 @@ def _part_of(whole: str, part: str, numbered: Iterable[Line]) -> tuple[Line, ...
 
 def _why(kind: str, key: str, text: str) -> str:
     if kind in ("condition", "assignment", "template") and not re.search(rf"(?<!\w){re.escape(key)}(?!\w)", text):
-        return "a longer name that holds it stands there, which conda-build does not tell from it"
+        return "the line has a longer name that contains it, which conda-build does not distinguish"
     return _WHY[kind]
 
 
@@ -201,7 +201,8 @@ def _kind(text: str) -> str:
 
 
 def _forced(key: str, lines: Iterable[Line]) -> Iterator[int]:
-    """The items of `force_use_keys` that are the key: below it, more indented or as list items, or behind it."""
+    """The items of `force_use_keys` that are the key: on the lines below, indented or as list items, or on the same
+    line."""
     indent = None
     for number, text in lines:
         opening = re.match(r"(\s*)force_use_keys:(.*)", text)

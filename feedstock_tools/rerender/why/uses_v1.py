@@ -1,6 +1,6 @@
 """Which lines of a recipe.yaml mention a key, for each output, in branches that are taken.
 
-Which keys an output uses is what py-rattler-build says; it does not say where, so the lines are looked up here: in
+py-rattler-build reports which keys an output uses, but not where, so this module finds the lines: in
 expressions, conditions, bare requirements, and `variant: use_keys`.
 """
 
@@ -27,10 +27,10 @@ _BARE = re.compile(r"[A-Za-z_][\w.\-]*")
 _WHY = {
     "compiler": "compiler() takes the compiler's name and version from it",
     "stdlib": "stdlib() takes the C library's name and version from it",
-    "cdt": "cdt() takes it",
-    "condition": "a condition looks at it",
-    "skip": "a condition for skipping looks at it",
-    "expression": "an expression looks at it",
+    "cdt": "cdt() uses it",
+    "condition": "a condition uses it",
+    "skip": "a condition for skipping uses it",
+    "expression": "an expression uses it",
     "requirement": "it is a requirement without a version, which gets the variant's",
     "use_keys": "the recipe says that it counts as used",
 }
@@ -39,7 +39,7 @@ _CALLS = {"compiler": ("{}_compiler", "{}_compiler_version"), "stdlib": ("{}_std
 
 @dataclass(frozen=True)
 class _Mention:
-    """A line that mentions keys, the output that it belongs to (None: all), and the conditions that it stands under."""
+    """A line that mentions keys, the output that it belongs to (None: all), and the conditions that apply to it."""
 
     kind: str
     line: int
@@ -50,7 +50,7 @@ class _Mention:
 
 @dataclass(frozen=True)
 class YamlUses:
-    """Tells which lines of a recipe.yaml mention a key.
+    """Finds the lines of a recipe.yaml that mention a key.
 
     `all_branches`: branches that are not taken count, as with rattler-build until 0.57.
     """
@@ -83,7 +83,7 @@ class YamlUses:
         )
 
     def _condition(self, text: str, output: RenderedOutput) -> bool | None:
-        """Whether a condition holds for an output; None where that cannot be said without the engine."""
+        """Whether a condition holds for an output; None if only the engine can tell."""
         known = (text, id(output))
         if known not in self._holds:
             namespace = Namespace(self.subdir, self.subdir, output.variant, {}, CondaBuildRules())
@@ -109,7 +109,7 @@ Conditions = tuple[tuple[str, bool], ...]
 
 @dataclass(frozen=True)
 class _Walk:
-    """Goes through a recipe's nodes with the path of keys to them."""
+    """Walks a recipe's nodes with the path of keys to them."""
 
     lines: list[str]
 
@@ -172,9 +172,9 @@ def _in_expression(text: str) -> Iterator[tuple[str, frozenset[str]]]:
 
 
 def _names(text: str) -> frozenset[str]:
-    """The names of an expression: words that are neither in quotes nor attributes, nor of the language."""
+    """The names of an expression: words that are neither quoted nor attributes nor keywords."""
     bare = re.sub(r"\"[^\"]*\"|'[^']*'", lambda quoted: " " * len(quoted.group()), text)
     words = frozenset(re.findall(r"(?<![\w.])[A-Za-z_]\w*", bare)) - {"and", "or", "not", "in", "is", "if", "else"}
-    # pin_subpackage("libtorch") and pin_compatible("numpy") name what they pin in quotes
+    # pin_subpackage("libtorch") and pin_compatible("numpy") name the pinned package in quotes
     pinned = re.findall(r"\bpin_\w+\(\s*[\"']([\w.\-]+)[\"']", text)
     return words | frozenset(name.replace("-", "_") for name in pinned)

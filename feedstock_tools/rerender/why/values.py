@@ -1,8 +1,8 @@
-"""Where the values of a platform's variants come from: the steps of a rerender once more, with values that know it.
+"""Where the values of a platform's variants come from: the steps of a rerender, repeated with values that know it.
 
-Each value is read as a text that carries the line it stands on. The steps (combining files, applying migrations) hand
-on the texts that they were given, so that at the end each value tells its line; steps that make texts of their own are
-followed by comparing what went in with what came out.
+Each value is read as a string that carries its line. The steps (combining files, applying migrations) pass
+the strings through, so that at the end each value knows its line; steps that create strings of their own are
+followed by comparing their input with their output.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Values = tuple[str, ...]
 
 
 class _Traced(str):
-    """A text that knows the places it stands at."""
+    """A string that knows its places."""
 
     places: tuple[Place, ...]
 
@@ -43,7 +43,7 @@ class _Traced(str):
 
 
 class _TracedNumber(WholeNumber):
-    """A number that knows the places it stands at."""
+    """A number that knows its places."""
 
     places: tuple[Place, ...]
 
@@ -57,7 +57,7 @@ def _traced(text: str, places: Iterable[Place]) -> str:
 
 
 def places_of(value: str) -> tuple[Place, ...]:
-    """The places that a traced value stands at; none for built-in ones."""
+    """The places of a traced value; none for built-in ones."""
     return value.places if isinstance(value, _Traced | _TracedNumber) else ()
 
 
@@ -109,7 +109,7 @@ def _load(path: Path, rendering: Rendering, rules: CondaBuildRules) -> VariantCo
 def _content(
     path: Path, rendering: Rendering, rules: CondaBuildRules
 ) -> tuple[Mapping[str, Any], Path, Mapping[str, int]]:
-    """The mapping that a file holds for the platform, with traced texts, and the line of each key."""
+    """The mapping of a file for the platform, with traced strings, and the line of each key."""
     text = read_text(path)
     subdir = rendering.platform.subdir
     selected, numbers = select_lines(text, Namespace(subdir, subdir, {}, rendering.environ, rules), rules, path)
@@ -127,7 +127,7 @@ def _content(
 
 
 def _plain(node: Any, place: Any) -> Any:
-    """What YAML's base schema makes of a node, with traced texts."""
+    """Construct a node by YAML's base schema, with traced strings."""
     if node.id == "mapping":
         return {str(key.value): _plain(value, place) for key, value in pairs(node)}
     if node.id == "sequence":
@@ -143,7 +143,7 @@ def _load_migration(path: Path, rendering: Rendering, rules: CondaBuildRules) ->
 
 
 def _trace_conditional(config: VariantConfig, path: Path) -> VariantConfig:
-    """Values of a variants.yaml: the lines on which they stand below their key, in whichever branch."""
+    """The values of a variants.yaml with their lines below the key, in whichever branch."""
     texts = read_text(path).splitlines()
     starts = sorted(origin.line for origins in config.origins.values() for origin in origins if origin.line)
     values: dict[str, Values] = {}
@@ -165,9 +165,9 @@ def _mentions(value: str, texts: Sequence[str], first: int, end: int, path: Path
 
 
 def _retraced(before: VariantConfig, new: VariantConfig, after: VariantConfig) -> VariantConfig:
-    """The values after a migration with the places of what is equal before it and in it.
+    """The values after a migration, with the places of equal values before it and in it.
 
-    Zipped values are compared row by row where the rows were kept whole, else value by value.
+    Zipped values are compared row by row if the rows were kept whole, else value by value.
     """
     changed: dict[str, Values] = {}
     for key, values in after.values.items():
@@ -199,7 +199,7 @@ def _by_row(config: VariantConfig, key: str, group: Values) -> dict[Values | Non
 def _note(
     history: dict[str, list[Setting]], before: VariantConfig, after: VariantConfig, layer: VariantConfig, name: str
 ) -> None:
-    """Write down what a step did to each key that it names or that changed in it."""
+    """Record what a step did to each key that it names or that it changed."""
     for key in dict.fromkeys((*layer.values, *after.values)):
         old, new = before.values.get(key, ()), after.values.get(key, ())
         if key not in layer.values and old == new:
