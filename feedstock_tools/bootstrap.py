@@ -1,6 +1,6 @@
-"""Make the environment that the tool runs in, on a machine that has Python and nothing else.
+"""Make the environment that the tool runs in, on a machine that has Python and nothing else: for a checkout.
 
-Standard library only, and in a syntax that old interpreters read, so that they can say what is missing:
+Standard library only, and in a syntax that Python 3.7 reads, so that old interpreters can say what is missing:
 
     python -m feedstock_tools.bootstrap EXTRA PROGRAM [ARGUMENT ...]
 
@@ -11,22 +11,58 @@ runs PROGRAM (`python`, `ruff`, ...) of an environment with the dependencies tha
 from __future__ import annotations
 
 import hashlib
+import json
 import os
+import queue
+import re
 import shutil
+import signal
 import subprocess
 import sys
-from contextlib import contextmanager
+import threading
+import time
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from typing import IO
 
 __all__ = ["run_in_environment"]
 
 ROOT = Path(__file__).resolve().parent.parent
 LEAST_PYTHON = (3, 11)
 NEWEST_MINOR_TRIED = 20
+#: Seconds between two looks at what pip does, and between two lines where the output is no terminal.
+_TICK, _PAUSE = 0.2, 2.0
+#: The beginning of a line of pip's, and what it does then. `{}` is the rest of the line, as far as the group goes.
+_STEPS = (
+    (r"Collecting ([A-Za-z0-9._-]+)", "collecting {}"),
+    (r"\s+Downloading (\S+ \([^)]+\))", "downloading {}"),
+    (r"\s+Using cached (\S+)", "taking {} from pip's cache"),
+    (r"Building \S+ for ([^(]+?) \(", "building {}"),
+    (r"Installing collected packages: (.*)", "installing {}"),
+    (r"WARNING: Retrying ()", "the package index does not answer; trying again{}"),
+)
+#: What a log says, and what that means and asks for.
+_REASONS = (
+    (r"No space left on device", "the disk is full.", "Make room and run it again."),
+    (
+        r"No module named '?venv|ensurepip is not available|No module named '?ensurepip",
+        "this Python has no venv.",
+        "Install it (Debian, Ubuntu: apt install python3-venv), or use another Python.",
+    ),
+    (
+        r"(?s)WARNING: Retrying.*(No matching distribution|Could not find|Max retries|Could not install)",
+        "the package index cannot be reached.",
+        "The first run needs one that pip can reach; PIP_INDEX_URL names a mirror.",
+    ),
+)
+
+
+class _CannotMakeError(Exception):
+    """The environment cannot be made; the text says why."""
 
 
 def run_in_environment(extra: str, program: str, arguments: Sequence[str]) -> int:
@@ -36,16 +72,53 @@ def run_in_environment(extra: str, program: str, arguments: Sequence[str]) -> in
     """
     if sys.version_info < LEAST_PYTHON:
         return _run_with_newer_python(extra, program, arguments)
-    folder = ROOT / ".environments" / "{}-{}.{}".format(extra, *sys.version_info[:2])
-    if not _is_current(folder):
-        try:
-            status = _make(folder, extra)
-        except KeyboardInterrupt:
-            _say("Interrupted; the next run makes the environment anew.")
-            return 130
-        if status:
-            return status
-    return _replace_process([str(_program(folder, program)), *arguments])
+    if not (ROOT / "pyproject.toml").is_file():
+        _say(f"{ROOT} is not a checkout of feedstock-tools: run `python -m feedstock_tools` where it is installed.")
+        return 2
+    name = "{}-{}.{}".format(extra, *sys.version_info[:2])
+    try:
+        found = _program(_environment(name, extra), program)
+        if not found.exists():
+            raise _CannotMakeError(f"The environment has no program {program}: {found}")
+    except _CannotMakeError as error:
+        _say(str(error))
+        return 1
+    except OSError as error:
+        _say(_failed(error, ROOT))
+        return 1
+    except KeyboardInterrupt:
+        _say("Interrupted; the next run makes the environment anew.")
+        return 130
+    return _replace_process([str(found), *arguments])
+
+
+def _environment(name: str, extra: str) -> Path:
+    """The folder of an environment that is whole: beside the code, or in the user's cache where that is read-only."""
+    folders = [place / name for place in (ROOT / ".environments", _cache())]
+    for folder in folders:
+        if _is_current(folder):
+            return folder
+    for folder in folders:
+        if _is_writable(folder.parent):
+            _make(folder, extra)
+            return folder
+    listed = " nor in ".join(str(folder.parent) for folder in folders)
+    raise _CannotMakeError(f"An environment can be made neither in {listed}: they cannot be written.")
+
+
+def _cache() -> Path:
+    """The folder in the user's cache for environments of this checkout."""
+    home = Path(os.environ.get("HOME") or os.environ.get("USERPROFILE") or Path.home())
+    root = Path(os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA") or home / ".cache")
+    return root / "feedstock-tools" / "environments" / hashlib.sha256(str(ROOT).encode()).hexdigest()[:12]
+
+
+def _is_writable(folder: Path) -> bool:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return False
+    return os.access(str(folder), os.W_OK)
 
 
 def _program(folder: Path, name: str) -> Path:
@@ -53,9 +126,14 @@ def _program(folder: Path, name: str) -> Path:
 
 
 def _digest_of_declaration() -> str:
-    """What an environment depends on: the declaration of dependencies and the interpreter that it was made with."""
-    declaration = (ROOT / "pyproject.toml").read_bytes()
-    return hashlib.sha256(declaration + sys.version.encode() + sys.base_prefix.encode()).hexdigest()
+    """What an environment depends on: the declaration of the project and the interpreter that it was made with."""
+    import tomllib
+
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        content = tomllib.load(file)
+    tools = content.get("tool", {}).get("hatch")
+    declaration = json.dumps([content.get("project"), content.get("build-system"), tools], sort_keys=True)
+    return hashlib.sha256((declaration + sys.version + sys.base_prefix).encode()).hexdigest()
 
 
 def _marker(folder: Path) -> Path:
@@ -63,51 +141,144 @@ def _marker(folder: Path) -> Path:
 
 
 def _is_current(folder: Path) -> bool:
+    """Whether an environment is whole, and made for this declaration and an interpreter that is still there."""
     try:
-        return _marker(folder).read_text() == _digest_of_declaration()
+        return _marker(folder).read_text() == _digest_of_declaration() and _program(folder, "python").exists()
     except OSError:
         return False
 
 
-def _make(folder: Path, extra: str) -> int:
-    """Make the environment in `folder`; what went wrong is printed, and the exit status returned."""
-    folder.parent.mkdir(exist_ok=True)
+def _make(folder: Path, extra: str) -> None:
+    """Make the environment in `folder`, telling what is done; `_CannotMakeError` where that fails."""
     log = folder.parent / f"{folder.name}.log"
-    with _only_one(folder.parent / f"{folder.name}.lock"):
+    target = str(ROOT) if extra == "build" else f"{ROOT}[{extra}]"
+    steps = [
+        ("creating it with venv", [sys.executable, "-m", "venv", str(folder)]),
+        ("installing", [str(_program(folder, "python")), "-m", "pip", "install", "--progress-bar=off"]),
+    ]
+    steps[1][1].extend(["--disable-pip-version-check", "-e", target])
+    with _only_one(folder.parent / f"{folder.name}.lock") as lock, _terminating():
         if _is_current(folder):  # another process made it while this one waited
-            return 0
+            return
         _say(f"First run: making an environment in {folder}")
-        _say("with Python's venv and pip; later runs use it as it is.")
-        shutil.rmtree(folder, ignore_errors=True)
-        target = str(ROOT) if extra == "build" else f"{ROOT}[{extra}]"
-        steps: list[list[str]] = [
-            [sys.executable, "-m", "venv", str(folder)],
-            [str(_program(folder, "python")), "-m", "pip", "install", "--disable-pip-version-check", "-e", target],
-        ]
-        with log.open("wb") as output:
-            for step in steps:
-                if subprocess.run(step, stdin=subprocess.DEVNULL, stdout=output, stderr=output, check=False).returncode:
-                    shutil.rmtree(folder, ignore_errors=True)
-                    return _explain_failure(step, log)
-        _marker(folder).write_text(_digest_of_declaration())
-        _say("Environment ready.")
-    return 0
+        began = time.monotonic()
+        _remove(folder)
+        try:
+            with log.open("wb") as output, _Status(began) as status:
+                for what, command in steps:
+                    status.show(what)
+                    if _run(command, output, status, lock):
+                        raise _CannotMakeError(_explained(command, log))
+            _marker(folder).write_text(_digest_of_declaration())
+        except BaseException as error:
+            _remove(folder)
+            if isinstance(error, OSError):
+                raise _CannotMakeError(
+                    f"The environment cannot be made: {error.strerror or error}: {folder}"
+                ) from error
+            raise
+        _say(f"Environment ready after {time.monotonic() - began:.0f} s; later runs use it as it is.")
 
 
-def _explain_failure(step: list[str], log: Path) -> int:
-    lines = log.read_text(errors="replace").strip().splitlines()
-    _say("The environment could not be made. This failed:")
-    _say("  " + " ".join(step))
-    for line in lines[-12:]:
-        _say("  | " + line)
-    _say(f"The whole log is in {log}.")
-    if "venv" in step:
-        _say("Python's venv module is needed (on Debian and Ubuntu: apt install python3-venv).")
-    else:
-        _say(
-            "A package index that pip can reach is needed on the first run; set pip's index-url where yours is private."
-        )
-    return 1
+def _remove(folder: Path) -> None:
+    if folder.is_symlink():
+        folder.unlink()
+    shutil.rmtree(str(folder), ignore_errors=True)
+
+
+def _run(command: list[str], log: IO[bytes], status: _Status, lock: IO[str]) -> int:
+    """Run a step with its output in the log; its exit status. The lock is held for as long as the step lives."""
+    options = {} if os.name == "nt" else {"pass_fds": (lock.fileno(),), "start_new_session": True}
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        **options,  # type: ignore[call-overload]
+    )
+    lines: queue.Queue[bytes] = queue.Queue()
+    reader = threading.Thread(target=_read, args=(process.stdout, lines), daemon=True)
+    reader.start()
+    try:
+        while reader.is_alive() or not lines.empty():
+            with suppress(queue.Empty):
+                line = lines.get(timeout=_TICK)
+                log.write(line)
+                log.flush()
+                status.show(_step(line.decode(errors="replace")))
+                continue
+            status.show(None)
+        return int(process.wait())
+    finally:
+        if process.poll() is None:
+            _kill(process)
+
+
+def _read(stream: IO[bytes], lines: queue.Queue[bytes]) -> None:
+    for line in stream:
+        lines.put(line)
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    with suppress(OSError):
+        if os.name == "nt":
+            process.kill()
+        else:
+            os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def _step(line: str) -> str | None:
+    """What pip does by a line of its output; None where the line does not say it."""
+    for pattern, text in _STEPS:
+        match = re.match(pattern, line)
+        if match:
+            return text.format(match[1].strip())
+    return None
+
+
+class _Status:
+    """What is done at the moment, and for how long: one line that changes on a terminal, several lines elsewhere."""
+
+    def __init__(self, began: float) -> None:
+        self._began = began
+        self._shown = -_PAUSE
+        self._text = ""
+        self._live = sys.stderr.isatty()
+
+    def __enter__(self) -> _Status:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._live:
+            sys.stderr.write("\r\x1b[K")
+
+    def show(self, text: str | None) -> None:
+        """Show what is done now; None: still the same."""
+        self._text = text or self._text
+        seconds = time.monotonic() - self._began
+        if not self._live and seconds - self._shown < _PAUSE:
+            return
+        self._shown = seconds
+        width = shutil.get_terminal_size().columns if self._live else 100
+        line = f"  {seconds:3.0f} s  {self._text}"
+        line = line if len(line) < width else f"{line[: width - 2]}…"
+        _say(f"\r\x1b[K{line}" if self._live else line, end="" if self._live else "\n")
+
+
+def _explained(step: list[str], log: Path) -> str:
+    """Why a step failed: a sentence for what is known, else the end of its output."""
+    text = log.read_text(encoding="utf-8", errors="replace").strip()
+    where = f"The whole log is in {log}."
+    for pattern, reason, advice in _REASONS:
+        if re.search(pattern, text):
+            return f"The environment cannot be made: {reason}\n{advice}\n{where}"
+    last = [f"  | {line}" for line in text.splitlines()[-12:]]
+    return "\n".join(["The environment cannot be made. This failed:", f"  {' '.join(step)}", *last, where])
+
+
+def _failed(error: OSError, folder: Path) -> str:
+    return f"The environment cannot be made: {error.filename or folder}: {error.strerror or error}"
 
 
 def _run_with_newer_python(extra: str, program: str, arguments: Sequence[str]) -> int:
@@ -132,22 +303,44 @@ def _replace_process(command: list[str]) -> int:
 
 
 @contextmanager
-def _only_one(lock: Path) -> Iterator[None]:
+def _only_one(lock: Path) -> Iterator[IO[str]]:
     """Hold the lock file, so that two first runs at once do not make the same environment together."""
     with lock.open("w") as handle:
+        if not _locks(handle):
+            _say(f"Waiting for another process that makes an environment in {lock.parent}")
+            while not _locks(handle):
+                time.sleep(_TICK)
+        yield handle
+
+
+def _locks(handle: IO[str]) -> bool:
+    try:
         if sys.platform == "win32":
             import msvcrt
 
-            msvcrt.locking(handle.fileno(), msvcrt.LK_LOCK, 1)
+            msvcrt.locking(handle.fileno(), msvcrt.LK_NBLCK, 1)
         else:
             import fcntl
 
-            fcntl.flock(handle, fcntl.LOCK_EX)
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+@contextmanager
+def _terminating() -> Iterator[None]:
+    """Let SIGTERM end what is started too, as Ctrl-C does."""
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
         yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
-def _say(text: str) -> None:
-    sys.stderr.write(text + "\n")
+def _say(text: str, end: str = "\n") -> None:
+    encoding = sys.stderr.encoding or "ascii"
+    sys.stderr.write(text.encode(encoding, "replace").decode(encoding) + end)
     sys.stderr.flush()
 
 

@@ -1,15 +1,19 @@
 """The environment of a first run, made with the real venv and pip for a small project that needs no network."""
 
+import ast
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from feedstock_tools import bootstrap
 from tests.support import command
 from tests.support.paths import ROOT
+from tests.support.waiting import wait_until
 
 PYPROJECT = """
 [build-system]
@@ -43,6 +47,9 @@ VENV = """
 import sys
 from pathlib import Path
 folder, base = Path(sys.argv[1]), Path(sys._base_executable)
+if Path(__file__).with_name("no-ensurepip").exists():
+    print("The virtual environment was not created successfully because ensurepip is not available.")
+    sys.exit(1)
 (folder / "bin").mkdir(parents=True)
 (folder / "bin" / "python").symlink_to(base)
 (folder / "pyvenv.cfg").write_text(f"home = {base.parent}\\n")
@@ -52,8 +59,8 @@ PIP = """
 import sys, sysconfig
 from pathlib import Path
 assert sys.argv[1] == "install" and Path(sys.argv[-1], "pyproject.toml").is_file(), sys.argv
-if Path(sys.argv[-1], "fail").exists():
-    sys.exit("no backend today")
+if Path(sys.argv[-1], "pip-does.py").exists():
+    exec(Path(sys.argv[-1], "pip-does.py").read_text())
 Path(sysconfig.get_path("purelib")).mkdir(parents=True)
 Path(sysconfig.get_path("purelib"), "small.py").write_text("print('small ran')")
 """
@@ -80,29 +87,40 @@ def quick(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return project
 
 
+@pytest.fixture
+def ran(quick: Path) -> Path:
+    """The same, with its environment made."""
+    assert start(quick, *SMALL).stdout == "small ran\n"
+    return quick
+
+
+SMALL = ("build", "python", "-m", "small")
+
+
 def start(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     program = [sys.executable, str(project / "feedstock_tools/bootstrap.py"), *arguments]
     return command.run(program, variables=os.environ | {"PIP_NO_INDEX": "1"})
 
 
 def test_a_first_run_makes_the_environment_and_says_so_and_a_second_uses_it(project: Path) -> None:
-    first = start(project, "build", "python", "-m", "small")
+    first = start(project, *SMALL)
     assert (first.returncode, first.stdout) == (0, "small ran\n"), first.stderr
     assert "First run: making an environment in" in first.stderr
-    second = start(project, "build", "python", "-m", "small")
+    second = start(project, *SMALL)
     assert (second.returncode, second.stdout, second.stderr) == (0, "small ran\n", "")
 
 
 def test_a_changed_declaration_makes_the_environment_anew(quick: Path) -> None:
-    assert start(quick, "build", "python", "-m", "small").stdout == "small ran\n"
-    (quick / "pyproject.toml").write_text(PYPROJECT + "# changed\n")
-    assert "First run" in start(quick, "build", "python", "-m", "small").stderr
+    assert start(quick, *SMALL).stdout == "small ran\n"
+    (quick / "pyproject.toml").write_text(PYPROJECT + "[tool.ruff]\nline-length = 80\n")
+    assert start(quick, *SMALL).stderr == "", "how code is checked changes no environment"
+    (quick / "pyproject.toml").write_text(PYPROJECT + "dependencies = []\n")
+    assert "First run" in start(quick, *SMALL).stderr
 
 
 def test_what_pip_cannot_install_is_explained_and_leaves_no_environment(quick: Path) -> None:
-    (quick / "backend.py").write_text("raise RuntimeError('no backend today')")
-    (quick / "fail").touch()
-    run = start(quick, "build", "python", "-m", "small")
+    (quick / "pip-does.py").write_text("sys.exit('no backend today')")
+    run = start(quick, *SMALL)
     assert run.returncode == 1
     assert "no backend today" in run.stderr
     assert "The whole log is in" in run.stderr
@@ -113,3 +131,185 @@ def test_without_a_program_it_says_how_it_is_used(project: Path) -> None:
     run = start(project, "build")
     assert run.returncode == 2
     assert "usage:" in run.stderr
+
+
+def test_what_pip_does_is_shown_with_the_time_that_it_takes(quick: Path) -> None:
+    does = """
+import time
+print("Collecting click>=8.1 (from feedstock-tools==0.1.0)", flush=True)
+time.sleep(2.3)
+print("  Downloading py_rattler-0.28.0-cp310-abi3-manylinux_2_28_x86_64.whl (30.1 MB)", flush=True)
+time.sleep(0.3)
+"""
+    (quick / "pip-does.py").write_text(does)
+    lines = start(quick, *SMALL).stderr.splitlines()
+    assert lines[1:3] == ["    0 s  creating it with venv", "    2 s  collecting click"]
+    assert lines[-1] == "Environment ready after 3 s; later runs use it as it is."
+
+
+@pytest.mark.parametrize(
+    ("line", "step"),
+    [
+        ("Collecting rich>=13.7 (from feedstock-tools==0.1.0)", "collecting rich"),
+        ("  Downloading x-1-py3-none-any.whl (25.3 MB)", "downloading x-1-py3-none-any.whl (25.3 MB)"),
+        (
+            "  Using cached click-8.5.1-py3-none-any.whl (110 kB)",
+            "taking click-8.5.1-py3-none-any.whl from pip's cache",
+        ),
+        ("Building editable for feedstock-tools (pyproject.toml): started", "building feedstock-tools"),
+        ("Installing collected packages: mdurl, click", "installing mdurl, click"),
+        ("WARNING: Retrying (Retry(total=4)) after …", "the package index does not answer; trying again"),
+        ("  Preparing metadata (pyproject.toml): started", None),
+    ],
+)
+def test_a_line_of_pip_tells_what_it_does(line: str, step: str | None) -> None:
+    assert bootstrap._step(line) == step
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a terminal of POSIX")
+def test_on_a_terminal_one_line_changes(quick: Path) -> None:
+    ours, theirs = os.openpty()
+    program = [sys.executable, str(quick / "feedstock_tools/bootstrap.py"), *SMALL]
+    with subprocess.Popen(program, stdout=subprocess.PIPE, stderr=theirs, env=os.environ | {"COLUMNS": "60"}) as run:
+        os.close(theirs)
+        assert run.wait() == 0
+    shown = os.read(ours, 1 << 16).decode()
+    os.close(ours)
+    assert "\r\x1b[K    0 s  creating it with venv\r\x1b[K" in shown
+    assert "later runs use it as it is.\r\n" in shown
+
+
+@pytest.mark.skipif(os.name != "posix", reason="an environment links to its interpreter on POSIX")
+def test_an_environment_whose_interpreter_is_gone_is_made_anew(ran: Path) -> None:
+    (python,) = ran.glob(".environments/build-*/bin/python")
+    python.unlink()
+    python.symlink_to("/gone/bin/python3")
+    again = start(ran, *SMALL)
+    assert (again.returncode, again.stdout) == (0, "small ran\n")
+    assert "First run" in again.stderr
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links are POSIX's")
+def test_an_environment_that_is_a_link_to_another_gives_way_and_leaves_the_other(ran: Path) -> None:
+    (made,) = ran.glob(".environments/build-*/")
+    made.rename(made.with_name("other"))
+    made.symlink_to("other")
+    (ran / "pyproject.toml").write_text(PYPROJECT + "dependencies = []\n")
+    assert start(ran, *SMALL).stdout == "small ran\n"
+    assert not made.is_symlink()
+    assert (made.with_name("other") / "bin/python").exists()
+
+
+def test_a_program_that_the_environment_lacks_is_named(ran: Path) -> None:
+    run = start(ran, "build", "no-such-program")
+    assert (run.returncode, run.stderr.splitlines()[0].rpartition("/")[2]) == (1, "no-such-program")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+@pytest.mark.parametrize(("sent", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_set_up_that_is_interrupted_ends_with_all_it_started(quick: Path, sent: signal.Signals, status: int) -> None:
+    does = "import os, time; Path(sys.argv[-1], 'pid').write_text(str(os.getpid())); time.sleep(60)"
+    (quick / "pip-does.py").write_text(does)
+    run = command.start([sys.executable, str(quick / "feedstock_tools/bootstrap.py"), *SMALL], variables=os.environ)
+    wait_until(lambda: (quick / "pid").exists() and (quick / "pid").read_text() != "")
+    run.send_signal(sent)
+    said = run.communicate(timeout=20)[0]
+    assert (run.returncode, "Traceback" in said) == (status, False)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((quick / "pid").read_text()), 0)
+    (quick / "pip-does.py").unlink()
+    assert start(quick, *SMALL).stdout == "small ran\n"
+
+
+def test_two_first_runs_at_once_make_one_environment(quick: Path) -> None:
+    (quick / "pip-does.py").write_text("import time; time.sleep(1.5)")
+    program = [sys.executable, str(quick / "feedstock_tools/bootstrap.py"), *SMALL]
+    runs = [command.start(program, variables=os.environ) for _ in range(2)]
+    said = sorted(run.communicate(timeout=60)[0] for run in runs)
+    assert [run.returncode for run in runs] == [0, 0]
+    assert said[0].startswith("First run: making an environment")
+    assert said[1].startswith("Waiting for another process that makes an environment in")
+    assert [text.endswith("small ran\n") for text in said] == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("does", "reason"),
+    [
+        pytest.param("raise OSError(28, 'No space left on device', 'x')", "the disk is full.", id="full disk"),
+        pytest.param(
+            "sys.exit('WARNING: Retrying (Retry(total=0)) …\\nERROR: No matching distribution found for hatchling')",
+            "the package index cannot be reached.",
+            id="no network",
+        ),
+    ],
+)
+def test_a_known_reason_is_said_in_one_message(quick: Path, does: str, reason: str) -> None:
+    (quick / "pip-does.py").write_text(does)
+    run = start(quick, *SMALL)
+    message = [line for line in run.stderr.splitlines()[1:] if not line.startswith("    ")]
+    assert (run.returncode, len(message)) == (1, 3)
+    assert message[0] == f"The environment cannot be made: {reason}"
+    assert message[2].startswith("The whole log is in ")
+
+
+def test_a_python_without_venv_is_told_what_to_install(quick: Path) -> None:
+    (quick / "programs" / "no-ensurepip").touch()
+    run = start(quick, *SMALL)
+    assert run.returncode == 1
+    assert "this Python has no venv.\nInstall it (Debian, Ubuntu: apt install python3-venv)" in run.stderr
+
+
+def test_a_checkout_that_cannot_be_written_has_its_environment_in_the_user_s_cache(
+    quick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (quick / ".environments").touch()  # a file: that it cannot be made a folder holds for root too
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert start(quick, *SMALL).stdout == "small ran\n"
+    assert len(list((tmp_path / "cache/feedstock-tools/environments").glob("*/build-*/bin/python"))) == 1
+    assert start(quick, *SMALL).stderr == ""
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(quick / ".environments"))
+    run = start(quick, *SMALL)
+    assert (run.returncode, run.stderr.count("\n")) == (1, 1)
+    assert "they cannot be written" in run.stderr
+
+
+def test_where_there_is_no_checkout_nothing_is_made(project: Path) -> None:
+    (project / "pyproject.toml").unlink()
+    run = start(project, *SMALL)
+    assert (run.returncode, run.stdout) == (2, "")
+    assert "is not a checkout of feedstock-tools" in run.stderr
+    assert not (project / ".environments").exists()
+
+
+def test_python_3_7_reads_it() -> None:
+    source = (ROOT / "feedstock_tools" / "bootstrap.py").read_text(encoding="utf-8")
+    ast.parse(source, feature_version=(3, 7))
+
+
+def old_python(quick: Path, path: str) -> subprocess.CompletedProcess[str]:
+    """Start it in an interpreter that says that it is Python 3.8."""
+    file = str(quick / "feedstock_tools/bootstrap.py")
+    code = f"""
+import runpy, sys
+sys.version_info, sys.version, sys.argv = (3, 8, 0), "3.8.0 (old)", [{file!r}, *sys.argv[1:]]
+runpy.run_path({file!r}, run_name="__main__")
+"""
+    return command.run([sys.executable, "-c", code, *SMALL], variables=os.environ | {"PATH": path})
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links to programs are POSIX's")
+def test_an_old_python_takes_a_newer_one_on_path(quick: Path) -> None:
+    newer = f"python3.{sys.version_info[1]}"
+    (quick / "programs" / newer).symlink_to(sys.executable)
+    (quick / "programs" / "python3.20").write_text("#!/bin/sh\necho a shim without a Python behind it >&2; exit 127\n")
+    (quick / "programs" / "python3.20").chmod(0o755)
+    run = old_python(quick, str(quick / "programs"))
+    assert (run.returncode, run.stdout) == (0, "small ran\n"), run.stderr
+    assert run.stderr.startswith(f"Python 3.8 is too old; using {quick}/programs/{newer}.")
+
+
+def test_without_a_newer_python_an_old_one_says_what_it_needs(quick: Path) -> None:
+    run = old_python(quick, str(quick / "nothing"))
+    assert run.returncode == 2
+    assert run.stderr.startswith("Python 3.11 or later is needed, and this is 3.8.0")
