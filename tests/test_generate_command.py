@@ -84,8 +84,10 @@ def test_the_other_format_goes_to_another_folder(feedstock: Path, tmp_path: Path
 def test_the_other_format_is_refused_beside_the_first(feedstock: Path) -> None:
     result = CliRunner().invoke(generate.command, ["--recipe-format", "v0", str(feedstock)])
 
-    assert result.exit_code == 2
-    assert "a feedstock has one recipe" in result.output
+    assert isinstance(result.exception, InputError)
+    assert str(result.exception).endswith(
+        "a feedstock has one recipe, and this one's is v1\n  Write the v0 recipe into another folder (--output)."
+    )
 
 
 def test_the_schema_knows_every_key_and_says_what_it_is_for() -> None:

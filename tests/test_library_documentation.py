@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import doctest
+import inspect
 import re
-import shutil
 import subprocess
 import sys
 from dataclasses import fields, is_dataclass
@@ -13,52 +13,61 @@ from pathlib import Path
 import pytest
 
 from feedstock_tools import api
+from tests.support.library import make_library_folder
 from tests.support.paths import ROOT
 
-PINNING = """\
-cxx_compiler:
-  - gxx               # [linux]
-  - clangxx           # [osx]
-  - vs2022            # [win]
-cuda_compiler:
-  - cuda-nvcc
-cuda_compiler_version:
-  - None
-  - 12.9              # [linux]
-python:
-  - 3.11.* *_cpython
-  - 3.12.* *_cpython
-zlib:
-  - 1
-channel_targets:
-  - conda-forge main
-"""
+FUNCTIONS = {name: getattr(api, name) for name in api.__all__ if inspect.isfunction(getattr(api, name))}
 
 
-def test_the_examples_give_what_they_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shutil.copytree(ROOT / "tests" / "rerender" / "solver-feedstock", tmp_path / "solver-feedstock")
-    (tmp_path / "pinning").mkdir()
-    (tmp_path / "pinning" / "conda_build_config.yaml").write_text(PINNING)
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder that the examples speak of, as the current one."""
+    make_library_folder(tmp_path)
     monkeypatch.chdir(tmp_path)
+    return tmp_path
 
+
+def test_the_examples_give_what_they_show(folder: Path) -> None:
     shown = doctest.testfile(str(ROOT / "docs" / "library.md"), module_relative=False, encoding="utf-8")
 
-    assert shown.attempted > 10
+    assert shown.attempted > 30
     assert not shown.failed
 
 
-def test_importing_the_library_brings_in_nothing_that_solves_or_builds() -> None:
-    code = "import sys, feedstock_tools.api; print([name for name in sys.modules if name.startswith(%r)])"
-    rooms = ("rattler", "yaml", "pydantic", "networkx", "feedstock_tools.builds", "feedstock_tools.channel")
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_function_says_what_goes_in_what_comes_out_and_how_it_fails(name: str) -> None:
+    function = FUNCTIONS[name]
+    signature, text = inspect.signature(function), inspect.getdoc(function) or ""
+    unexplained = set(signature.parameters) - {"feedstock", "configurations", *re.findall(r"\w+", text)}
+    assert unexplained == set()
+    assert signature.return_annotation is not inspect.Signature.empty
+    assert all(one.annotation is not inspect.Parameter.empty for one in signature.parameters.values())
+    assert "Raises:" in text
 
-    shown = subprocess.run([sys.executable, "-c", code % (rooms,)], capture_output=True, text=True, check=True)
 
-    assert shown.stdout == "[]\n"
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_the_example_of_a_function_gives_what_it_shows(name: str, folder: Path) -> None:
+    known = {"Path": Path, **{each: getattr(api, each) for each in api.__all__}}
+    (example,) = doctest.DocTestFinder(recurse=False).find(FUNCTIONS[name], name, globs=known)
+    assert example.examples, "the docstring has no example"
+    lines: list[str] = []
+    assert doctest.DocTestRunner().run(example, out=lines.append).failed == 0, "".join(lines)
+
+
+def test_importing_the_library_brings_in_nothing_that_reads_solves_or_builds() -> None:
+    code = (
+        "import sys, feedstock_tools.api; print([name for name in sys.modules if name.startswith('feedstock_tools')])"
+    )
+
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert shown.stdout == "['feedstock_tools', 'feedstock_tools.api']\n"
 
 
 def test_every_name_of_the_library_is_there() -> None:
     assert {name for name in api.__all__ if getattr(api, name, None) is None} == set()
     assert set(api.__all__) <= set(dir(api))
+    assert set(api._NAMES) == set(api.__all__)
 
 
 def test_a_name_that_the_library_lacks_is_said() -> None:
@@ -68,10 +77,18 @@ def test_a_name_that_the_library_lacks_is_said() -> None:
 
 def test_every_name_and_its_attributes_are_documented() -> None:
     text = (ROOT / "docs" / "library.md").read_text(encoding="utf-8")
-    tables = text[text.index("## All names") :]
+    tables = text[text.index("## Reference") :]
     assert {name for name in api.__all__ if f"`{name}`" not in tables and f"`{name}(" not in tables} == set()
     for name in sorted(set(api.__all__) - {"Rules"}):  # the rules themselves are for the program alone
         value = getattr(api, name)
         attributes = [field.name for field in fields(value)] if is_dataclass(value) else []
         (row,) = re.findall(rf"^\| [^|]*`{name}[`(].*$", tables, re.MULTILINE)
         assert [each for each in attributes if f"`{each}`" not in row and f"`{each}:" not in row] == []
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_the_signature_of_a_function_is_the_documented_one(name: str) -> None:
+    tables = (ROOT / "docs" / "library.md").read_text(encoding="utf-8").partition("## Reference")[2]
+    (row,) = re.findall(rf"^\| `{name}\((.*?)\)` \|", tables, re.MULTILINE)
+    documented = re.findall(r"(?:^|, )(\w+)(?=[:,]|$)", re.sub(r"\[[^\]]*\]", "", row))
+    assert documented == list(inspect.signature(FUNCTIONS[name]).parameters)

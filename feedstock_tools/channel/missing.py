@@ -39,6 +39,11 @@ def lacking(packages: Iterable[_Package], channels: Sequence[str]) -> tuple[_Pac
 
     Raises:
         WorkError: a channel cannot be read.
+
+    >>> feedstock = Path("solver-feedstock")
+    >>> wanted = outputs(feedstock, read_configurations(feedstock))
+    >>> lacking(wanted, ["./empty-channel"]) == wanted
+    True
     """
     wanted = tuple(packages)
     subdirs = sorted({package.subdir for package in wanted} | {"noarch"})

@@ -15,7 +15,7 @@ from feedstock_tools.check.cuda_guards import low_guards
 from feedstock_tools.check.dropped_cuda import named_by_feedstock, why_dropped
 from feedstock_tools.check.scripts.architectures import ScriptList, lists_in_scripts
 from feedstock_tools.errors import InputError
-from feedstock_tools.facts import CudaFacts, Toolkit
+from feedstock_tools.facts import CudaFacts, Toolkit, load_cuda
 from feedstock_tools.facts.cuda import version_key
 from feedstock_tools.generate.spec.reading import read_spec
 from feedstock_tools.generate.texts.cuda_facts import architectures_by_version
@@ -26,7 +26,7 @@ from feedstock_tools.pins.graph.model import PinGraph
 from feedstock_tools.pins.graph.resolve import can_hold
 from feedstock_tools.rerender.configurations.configuration import Configuration
 from feedstock_tools.rerender.forge import read_forge
-from feedstock_tools.rerender.pinning import Pinning
+from feedstock_tools.rerender.pinning import find_pinning
 from feedstock_tools.rerender.rules import Rules
 
 __all__ = ["Finding", "as_json", "as_text", "check", "check_feedstock"]
@@ -90,16 +90,30 @@ def check(facts: CudaFacts, configurations: Sequence[Configuration]) -> tuple[Fi
 
 
 def check_feedstock(
-    facts: CudaFacts, feedstock: Path, configurations: Sequence[Configuration], pinning: Pinning | None = None
+    feedstock: Path,
+    configurations: Sequence[Configuration],
+    *,
+    pinning: Path | None = None,
+    facts: CudaFacts | None = None,
 ) -> tuple[Finding, ...]:
-    """The mistakes in configurations, and in what the feedstock's spec, recipe and build scripts add to them.
+    """What contradicts the facts in configurations, and in the feedstock's spec, recipe and build scripts.
 
     Args:
-        pinning: the source of current CUDA versions; default: conda-forge's pinning according to the facts.
+        pinning: a folder laid out as the conda-forge-pinning package, or its variant file: it says which CUDA versions
+            there still are; default: what the facts say of conda-forge's pinning.
+        facts: what is known of CUDA; default: what ships with the program.
+
+    Raises:
+        InputError: the pinning, the recipe or conda-forge.yml cannot be read.
+
+    >>> check(Path("solver-feedstock"), read_configurations(Path("solver-feedstock")))
+    ()
     """
+    facts = facts or load_cuda()
+    against = find_pinning(pinning) if pinning else None
     recipe = _recipe_folder(feedstock)
     graph = graph_of_facts(facts)
-    decided = named_by_feedstock(feedstock, recipe, pinning)
+    decided = named_by_feedstock(feedstock, recipe, against)
     found = dict.fromkeys([*_of_spec(facts, feedstock / "feedstock.yaml"), *check(facts, configurations)])
     for configuration in configurations:
         if _zips_out_of_step(configuration):
@@ -109,7 +123,7 @@ def check_feedstock(
         for row in rows:
             complaints += _of_scripts(row, recipe, feedstock)
         for version in dict.fromkeys(version for row in rows for version in row.values["cuda_compiler_version"]):
-            dropped = None if version in decided else why_dropped(version, configuration.platform, facts, pinning)
+            dropped = None if version in decided else why_dropped(version, configuration.platform, facts, against)
             complaints += [("cuda_compiler_version", *dropped)] if dropped else []
         if rows:
             complaints += [("__cuda", message, None) for message in low_guards(feedstock, configuration, facts)]

@@ -53,10 +53,9 @@ def resolve(
     DEMAND is cuda=11.2, 'gcc<=10', cudnn (any), python=3.9, platform=win-64, driver=470, 'gpu=RTX 3080', or, with
     --channel, any package: pytorch=2.1. Exits with 1 where nothing goes together.
     """
-    from feedstock_tools.pins.graph.asking import Question, ask
+    from feedstock_tools.pins.graph import asking
 
-    question = Question(demands, channels, platform, not no_facts, kinds, limit)
-    answer = ask(question)
+    answer = asking.resolve(demands, channels=channels, platform=platform, facts=not no_facts, kinds=kinds, most=limit)
     say(answer.as_json() if as_json else answer.as_config() if as_config else answer.as_text())
     return 0 if answer.sets else 1
 
@@ -166,16 +165,13 @@ def check(names: tuple[str, ...], feedstock: Path | None, pinning: str | None, a
     from feedstock_tools.channel.pinning.local import find_pinning as fetched_pinning
     from feedstock_tools.channel.pinning.local import pinning_cache
     from feedstock_tools.check import against_facts
-    from feedstock_tools.facts import load_cuda
     from feedstock_tools.feedstock.configurations import configurations_of
     from feedstock_tools.feedstock.folder import find_feedstock
-    from feedstock_tools.rerender.pinning import find_pinning
 
     folder = find_feedstock(feedstock, Path()).folder
     configurations = configurations_of(folder, names)
     path = fetched_pinning(pinning, pinning_cache(os.environ)).path if pinning else None
-    against = find_pinning(path) if path else None
-    found = against_facts.check_feedstock(load_cuda(), folder, configurations, against)
+    found = against_facts.check_feedstock(folder, configurations, pinning=path)
     say(against_facts.as_json(found) if as_json else against_facts.as_text(found, len(configurations)))
     return 1 if found else 0
 

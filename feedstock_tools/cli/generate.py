@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import click
 
@@ -25,7 +26,7 @@ from feedstock_tools.cli.spelling import Command
 @click.option("--force", is_flag=True, help="Overwrite files that were edited since they were generated.")
 def command(
     feedstock: Path,
-    recipe_format: str | None,
+    recipe_format: Literal["v0", "v1"] | None,
     output: Path | None,
     check: bool,
     show_diff: bool,
@@ -33,33 +34,26 @@ def command(
     force: bool,
 ) -> int:
     """Write the recipe and variant files that FEEDSTOCK/feedstock.yaml describes."""
-    from feedstock_tools.generate import apply, compare, diff, read_spec, render
+    from feedstock_tools.generate import diff, generate
 
     if as_json and show_diff:
         raise click.UsageError("--json and --diff exclude each other")
-    spec = read_spec(feedstock)
-    if recipe_format not in (None, spec.format) and output is None:
-        raise click.UsageError(
-            "a feedstock has one recipe: for another --recipe-format than the spec's, add --output PATH"
-        )
-    texts = render(spec, recipe_format)
-    folder = output or (feedstock if feedstock.is_dir() else feedstock.parent)
-    changes = compare(folder, texts)
-    stale = [change for change in changes if change.kind != "same"]
+    made = generate(feedstock, recipe_format=recipe_format, folder=output)
+    folder, stale = made.folder, made.stale
     for change in stale:
         if show_diff or (change.kind == "edited" and not (force or check)):
             say(diff(change), nl=False, err=as_json)
     if as_json:
-        say_json([{"file": str(folder / one.path), "state": one.kind} for one in changes])
+        say_json([{"file": str(folder / one.path), "state": one.kind} for one in made.changes])
     if check:
         for change in stale:
             say(f"{folder / change.path}: {_STALE[change.kind]}", err=True)
         return 1 if stale else 0
-    apply(folder, texts, force=force)
+    made.apply(force=force)
     for change in () if as_json else stale:
         say(f"{'removed' if change.new is None else 'wrote'} {folder / change.path}")
     if not (stale or as_json):
-        say(f"nothing to do: {len(texts)} files are as the spec says")
+        say(f"nothing to do: {len(made.texts)} files are as the spec says")
     return 0
 
 

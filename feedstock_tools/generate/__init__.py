@@ -1,7 +1,7 @@
-"""From a spec to recipe files: `read_spec`, `render`, `apply`.
+"""From a spec to recipe files: `generate` does it in one step, by way of `read_spec`, `render` and `compare`.
 
-    spec = read_spec(Path("feedstock"))
-    changes = apply(Path("feedstock"), render(spec))
+    made = generate(Path("feedstock"))
+    made.apply()
 
 Names are imported on first use, so that the command line starts without pydantic and Jinja.
 """
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from feedstock_tools.generate.applying import Change, apply, compare, diff
+    from feedstock_tools.generate.generating import Generated, generate
     from feedstock_tools.generate.spec.model import Spec
     from feedstock_tools.generate.spec.reading import SPEC_NAME, read_spec, spec_from_text
     from feedstock_tools.generate.spec.schema import json_schema
@@ -21,10 +22,12 @@ if TYPE_CHECKING:
 __all__ = [
     "SPEC_NAME",
     "Change",
+    "Generated",
     "Spec",
     "apply",
     "compare",
     "diff",
+    "generate",
     "json_schema",
     "read_spec",
     "render",
@@ -34,10 +37,12 @@ __all__ = [
 _MODULES = {
     "SPEC_NAME": "spec.reading",
     "Change": "applying",
+    "Generated": "generating",
     "Spec": "spec.model",
     "apply": "applying",
     "compare": "applying",
     "diff": "applying",
+    "generate": "generating",
     "json_schema": "spec.schema",
     "read_spec": "spec.reading",
     "render": "texts.rendering",

@@ -69,6 +69,10 @@ def output_files(
 
     Raises:
         InputError: recipe, configuration or conda-forge.yml is invalid; with file and line.
+
+    >>> feedstock = Path("solver-feedstock")
+    >>> outputs(feedstock, read_configurations(feedstock))[0].path
+    'linux-64/libsolver-1.4.0-cuda129h354b2ed_3.conda'
     """
     chosen = rules or Rules.newest()
     forge = read_forge(feedstock, chosen)

@@ -95,6 +95,10 @@ def rerender(
 
     Raises:
         InputError: something in the feedstock or pinning is invalid; with file and line.
+
+    >>> found = rerender(Path("solver-feedstock"), pinning=Path("pinning"))
+    >>> sorted(found.files)[0], bool(found.changes())
+    ('linux_64_cuda_compiler_version12.9.yaml', True)
     """
     source = read_source(feedstock, pinning, rules or Rules.newest())
     found: dict[str, Configuration] = {}

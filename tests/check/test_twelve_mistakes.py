@@ -10,11 +10,8 @@ import pytest
 
 from feedstock_tools.check.against_facts import Finding, check_feedstock
 from feedstock_tools.data import data_folder
-from feedstock_tools.facts import load_cuda
 from feedstock_tools.rerender.configurations.configuration import read_configurations
-from feedstock_tools.rerender.pinning import Pinning
 
-FACTS = load_cuda()
 #: conda-forge's pinning of the days of the example of TensorFlow, as far as CUDA goes.
 PINNING = """\
 cuda_compiler_version:
@@ -54,8 +51,7 @@ def tensorflow(tmp_path: Path) -> Path:
 
 def checked(folder: Path) -> tuple[Finding, ...]:
     pinning = folder.parent / "conda_build_config.yaml"
-    against = Pinning(pinning, None) if pinning.is_file() else None
-    return check_feedstock(FACTS, folder, read_configurations(folder), against)
+    return check_feedstock(folder, read_configurations(folder), pinning=pinning if pinning.is_file() else None)
 
 
 def replaced(file: str, before: str, after: str) -> Plant:

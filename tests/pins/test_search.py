@@ -15,7 +15,7 @@ from feedstock_tools.channel.metadata import PackageMetadata, Record, RunExports
 from feedstock_tools.cli.cuda import command as cuda
 from feedstock_tools.cli.search import command as search
 from feedstock_tools.errors import InputError, WorkError
-from feedstock_tools.pins.graph.asking import Question, ask
+from feedstock_tools.pins.graph.asking import resolve
 from feedstock_tools.pins.graph.channels import channel_title, channel_urls
 from feedstock_tools.pins.graph.toolkit import toolkit_of
 
@@ -91,7 +91,7 @@ def test_what_is_not_there(defaults_channel: Path) -> None:
 
 
 def test_resolve_takes_what_the_channel_has(defaults_channel: Path) -> None:
-    answer = ask(Question(("cuda=11.3",), (str(defaults_channel),)))
+    answer = resolve(("cuda=11.3",), channels=(str(defaults_channel),))
     (found,) = answer.sets
     assert found.items() >= {"cuda": "11.3", "cudnn": "8.2.1", "gcc": "10", "driver": "450.80.02"}.items()
     assert answer.graph.holds(found)
@@ -116,7 +116,7 @@ def test_resolve_explains_what_the_channel_does_not_have(defaults_channel: Path)
     ],
 )
 def test_what_goes_together_there(defaults_channel: Path, demands: list[str], expected: dict[str, str] | None) -> None:
-    answer = ask(Question(tuple(demands), (str(defaults_channel),)))
+    answer = resolve(tuple(demands), channels=(str(defaults_channel),))
     if expected is None:
         assert answer.conflict is not None
         return
@@ -126,7 +126,7 @@ def test_what_goes_together_there(defaults_channel: Path, demands: list[str], ex
 
 
 def test_the_facts_say_what_the_channel_cannot_of_old_toolkits(defaults_channel: Path) -> None:
-    (found,) = ask(Question(("cuda=9.0",), (str(defaults_channel),))).sets
+    (found,) = resolve(("cuda=9.0",), channels=(str(defaults_channel),)).sets
     asked = {"gcc": "6", "driver": "384.81", "__cuda": "9.0"}
     assert found == {"platform": "linux-64", "cuda": "9.0", "cudnn": "7.6.5", **asked}
 
@@ -134,12 +134,12 @@ def test_the_facts_say_what_the_channel_cannot_of_old_toolkits(defaults_channel:
 def test_nothing_is_claimed_of_a_toolkit_without_facts(tmp_path: Path) -> None:
     write_package(tmp_path, PackageMetadata("cudatoolkit", "7.5", "0", 0, "linux-64"))
     index_channel(tmp_path)
-    (found,) = ask(Question(("cuda=7.5",), (str(tmp_path),))).sets
+    (found,) = resolve(("cuda=7.5",), channels=(str(tmp_path),)).sets
     assert found == {"platform": "linux-64", "cuda": "7.5"}
 
 
 def test_the_metadata_alone(defaults_channel: Path) -> None:
-    (found,) = ask(Question(("cuda=11.3",), (str(defaults_channel),), facts=False)).sets
+    (found,) = resolve(("cuda=11.3",), channels=(str(defaults_channel),), facts=False).sets
     assert found == {"platform": "linux-64", "cuda": "11.3", "cudnn": "8.2.1"}
 
 
@@ -155,11 +155,11 @@ def test_builds_of_a_package_tie_python_and_cuda_together(tmp_path: Path) -> Non
     index_channel(tmp_path)
 
     def found(*demands: str) -> dict[str, str]:
-        return ask(Question(demands, (str(tmp_path),))).sets[0]
+        return resolve(demands, channels=(str(tmp_path),)).sets[0]
 
     assert found("tf")["cuda"] == "11.8"
     assert found("tf", "python=3.9")["cuda"] == "11.2"
-    conflict = ask(Question(("tf", "python=3.9", "cuda=11.8"), (str(tmp_path),))).conflict
+    conflict = resolve(("tf", "python=3.9", "cuda=11.8"), channels=(str(tmp_path),)).conflict
     assert conflict is not None
     assert len(conflict.demands) == 3
 
@@ -177,7 +177,7 @@ def test_what_conda_could_not_read_does_no_harm(tmp_path: Path) -> None:
         (tmp_path / subdir).mkdir()
         (tmp_path / subdir / "repodata.json").write_text(json.dumps({"packages.conda": found}), encoding="utf-8")
     assert [line.split()[1] for line in searched(tmp_path, "cudnn").splitlines()[1:]] == ["not!a!version", "8.1", "9.1"]
-    assert ask(Question(("cuda=11.2",), (str(tmp_path),))).sets[0]["cudnn"] == "8.1"
+    assert resolve(("cuda=11.2",), channels=(str(tmp_path),)).sets[0]["cudnn"] == "8.1"
 
 
 def record(name: str, version: str, build: str, *depends: str) -> Record:
@@ -238,7 +238,7 @@ def test_what_a_package_depends_on_through_others_ties_it_too(tmp_path: Path) ->
     index_channel(tmp_path)
 
     def sets(*demands: str) -> tuple[dict[str, str], ...]:
-        return ask(Question(demands, (str(tmp_path),), facts=False, most=9)).sets
+        return resolve(demands, channels=(str(tmp_path),), facts=False, most=9).sets
 
     assert {one["cuda"] for one in sets("tf-gpu")} == {"11.8", "11.2"}
     assert {(one["cuda"], one["python"]) for one in sets("tf-gpu", "python")} == {("11.8", "3.9"), ("11.2", "3.8")}

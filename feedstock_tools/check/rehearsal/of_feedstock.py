@@ -107,6 +107,11 @@ def rehearse_configurations(
     Raises:
         InputError: recipe, configuration or conda-forge.yml is invalid; with file and line.
         WorkError: a channel cannot be read.
+
+    >>> feedstock = Path("solver-feedstock")
+    >>> found = rehearse(feedstock, read_configurations(feedstock)[:1], ["./empty-channel"])
+    >>> found.holds, found.environments[0].reason
+    (False, 'no channel has cuda-nvcc_linux-64, gxx_linux-64')
     """
     chosen = rules or Rules.newest()
     forge = read_forge(feedstock, chosen)

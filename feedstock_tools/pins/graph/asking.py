@@ -20,27 +20,7 @@ from feedstock_tools.pins.graph.pin_graph import pin_graph
 from feedstock_tools.pins.graph.resolve import all_sets, asked_kinds
 from feedstock_tools.platforms import Platform
 
-__all__ = ["Answer", "Question", "ask", "records_of"]
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """Which releases go together: demands as texts, and what is asked.
-
-    Args:
-        channels: where packages are taken from; none: what the facts say of conda-forge.
-        platform: whose packages of the channels; None: linux-64, or what a demand names.
-        facts: whether what the facts say counts beside the channels.
-        kinds: the kinds of an answer beside those demanded; none: the usual ones.
-        most: how many sets are wanted at most.
-    """
-
-    demands: tuple[str, ...]
-    channels: tuple[str, ...] = ()
-    platform: str | None = None
-    facts: bool = True
-    kinds: tuple[str, ...] = ()
-    most: int = 1
+__all__ = ["Answer", "records_of", "resolve"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,31 +61,53 @@ class Answer:
         return json.dumps(sets[0] if self.most == 1 else sets, indent=2)
 
 
-def ask(question: Question) -> Answer:
-    """Find what a question asks for.
+def resolve(
+    demands: Sequence[str],
+    *,
+    channels: Sequence[str] = (),
+    platform: str | None = None,
+    facts: bool = True,
+    kinds: Sequence[str] = (),
+    most: int = 1,
+) -> Answer:
+    """Find releases that go together, newest first, or the demands that contradict each other.
+
+    Args:
+        demands: such as `cuda=11.2`, `gcc<=10`, `cudnn` (any), `platform=win-64`, `gpu=RTX 3080`; with channels any
+            package: `pytorch=2.1`.
+        channels: names, URLs or folders that packages are taken from; none: what the facts say of conda-forge.
+        platform: whose packages of the channels; default: what a demand names, else linux-64.
+        facts: whether what the facts say counts beside the channels.
+        kinds: the kinds of release in the answer beside those demanded; none: the usual ones.
+        most: the largest number of sets in the answer.
 
     Raises:
-        InputError: a demand, channel, platform or kind is not one.
+        InputError: a demand, channel, platform or kind is not one, or there are neither facts nor channels.
         WorkError: a channel cannot be read.
+
+    >>> answer = resolve(["cuda=11.2", "gcc"])
+    >>> answer.sets[0]["gcc"], answer.conflict
+    ('10', None)
+    >>> [str(demand) for demand in resolve(["cuda=11.2", "gcc=11"]).conflict.demands]
+    ['cuda=11.2', 'gcc=11']
     """
-    facts = load_cuda()
-    demands = parse_demands(question.demands, facts.gpus)
-    if not question.facts and not question.channels:
+    known = load_cuda()
+    demanded = parse_demands(demands, known.gpus)
+    if not facts and not channels:
         raise InputError("without facts a channel is needed", hint="Add --channel.")
-    named = [demand.spec for demand in demands if demand.kind == "platform"]
     records, origin = None, ""
-    if question.channels:
-        platform = question.platform or (named[0] if named else "linux-64")
-        records = records_of(question.channels, platform)
-        origin = " and ".join(channel_title(channel) for channel in question.channels)
-    elif question.platform:
-        raise InputError("--platform is for --channel", hint=f"Demand platform={question.platform}.")
-    graph = pin_graph(facts if question.facts else None, demands=demands, records=records, origin=origin)
-    conflict = explain(graph, demands)
+    if channels:
+        named = [demand.spec for demand in demanded if demand.kind == "platform"]
+        records = records_of(channels, platform or (named[0] if named else "linux-64"))
+        origin = " and ".join(channel_title(channel) for channel in channels)
+    elif platform:
+        raise InputError("--platform is for --channel", hint=f"Demand platform={platform}.")
+    graph = pin_graph(known if facts else None, demands=demanded, records=records, origin=origin)
+    conflict = explain(graph, demanded)
     if conflict is not None:
-        return Answer(graph, facts, (), conflict, question.most, False)
-    found = list(islice(all_sets(graph, demands, asked_kinds(graph, demands, question.kinds)), question.most + 1))
-    return Answer(graph, facts, tuple(found[: question.most]), None, question.most, len(found) > question.most)
+        return Answer(graph, known, (), conflict, most, False)
+    found = list(islice(all_sets(graph, demanded, asked_kinds(graph, demanded, kinds)), most + 1))
+    return Answer(graph, known, tuple(found[:most]), None, most, len(found) > most)
 
 
 def records_of(channels: Sequence[str], *platforms: str) -> tuple[Record, ...]:

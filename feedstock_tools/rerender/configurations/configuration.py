@@ -89,5 +89,12 @@ def platform_of(path: Path, values: Mapping[str, tuple[str, ...]]) -> Platform:
 
 
 def read_configurations(feedstock: Path) -> tuple[Configuration, ...]:
-    """The configurations of a feedstock, ordered by name; an empty tuple if there are none."""
+    """The configurations of a feedstock, ordered by name; an empty tuple if there are none.
+
+    Raises:
+        InputError: a file is not a configuration; with file and line.
+
+    >>> [one.name for one in read_configurations(Path("solver-feedstock"))][:1]
+    ['linux_64_cuda_compiler_version12.9']
+    """
     return tuple(Configuration.from_file(path) for path in sorted((feedstock / CI_SUPPORT).glob("*.yaml")))

@@ -80,6 +80,10 @@ def explain(
 
     Raises:
         InputError: the feedstock cannot be rerendered, or there is neither such a key nor such a configuration.
+
+    >>> answer = explain(Path("solver-feedstock"), "cuda_compiler_version", pinning=Path("pinning"))[0]
+    >>> [(value.value, value.places[0].line) for value in answer.values]
+    [('12.9', 9)]
     """
     about = questioned(feedstock, pinning=pinning, rules=rules)
     known = about.configurations

@@ -1,0 +1,79 @@
+"""From the spec of a feedstock to what becomes of its files, as one value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Literal
+
+from feedstock_tools.errors import InputError
+from feedstock_tools.generate.applying import Change, apply, compare, diff
+from feedstock_tools.generate.spec.reading import read_spec
+from feedstock_tools.generate.texts.rendering import render
+
+__all__ = ["Generated", "generate"]
+
+
+@dataclass(frozen=True, slots=True)
+class Generated:
+    """The files that a spec describes, and how those in a folder differ from them.
+
+    `texts` are by their path in the feedstock. `changes` has an entry for each of them, and for each file that was
+    generated once and is no longer part of the spec.
+    """
+
+    folder: Path
+    texts: Mapping[PurePosixPath, str]
+    changes: tuple[Change, ...]
+
+    @property
+    def stale(self) -> tuple[Change, ...]:
+        """The changes of files that are not as the spec says."""
+        return tuple(change for change in self.changes if change.kind != "same")
+
+    def diff(self) -> str:
+        """All changes as one unified diff; empty where nothing changes."""
+        return "".join(diff(change) for change in self.stale)
+
+    def apply(self, *, force: bool = False) -> tuple[Change, ...]:
+        """Write the stale files, each in one step, and remember what was generated; gives what was changed.
+
+        Args:
+            force: overwrite files that a person edited, too.
+
+        Raises:
+            InputError: a person edited some of the files and `force` is not given; nothing is written then.
+            WorkError: a file could not be written.
+        """
+        return tuple(change for change in apply(self.folder, self.texts, force=force) if change.kind != "same")
+
+
+def generate(
+    feedstock: Path, *, recipe_format: Literal["v0", "v1"] | None = None, folder: Path | None = None
+) -> Generated:
+    """The recipe, variant files, scripts and `conda-forge.yml` that a feedstock's spec describes. Nothing is written.
+
+    Args:
+        feedstock: the folder with `feedstock.yaml`, or that file.
+        recipe_format: `v0` for a `meta.yaml`, `v1` for a `recipe.yaml`; default: as the spec says.
+        folder: where the files go; default: the feedstock.
+
+    Raises:
+        InputError: the spec has mistakes (all of them, each with its place), another recipe format would go into
+            the feedstock beside the first, or a file that is there cannot be read.
+
+    >>> made = generate(Path("hello"))
+    >>> [f"{change.kind} {change.path}" for change in made.stale][:2]
+    ['new recipe/recipe.yaml', 'new recipe/conda_build_config.yaml']
+    >>> changed = made.apply()
+    >>> generate(Path("hello")).stale
+    ()
+    """
+    spec = read_spec(feedstock)
+    if recipe_format not in (None, spec.format) and folder is None:
+        hint = f"Write the {recipe_format} recipe into another folder (--output)."
+        raise InputError(f"a feedstock has one recipe, and this one's is {spec.format}", path=feedstock, hint=hint)
+    target = folder or (feedstock if feedstock.is_dir() else feedstock.parent)
+    texts = render(spec, recipe_format)
+    return Generated(target, texts, compare(target, texts))

@@ -1,0 +1,44 @@
+"""The folder that the examples of docs/library.md and of the library's docstrings speak of."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from tests.support.paths import ROOT
+
+__all__ = ["make_library_folder"]
+
+_PINNING = """\
+cxx_compiler:
+  - gxx               # [linux]
+  - clangxx           # [osx]
+  - vs2022            # [win]
+cuda_compiler:
+  - cuda-nvcc
+cuda_compiler_version:
+  - None
+  - 12.9              # [linux]
+python:
+  - 3.11.* *_cpython
+  - 3.12.* *_cpython
+zlib:
+  - 1
+channel_targets:
+  - conda-forge main
+"""
+_NO_PACKAGES = '{"packages": {}, "packages.conda": {}}'
+
+
+def make_library_folder(folder: Path) -> None:
+    """Make a feedstock, a spec, a small pinning, and a channel without packages."""
+    shutil.copytree(ROOT / "tests" / "rerender" / "solver-feedstock", folder / "solver-feedstock")
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    spec = readme[readme.index("```yaml\nname: hello\n") + len("```yaml\n") :].partition("```")[0]
+    for path, text in (
+        ("hello/feedstock.yaml", spec),
+        ("pinning/conda_build_config.yaml", _PINNING),
+        ("empty-channel/noarch/repodata.json", _NO_PACKAGES),
+    ):
+        (folder / path).parent.mkdir(parents=True)
+        (folder / path).write_text(text, encoding="utf-8")
