@@ -212,7 +212,9 @@ def fetch(versions: tuple[str, ...], as_json: bool) -> int:
     from feedstock_tools.builds.stand_in.toolkits import fetch_toolkit, found_toolkits, toolkits_folder
 
     folder = toolkits_folder(os.environ)
-    toolkits = [fetch_toolkit(version, folder) for version in versions] if versions else found_toolkits(folder)
+    toolkits = (
+        [fetch_toolkit(version, folder, os.environ) for version in versions] if versions else found_toolkits(folder)
+    )
     if as_json:
         entries = [{"version": each.version, "made_of": each.made_of, "folder": str(each.folder)} for each in toolkits]
         say_json(entries)

@@ -82,12 +82,13 @@ def found_toolkits(folder: Path | None) -> tuple[CudaToolkit, ...]:
     return tuple(sorted(found, key=lambda toolkit: tuple(map(int, toolkit.version.split(".")))))
 
 
-def fetch_toolkit(version: str, folder: Path) -> CudaToolkit:
+def fetch_toolkit(version: str, folder: Path, machine: Mapping[str, str]) -> CudaToolkit:
     """Fetch the wheels of a CUDA version with pip and put a toolkit together; one that is there is given as it is.
 
     Args:
         version: `11.8`, `12.4`, `13.0`.
         folder: where toolkits are kept.
+        machine: the environment that pip runs in.
 
     Raises:
         InputError: there are no wheels with a compiler of that version.
@@ -100,7 +101,7 @@ def fetch_toolkit(version: str, folder: Path) -> CudaToolkit:
                 return toolkit
         try:
             with tempfile.TemporaryDirectory(prefix=".making-", dir=folder) as temporary:
-                wheels = _download(requirements, Path(temporary, "wheels"))
+                wheels = _download(requirements, Path(temporary, "wheels"), machine)
                 made = _put_together(version, wheels, Path(temporary, "toolkit"))
                 shutil.rmtree(folder / version, ignore_errors=True)
                 made.rename(folder / version)
@@ -118,8 +119,8 @@ def _requirements(version: str) -> tuple[str, ...]:
     return tuple(f"{project}=={version}.*" for project in projects)
 
 
-def _download(requirements: tuple[str, ...], folder: Path) -> list[Path]:
-    return download_wheels(requirements, folder, what=", ".join(requirements))
+def _download(requirements: tuple[str, ...], folder: Path, machine: Mapping[str, str]) -> list[Path]:
+    return download_wheels(requirements, folder, machine, what=", ".join(requirements))
 
 
 def _put_together(version: str, wheels: list[Path], folder: Path) -> Path:

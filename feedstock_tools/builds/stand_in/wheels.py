@@ -52,18 +52,18 @@ def unwatched(progress: Fetching) -> None:
 def download_wheels(
     requirements: Sequence[str],
     folder: Path,
+    machine: Mapping[str, str],
     *,
     what: str,
     size: int | None = None,
     watch: Watch = unwatched,
-    machine: Mapping[str, str] | None = None,
 ) -> list[Path]:
     """Fetch wheels into a new folder.
 
     Args:
         requirements: lines of a requirements file, with hashes where the files are known.
+        machine: the environment that pip runs in.
         what: the name of it all, and `size` its bytes, for `watch`.
-        machine: the environment that pip runs in; None for this process's.
 
     Raises:
         WorkError: pip is missing or cannot fetch them; the reason is in the message.
@@ -74,7 +74,7 @@ def download_wheels(
         listed = Path(temporary, "requirements.txt")
         listed.write_text("\n".join([*requirements, ""]), encoding="utf-8")
         command = [*_pip(), "download", *_OPTIONS, "--requirement", str(listed), "--dest", str(folder)]
-        environment = {**(os.environ if machine is None else machine), "TMPDIR": temporary, "PYTHONUTF8": "1"}
+        environment = {**machine, "TMPDIR": temporary, "PYTHONUTF8": "1"}
         with Path(temporary, "log").open("w+b") as log:
             process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
             try:

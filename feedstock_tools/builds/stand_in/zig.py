@@ -95,9 +95,7 @@ def _fetch(folder: Path, machine: Mapping[str, str], watch: Watch) -> None:
         shutil.rmtree(left, ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix=".making-", dir=folder) as temporary:
         requirement = f"ziglang=={ZIG_VERSION} --hash=sha256:{sha256}"
-        (wheel,) = download_wheels(
-            [requirement], Path(temporary, "wheels"), what=what, size=size, watch=watch, machine=machine
-        )
+        (wheel,) = download_wheels([requirement], Path(temporary, "wheels"), machine, what=what, size=size, watch=watch)
         with zipfile.ZipFile(wheel) as archive:
             for number, member in enumerate(archive.infolist()):
                 if number % 500 == 0:

@@ -46,7 +46,7 @@ def no_download(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
     """pip's place: wheels made on the spot; what was asked for."""
     asked: list[tuple[str, ...]] = []
 
-    def download(requirements: tuple[str, ...], folder: Path) -> list[Path]:
+    def download(requirements: tuple[str, ...], folder: Path, _machine: object) -> list[Path]:
         asked.append(requirements)
         folder.mkdir(parents=True)
         part = "nvidia/cuda_nvcc/"
@@ -62,8 +62,8 @@ def no_download(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
 
 
 def test_wheels_become_one_tree_and_are_fetched_once(tmp_path: Path, no_download: list[tuple[str, ...]]) -> None:
-    made = fetch_toolkit("12.9", tmp_path / "kept")
-    assert fetch_toolkit("12.9", tmp_path / "kept") == made == found_toolkits(tmp_path / "kept")[0]
+    made = fetch_toolkit("12.9", tmp_path / "kept", {})
+    assert fetch_toolkit("12.9", tmp_path / "kept", {}) == made == found_toolkits(tmp_path / "kept")[0]
     assert no_download == [("nvidia-cuda-nvrtc-cu12==12.9.*", "nvidia-cuda-nvcc-cu12==12.9.*")]
     files = {path.relative_to(made.folder).as_posix() for path in made.folder.rglob("*") if path.is_file()}
     assert files >= {"bin/ptxas", "include/crt/x.h", "lib/libnvrtc.so.12", "toolkit.json"}
@@ -77,14 +77,14 @@ def test_a_fetched_toolkit_changes_what_is_built_with_the_channel(
 ) -> None:
     platform = Platform.parse("linux-64")
     before = stand_in_identity(platform, toolkits=tmp_path)
-    fetch_toolkit("12.9", tmp_path)
+    fetch_toolkit("12.9", tmp_path, {})
     assert stand_in_identity(platform, toolkits=tmp_path) != before
 
 
 @pytest.mark.parametrize("version", ["10.2", "12", "12.9.1", "../x", "12.x"])
 def test_a_version_without_wheels_is_refused(version: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no wheels"):
-        fetch_toolkit(version, tmp_path)
+        fetch_toolkit(version, tmp_path, {})
 
 
 def test_nvcc_without_a_toolkit_says_how_to_get_one(tmp_path: Path) -> None:
