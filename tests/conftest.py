@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.channels import make_tiny_channel
-from tests.support.compilers import lend_zig
+from tests.support.compilers import c_compiler_in, lend_zig
 from tests.support.feedstocks import GPU, TinyFeedstock, copy_of_tiny
 from tests.support.once import made_once, of_this_run
 
@@ -33,9 +33,9 @@ def pytest_configure() -> None:
 
 
 @pytest.fixture(autouse=True)
-def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing of a test goes to the cache of the user who runs it, but a compiler that is fetched once."""
-    cache = tmp_path_factory.mktemp("user-cache")
+    cache = tmp_path.with_name(f"{tmp_path.name}-cache")  # beside it, since some tests say what lies in `tmp_path`
     monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
     lend_zig(cache)
 
@@ -76,3 +76,9 @@ def gpu_feedstock(tmp_path: Path, tiny_channel: Path, _built_once: Path) -> Tiny
     """The tiny feedstock with `linux_64_cuda11.2_py3.11` built; `output.txt` in it is what that printed."""
     shutil.copytree(_built_once, tmp_path / "tiny-feedstock", symlinks=True)
     return TinyFeedstock(tmp_path / "tiny-feedstock", tiny_channel)
+
+
+@pytest.fixture(scope="session")
+def c_compiler(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A compiler of C for this machine."""
+    return c_compiler_in(tmp_path_factory.mktemp("compiler"))

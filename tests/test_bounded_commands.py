@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.support import command
+from tests.support.needs import needs
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "wait4"), reason="this system does not say what a process used")
+pytestmark = needs("system", hasattr(os, "wait4"), "one that says what a process used")
 
 #: What a refusal may take, loading the command included.
 SECONDS = 2.0

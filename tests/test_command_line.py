@@ -13,6 +13,7 @@ from feedstock_tools import __version__, cli
 from feedstock_tools.errors import FeedstockError, InputError, Mistake, WorkError
 from tests.support.command import run, tool
 from tests.support.feedstocks import copy_of_example
+from tests.support.needs import needs
 
 
 def feedstock_tools(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -64,7 +65,7 @@ def test_closed_streams_do_no_harm() -> None:
     assert subprocess.run(["sh", "-c", shell], check=False).returncode == 0
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+@needs("system", Path("/dev/full").exists(), "/dev/full, which Linux has")
 def test_output_that_cannot_be_written_is_told_once() -> None:
     with Path("/dev/full").open("w") as full:
         run = subprocess.run(tool("schema"), stdout=full, stderr=subprocess.PIPE, text=True, check=False)

@@ -13,14 +13,12 @@ from typing import Any
 import pytest
 
 from feedstock_tools.data import data_folder
+from tests.support.needs import lacks, needs
 
 SOURCES = data_folder("examples") / "gpuprobe" / "src"
-COMPILER = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
 ARCHITECTURES = "sm_35,sm_50,sm_60,sm_62,sm_70,sm_72,sm_75,sm_80,sm_86,compute_86"
 
-pytestmark = pytest.mark.skipif(
-    sys.platform == "win32" or COMPILER is None, reason="needs a C compiler and a POSIX shell"
-)
+pytestmark = needs("system", sys.platform != "win32", "a POSIX shell")
 
 
 def run(command: list[str | Path], **variables: str | Path) -> subprocess.CompletedProcess[str]:
@@ -29,46 +27,46 @@ def run(command: list[str | Path], **variables: str | Path) -> subprocess.Comple
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
 
 
-def build(what: str, prefix: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+def build(what: str, prefix: Path, compiler: Path, **variables: str) -> subprocess.CompletedProcess[str]:
     site_packages = prefix / "lib" / "python" / "site-packages"
     flags = "-O0 -pedantic -Werror"
     return run(
         ["sh", SOURCES / "build.sh", what],
         PREFIX=prefix,
         SP_DIR=site_packages,
-        CC=str(COMPILER),
+        CC=str(compiler),
         CFLAGS=flags,
         **variables,
     )
 
 
 @pytest.fixture(scope="module")
-def gpu_prefix(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def gpu_prefix(tmp_path_factory: pytest.TempPathFactory, c_compiler: Path) -> Path:
     """An environment with the build for CUDA 11.2, library and Python package."""
     prefix = tmp_path_factory.mktemp("cuda112")
-    done = build("library", prefix, GPUPROBE_CUDA_VERSION="11.2", GPUPROBE_ARCHITECTURES=ARCHITECTURES)
+    done = build("library", prefix, c_compiler, GPUPROBE_CUDA_VERSION="11.2", GPUPROBE_ARCHITECTURES=ARCHITECTURES)
     assert done.returncode == 0, done.stderr
-    done = build("python", prefix)
+    done = build("python", prefix, c_compiler)
     assert done.returncode == 0, done.stderr
     return prefix
 
 
 @pytest.fixture(scope="module")
-def cpu_prefix(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def cpu_prefix(tmp_path_factory: pytest.TempPathFactory, c_compiler: Path) -> Path:
     prefix = tmp_path_factory.mktemp("cpu")
-    done = build("library", prefix, GPUPROBE_CUDA_VERSION="None", GPUPROBE_ARCHITECTURES="")
+    done = build("library", prefix, c_compiler, GPUPROBE_CUDA_VERSION="None", GPUPROBE_ARCHITECTURES="")
     assert done.returncode == 0, done.stderr
     return prefix
 
 
 @pytest.fixture(scope="module")
-def fake_driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def fake_driver(tmp_path_factory: pytest.TempPathFactory, c_compiler: Path) -> Path:
     """A folder with a libcuda.so.1 that answers as the FAKE_CUDA_… variables say."""
     if sys.platform != "linux":
-        pytest.skip("only Linux finds a driver through LD_LIBRARY_PATH")
+        lacks("system", "only Linux finds a driver through LD_LIBRARY_PATH")
     folder = tmp_path_factory.mktemp("driver")
     source = SOURCES / "tests" / "fake_libcuda.c"
-    done = run([str(COMPILER), "-shared", "-fPIC", "-o", folder / "libcuda.so.1", source])
+    done = run([str(c_compiler), "-shared", "-fPIC", "-o", folder / "libcuda.so.1", source])
     assert done.returncode == 0, done.stderr
     return folder
 
@@ -89,7 +87,7 @@ def test_a_machine_without_a_driver_is_no_error(gpu_prefix: Path, tmp_path: Path
     (tmp_path / "libcuda.so.1").write_bytes(b"")  # found first, and not loadable
     found = report(gpu_prefix, LD_LIBRARY_PATH=tmp_path)
     if found["devices"]:
-        pytest.skip("this machine has a GPU")
+        lacks("device", "a machine without a GPU")
     assert found["driver"]["status"] in ("no driver", "no device")
     assert run([gpu_prefix / "bin" / "gpuprobe", "--require"], LD_LIBRARY_PATH=tmp_path).returncode == 1
 
@@ -178,11 +176,11 @@ def test_the_command_runs_from_a_moved_environment(gpu_prefix: Path, tmp_path: P
     assert report(tmp_path / "moved")["build"]["cuda"] == "11.2"
 
 
-def test_a_c_program_compiles_links_and_holds(gpu_prefix: Path, tmp_path: Path) -> None:
+def test_a_c_program_compiles_links_and_holds(gpu_prefix: Path, tmp_path: Path, c_compiler: Path) -> None:
     smoke = tmp_path / "smoke"
     lib = gpu_prefix / "lib"
     source = SOURCES / "tests" / "smoke.c"
-    command: list[str | Path] = [str(COMPILER), f"-I{gpu_prefix}/include", source, f"-L{lib}", "-lgpuprobe"]
+    command: list[str | Path] = [str(c_compiler), f"-I{gpu_prefix}/include", source, f"-L{lib}", "-lgpuprobe"]
     done = run([*command, f"-Wl,-rpath,{lib}", "-o", smoke])
     assert done.returncode == 0, done.stderr
     assert run([smoke, "11.2", ARCHITECTURES]).returncode == 0
@@ -228,8 +226,10 @@ def test_every_installed_python_file_is_recorded(gpu_prefix: Path) -> None:
         ({"GPUPROBE_CUDA_VERSION": "11.2", "GPUPROBE_ARCHITECTURES": "sm_75\\"}, "only letters, digits"),
     ],
 )
-def test_a_build_for_nothing_sensible_is_refused(tmp_path: Path, variables: dict[str, str], message: str) -> None:
-    done = build("library", tmp_path / "out", **variables)
+def test_a_build_for_nothing_sensible_is_refused(
+    tmp_path: Path, c_compiler: Path, variables: dict[str, str], message: str
+) -> None:
+    done = build("library", tmp_path / "out", c_compiler, **variables)
     assert done.returncode == 2
     assert message in done.stderr
     assert not (tmp_path / "out").exists()

@@ -14,12 +14,13 @@ from feedstock_tools.recipe.v0 import recipe as v0
 from feedstock_tools.rerender.rerendering import rerender
 from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.variants import combine, defaults, load
+from tests.support.needs import needs
 from tests.support.paths import CORPUS
 
 RERENDER = CORPUS / "tensorflow-2.6.0"
 RULES = Rules.parse("3.14.1+3.21.4")
 
-pytestmark = pytest.mark.skipif(not RERENDER.is_dir(), reason="the recorded rerender of TensorFlow 2.6.0 is not here")
+pytestmark = needs("fetched", RERENDER.is_dir(), f"the recorded rerender of TensorFlow 2.6.0 in {CORPUS}")
 
 
 @pytest.fixture(scope="module")

@@ -14,16 +14,14 @@ from pathlib import Path
 import pytest
 
 from feedstock_tools.facts import Library, LibraryRelease, load_cuda
-from tests.support.paths import clone_of
+from tests.support.needs import lacks, needs, the_clone
 
 FACTS = load_cuda()
 NVCC = shutil.which("nvcc")
 
 
 def git(feedstock: str, *arguments: str) -> str:
-    clone = clone_of(f"{feedstock}-feedstock")
-    if not clone.is_dir():
-        pytest.skip(f"there is no clone of {feedstock}-feedstock")
+    clone = the_clone(f"{feedstock}-feedstock")
     command = ["git", "--git-dir", str(clone), *arguments]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
@@ -74,25 +72,25 @@ def test_the_preset_conda_forge_is_what_its_nvcc_sets(version: str, commit: str)
     assert FACTS.preset("conda-forge", version) == tuple(expected)
 
 
-@pytest.mark.skipif(NVCC is None, reason="there is no nvcc on PATH")
+@needs("device", NVCC, "NVIDIA's nvcc on PATH")
 def test_the_nvcc_that_is_installed_knows_what_the_facts_say() -> None:
     said = subprocess.run([str(NVCC), "--version"], check=True, capture_output=True, text=True).stdout
     match = re.search(r"release (\d+\.\d+)", said)
     assert match is not None
     asked = subprocess.run([str(NVCC), "--list-gpu-code"], check=False, capture_output=True, text=True)
     if asked.returncode:
-        pytest.skip("this nvcc is older than the option that lists what it knows")
+        lacks("device", "an nvcc that lists what it knows")
     listed = asked.stdout.split()
     plain = {f"sm_{name}" for name in FACTS.toolkit(match[1]).architectures if name.isdigit()}
     assert plain == {name for name in listed if name.removeprefix("sm_").isdigit()}
 
 
-@pytest.mark.skipif(NVCC is None, reason="there is no nvcc on PATH")
+@needs("device", NVCC, "NVIDIA's nvcc on PATH")
 def test_the_nvcc_that_is_installed_takes_the_compilers_that_the_facts_say() -> None:
     nvcc = Path(str(NVCC)).resolve()
     header = next((path for up in nvcc.parents if (path := up / "include" / "crt" / "host_config.h").is_file()), None)
     if header is None:
-        pytest.skip("its crt/host_config.h is not beside it")
+        lacks("device", "an nvcc with its crt/host_config.h")
     said = subprocess.run([str(nvcc), "--version"], check=True, capture_output=True, text=True).stdout
     match = re.search(r"release (\d+\.\d+)", said)
     assert match is not None

@@ -8,16 +8,14 @@ import pytest
 
 from feedstock_tools.facts.known_packages import KnownPackage, PackageSource
 from feedstock_tools.facts.packages import read_packages
-from tests.support.paths import clone_of
+from tests.support.needs import the_clone
 
 PACKAGES = read_packages()
 SOURCES = sorted({package.source for package in PACKAGES}, key=str)
 
 
 def git(source: PackageSource, *arguments: str) -> str:
-    folder = clone_of(f"{source.feedstock}-feedstock")
-    if not folder.is_dir():
-        pytest.skip(f"there is no snapshot of the {source.feedstock} feedstock")
+    folder = the_clone(f"{source.feedstock}-feedstock")
     command = ["git", f"--git-dir={folder}", *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 

@@ -14,12 +14,13 @@ import pytest
 
 from feedstock_tools.facts import PinningRow, load_cuda
 from feedstock_tools.platforms import Platform
+from tests.support.needs import needs
 from tests.support.paths import ROOT, clone_of
 
 CLONE = clone_of("conda-forge-pinning-feedstock")
 FACTS = load_cuda()
 
-pytestmark = pytest.mark.skipif(not CLONE.is_dir(), reason="there is no clone of conda-forge-pinning-feedstock")
+pytestmark = needs("fetched", CLONE.is_dir(), "a clone of conda-forge-pinning-feedstock")
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,7 @@ from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.v1.recipe import render_recipe_v1
 from feedstock_tools.recipe.v1_engine import read_v1
 from feedstock_tools.variants import combine, defaults, load
+from tests.support.needs import lacks
 
 EXAMPLES = data_folder("examples")
 
@@ -77,6 +78,6 @@ def test_every_script_of_the_examples_is_one_that_a_shell_reads(tmp_path: Path) 
 
     bash = shutil.which("bash")
     if bash is None:
-        pytest.skip("there is no bash to ask")
+        lacks("system", "bash")
     for script in EXAMPLES.glob("*/recipe/*.sh"):
         subprocess.run([bash, "-n", str(script)], check=True, cwd=tmp_path)

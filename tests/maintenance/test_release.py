@@ -15,6 +15,7 @@ import feedstock_tools
 from feedstock_tools.errors import FeedstockError, InputError, WorkError
 from maintenance.release import contents, releasing
 from tests.support.paths import ROOT
+from tests.support.tracked import tracked_files
 
 CHANGELOG = "# Changelog\n\n## [Unreleased]\n\n### Added\n\n- A door.\n"
 
@@ -116,10 +117,7 @@ def test_a_rebuild_needs_the_tag(repository: Path, tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def tracked() -> list[str]:
-    listing = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)
-    if listing.returncode:
-        pytest.skip("this is not a git checkout, so nothing says which files belong to it")
-    return listing.stdout.splitlines()
+    return [str(path) for path in tracked_files()]
 
 
 def built(target: Path) -> dict[str, Path]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from collections.abc import Callable
 from html.parser import HTMLParser
@@ -14,9 +13,9 @@ import pytest
 
 from feedstock_tools.builds.matrix.matrix import Matrix
 from feedstock_tools.report.matrix.page import page, write_page
+from tests.support.needs import BROWSER, needs
 
 MakeMatrix = Callable[[int], Matrix]
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 #: Steps of a user, after which the page's own document tells what it shows.
 STEPS = """
 <script>
@@ -96,7 +95,7 @@ def test_a_ledger_cannot_name_files_outside_of_its_folder(matrix_of: MakeMatrix,
     assert "secret.txt" not in text
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine")
+@needs("browser", BROWSER, "Chromium")
 @pytest.mark.parametrize(
     ("count", "told"),
     [
@@ -117,7 +116,7 @@ def test_filters_links_and_the_picture_work_in_a_browser(
     assert f'data-told="{told}"' in dumped(file, tmp_path)
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine")
+@needs("browser", BROWSER, "Chromium")
 def test_no_script_but_the_page_s_own_runs_in_a_browser(matrix_of: MakeMatrix, tmp_path: Path) -> None:
     file = tmp_path / "status.html"
     write_page(file, matrix_of(15))
@@ -126,7 +125,7 @@ def test_no_script_but_the_page_s_own_runs_in_a_browser(matrix_of: MakeMatrix, t
     assert "<title>hello: build matrix</title>" in dumped(file, tmp_path)
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine")
+@needs("browser", BROWSER, "Chromium")
 def test_the_link_of_a_log_opens_it_in_a_browser(matrix_of: MakeMatrix, tmp_path: Path) -> None:
     links = Tags(page(matrix_of(1), tmp_path)).links
     address = next(unquote(link) for link in links if link.endswith(".log"))
@@ -135,7 +134,7 @@ def test_the_link_of_a_log_opens_it_in_a_browser(matrix_of: MakeMatrix, tmp_path
 
 def dumped(file: Path, folder: Path) -> str:
     """The document as the browser has it after the page's scripts have run."""
-    assert CHROMIUM is not None
+    assert BROWSER is not None
     flags = ("--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=5000", "--dump-dom")
-    command = [CHROMIUM, *flags, f"--user-data-dir={folder / 'profile'}", file.as_uri()]
+    command = [BROWSER, *flags, f"--user-data-dir={folder / 'profile'}", file.as_uri()]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout

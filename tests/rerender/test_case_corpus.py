@@ -15,6 +15,7 @@ import pytest
 from feedstock_tools.errors import InputError
 from feedstock_tools.rerender.rerendering import rerender
 from feedstock_tools.rerender.rules import Rules
+from tests.support.needs import needs
 
 #: A few of many, so that this takes seconds; the whole corpus is compared by a command of its own.
 CHOSEN = (
@@ -29,7 +30,7 @@ CHOSEN = (
 )
 CASES = Path(os.environ.get("FEEDSTOCK_TOOLS_CASES", "no-such-folder"))
 
-pytestmark = pytest.mark.skipif(not CASES.is_dir(), reason="FEEDSTOCK_TOOLS_CASES names no laid-out cases")
+pytestmark = needs("fetched", CASES.is_dir(), "rerenders laid out in the folder that FEEDSTOCK_TOOLS_CASES names")
 
 
 @pytest.mark.parametrize("name", CHOSEN)

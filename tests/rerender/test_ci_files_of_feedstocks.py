@@ -20,6 +20,7 @@ from feedstock_tools.rerender.configurations.configuration import Configuration
 from feedstock_tools.rerender.smithy.azure import azure_entries
 from feedstock_tools.rerender.smithy.files import CI_FILES, GITHUB_FILE, update_ci_files
 from feedstock_tools.rerender.smithy.github import github_entries
+from tests.support.needs import needs
 from tests.support.paths import CORPUS, MIRROR, clone_of
 
 CASES = CORPUS / "cases.jsonl"
@@ -65,7 +66,7 @@ def jobs(name: str, text: str | None) -> dict[str, str] | None:
     return github_entries(text) if name == GITHUB_FILE else azure_entries(text, name.rpartition("-")[2][:-4])
 
 
-pytestmark = pytest.mark.skipif(not cases(), reason=f"no cases in {CASES} whose feedstocks are in {MIRROR}")
+pytestmark = needs("fetched", cases(), f"cases in {CASES} whose feedstocks are in {MIRROR}")
 
 
 @pytest.mark.parametrize("case", cases(), ids=lambda case: str(case["id"]))

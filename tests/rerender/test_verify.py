@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from tests.support.command import environment, run, tool
+from tests.support.needs import needs
 
 FEEDSTOCK = Path(__file__).parent / "solver-feedstock"
-pytestmark = pytest.mark.skipif(os.name == "nt", reason="the stand-in program is a script for POSIX")
+pytestmark = needs("system", os.name == "posix", "the stand-in program is a script for POSIX")
 
 #: Takes conda-smithy's options, and writes the files that FILES names into the copy that it is given.
 STAND_IN = f"""#!{sys.executable}

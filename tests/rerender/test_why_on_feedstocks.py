@@ -21,9 +21,10 @@ from feedstock_tools.rerender.configurations.configuration import Configuration
 from feedstock_tools.rerender.rerendering import rerender
 from feedstock_tools.rerender.why.model import Explanation, Place, ValueOrigin
 from feedstock_tools.rerender.why.reasons import explain
+from tests.support.needs import needs
 
 CASES = os.environ.get("FEEDSTOCK_TOOLS_CASES", "")
-pytestmark = pytest.mark.skipif(not CASES, reason="FEEDSTOCK_TOOLS_CASES names no folder of rerenders")
+pytestmark = needs("fetched", CASES, "rerenders laid out in the folder that FEEDSTOCK_TOOLS_CASES names")
 
 SEED = 3
 FEEDSTOCKS, DRAWS = 10, 5

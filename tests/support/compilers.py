@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shlex
+import shutil
 import tempfile
 from pathlib import Path
 
@@ -11,7 +13,7 @@ from feedstock_tools.builds.stand_in.zig import Zig, fetch_zig, zig_folder
 from feedstock_tools.feedstock.folder import user_cache
 from feedstock_tools.platforms import Platform
 
-__all__ = ["lend_zig", "zig_without_compiler"]
+__all__ = ["c_compiler_in", "lend_zig", "zig_without_compiler"]
 
 #: Of the user who runs the tests; read before a test's own cache takes its place.
 _SHARED = zig_folder(user_cache(os.environ, Path(tempfile.gettempdir(), "feedstock-tools")))
@@ -28,3 +30,16 @@ def lend_zig(cache: Path) -> None:
 def zig_without_compiler() -> Zig | None:
     """zig where PATH has no compiler for this machine, which is where the stand-in channel needs it."""
     return fetch_zig(_SHARED, os.environ) if lacking_compiler(Platform.here()) else None
+
+
+def c_compiler_in(folder: Path) -> Path:
+    """A program that compiles C for this machine: the one on PATH, else a script in the folder that calls zig."""
+    for name in filter(None, (os.environ.get("CC"), "cc", "gcc", "clang")):
+        if (found := shutil.which(name)) is not None:
+            return Path(found)
+    program = folder / "cc"
+    zig = fetch_zig(_SHARED, os.environ)
+    cache = shlex.quote(str(zig.cache))
+    program.write_text(f'#!/bin/sh\nZIG_GLOBAL_CACHE_DIR={cache} exec {shlex.join(zig.command("cc"))} "$@"\n')
+    program.chmod(0o755)
+    return program

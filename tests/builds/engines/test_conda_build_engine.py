@@ -18,9 +18,10 @@ import yaml
 from feedstock_tools.builds.engines.conda_build import CondaBuild
 from tests.support import command
 from tests.support.feedstocks import HERE
+from tests.support.needs import needs
 from tests.support.paths import ROOT
 
-pytestmark = pytest.mark.skipif(HERE.subdir != "linux-64", reason="the feedstock here is for linux-64")
+pytestmark = needs("system", HERE.subdir == "linux-64", "the feedstock here is for linux-64")
 PROGRAM = """#!{python}
 import json, os, sys
 from pathlib import Path

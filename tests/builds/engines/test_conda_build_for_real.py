@@ -17,13 +17,14 @@ import pytest
 from feedstock_tools.channel.archive import read_documents
 from tests.support.command import environment, run, tool
 from tests.support.feedstocks import HERE, copy_of_example
+from tests.support.needs import needs
 
 PROGRAM = os.environ.get("FEEDSTOCK_TOOLS_TEST_CONDA_BUILD", "")
 VERSION = f"{sys.version_info[0]}.{sys.version_info[1]}"
 NAME = f"linux_64_cuda11.2_py{VERSION}"
 pytestmark = [
-    pytest.mark.skipif(HERE.subdir != "linux-64", reason="the configurations are those for linux-64"),
-    pytest.mark.skipif(not PROGRAM, reason="FEEDSTOCK_TOOLS_TEST_CONDA_BUILD names no conda-build"),
+    needs("system", HERE.subdir == "linux-64", "the configurations are those for linux-64"),
+    needs("fetched", PROGRAM, "a conda-build that FEEDSTOCK_TOOLS_TEST_CONDA_BUILD names"),
 ]
 
 

@@ -13,18 +13,17 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from feedstock_tools.builds.engines.containers.container import Container
 from feedstock_tools.builds.engines.containers.runtime import find_runtime
 from feedstock_tools.builds.engines.contract import BuildRequest
 from feedstock_tools.channel.archive import read_documents
 from tests.support.command import environment, run, tool
 from tests.support.feedstocks import HERE, copy_of_example
+from tests.support.needs import needs
 from tests.support.paths import ROOT
 
 IMAGE = os.environ.get("FEEDSTOCK_TOOLS_TEST_IMAGE", "")
-pytestmark = pytest.mark.skipif(HERE.subdir != "linux-64", reason="the containers tested are those for linux-64")
+pytestmark = needs("system", HERE.subdir == "linux-64", "the containers tested are those for linux-64")
 
 
 def _request(tmp_path: Path, **more: Any) -> BuildRequest:
@@ -101,7 +100,7 @@ def _gpuprobe(folder: Path, engine: str) -> dict[str, tuple[Any, Any]]:
     return found
 
 
-@pytest.mark.skipif(not IMAGE, reason="FEEDSTOCK_TOOLS_TEST_IMAGE names no image (maintenance/container-image)")
+@needs("container", IMAGE, "an image that FEEDSTOCK_TOOLS_TEST_IMAGE names (maintenance/container-image)")
 def test_gpuprobe_built_in_a_container_equals_the_embedded_engines(tmp_path: Path) -> None:
     built = []
     for engine in ("rattler-build", "container"):

@@ -17,9 +17,10 @@ import pytest
 
 from tests.support.command import environment, start, tool
 from tests.support.feedstocks import HERE, copy_of_example
+from tests.support.needs import needs
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.skipif(HERE.subdir != "linux-64", reason="the containers tested are those for linux-64")
+pytestmark = needs("system", HERE.subdir == "linux-64", "the containers tested are those for linux-64")
 IMAGE = os.environ.get("FEEDSTOCK_TOOLS_TEST_IMAGE", "")
 RUNTIME = os.environ.get("DOCKER_EXECUTABLE") or ("podman" if shutil.which("podman") else "docker")
 ROW = f"linux_64_cuda11.2_py{sys.version_info[0]}.{sys.version_info[1]}"
@@ -73,7 +74,7 @@ def test_its_container_is_removed(number: signal.Signals, tmp_path: Path) -> Non
         run.wait()
 
 
-@pytest.mark.skipif(not IMAGE, reason="FEEDSTOCK_TOOLS_TEST_IMAGE names no image (maintenance/container-image)")
+@needs("container", IMAGE, "an image that FEEDSTOCK_TOOLS_TEST_IMAGE names (maintenance/container-image)")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL], ids=lambda number: number.name)
 def test_a_real_container_is_removed(number: signal.Signals, tmp_path: Path) -> None:
     begun = tmp_path / "gpuprobe" / "build_artifacts" / ".work"

@@ -18,11 +18,12 @@ from feedstock_tools.channel.archive import read_documents, read_package
 from tests.support.command import environment, run, tool
 from tests.support.compilers import lend_zig
 from tests.support.feedstocks import HERE, copy_of_example
+from tests.support.needs import needs
 from tests.support.paths import EXAMPLES
 
 EMULATOR = find_emulator("linux-aarch64", os.environ)
 RUNNING = f"py{sys.version_info[0]}.{sys.version_info[1]}"
-pytestmark = pytest.mark.skipif(HERE.subdir != "linux-64", reason="it crosses from linux-64")
+pytestmark = needs("system", HERE.subdir == "linux-64", "it crosses from linux-64")
 
 
 def cross_build(feedstock: Path, **more: str) -> subprocess.CompletedProcess[str]:
@@ -82,7 +83,7 @@ def test_its_packages_bear_the_names_that_were_told(crossed: tuple[Path, str]) -
     assert {f"linux-aarch64/{package.name}" for package in crossed[0].glob("*.conda")} <= set(told.split())
 
 
-emulated = pytest.mark.skipif(not isinstance(EMULATOR, Emulator), reason=str(EMULATOR))
+emulated = needs("system", isinstance(EMULATOR, Emulator), str(EMULATOR))
 
 
 @emulated

@@ -25,9 +25,10 @@ from feedstock_tools.builds.engines.variables import build_environment
 from feedstock_tools.builds.plan.cache import outline
 from tests.support.command import run, tool
 from tests.support.feedstocks import HERE
-from tests.support.paths import MIRROR, ROOT
+from tests.support.needs import needs, the_clone
+from tests.support.paths import ROOT
 
-pytestmark = pytest.mark.skipif(HERE.subdir != "linux-64", reason="the scripts tested are those for linux-64")
+pytestmark = needs("system", HERE.subdir == "linux-64", "the scripts tested are those for linux-64")
 SCRIPTED = Path(__file__).parent / "scripted-feedstock"
 
 #: Records its arguments, and the value of each variable that it is told to pass on; then does what a build would.
@@ -250,9 +251,7 @@ def test_numbers_and_own_values_of_a_row_are_left_as_rattler_build_would_read_th
 
 @pytest.mark.parametrize(("name", "at"), [("cupy", 0), ("xgboost", 1), ("torchvision", 2), ("nccl", 0)])
 def test_docker_is_given_what_the_script_of_conda_smithy_gives_it(name: str, at: int, tmp_path: Path) -> None:
-    clone = MIRROR / f"conda-forge+{name}-feedstock" / "repo"
-    if not clone.is_dir():
-        pytest.skip(f"no clone of {name}-feedstock in {MIRROR}")
+    clone = the_clone(f"{name}-feedstock")
     feedstock = tmp_path / f"{name}-feedstock"
     subprocess.run(["git", "clone", "-q", "--local", str(clone), str(feedstock)], check=True)
     docker = stand_in(tmp_path / "bin")

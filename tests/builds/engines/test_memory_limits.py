@@ -15,8 +15,9 @@ import pytest
 from feedstock_tools.builds.engines.process import memory_group
 from feedstock_tools.builds.engines.process.guard import Guard, OutOfMemoryError
 from feedstock_tools.builds.engines.process.memory_group import MemoryGroup
+from tests.support.needs import lacks, needs
 
-pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="means of Linux")
+pytestmark = needs("system", sys.platform == "linux", "means of Linux")
 LIMIT = 200 << 20
 #: Waits for a line before it takes so many MiB in each of so many processes, writes to all of it, and keeps it.
 TAKER = """
@@ -149,7 +150,7 @@ def test_a_group_of_this_machine_ends_what_takes_more() -> None:
     guard = Guard(memory=LIMIT)
     probe = MemoryGroup.make(LIMIT)
     if probe is None:
-        pytest.skip("no control group can be made here")
+        lacks("system", "the right to make a control group")
     probe.remove()
     with taker(guard, 400) as process:
         assert _first_line(process) == ""  # killed before it could say anything

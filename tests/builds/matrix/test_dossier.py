@@ -14,9 +14,10 @@ from feedstock_tools.channel.targets import parse_target
 from feedstock_tools.redaction import known_secrets, redacted, secrets_in
 from feedstock_tools.report.dossier.page import copying
 from tests.support.feedstocks import GPU, HERE, TinyFeedstock
+from tests.support.needs import needs
 
 ROW = f"{GPU}_py3.11"
-needs_sha256sum = pytest.mark.skipif(shutil.which("sha256sum") is None, reason="there is no sha256sum on this machine")
+needs_sha256sum = needs("system", shutil.which("sha256sum"), "sha256sum, which every Linux has")
 
 
 def dossier(feedstock: TinyFeedstock, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -10,6 +10,7 @@ import pytest
 
 from tests.support import command
 from tests.support.feedstocks import GPU, HERE, TinyFeedstock
+from tests.support.needs import needs
 
 
 def listed(feedstock: TinyFeedstock) -> dict[str, dict[str, object]]:
@@ -26,7 +27,7 @@ def test_it_tells_platform_accelerator_python_and_packages(feedstock: TinyFeedst
     assert names == ["libtiny", "tiny-base", "tiny", "tiny-gpu", "tiny-base", "tiny", "tiny-gpu"]
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="the embedded engine does not run on Windows")
+@needs("system", sys.platform != "win32", "the embedded engine does not run on Windows")
 def test_it_tells_what_is_built_already(gpu_feedstock: TinyFeedstock) -> None:
     row = next(line for line in gpu_feedstock.build("--list").stdout.splitlines() if line.startswith(GPU))
     assert "4 of 7" in row
@@ -68,7 +69,7 @@ def test_a_change_of_the_recipe_shows_at_once(feedstock: TinyFeedstock) -> None:
     assert versions == {"1.0.1"}
 
 
-@pytest.mark.skipif(not hasattr(os, "openpty"), reason="needs a pseudo-terminal")
+@needs("system", hasattr(os, "openpty"), "a pseudo-terminal")
 @pytest.mark.parametrize(("typed", "status"), [("2", 0), ("9", 2), ("", 2), ("two", 2)])
 def test_without_a_name_there_is_a_menu_in_a_terminal(feedstock: TinyFeedstock, typed: str, status: int) -> None:
     (feedstock.folder / ".ci_support" / "osx_64_.yaml").unlink()
@@ -97,7 +98,7 @@ def test_a_recipe_that_is_edited_during_a_build_leaves_no_list_of_before(feedsto
     assert builds == {"4"}
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="file names are bytes on Linux alone")
+@needs("system", sys.platform == "linux", "file names are bytes on Linux alone")
 def test_a_file_whose_name_is_no_text_is_a_file_like_others(feedstock: TinyFeedstock) -> None:
     (feedstock.folder / "recipe" / os.fsdecode(b"caf\xe9.patch")).write_text("")
     assert [output for entry in listed(feedstock).values() for output in entry["outputs"]]  # type: ignore[attr-defined]

@@ -338,9 +338,10 @@ def test_a_service_needs_a_key(gpu_feedstock: TinyFeedstock, tmp_path: Path) -> 
 
 
 def test_s3_becomes_a_channel(gpu_feedstock: TinyFeedstock, tmp_path: Path) -> None:
-    boto3 = pytest.importorskip("boto3", reason="boto3 is not installed")
-    moto = pytest.importorskip("moto.server", reason="moto is not installed")
-    server = moto.ThreadedMotoServer(port=0)
+    import boto3
+    from moto.server import ThreadedMotoServer  # it takes a second
+
+    server = ThreadedMotoServer(port=0)
     server.start()
     host, port = server.get_host_and_port()
     environment = {"AWS_ACCESS_KEY_ID": "me", "AWS_SECRET_ACCESS_KEY": KEY, "AWS_DEFAULT_REGION": "us-east-1"}

@@ -20,8 +20,9 @@ from feedstock_tools.channel.archive import read_documents, read_package
 from feedstock_tools.digests import sha256_of
 from tests.support.command import start
 from tests.support.feedstocks import CPU, GPU, HERE, TinyFeedstock
+from tests.support.needs import needs
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the embedded engine does not run on Windows")
+pytestmark = needs("system", sys.platform != "win32", "the embedded engine does not run on Windows")
 
 
 def built(feedstock: TinyFeedstock, name: str) -> dict[str, str]:

@@ -13,6 +13,7 @@ from feedstock_tools.builds.runs.compilers import fetching_in_lines
 from feedstock_tools.builds.stand_in.wheels import Fetching
 from tests.support.command import environment, run, tool
 from tests.support.feedstocks import HERE
+from tests.support.needs import needs
 
 OTHER = "linux-aarch64" if HERE.arch == "64" else "linux-64"
 ARM = OTHER.replace("-", "_") + "_"
@@ -28,7 +29,7 @@ requirements:
 about: {{license: MIT, summary: A package that compiles for one of its platforms}}
 """
 
-pytestmark = pytest.mark.skipif(HERE.os != "linux", reason="the stand-in channel has compilers for Linux only")
+pytestmark = needs("system", HERE.os == "linux", "the stand-in channel has compilers for Linux only")
 
 
 @pytest.fixture

@@ -21,9 +21,10 @@ from feedstock_tools.builds.ledger import SCHEMA_VERSION, Ledger
 from feedstock_tools.digests import sha256_of
 from tests.support import command
 from tests.support.feedstocks import CPU, GPU, HERE, STUBBORN, TinyFeedstock
+from tests.support.needs import needs
 from tests.support.waiting import processes_below, wait_until
 
-pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks at processes through /proc")
+pytestmark = needs("system", sys.platform == "linux", "looks at processes through /proc")
 
 
 def indexed(feedstock: TinyFeedstock) -> dict[str, str]:

@@ -20,9 +20,10 @@ from feedstock_tools.channel.solving.solve import decided_by_time, solve, virtua
 from tests.support import command
 from tests.support.compilers import lend_zig
 from tests.support.feedstocks import HERE, copy_of_example
+from tests.support.needs import needs
 from tests.support.once import made_once
 
-pytestmark = pytest.mark.skipif(HERE.subdir != "linux-64", reason="the GPU configurations asked for are linux-64's")
+pytestmark = needs("system", HERE.subdir == "linux-64", "the GPU configurations asked for are linux-64's")
 PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"
 NEWER = "3.14" if PYTHON != "3.14" else "3.13"  # on the stand-in channel metadata alone, which is enough to be chosen
 NEWEST = max(PYTHON, NEWER, key=lambda version: int(version.partition(".")[2]))

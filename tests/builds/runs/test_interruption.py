@@ -15,9 +15,10 @@ import pytest
 
 from tests.support.command import environment
 from tests.support.feedstocks import HERE, STUBBORN, TinyFeedstock
+from tests.support.needs import lacks, needs
 from tests.support.waiting import processes_below, wait_until
 
-pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks at processes through /proc")
+pytestmark = needs("system", sys.platform == "linux", "looks at processes through /proc")
 NAME = f"{HERE.name}_cpu_py3.11"
 
 
@@ -118,7 +119,7 @@ def test_a_disk_that_fills_up_anywhere_leaves_a_channel_that_is_whole(feedstock:
     feedstock.artifacts.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(feedstock.artifacts)]
     if subprocess.run(mount, capture_output=True, check=False).returncode:
-        pytest.skip("a small file system can be made by a privileged user only")
+        lacks("system", "the right to mount a small file system")
     try:
         run = feedstock.build(NAME)
         assert run.returncode == 1

@@ -14,8 +14,9 @@ import pytest
 from feedstock_tools.builds.ledger import Ledger
 from tests.support import command
 from tests.support.feedstocks import CPU, GPU, HERE, TinyFeedstock
+from tests.support.needs import needs
 
-pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="holds processes by means of Linux")
+pytestmark = needs("system", sys.platform == "linux", "holds processes by means of Linux")
 
 
 def test_all_rows_are_built_each_package_once(feedstock: TinyFeedstock) -> None:
@@ -114,7 +115,7 @@ def test_a_service_folds_the_log_of_each_row(feedstock: TinyFeedstock, service: 
     assert "Starting build of 1 outputs" in lines[first : lines.index(end)]
 
 
-@pytest.mark.skipif(not hasattr(os, "openpty"), reason="needs a pseudo-terminal")
+@needs("system", hasattr(os, "openpty"), "a pseudo-terminal")
 def test_a_terminal_shows_the_running_builds(feedstock: TinyFeedstock) -> None:
     manager, terminal = os.openpty()
     run = subprocess.Popen(

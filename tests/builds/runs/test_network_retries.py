@@ -15,8 +15,9 @@ import pytest
 
 from feedstock_tools.builds.ledger import Ledger
 from tests.support.feedstocks import HERE, TinyFeedstock
+from tests.support.needs import needs
 
-pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="py-rattler-build words errors by system")
+pytestmark = needs("system", sys.platform == "linux", "py-rattler-build words errors by system")
 ROW = f"{HERE.name}_cpu_py3.11"
 
 

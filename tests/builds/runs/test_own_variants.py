@@ -19,6 +19,7 @@ from feedstock_tools.rerender.configurations.rows import rows_of
 from feedstock_tools.rerender.outputs import output_files
 from feedstock_tools.variants.model import WholeNumber
 from tests.support.feedstocks import HERE, TinyFeedstock
+from tests.support.needs import needs
 
 RECIPE = """
 recipe:
@@ -89,7 +90,7 @@ def test_plan_and_outputs_name_the_same_files(typed: TinyFeedstock) -> None:
         assert sorted(Path(output["file"]).name for output in planned(typed)) == FILES
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="the embedded engine does not run on Windows")
+@needs("system", sys.platform != "win32", "the embedded engine does not run on Windows")
 def test_the_files_that_are_built_have_these_names(typed: TinyFeedstock) -> None:
     run = typed.build(NAME)
     assert run.returncode == 0, run.stdout + run.stderr

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import sys
 
-import pytest
-
 from tests.support.feedstocks import TinyFeedstock
+from tests.support.needs import needs
 
-pytestmark = pytest.mark.skipif(sys.platform == "darwin", reason="a Mac can build them all")
+pytestmark = needs("system", sys.platform != "darwin", "a Mac can build them all")
 
 
 def test_all_leaves_out_what_another_machine_has_to_build_and_says_so(gpu_feedstock: TinyFeedstock) -> None:

@@ -13,13 +13,14 @@ from feedstock_tools.builds.stand_in.identity import stand_in_identity
 from feedstock_tools.builds.stand_in.zig import ZIG_VERSION, Zig
 from feedstock_tools.facts.packages import packages_file
 from feedstock_tools.platforms import Platform
+from tests.support.needs import needs
 
 HERE = Platform.here()
 OTHER = Platform.parse("linux-aarch64" if HERE.arch == "64" else "linux-64")
 MACHINE = {"64": "x86_64", "aarch64": "aarch64"}[OTHER.arch]
 ZIG = Zig(Path("/kept/zig"), Path("/kept/cache"))
 
-pytestmark = pytest.mark.skipif(HERE.os != "linux", reason="compilers are real on Linux only")
+pytestmark = needs("system", HERE.os == "linux", "compilers are real on Linux only")
 
 
 def program(folder: Path, name: str, status: int = 0) -> Path:

@@ -26,6 +26,7 @@ from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.gpu_code.images import gpu_code_in_file
 from feedstock_tools.gpu_code.packages import architecture_names
 from feedstock_tools.platforms import Platform
+from tests.support.needs import lacks, needs
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "gpukernel"
 #: What the user who runs the tests has fetched; read before a test's own cache takes its place.
@@ -121,16 +122,14 @@ def test_what_nvrtc_and_ptxas_cannot_do_is_said(tmp_path: Path, words: tuple[str
     assert reason in run.stderr
 
 
-needs_toolkits = pytest.mark.skipif(
-    not FETCHED, reason="no CUDA toolkit was fetched: `feedstock-tools cuda fetch 11.8 12.9 13.0`"
-)
+needs_toolkits = needs("fetched", FETCHED, "CUDA toolkits: `feedstock-tools cuda fetch 11.8 12.9 13.0`")
 
 
 @needs_toolkits
 @pytest.mark.parametrize("toolkit", FETCHED, ids=lambda toolkit: f"CUDA {toolkit.version}")
 def test_a_fetched_toolkit_compiles_the_kernel_for_what_it_is_told(toolkit: CudaToolkit, tmp_path: Path) -> None:
     if toolkit.whole and shutil.which("g++") is None:
-        pytest.skip("nvcc needs g++")
+        lacks("device", "g++ for NVIDIA's nvcc")
     made = tmp_path / "kernel.fatbin"
     codes = ("-gencode", "arch=compute_80,code=sm_80", "-gencode", "arch=compute_86,code=[sm_86,compute_86]")
     run = nvcc(toolkit, "-fatbin", *codes, "-o", str(made), str(EXAMPLE / "src/kernel.cu"), NVCC_PREPEND_FLAGS="")
@@ -147,14 +146,12 @@ def test_a_mistake_in_a_kernel_is_told_as_the_compiler_tells_it(tmp_path: Path) 
     assert 'identifier "z" is undefined' in run.stderr
 
 
-@pytest.mark.skipif(
-    sys.platform != "linux" or shutil.which("gcc") is None, reason="the example is for Linux, and gcc is needed"
-)
-def test_the_example_computes_without_cuda_and_says_so(tmp_path: Path) -> None:
+@needs("system", sys.platform == "linux", "the example is for Linux")
+def test_the_example_computes_without_cuda_and_says_so(tmp_path: Path, c_compiler: Path) -> None:
     program = tmp_path / "gpukernel"
     sources = [str(EXAMPLE / "src" / name) for name in ("gpukernel.c", "driver.c")]
     flags = ("-std=c99", "-D_POSIX_C_SOURCE=200809L", "-Wall", "-Wextra", "-Werror")
-    subprocess.run(["gcc", *flags, *sources, "-o", str(program), "-ldl"], check=True)
+    subprocess.run([str(c_compiler), *flags, *sources, "-o", str(program), "-ldl"], check=True)
     said = json.loads(subprocess.run([program, "--json"], capture_output=True, check=True).stdout)
     assert (said["how"], said["right"]) == ("cpu", True)
     assert subprocess.run([program, "--nonsense"], capture_output=True, check=False).returncode == 2
@@ -163,11 +160,13 @@ def test_the_example_computes_without_cuda_and_says_so(tmp_path: Path) -> None:
 @needs_toolkits
 @pytest.mark.parametrize(("codes", "how"), [("native", "native"), ("ptx", "ptx"), ("other", "refused")])
 @pytest.mark.parametrize("toolkit", FETCHED, ids=lambda toolkit: f"CUDA {toolkit.version}")
-def test_the_example_says_how_a_gpu_ran_its_kernel(toolkit: CudaToolkit, codes: str, how: str, tmp_path: Path) -> None:
+def test_the_example_says_how_a_gpu_ran_its_kernel(
+    toolkit: CudaToolkit, codes: str, how: str, tmp_path: Path, c_compiler: Path
+) -> None:
     try:
         capability = find_gpus().names[0].rpartition("(")[2].rstrip(")").replace(".", "")
     except WorkError as error:
-        pytest.skip(str(error))
+        lacks("device", str(error))
     chosen = {
         "native": f"arch=compute_{capability},code=sm_{capability}",
         "ptx": "arch=compute_75,code=[sm_75,compute_75]",
@@ -178,7 +177,7 @@ def test_the_example_says_how_a_gpu_ran_its_kernel(toolkit: CudaToolkit, codes: 
     assert compiled.returncode == 0, compiled.stderr
     sources = [str(EXAMPLE / "src" / name) for name in ("gpukernel.c", "driver.c")]
     options = ("-std=c99", "-D_POSIX_C_SOURCE=200809L", f'-DGPUKERNEL_FATBIN="{made}"')
-    subprocess.run(["gcc", *options, *sources, "-o", str(tmp_path / "gpukernel"), "-ldl"], check=True)
+    subprocess.run([str(c_compiler), *options, *sources, "-o", str(tmp_path / "gpukernel"), "-ldl"], check=True)
     run = subprocess.run([tmp_path / "gpukernel", "--json"], capture_output=True, text=True, check=False)
     assert json.loads(run.stdout)["how"] == how
     assert run.returncode == (1 if how == "refused" else 0)

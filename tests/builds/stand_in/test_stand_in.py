@@ -21,12 +21,13 @@ from feedstock_tools.data import data_folder
 from feedstock_tools.errors import WorkError
 from feedstock_tools.facts.packages import packages_file, read_packages
 from feedstock_tools.platforms import Platform
+from tests.support.needs import needs
 
 HERE = Platform.here()
 RUNNING = f"{sys.version_info[0]}.{sys.version_info[1]}"
 OTHER = "3.8" if RUNNING != "3.8" else "3.9"
 
-pytestmark = pytest.mark.skipif(HERE.os != "linux", reason="Python and compilers are real on Linux only")
+pytestmark = needs("system", HERE.os == "linux", "Python and compilers are real on Linux only")
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,7 @@ from feedstock_tools.builds.stand_in.zig import Zig
 from feedstock_tools.channel.archive import read_package
 from feedstock_tools.channel.metadata import PackageMetadata
 from feedstock_tools.platforms import Platform
+from tests.support.needs import needs
 
 HERE = Platform.here()
 RUNNING = f"{sys.version_info[0]}.{sys.version_info[1]}"
@@ -64,7 +65,7 @@ for variant in Stage0Recipe.from_file(folder + "/recipe.yaml").render(VariantCon
     print(result.packages[0])
 """
 
-pytestmark = pytest.mark.skipif(HERE.os != "linux", reason="Python and compilers are real on Linux only")
+pytestmark = needs("system", HERE.os == "linux", "Python and compilers are real on Linux only")
 
 
 @pytest.fixture(scope="module")

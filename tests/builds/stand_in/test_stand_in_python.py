@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import py_compile
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,12 +14,12 @@ from feedstock_tools.builds.stand_in.elf import read_dynamic, with_run_path
 from feedstock_tools.builds.stand_in.python import Installation, find_pythons, python_files
 from feedstock_tools.channel.metadata import PackageFile
 from feedstock_tools.errors import WorkError
+from tests.support.needs import needs
 
 MINOR = f"{sys.version_info[0]}.{sys.version_info[1]}"
 TAG = sys.implementation.cache_tag
-COMPILER = shutil.which("gcc") or shutil.which("clang") or shutil.which("cc")
 
-pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Python is made real on Linux only")
+pytestmark = needs("system", sys.platform == "linux", "Python is made real on Linux only")
 
 
 @pytest.fixture
@@ -108,10 +107,9 @@ def test_a_program_that_is_no_python_is_passed_over(tmp_path: Path) -> None:
     assert [found.minor for found in find_pythons([other, MINOR], path=str(tmp_path))] == [MINOR]
 
 
-@pytest.mark.skipif(COMPILER is None, reason="there is no compiler")
-def test_a_run_path_is_changed_in_place(tmp_path: Path) -> None:
+def test_a_run_path_is_changed_in_place(tmp_path: Path, c_compiler: Path) -> None:
     (tmp_path / "a.c").write_text("int main(void) { return 0; }\n")
-    command = [str(COMPILER), "a.c", "-o", "a", "-Wl,-rpath,/a/long/path/to/a/library/folder"]
+    command = [str(c_compiler), "a.c", "-o", "a", "-Wl,-rpath,/a/long/path/to/a/library/folder"]
     subprocess.run(command, cwd=tmp_path, check=True)
     content = (tmp_path / "a").read_bytes()
 
