@@ -11,12 +11,16 @@ import pytest
 from tests.support.channels import make_tiny_channel
 from tests.support.compilers import c_compiler_in, lend_zig
 from tests.support.feedstocks import GPU, TinyFeedstock, copy_of_tiny
+from tests.support.measuring import begin_measuring, end_measuring
 from tests.support.once import made_once, of_this_run
+from tests.support.passing import RECORD, Passing
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--fast`, for those who wait for it."""
+    """`--fast`, for those who wait for it, and what continuous integration asks for."""
     parser.addoption("--fast", action="store_true", help="leave out the tests that are marked slow")
+    parser.addoption("--held", action="store_true", help="fail where fewer pass than tests/passing.toml says")
+    parser.addoption("--record", action="store_true", help="write tests/passing.toml")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -26,8 +30,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if not item.get_closest_marker("slow")]
 
 
-def pytest_configure() -> None:
-    """Take Ctrl-C as in a terminal: what a shell runs in its background ignores it, and so would all children."""
+def pytest_configure(config: pytest.Config) -> None:
+    """Take Ctrl-C as in a terminal: what a shell runs in its background ignores it, and so would all children.
+
+    The process that collects what the workers report holds the run to the record, and has builds measured.
+    """
+    if not hasattr(config, "workerinput"):
+        if config.getoption("held") or config.getoption("record"):
+            config.pluginmanager.register(Passing(RECORD, record=config.getoption("record")))
+        if begin_measuring():
+            config.add_cleanup(end_measuring)
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

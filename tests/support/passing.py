@@ -1,0 +1,140 @@
+"""How many tests pass, held against tests/passing.toml: collected is not run, and a skip wants a reason.
+
+A pytest plugin, which `--held` switches on for a run of all tests.
+"""
+
+from __future__ import annotations
+
+import sys
+import tomllib
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.support.needs import KINDS, kind_of
+from tests.support.paths import ROOT
+
+__all__ = ["RECORD", "Passing", "Record", "read_record", "record_text", "short_of"]
+
+RECORD = ROOT / "tests" / "passing.toml"
+
+
+@dataclass(frozen=True)
+class Record:
+    """What a run came to: tests that passed, and those that were skipped by the kind of what they need."""
+
+    passed: int
+    skipped: dict[str, int]
+
+
+def read_record(path: Path) -> Record:
+    """The record in a file."""
+    content = tomllib.loads(path.read_text(encoding="utf-8"))
+    return Record(content["passed"], dict(content["skipped"]))
+
+
+def record_text(record: Record) -> str:
+    """A record as the repository keeps it."""
+    lines = "".join(f"{kind} = {count}\n" for kind, count in sorted(record.skipped.items()))
+    return f"""\
+# What a run of all tests comes to on Linux with what the `test` extra brings and nothing else (docs/contributing.md).
+# Written by `.ci/run --record`; a later run that does not reach it fails.
+passed = {record.passed}
+
+# Skipped for what such a machine does not have, by the kinds of tests/support/needs.py.
+[skipped]
+{lines}"""
+
+
+def short_of(known: Record, now: Record, *, same_system: bool) -> list[str]:
+    """In what a run falls short of the record: nothing, where it is as good.
+
+    A machine that has more skips less and passes more. One of another system skips as many for that as it must.
+    """
+    said = []
+    total, before = now.passed + sum(now.skipped.values()), known.passed + sum(known.skipped.values())
+    if total < before:
+        said.append(f"{total} tests ran or were skipped, and {before} are recorded")
+    for kind, count in sorted(now.skipped.items()):
+        allowed = known.skipped.get(kind, 0)
+        if count > allowed and (same_system or kind != "system"):
+            said.append(f"{count} tests were skipped for want of {KINDS[kind]} ({kind}), and {allowed} are recorded")
+    if same_system and now.passed < known.passed:
+        said.append(f"{now.passed} tests passed, and {known.passed} are recorded")
+    return said
+
+
+class Passing:
+    """Counts the tests of a run, lists the skips by reason, and fails the run that falls short of a record.
+
+    Args:
+        path: the file of the record.
+        record: whether the run is recorded in it instead.
+    """
+
+    def __init__(self, path: Path, *, record: bool) -> None:
+        self._path = path
+        self._record = record
+        self._passed = 0
+        self._skips: Counter[str] = Counter()
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Count a test: what passed when it was called, and what was skipped, be it before or then."""
+        if report.passed and report.when == "call":
+            self._passed += 1
+        elif report.skipped and not hasattr(report, "wasxfail"):
+            self._skips[_reason_of(report)] += 1
+
+    def _now(self) -> Record:
+        kinds: Counter[str] = Counter()
+        for reason, count in self._skips.items():
+            if (kind := kind_of(reason)) is not None:
+                kinds[kind] += count
+        return Record(self._passed, dict(kinds))
+
+    def _mistakes(self) -> list[str]:
+        groundless = [reason for reason in self._skips if kind_of(reason) is None]
+        said = [f"a test was skipped for no reason that tests/support/needs.py has: {reason}" for reason in groundless]
+        if not self._record:
+            said += short_of(read_record(self._path), self._now(), same_system=sys.platform == "linux")
+        return said
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        """Record, or fail; what failed for another reason stays failed for that."""
+        if exitstatus == pytest.ExitCode.OK and self._mistakes():
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        elif exitstatus == pytest.ExitCode.OK and self._record:
+            self._path.write_text(record_text(self._now()), encoding="utf-8")
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """List every skip with its reason, by kind, and say how the run compares."""
+        terminalreporter.section("skipped")
+        for line in listed(self._skips.items()):
+            terminalreporter.line(line)
+        mistakes = self._mistakes()
+        if mistakes:
+            terminalreporter.section("short of tests/passing.toml", red=True)
+            for mistake in mistakes:
+                terminalreporter.line(mistake)
+
+
+def listed(skips: Iterable[tuple[str, int]]) -> list[str]:
+    """The reasons with their numbers, below the kind that they are of."""
+    lines = []
+    by_kind: dict[str, list[tuple[str, int]]] = {}
+    for reason, count in sorted(skips):
+        by_kind.setdefault(kind_of(reason) or "", []).append((reason.partition(": ")[2] or reason, count))
+    for kind, reasons in sorted(by_kind.items()):
+        lines.append(f"{sum(count for _, count in reasons)} need {KINDS[kind]}" if kind else "for no reason known here")
+        lines += [f"{count:>6}  {reason}" for reason, count in reasons]
+    return lines or ["none"]
+
+
+def _reason_of(report: pytest.TestReport) -> str:
+    if isinstance(report.longrepr, tuple):
+        return report.longrepr[2].removeprefix("Skipped: ")
+    return str(report.longrepr)
