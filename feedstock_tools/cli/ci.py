@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 
 import click
@@ -11,6 +10,7 @@ import click
 from feedstock_tools.cli import options
 from feedstock_tools.cli.printing import say, say_json
 from feedstock_tools.cli.spelling import Command
+from feedstock_tools.wording import counted
 
 __all__ = ["command"]
 
@@ -83,11 +83,14 @@ def _print_jobs(
     feedstock: Path, names: tuple[str, ...], channels: tuple[str, ...], service: str, *, as_json: bool
 ) -> None:
     """Print the jobs that build what the channels lack, in the form of a service or as JSON."""
-    from feedstock_tools.builds.ci.jobs import azure_lines, ci_jobs, github_lines, missing_configurations
+    from feedstock_tools.builds.ci import jobs
 
-    note = partial(say, err=True)
-    jobs = ci_jobs(missing_configurations(feedstock, names, channels), note)
+    found, left_out = jobs.ci_jobs(jobs.missing_configurations(feedstock, names, channels))
+    for platform, number in left_out.items():
+        say(f"Left out {counted(number, 'configuration')} for {platform}: no machine for it.", err=True)
+    for platform in jobs.not_on_azure(found) if service == "azure" and not as_json else ():
+        say(f"Left out the configurations for {platform}: Azure has no machine for it.", err=True)
     if as_json:
-        say_json([asdict(job) for job in jobs])
+        say_json([asdict(job) for job in found])
     else:
-        say(github_lines(jobs) if service == "github" else azure_lines(jobs, note))
+        say(jobs.github_lines(found) if service == "github" else jobs.azure_lines(found))

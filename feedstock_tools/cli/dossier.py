@@ -46,15 +46,17 @@ def command(
     first; nothing is written where one is missing or differs. A NAME is the name of a file in .ci_support without
     .yaml, a glob, or a short name; without one it is all configurations that are done.
     """
-    from feedstock_tools.builds.matrix.matrix import open_matrix
+    from feedstock_tools.builds.matrix.matrix import read_matrix
     from feedstock_tools.channel.targets import parse_target
+    from feedstock_tools.cli.opening import opened
     from feedstock_tools.report.dossier.dossier import make_dossier
 
     place = parse_target(uploaded, server, os.environ, Path.cwd()) if uploaded else None
-    setting, matrix = open_matrix(names, feedstock, output_dir, channels, Path.cwd(), os.environ)
+    workspace = opened(feedstock, output_dir, channels)
+    matrix = read_matrix(workspace, workspace.chosen(names))
     made = make_dossier(
         matrix,
-        setting.feedstock.folder / ".ci_support",
+        workspace.feedstock.folder / ".ci_support",
         (output or matrix.artifacts / "dossier").absolute(),
         os.environ,
         named=bool(names),

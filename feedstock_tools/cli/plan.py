@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import click
@@ -42,13 +41,18 @@ def command(
     """
     from feedstock_tools.builds.plan.agenda import agenda
     from feedstock_tools.builds.plan.capacity import Capacity
-    from feedstock_tools.builds.plan.session import Session
+    from feedstock_tools.cli.opening import note_on_stderr, opened
     from feedstock_tools.report.plan import plan_json, plan_markdown, plan_text
+    from feedstock_tools.report.run.text import channel_notes, engine_notes
     from feedstock_tools.units import size_of
 
     capacity = Capacity.of_machine(cores, size_of(memory) if memory else None)
-    session = Session.open(feedstock, output_dir, channels, Path.cwd(), os.environ, as_json=True)
-    found = agenda(*session.planned(names), capacity, jobs)
+    workspace = opened(feedstock, output_dir, channels)
+    chosen = workspace.chosen(names)
+    found = agenda(workspace, chosen, capacity, jobs)
+    possible = [each for each in chosen if each.name not in found.refused]
+    for line in (*engine_notes(workspace, possible), *channel_notes(found)):
+        note_on_stderr(line)
     if as_json:
         click.echo(json.dumps(plan_json(found), indent=2))
     else:

@@ -38,15 +38,15 @@ def command(
     TARGET is a folder, file://…, s3://BUCKET/CHANNEL, anaconda:OWNER[/LABEL], prefix:CHANNEL or quetz:CHANNEL. Without
     a NAME all that is complete and tested goes; those that are named have to be. What the target has is left.
     """
-    from feedstock_tools.builds.matrix.matrix import open_matrix
-    from feedstock_tools.builds.publish.publish import publish, published_json, published_text
+    from feedstock_tools.builds.matrix.matrix import read_matrix
+    from feedstock_tools.builds.publish.publish import publish
     from feedstock_tools.channel.targets import parse_target
+    from feedstock_tools.cli.opening import opened
+    from feedstock_tools.report.publishing import PublishLines, published_json, published_text
 
     place = parse_target(target, server, os.environ, Path.cwd())
-    _, matrix = open_matrix(names, feedstock, output_dir, channels, Path.cwd(), os.environ)
-
-    def say(text: str) -> None:
-        print(text, file=sys.stderr if as_json else sys.stdout, flush=True)
-
-    packages = publish(matrix, place, say, complete_only=not names, dry_run=dry_run)
+    workspace = opened(feedstock, output_dir, channels)
+    matrix = read_matrix(workspace, workspace.chosen(names))
+    observer = PublishLines(sys.stderr if as_json else sys.stdout)
+    packages = publish(matrix, place, observer, complete_only=not names, dry_run=dry_run)
     click.echo(json.dumps(published_json(place, packages), indent=2) if as_json else published_text(place, packages))

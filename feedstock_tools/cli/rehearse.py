@@ -35,7 +35,11 @@ def command(
     linux_64_cuda11.2; without one it is all of them. A folder with a feedstock may stand in its place. Exits with 1
     where something does not solve, or a user would get another build than the one that is meant.
     """
+    from feedstock_tools.builds.plan.rehearsal import channels_to_rehearse
+    from feedstock_tools.builds.plan.workspace import artifacts_of
     from feedstock_tools.check.rehearsal.of_feedstock import rehearse_feedstock
+    from feedstock_tools.feedstock.configurations import configurations_of
+    from feedstock_tools.feedstock.folder import find_feedstock
     from feedstock_tools.report.rehearsal import rehearsal_text
 
     if feedstock is None and names and Path(names[0]).is_dir():
@@ -48,9 +52,11 @@ def command(
         click.echo(f"\r{count} environments solved", err=True, nl=False)
 
     watch = progress if sys.stderr.isatty() else lambda _count: None
-    found = rehearse_feedstock(
-        feedstock, names, channels, Path.cwd(), os.environ, output=output_dir, fresh=fresh, progress=watch
-    )
+    meant = find_feedstock(feedstock, Path.cwd())
+    artifacts = artifacts_of(meant, output_dir)
+    configurations = configurations_of(meant.folder, names)
+    solve_in = channels_to_rehearse(meant, artifacts, configurations, channels, os.environ)
+    found = rehearse_feedstock(meant, artifacts, configurations, solve_in, fresh=fresh, progress=watch)
     if shown:
         click.echo("\r\x1b[K", err=True, nl=False)
     click.echo(json.dumps(found.to_json(), indent=2) if as_json else rehearsal_text(found))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import click
@@ -38,9 +37,11 @@ def command(
     the name of a file in .ci_support without .yaml, a glob over those names, or a short name such as linux_64_cuda11.2.
     The HTML page is one file that fetches nothing, with filters, logs and a picture of the builds over time.
     """
-    from feedstock_tools.builds.matrix.matrix import open_matrix
+    from feedstock_tools.builds.matrix.matrix import read_matrix
+    from feedstock_tools.cli.opening import opened
 
-    _, matrix = open_matrix(names, feedstock, output_dir, channels, Path.cwd(), os.environ)
+    workspace = opened(feedstock, output_dir, channels)
+    matrix = read_matrix(workspace, workspace.chosen(names))
     if html is not None:
         from feedstock_tools.report.matrix.page import write_page
 

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from feedstock_tools.cli import options
 from feedstock_tools.cli.spelling import Command
+
+if TYPE_CHECKING:
+    from feedstock_tools.builds.testing.tests import Place
 
 __all__ = ["command"]
 
@@ -41,23 +47,57 @@ def command(
     A PACKAGE is a .conda or .tar.bz2 file, which needs no feedstock; a NAME means configurations as in `build`, of
     which every package that is built is tested.
     """
-    from feedstock_tools.builds.engines.process.supervision import signals_as_exit
-    from feedstock_tools.builds.testing import comparing
-    from feedstock_tools.builds.testing import tests as session
     from feedstock_tools.errors import InputError
-    from feedstock_tools.units import time_of
 
     if compare:
-        figures = comparing.figures_of(feedstock or Path.cwd(), output_dir)
-        click.echo(
-            json.dumps(comparing.compared_json(figures), indent=2) if as_json else comparing.compared_text(figures)
-        )
-        return 0
+        return _compare(feedstock, output_dir, as_json=as_json)
     if not targets:
         raise InputError("name the packages to test: files, or configurations as `build` takes them")
-    options = session.TestOptions(gpu, benchmark, channels, jobs, time_of(timeout))
-    places = session.places_of(targets, feedstock, output_dir, Path.cwd(), os.environ)
+    from feedstock_tools.builds.engines.process.supervision import signals_as_exit
+    from feedstock_tools.builds.testing.tests import TestOptions, run_tests
+    from feedstock_tools.report.testing import TestLines, tested_json, tested_text
+    from feedstock_tools.units import time_of
+
+    how = TestOptions(gpu, benchmark, channels, jobs, time_of(timeout))
+    places = _places(targets, feedstock, output_dir)
+    observer = TestLines(sys.stderr if as_json else sys.stdout, several=jobs > 1)
     with signals_as_exit():
-        records = session.test_packages(places, options, os.environ, lambda text: click.echo(text, err=as_json))
-    click.echo(json.dumps(session.tested_json(records), indent=2) if as_json else session.tested_text(records))
+        records = run_tests(places, how, os.environ, observer)
+    click.echo(json.dumps(tested_json(records), indent=2) if as_json else tested_text(records))
     return 0 if all(record.result == "passed" for record in records) else 1
+
+
+def _compare(feedstock: Path | None, output_dir: Path | None, *, as_json: bool) -> int:
+    from feedstock_tools.builds.testing.comparing import figures_of
+    from feedstock_tools.feedstock.folder import Feedstock
+    from feedstock_tools.feedstock.layout import Artifacts
+    from feedstock_tools.report.testing import compared_json, compared_text
+
+    figures = figures_of(Artifacts(output_dir or Feedstock(feedstock or Path.cwd()).artifacts))
+    click.echo(json.dumps(compared_json(figures), indent=2) if as_json else compared_text(figures))
+    return 0
+
+
+def _places(targets: Sequence[str], feedstock: Path | None, output_dir: Path | None) -> tuple[Place, ...]:
+    """The packages that targets mean: files, or the built packages of configurations.
+
+    Raises:
+        InputError: a file is missing, a name means nothing, or nothing was built of what it means.
+    """
+    from feedstock_tools.builds.testing.tests import places_of_configurations, places_of_files
+    from feedstock_tools.channel.archive import PACKAGE_SUFFIXES
+
+    files = [(Path.cwd() / target).resolve() for target in targets if target.endswith(PACKAGE_SUFFIXES)]
+    names = [target for target in targets if not target.endswith(PACKAGE_SUFFIXES)]
+    nearby = [output_dir, feedstock and feedstock / "build_artifacts"]
+    places = places_of_files(files, [folder for folder in nearby if folder])
+    if not names:
+        return places
+    from feedstock_tools.cli.opening import opened
+    from feedstock_tools.errors import InputError
+
+    workspace = opened(feedstock, output_dir, ())
+    built = places_of_configurations(workspace, workspace.chosen(names))
+    if not built:
+        raise InputError(f"nothing is built of {', '.join(names)}", hint="Build it first: feedstock-tools build")
+    return (*places, *built)

@@ -1,4 +1,4 @@
-"""The configurations of `.ci_support` that names mean, for commands that do not build."""
+"""The configurations of a feedstock: read from `.ci_support`, with the rows of each, and chosen by name."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from feedstock_tools.rerender.configurations.configuration import CI_SUPPORT, Co
 from feedstock_tools.rerender.configurations.own_variants import with_own_values
 from feedstock_tools.rerender.configurations.rows import cuda_version, python_version, rows_of
 
-__all__ = ["choose", "configurations_of"]
+__all__ = ["choose", "configurations_of", "outline"]
 
 
 def configurations_of(feedstock: Path, names: Sequence[str] = ()) -> tuple[Configuration, ...]:
@@ -40,15 +40,33 @@ def choose(names: Sequence[str], configurations: Sequence[Configuration]) -> tup
     if not names:
         return tuple(configurations)
     known = {configuration.name: configuration for configuration in configurations}
-    planned = [
-        PlannedConfiguration(
-            configuration.name,
-            configuration.platform.subdir,
-            tuple(
-                PlannedRow(row.name, row.values, python_version(row.values), cuda_version(row.values), ())
-                for row in rows_of(configuration)
-            ),
-        )
-        for configuration in configurations
-    ]
-    return tuple(known[one.name] for one in select(names, planned))
+    return tuple(
+        known[each.name] for each in select(names, [_planned(configuration) for configuration in configurations])
+    )
+
+
+def outline(feedstock: Path) -> tuple[PlannedConfiguration, ...]:
+    """The configurations of a feedstock and their rows, without outputs; what a recipe.yaml's own file adds included.
+
+    Raises:
+        InputError: a configuration or the recipe's own variant file cannot be read.
+    """
+    configurations = with_own_values(Feedstock(feedstock).recipe, read_configurations(feedstock))
+    return tuple(_planned(configuration) for configuration in configurations)
+
+
+def _planned(configuration: Configuration) -> PlannedConfiguration:
+    return PlannedConfiguration(
+        name=configuration.name,
+        platform=configuration.platform.subdir,
+        rows=tuple(
+            PlannedRow(row.name, row.values, python_version(row.values), cuda_version(row.values))
+            for row in rows_of(configuration)
+        ),
+        channels=_channels(configuration.values.get("channel_sources", ())),
+    )
+
+
+def _channels(listed: Sequence[str]) -> tuple[str, ...]:
+    """`channel_sources` is a list whose first text names channels with commas between them."""
+    return tuple(name.strip() for name in (listed[0] if listed else "").split(",") if name.strip())

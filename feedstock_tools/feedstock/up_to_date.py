@@ -3,59 +3,86 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from feedstock_tools.data import PACKAGE, data_folder
-from feedstock_tools.digests import digest_of_files
+from feedstock_tools.digests import digest_of_files, stamp_of_files
 from feedstock_tools.errors import WorkError
 from feedstock_tools.feedstock.folder import Feedstock, user_cache
 from feedstock_tools.feedstock.layout import Artifacts
 
-__all__ = ["recipe_to_build", "refresh"]
+__all__ = ["Refreshed", "recipe_to_build", "refresh"]
 
 _TWIN = "recipe-v1"
+_STAMP = "up-to-date"
 
 
-def refresh(feedstock: Feedstock, artifacts: Artifacts, machine: Mapping[str, str], say: Callable[[str], None]) -> None:
+@dataclass(frozen=True, slots=True)
+class Refreshed:
+    """What was brought up to date.
+
+    Attributes:
+        generated: the files that were generated again from the spec, as paths in the feedstock.
+        edited: stale ones that a person has edited, which were left as they are.
+        rerendered: how many files of `.ci_support` were written.
+    """
+
+    generated: tuple[str, ...] = ()
+    edited: tuple[str, ...] = ()
+    rerendered: int = 0
+
+
+def refresh(feedstock: Feedstock, artifacts: Artifacts, machine: Mapping[str, str]) -> Refreshed:
     """Regenerate and rerender what is stale.
 
     A feedstock without a spec, and one that follows conda-forge's pinning, keeps the configurations it has: its pinning
-    is not at hand here, and `feedstock-tools rerender` is what changes them. That nothing is stale is remembered in
-    the user's cache by the contents of everything that decides it.
+    is not at hand here, and `feedstock-tools rerender` is what changes them. That nothing is stale is remembered twice:
+    by names, sizes and times of the files in the artifacts folder, which a call with nothing to do looks at, and by the
+    contents of everything that decides it in the user's cache.
 
     Args:
         machine: the environment of the machine, which says where the cache is.
 
     Raises:
-        InputError: the spec, the recipe or the variant files cannot be used.
+        InputError: the spec, the recipe or the variant files are invalid.
         WorkError: a file cannot be written.
     """
     if not feedstock.spec.is_file():
-        return
+        return Refreshed()
+    has_recipe = recipe_to_build(feedstock, artifacts).is_file()
+    if has_recipe and artifacts.recall(_STAMP) == stamp_of_files(_deciding(feedstock)):
+        return Refreshed()
     known = user_cache(machine, artifacts.root / ".cache") / "up-to-date"
-    if (known / _digest(feedstock)).is_file() and recipe_to_build(feedstock, artifacts).is_file():
-        return
+    done = Refreshed()
+    if not has_recipe or not (known / digest_of_files(_deciding(feedstock))).is_file():
+        done = _refreshed(feedstock, artifacts)
+        if not done.edited:
+            with suppress(OSError):  # what cannot be remembered is looked at again the next time
+                known.mkdir(parents=True, exist_ok=True)
+                (known / digest_of_files(_deciding(feedstock))).touch()
+    artifacts.remember(_STAMP, stamp_of_files(_deciding(feedstock)))
+    return done
+
+
+def _refreshed(feedstock: Feedstock, artifacts: Artifacts) -> Refreshed:
     from feedstock_tools.generate import read_spec, render
 
     spec = read_spec(feedstock.folder)
-    whole = _regenerate(feedstock, render(spec), say)
+    done = _regenerate(feedstock, render(spec))
     if spec.pinning == "self-contained":
-        _rerender(feedstock, say)
+        done = replace(done, rerendered=_rerender(feedstock))
     if spec.format == "v0":
         _make_twin(feedstock, artifacts, render(spec, "v1"))
-    if not whole:
-        return
-    with suppress(OSError):  # what cannot be remembered is looked at again the next time
-        known.mkdir(parents=True, exist_ok=True)
-        (known / _digest(feedstock)).touch()
+    return done
 
 
-def _digest(feedstock: Feedstock) -> str:
-    """Changes with everything that is generated, that it is generated from, and this program and its data."""
+def _deciding(feedstock: Feedstock) -> list[Path]:
+    """Everything that is generated, that it is generated from, and this program and its data."""
     own = [PACKAGE, data_folder("templates"), data_folder("variants")]
-    return digest_of_files([*feedstock.inputs, feedstock.folder / ".feedstock-tools", *own])
+    return [*feedstock.inputs, feedstock.folder / ".feedstock-tools", *own]
 
 
 def recipe_to_build(feedstock: Feedstock, artifacts: Artifacts, engine: str | None = None) -> Path:
@@ -71,27 +98,26 @@ def recipe_to_build(feedstock: Feedstock, artifacts: Artifacts, engine: str | No
     return twin if has_meta and not own.is_file() and feedstock.spec.is_file() and not as_it_is else own
 
 
-def _regenerate(feedstock: Feedstock, texts: Mapping[PurePosixPath, str], say: Callable[[str], None]) -> bool:
-    """Write what is stale; false where a file was left alone because a person has edited it."""
+def _regenerate(feedstock: Feedstock, texts: Mapping[PurePosixPath, str]) -> Refreshed:
+    """Write what is stale, unless a person has edited some of it: then nothing."""
     from feedstock_tools.generate import apply, compare
 
     stale = [change for change in compare(feedstock.folder, texts) if change.kind != "same"]
-    edited = [str(change.path) for change in stale if change.kind == "edited"]
+    edited = tuple(str(change.path) for change in stale if change.kind == "edited")
     if edited:
-        say(f"Not regenerated, since edited by hand: {', '.join(edited)}. Building what is there.")
-    elif stale:
+        return Refreshed(edited=edited)
+    if stale:
         apply(feedstock.folder, texts)
-        say(f"Regenerated from feedstock.yaml: {', '.join(str(change.path) for change in stale)}")
-    return not edited
+    return Refreshed(generated=tuple(str(change.path) for change in stale))
 
 
-def _rerender(feedstock: Feedstock, say: Callable[[str], None]) -> None:
+def _rerender(feedstock: Feedstock) -> int:
     from feedstock_tools.rerender.rerendering import rerender
 
     stale = rerender(feedstock.folder).changes()
     if stale:
         stale.apply()
-        say(f"Rerendered {len(stale.files)} files of .ci_support from the recipe")
+    return len(stale.files)
 
 
 def _make_twin(feedstock: Feedstock, artifacts: Artifacts, texts: Mapping[PurePosixPath, str]) -> None:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from feedstock_tools.builds.plan.agenda import Agenda
-from feedstock_tools.builds.plan.needs import Work
 from feedstock_tools.builds.plan.refusals import in_words
+from feedstock_tools.builds.plan.work import Work
 from feedstock_tools.units import size_text
 from feedstock_tools.wording import counted, duration, table
 
@@ -47,17 +47,17 @@ def plan_json(agenda: Agenda) -> Mapping[str, Any]:
 
 def _values(work: Work) -> dict[str, Any]:
     return {
-        "configuration": work.configuration.name,
+        "configuration": work.configuration,
         "row": work.name,
-        "platform": work.configuration.platform,
-        "builds": [output.stem for output in work.missing],
+        "platform": work.platform,
+        "builds": [output.stem for output in work.makes],
         "done": sorted(work.done),
         "cores": work.needs.cores,
         "memory": work.needs.memory,
         "disk": work.needs.disk,
         "gpu": work.needs.gpu,
         "image": _image(work),
-        "seconds": work.seconds,
+        "seconds": work.expected,
         "from": {**work.needs.source, "seconds": work.seconds_source},
     }
 
@@ -71,12 +71,12 @@ def _cells(number: int, work: Work) -> tuple[str, ...]:
     return (
         str(number),
         work.name,
-        ", ".join(output.name for output in work.missing),
+        ", ".join(output.name for output in work.makes),
         str(needs.cores),
         size_text(needs.memory),
         size_text(needs.disk) if needs.disk else "-",
         "yes" if needs.gpu else "-",
-        duration(work.seconds) if work.seconds is not None else "?",
+        duration(work.expected) if work.expected is not None else "?",
         _image(work) or "-",
     )
 

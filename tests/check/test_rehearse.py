@@ -10,10 +10,14 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from feedstock_tools.builds.plan.rehearsal import channels_to_rehearse
 from feedstock_tools.check.rehearsal.model import Environment, Rehearsal
 from feedstock_tools.check.rehearsal.of_feedstock import rehearse_feedstock, rows_to_rehearse
 from feedstock_tools.check.rehearsal.rehearse import rehearse
 from feedstock_tools.cli.rehearse import command
+from feedstock_tools.feedstock.configurations import configurations_of
+from feedstock_tools.feedstock.folder import Feedstock
+from feedstock_tools.feedstock.layout import Artifacts
 from feedstock_tools.report.rehearsal import rehearsal_text
 from feedstock_tools.rerender.configurations.configuration import read_configurations
 from feedstock_tools.rerender.outputs import output_files
@@ -130,7 +134,11 @@ def recipe(guard: str = GUARD, number: str = GROWING) -> str:
 
 
 def rehearsed(feedstock: Path, channel: Path, *names: str, **more: Any) -> Rehearsal:
-    return rehearse_feedstock(feedstock, names, [str(channel)], feedstock, {}, **more)
+    meant = Feedstock(feedstock)
+    artifacts = Artifacts(meant.artifacts)
+    configurations = configurations_of(feedstock, names)
+    channels = channels_to_rehearse(meant, artifacts, configurations, [str(channel)], {})
+    return rehearse_feedstock(meant, artifacts, configurations, channels, **more)
 
 
 def of(found: Rehearsal, output: str, kind: str) -> Environment:

@@ -24,10 +24,17 @@ def made_up_matrix(artifacts: Path, count: int) -> Matrix:
     (artifacts / "logs").mkdir(parents=True)
     builds = tuple(record for number, each in enumerate(configurations) for record in _builds(artifacts, number, each))
     around = Surroundings(
-        candidates=lambda _, output: (Candidate(output.identity, {"recipe": "2", "engine": "rattler-build 0.73.0"}),),
-        lives=lambda record: record.result == "running",
-        intact=lambda record: bool(record.packages),
-        why_not=lambda each: "packages for win-64 need Windows" if each.platform == "win-64" else None,
+        candidates={
+            (each.name, output.identity): (
+                Candidate(output.identity, {"recipe": "2", "engine": "rattler-build 0.73.0"}),
+            )
+            for each in configurations
+            for row in each.rows
+            for output in row.outputs
+        },
+        alive={(record.process, record.machine): record.result == "running" for record in builds},
+        intact={record.id for record in builds if record.packages},
+        refused={each.name: "packages for win-64 need Windows" for each in configurations if each.platform == "win-64"},
         at=(datetime(2026, 3, 4, 9, 5, tzinfo=UTC) + timedelta(seconds=40 * count)).isoformat(),
     )
     return Matrix("hello", artifacts, around.at, states(configurations, builds, around), builds)

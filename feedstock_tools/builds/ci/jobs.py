@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from feedstock_tools.errors import InputError
 
-__all__ = ["MACHINES", "CiJob", "azure_lines", "ci_jobs", "github_lines", "missing_configurations"]
+__all__ = ["MACHINES", "CiJob", "azure_lines", "ci_jobs", "github_lines", "missing_configurations", "not_on_azure"]
 
 #: Platform → the machines that build for it natively: GitHub's label, and the job of the Azure pipeline.
 MACHINES: Mapping[str, tuple[str, str | None]] = {
@@ -59,10 +59,13 @@ def missing_configurations(
     return tuple((name, platform) for name, platform in platforms.items() if name in wanted)
 
 
-def ci_jobs(wanted: Sequence[tuple[str, str]], say: Callable[[str], None]) -> tuple[CiJob, ...]:
+def ci_jobs(wanted: Sequence[tuple[str, str]]) -> tuple[tuple[CiJob, ...], Mapping[str, int]]:
     """The jobs for some configurations: one each, or several in a job where there are too many for a service.
 
-    What no machine of the services builds is left out, and said.
+    Also given: platform → the number of its configurations that are left out, since no machine of a service builds it.
+
+    Args:
+        wanted: name and platform of each configuration.
 
     Raises:
         InputError: a name holds characters that must not reach a service's files.
@@ -74,15 +77,15 @@ def ci_jobs(wanted: Sequence[tuple[str, str]], say: Callable[[str], None]) -> tu
     by_platform: dict[str, list[str]] = {}
     for name, platform in wanted:
         by_platform.setdefault(platform, []).append(name)
-    for platform in sorted(by_platform.keys() - MACHINES.keys()):
-        say(f"Left out {len(by_platform.pop(platform))} configurations for {platform}: no machine for it.")
+    left_out = {platform: len(by_platform.pop(platform)) for platform in sorted(by_platform.keys() - MACHINES.keys())}
     total = sum(map(len, by_platform.values()))
     size = -(-total // (_MOST_JOBS - len(MACHINES))) if total > _MOST_JOBS else 1
-    return tuple(
+    jobs = tuple(
         CiJob(platform, tuple(names[at : at + size]))
         for platform, names in by_platform.items()
         for at in range(0, len(names), size)
     )
+    return jobs, left_out
 
 
 def github_lines(jobs: Sequence[CiJob]) -> str:
@@ -94,7 +97,7 @@ def github_lines(jobs: Sequence[CiJob]) -> str:
     return f"any={'true' if jobs else 'false'}\ninclude={json.dumps(include)}"
 
 
-def azure_lines(jobs: Sequence[CiJob], say: Callable[[str], None]) -> str:
+def azure_lines(jobs: Sequence[CiJob]) -> str:
     """The logging commands that set a matrix for each job of the Azure pipeline; an empty one has no configurations."""
     lines = []
     for name in dict.fromkeys(name for _, name in MACHINES.values() if name):
@@ -103,6 +106,9 @@ def azure_lines(jobs: Sequence[CiJob], say: Callable[[str], None]) -> str:
             f"job_{number:03}": {"CONFIGURATIONS": " ".join(job.configurations)} for number, job in enumerate(own, 1)
         }
         lines.append(f"##vso[task.setvariable variable={name};isOutput=true]{json.dumps(legs) if legs else ''}")
-    for platform in dict.fromkeys(job.platform for job in jobs if MACHINES[job.platform][1] is None):
-        say(f"Left out the configurations for {platform}: Azure has no machine for it.")
     return "\n".join(lines)
+
+
+def not_on_azure(jobs: Sequence[CiJob]) -> tuple[str, ...]:
+    """The platforms of jobs that Azure has no machine for."""
+    return tuple(dict.fromkeys(job.platform for job in jobs if MACHINES[job.platform][1] is None))

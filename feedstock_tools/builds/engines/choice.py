@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -41,13 +41,13 @@ class Engines:
 
     Attributes:
         folder: the feedstock's.
-        recipe: gives the `recipe.yaml` that would be built; where that is no file, the recipe is a `meta.yaml`.
+        recipe: the `recipe.yaml` that would be built; where that is no file, the recipe is a `meta.yaml`.
         machine: the environment of the machine.
         given: the one that was asked for with `--engine`; None to choose.
     """
 
     folder: Path
-    recipe: Callable[[], Path]
+    recipe: Path
     machine: Mapping[str, str]
     given: str | None = None
 
@@ -67,9 +67,17 @@ class Engines:
         Raises:
             InputError: none can, with the reasons.
         """
-        choice = self.choose(configuration.platform)
+        return self.engine_for(configuration.name, configuration.platform)
+
+    def engine_for(self, name: str, platform: str) -> Engine:
+        """The engine that builds a configuration, by its name and platform.
+
+        Raises:
+            InputError: none can, with the reasons.
+        """
+        choice = self.choose(platform)
         if choice.engine is None:
-            raise InputError(f"{configuration.name} cannot be built here: {choice.reason}")
+            raise InputError(f"{name} cannot be built here: {choice.reason}")
         return choice.engine
 
     def why_not(self, configuration: PlannedConfiguration) -> str | None:
@@ -94,21 +102,6 @@ class Engines:
         ):
             return f"packages for {configuration.platform} need macOS: its CI builds them there, without a docker_image"
         return None
-
-    def told(self, chosen: Sequence[PlannedConfiguration]) -> Iterator[str]:
-        """What a user should know of the engines of some configurations: whatever is not the embedded engine, and why.
-
-        Raises:
-            InputError: a configuration cannot be built.
-        """
-        recipe = self.recipe()
-        if recipe.is_file() and recipe.parent != self.folder / "recipe":
-            yield "Its meta.yaml takes conda-build: building the recipe.yaml that the same spec makes."
-        for platform in dict.fromkeys(each.platform for each in chosen):
-            named = next(each for each in chosen if each.platform == platform)
-            engine = self.engine(named)
-            if engine.name != "rattler-build" or self.given:
-                yield f"Building for {platform} with {engine.name} ({engine.version}): {self.choose(platform).reason}."
 
     @property
     def stamp(self) -> str:
@@ -146,7 +139,7 @@ class Engines:
 
     @property
     def _has_recipe(self) -> bool:
-        return self.recipe().is_file()
+        return self.recipe.is_file()
 
     @cached_property
     def _chosen(self) -> dict[str, Choice]:

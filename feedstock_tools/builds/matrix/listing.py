@@ -1,103 +1,80 @@
-"""The list of configurations: platform, accelerator, Python, what would be built, and whether it is built."""
+"""The list of configurations: what each would build, and on which channels its outputs are built already."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from feedstock_tools.builds.plan.identity import candidates_in
-from feedstock_tools.builds.plan.workspace import Setting
-from feedstock_tools.builds.stand_in.choice import STAND_IN
+from feedstock_tools.builds.plan.workspace import Workspace
 from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedOutput
-from feedstock_tools.wording import table
 
-__all__ = ["list_text", "listed"]
-
-Entry = Mapping[str, Any]
-#: Gives the channels that an output was built on; None where it is not built.
-Finder = Callable[[PlannedOutput], str | None]
+__all__ = ["Listed", "ListedOutput", "listing"]
 
 
-def listed(setting: Setting, configurations: Sequence[PlannedConfiguration]) -> list[Entry]:
-    """One entry for each configuration, of values that JSON has.
+@dataclass(frozen=True, slots=True)
+class ListedOutput:
+    """An output, the Python of its row where it uses one, and the channels that it was built on: None if it was not."""
 
-    Its outputs say whether they are built, and on which channels: without channels given, those of the configuration
-    and the stand-in channel both count, since no channel is asked here which of them a build would use.
+    output: PlannedOutput
+    python: str | None
+    built_on: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A configuration and its outputs, each once."""
+
+    configuration: PlannedConfiguration
+    outputs: tuple[ListedOutput, ...]
+
+    @property
+    def is_built(self) -> bool:
+        """Whether all of its outputs are."""
+        return bool(self.outputs) and all(each.built_on for each in self.outputs)
+
+
+def listing(workspace: Workspace, chosen: Sequence[PlannedConfiguration]) -> tuple[Listed, ...]:
+    """Some configurations with what is built of them.
+
+    Without channels given, those of a configuration and the stand-in channel both count, since no channel is asked here
+    which of them a build would use.
+
+    Args:
+        chosen: with their outputs.
+
+    Raises:
+        WorkError: the ledger cannot be read.
     """
-    if not setting.artifacts.ledger.is_file():
-        return [_entry(configuration, lambda output: None) for configuration in configurations]
+    built = _built(workspace, chosen) if workspace.artifacts.ledger.is_file() else {}
+    return tuple(_listed(configuration, built) for configuration in chosen)
+
+
+def _built(workspace: Workspace, chosen: Sequence[PlannedConfiguration]) -> dict[tuple[str, str], str]:
+    """Name of a configuration and identity of its output → the channels that the output was built on."""
     from feedstock_tools.builds.ledger import Ledger
+    from feedstock_tools.builds.plan.identity import candidates_of
 
-    with Ledger(setting.artifacts.ledger) as ledger:
+    found = {}
+    with Ledger(workspace.artifacts.ledger) as ledger:
         done = ledger.identities_done()
-        candidates = candidates_in(setting)
-
-        def find(configuration: PlannedConfiguration, output: PlannedOutput) -> str | None:
-            for candidate in candidates(configuration, output):
+        if not done:
+            return {}
+        for key, candidates in candidates_of(chosen, workspace.channels, workspace.machine).items():
+            for candidate in candidates:
                 if candidate.identity in done and ledger.done(candidate.identity):
-                    return ", ".join(candidate.channels)
-            return None
+                    found[key] = ", ".join(candidate.channels)
+                    break
+    return found
 
-        return [_entry(configuration, partial(find, configuration)) for configuration in configurations]
 
-
-def _entry(configuration: PlannedConfiguration, built_on: Finder) -> Entry:
+def _listed(configuration: PlannedConfiguration, built: dict[tuple[str, str], str]) -> Listed:
     outputs = {
-        output.stem: {
-            "name": output.name,
-            "version": output.version,
-            "build": output.build,
-            "file": f"{output.subdir}/{output.file_name}" if output.identity else None,
-            "python": row.python if output.uses_python else None,
-            "built_on": built_on(output),
-        }
+        output.stem: ListedOutput(
+            output=output,
+            python=row.python if output.uses_python else None,
+            built_on=built.get((configuration.name, output.identity)),
+        )
         for row in configuration.rows
         for output in row.outputs
     }
-    return {
-        "name": configuration.name,
-        "short_name": configuration.short_name,
-        "platform": configuration.platform,
-        "accelerator": f"CUDA {configuration.cuda}" if configuration.cuda else "CPU",
-        "pythons": list(configuration.pythons),
-        "built": bool(outputs) and all(output["built_on"] for output in outputs.values()),
-        "outputs": list(outputs.values()),
-        "refusal": configuration.refusal,
-    }
-
-
-def list_text(entries: Sequence[Entry]) -> str:
-    """The list as a table."""
-    head = ("name", "platform", "accelerator", "Python", "would be built", "built", "file in .ci_support")
-    rows = [
-        (
-            entry["short_name"],
-            entry["platform"],
-            entry["accelerator"],
-            " ".join(entry["pythons"]) or "-",
-            _packages(entry),
-            _built(entry["outputs"]),
-            entry["name"],
-        )
-        for entry in entries
-    ]
-    return table(head, rows) if rows else "The feedstock has no configurations."
-
-
-def _packages(entry: Entry) -> str:
-    """`libgpuprobe, gpuprobe-base x4`: each output with the number of packages of that name."""
-    names = [output["name"] for output in entry["outputs"]]
-    if not names:
-        return "unknown" if entry["refusal"] else "nothing"
-    counts = {name: names.count(name) for name in names}
-    return ", ".join(f"{name} x{count}" if count > 1 else name for name, count in counts.items())
-
-
-def _built(outputs: Sequence[Entry]) -> str:
-    done = [output for output in outputs if output["built_on"]]
-    if not done:
-        return "no"
-    where = sorted({output["built_on"] for output in done})
-    note = f" ({', '.join(where)})" if where == [STAND_IN] else ""
-    return f"yes{note}" if len(done) == len(outputs) else f"{len(done)} of {len(outputs)}{note}"
+    return Listed(configuration, tuple(outputs.values()))

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
-from feedstock_tools.builds.ledger import BuildRecord, Ledger, now, process_lives
+from feedstock_tools.builds.ledger import BuildRecord, Ledger, TestRecord, now, process_lives
 from feedstock_tools.builds.matrix.states import ConfigurationState, Surroundings, states
-from feedstock_tools.builds.plan.identity import candidates_in
-from feedstock_tools.builds.plan.workspace import Setting
+from feedstock_tools.builds.plan.identity import Candidates, candidates_of
+from feedstock_tools.builds.plan.refusals import refused
+from feedstock_tools.builds.plan.workspace import Workspace
 from feedstock_tools.feedstock.planned import PlannedConfiguration
 
-__all__ = ["Matrix", "open_matrix", "read_matrix"]
+__all__ = ["Matrix", "read_matrix"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +26,7 @@ class Matrix:
         at: when the ledger was read, in its form of time.
         configurations: with the state of each output.
         builds: every build of these configurations in the ledger, the oldest first; whatever became of them.
+        tests: every test in the ledger, the oldest first.
     """
 
     feedstock: str
@@ -33,62 +34,51 @@ class Matrix:
     at: str
     configurations: tuple[ConfigurationState, ...]
     builds: tuple[BuildRecord, ...]
+    tests: tuple[TestRecord, ...] = ()
 
 
-def open_matrix(
-    names: Sequence[str],
-    feedstock: Path | None,
-    output: Path | None,
-    channels: Sequence[str],
-    here: Path,
-    machine: Mapping[str, str],
-) -> tuple[Setting, Matrix]:
-    """Find a feedstock, plan it, and read the matrix of the configurations that names mean (of all without a name).
-
-    Raises:
-        InputError: there is no feedstock, its files cannot be used, or a name means nothing.
-        WorkError: the artifacts folder or the ledger cannot be used.
-    """
-    from feedstock_tools.builds.plan.session import Session
-
-    session = Session.open(feedstock, output, channels, here, machine, as_json=True)
-    return session.setting, read_matrix(session.setting, session.complete(names), session.engines.why_not)
-
-
-def read_matrix(
-    setting: Setting,
-    configurations: Sequence[PlannedConfiguration],
-    why_not: Callable[[PlannedConfiguration], str | None],
-) -> Matrix:
-    """The matrix of some configurations.
+def read_matrix(workspace: Workspace, chosen: Sequence[PlannedConfiguration]) -> Matrix:
+    """The matrix of some configurations, in one pass over the ledger.
 
     Args:
-        configurations: with their outputs.
-        why_not: the reason why a configuration cannot be built on this machine; None where it can.
+        chosen: with their outputs.
 
     Raises:
         WorkError: the ledger cannot be read.
     """
+    candidates = candidates_of(chosen, workspace.channels, workspace.machine)
+    builds: tuple[BuildRecord, ...] = ()
+    tests: tuple[TestRecord, ...] = ()
+    intact: frozenset[int | None] = frozenset()
+    if workspace.artifacts.ledger.is_file():
+        with Ledger(workspace.artifacts.ledger) as ledger:
+            builds, tests = ledger.builds(), ledger.tests()
+            intact = _intact(ledger, builds, candidates)
+    around = Surroundings(candidates, _alive(builds), intact, refused(chosen, workspace.engines), now())
+    names = {each.name for each in chosen}
+    return Matrix(
+        feedstock=workspace.feedstock.folder.name.removesuffix("-feedstock"),
+        artifacts=workspace.artifacts.root,
+        at=around.at,
+        configurations=states(chosen, builds, around),
+        builds=tuple(record for record in builds if record.configuration in names),
+        tests=tests,
+    )
 
-    def matrix(builds: tuple[BuildRecord, ...], intact: Callable[[BuildRecord], bool]) -> Matrix:
-        lives = cache(process_lives)
-        around = Surroundings(
-            candidates=candidates_in(setting),
-            lives=lambda record: lives(record.process, record.machine),
-            intact=intact,
-            why_not=why_not,
-            at=now(),
-        )
-        names = {each.name for each in configurations}
-        return Matrix(
-            feedstock=setting.feedstock.folder.name.removesuffix("-feedstock"),
-            artifacts=setting.artifacts.root,
-            at=around.at,
-            configurations=states(configurations, builds, around),
-            builds=tuple(record for record in builds if record.configuration in names),
-        )
 
-    if not setting.artifacts.ledger.is_file():
-        return matrix((), lambda record: False)
-    with Ledger(setting.artifacts.ledger) as ledger:
-        return matrix(ledger.builds(), ledger.holds)
+def _intact(ledger: Ledger, builds: Sequence[BuildRecord], candidates: Candidates) -> frozenset[int | None]:
+    """Of each identity that counts the newest finished build whose packages are still what was recorded."""
+    wanted = {candidate.identity for each in candidates.values() for candidate in each}
+    found: dict[str, int | None] = {}
+    for record in reversed(builds):
+        counts = record.result == "done" and record.identity in wanted and record.identity not in found
+        if counts and ledger.holds(record):
+            found[record.identity] = record.id
+    return frozenset(found.values())
+
+
+def _alive(builds: Sequence[BuildRecord]) -> dict[tuple[str, str], bool]:
+    """Process and machine of each run that left a build without an end → whether it is alive, as far as is known."""
+    runs = {(record.process, record.machine) for record in builds if record.result in ("running", "interrupted")}
+    known = {run: process_lives(*run) for run in runs}
+    return {run: lives for run, lives in known.items() if lives is not None}

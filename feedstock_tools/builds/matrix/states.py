@@ -5,12 +5,13 @@ A pure function over values. Whoever shows, runs or publishes a matrix asks here
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import timedelta
 
 from feedstock_tools.builds.ledger.records import BuildRecord, moment_of
-from feedstock_tools.builds.plan.identity import Candidate, CandidatesOf
+from feedstock_tools.builds.plan.identity import Candidate, Candidates
 from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedOutput, PlannedRow
 
 __all__ = ["SILENT", "STATES", "ConfigurationState", "OutputState", "Surroundings", "states"]
@@ -37,21 +38,26 @@ _PARTS = {
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What the plan and the ledger do not say.
+    """What the plan and the builds of the ledger do not say.
 
     Attributes:
-        candidates: the identities of an output, one for each choice of channels that counts.
-        lives: whether the run that a record names is alive; None where this cannot be told, as on another machine.
-        intact: whether the packages of a finished build are still what was recorded.
-        why_not: the reason why a configuration cannot be built here; None where it can.
+        candidates: the identities of each output, one for each choice of channels that counts.
+        alive: process and machine of a run → whether it is alive; a run that is not among them is one of which nobody
+            here can tell, as on another machine.
+        intact: the `id` of finished builds whose packages are still what was recorded.
+        refused: the configurations that cannot be built here, by name, with the reason.
         at: the time, in the ledger's form.
     """
 
-    candidates: CandidatesOf
-    lives: Callable[[BuildRecord], bool | None]
-    intact: Callable[[BuildRecord], bool]
-    why_not: Callable[[PlannedConfiguration], str | None]
+    candidates: Candidates
+    alive: Mapping[tuple[str, str], bool]
+    intact: AbstractSet[int | None]
+    refused: Mapping[str, str]
     at: str
+
+    def lives(self, record: BuildRecord) -> bool | None:
+        """Whether the run that a record names is alive; None where nobody here can tell."""
+        return self.alive.get((record.process, record.machine))
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,12 +129,12 @@ def _configuration_state(
             key = (output.subdir, output.stem)
             outputs.setdefault(key, output)
             makers.setdefault(key, []).append(row)
-    refusal = around.why_not(configuration) or ""
-    found = tuple(
-        _output_state(output, tuple(makers[key]), around.candidates(configuration, output), history, around, refusal)
-        for key, output in outputs.items()
-    )
-    return ConfigurationState(configuration, found, refusal)
+    refusal = around.refused.get(configuration.name, "")
+    found = []
+    for key, output in outputs.items():
+        candidates = around.candidates.get((configuration.name, output.identity), ())
+        found.append(_output_state(output, tuple(makers[key]), candidates, history, around, refusal))
+    return ConfigurationState(configuration, tuple(found), refusal)
 
 
 def _output_state(
@@ -144,7 +150,7 @@ def _output_state(
     if running:
         elsewhere = around.lives(running) is None
         return OutputState(output, rows, "running", running, _last_sign(running) if elsewhere else "")
-    done = next((record for record in tried if record.result == "done" and around.intact(record)), None)
+    done = next((record for record in tried if record.result == "done" and record.id in around.intact), None)
     if done:
         return OutputState(output, rows, "done", done)
     if tried and tried[0].result == "done":

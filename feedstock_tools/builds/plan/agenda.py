@@ -1,21 +1,28 @@
-"""From chosen configurations to the work of a run: what is done, what is missing, what that needs."""
+"""From chosen configurations to the work of a run: what is done, what is missing, what that needs, in which order."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from heapq import heapreplace
+from typing import TYPE_CHECKING
 
-from feedstock_tools.builds.ledger import Ledger
+from feedstock_tools.builds.ledger import BuildRecord, Ledger
 from feedstock_tools.builds.plan.capacity import Capacity
 from feedstock_tools.builds.plan.history import History
-from feedstock_tools.builds.plan.needs import Declared, Work, expected_seconds, in_order, needs_of
-from feedstock_tools.builds.plan.workspace import Setting
-from feedstock_tools.builds.stand_in.choice import ChannelChoice, channels_identity, identity_on
-from feedstock_tools.feedstock.planned import PlannedConfiguration
+from feedstock_tools.builds.plan.identity import channels_identity, identity_on, inputs_on
+from feedstock_tools.builds.plan.inputs import PlannedInputs
+from feedstock_tools.builds.plan.needs import Declared, Needs, expected_seconds, needs_of
+from feedstock_tools.builds.plan.refusals import refused
+from feedstock_tools.builds.plan.work import Place, Work, place_of
+from feedstock_tools.builds.stand_in.choice import DEFAULT_CHANNELS, ChannelChoice, choose_channels
+from feedstock_tools.errors import InputError
+from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedRow
 
-__all__ = ["Agenda", "agenda", "plan_works"]
+if TYPE_CHECKING:
+    from feedstock_tools.builds.engines.contract import Engine
+    from feedstock_tools.builds.plan.workspace import Workspace
+
+__all__ = ["Agenda", "agenda", "channels_for"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,113 +31,177 @@ class Agenda:
 
     Attributes:
         todo: the rows to build, in their order; `done` those that are up to date.
+        rows: the names of all of them, in the order of the plan.
         refused: the configurations that cannot be built here, by name, with the reason.
-        jobs: how many rows would be built at once, within `capacity`.
+        channels: the channels of each configuration that can.
+        inputs: the files that were planned from.
+        jobs: how many rows are built at once, within `capacity`.
+        seconds: how long the run takes by the times that are known; None where none is.
     """
 
     todo: tuple[Work, ...]
     done: tuple[Work, ...]
+    rows: tuple[str, ...]
     refused: Mapping[str, str]
+    channels: Mapping[str, ChannelChoice]
+    inputs: PlannedInputs
     capacity: Capacity
     jobs: int
+    seconds: float | None = None
 
     @property
     def unknown(self) -> int:
         """How many rows nobody knows the time of."""
-        return sum(work.seconds is None for work in self.todo)
+        return sum(work.expected is None for work in self.todo)
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A row before its needs are known: the channels' identity, the records of what is done, the names of the rest."""
+
+    configuration: PlannedConfiguration
+    row: PlannedRow
+    base: str
+    done: Mapping[str, BuildRecord]
 
     @property
-    def seconds(self) -> float | None:
-        """How long the run takes by the times that are known; None where none is.
-
-        Rows that wait for a package of another, or for memory, make it longer than this.
-        """
-        known = [work.seconds for work in self.todo if work.seconds is not None]
-        if not known:
-            return None
-        ends = [0.0] * min(self.jobs, len(known))
-        for seconds in known:
-            heapreplace(ends, ends[0] + seconds)
-        return max(ends)
+    def missing(self) -> list[str]:
+        return [output.name for output in self.row.outputs if output.name not in self.done]
 
 
-def agenda(
-    setting: Setting,
-    chosen: Sequence[PlannedConfiguration],
-    choices: Mapping[str, ChannelChoice],
-    refused: Mapping[str, str],
-    capacity: Capacity,
-    jobs: int,
-) -> Agenda:
-    """What a run would do.
+def agenda(workspace: Workspace, chosen: Sequence[PlannedConfiguration], capacity: Capacity, jobs: int) -> Agenda:
+    """What a run over some configurations would do: only what the ledger does not have as done.
 
     Args:
-        choices: the channels of each configuration that can be built on this machine.
-        refused: those that cannot, by name, with the reason.
+        chosen: with their outputs.
+        capacity: what the builds may use together.
+        jobs: how many rows may be built at once.
 
     Raises:
-        WorkError: the ledger cannot be read.
+        InputError: channels were given to an engine that takes none, or the spec is invalid.
+        WorkError: a channel cannot be reached, or the ledger cannot be read.
     """
-    possible = [each for each in chosen if each.name not in refused]
-    ledger = Ledger(setting.artifacts.ledger) if setting.artifacts.ledger.is_file() else None
-    with ledger or nullcontext():
-        works = plan_works(setting, ledger, possible, choices, capacity, jobs)
-        history = History.of(ledger.builds() if ledger else ())
-    todo = in_order([work for work in works if work.missing])
+    inputs = PlannedInputs.of(workspace.recipe, [workspace.feedstock.recipe, *workspace.plan.sources])
+    reasons = refused(chosen, workspace.engines)
+    possible = [each for each in chosen if each.name not in reasons]
+    channels = channels_for(workspace, possible)
+    rows, history = _rows(workspace, possible, channels)
+    declared = Declared.of(workspace.plan.needs)
+    works = [
+        _work(each, needs_of(declared, capacity, jobs, history.memory(each.row.name, each.missing))) for each in rows
+    ]
+    todo = _ordered([work for work in works if work.missing], history, declared)
     return Agenda(
-        todo=tuple(_each_once(todo, history, Declared.of(setting.needs))),
+        todo=todo,
         done=tuple(work for work in works if not work.missing),
-        refused=refused,
+        rows=tuple(work.name for work in works),
+        refused=reasons,
+        channels=channels,
+        inputs=inputs,
         capacity=capacity,
         jobs=jobs,
+        seconds=_seconds(todo, jobs),
     )
 
 
+def _rows(
+    workspace: Workspace, possible: Sequence[PlannedConfiguration], channels: Mapping[str, ChannelChoice]
+) -> tuple[list[_Row], History]:
+    """Every row of some configurations with what the ledger has as done, and what earlier builds took."""
+    bases = {each.name: channels_identity(workspace.machine, each.platform, channels[each.name]) for each in possible}
+    if not workspace.artifacts.ledger.is_file():
+        nothing: dict[str, BuildRecord] = {}
+        return [_Row(each, row, bases[each.name], nothing) for each in possible for row in each.rows], History({}, {})
+    with Ledger(workspace.artifacts.ledger) as ledger:
+        rows = [
+            _Row(each, row, bases[each.name], _done(ledger, row, bases[each.name]))
+            for each in possible
+            for row in each.rows
+        ]
+        missing = any(each.missing for each in rows)
+        return rows, History.of(ledger.builds() if missing else ())
+
+
+def _done(ledger: Ledger, row: PlannedRow, base: str) -> dict[str, BuildRecord]:
+    """The records of a row's outputs that are done, by name."""
+    found = {output.name: ledger.done(identity_on(base, output)) for output in row.outputs}
+    return {name: record for name, record in found.items() if record is not None}
+
+
+def _work(found: _Row, needs: Needs) -> Work:
+    outputs = found.row.outputs
+    missing = tuple(output for output in outputs if output.name not in found.done)
+    return Work(
+        configuration=found.configuration.name,
+        platform=found.configuration.platform,
+        row=found.row,
+        identities={output.name: identity_on(found.base, output) for output in outputs},
+        inputs={output.name: inputs_on(found.base, output) for output in outputs},
+        done=found.done,
+        missing=missing,
+        makes=missing,
+        needs=needs,
+        seconds_source="history",
+    )
+
+
+def _ordered(todo: Sequence[Work], history: History, declared: Declared) -> tuple[Work, ...]:
+    """The rows in the order of building, each with what it makes itself and how long that may take."""
+    if not todo:
+        return ()
+    from feedstock_tools.builds.plan.order import in_order
+
+    return tuple(_each_once(in_order([_timed(work, history, declared) for work in todo]), history, declared))
+
+
 def _each_once(todo: Sequence[Work], history: History, declared: Declared) -> Iterator[Work]:
-    """The rows without what an earlier one makes for them."""
-    made: set[str] = set()
+    made: set[Place] = set()
     for work in todo:
-        missing = tuple(each for each in work.missing if f"{each.subdir}/{each.stem}" not in made)
-        made |= {f"{each.subdir}/{each.stem}" for each in missing}
-        seconds, source = expected_seconds(history, declared, work.row, missing)
-        yield replace(work, missing=missing, seconds=seconds, seconds_source=source)
+        makes = tuple(output for output in work.missing if place_of(output) not in made)
+        made |= work.places
+        yield _timed(replace(work, makes=makes), history, declared)
 
 
-def plan_works(
-    setting: Setting,
-    ledger: Ledger | None,
-    chosen: Sequence[PlannedConfiguration],
-    choices: Mapping[str, ChannelChoice],
-    capacity: Capacity,
-    jobs: int,
-) -> list[Work]:
-    """Every row of some configurations, in their order, with what the ledger says of it.
+def _timed(work: Work, history: History, declared: Declared) -> Work:
+    seconds, source = expected_seconds(history, declared, work.name, [output.name for output in work.makes])
+    return replace(work, seconds=seconds, seconds_source=source)
 
-    Args:
-        ledger: None where nothing was built yet.
-        choices: the channels of each configuration.
-        jobs: how many rows may be built at once.
+
+def _seconds(todo: Sequence[Work], jobs: int) -> float | None:
+    if not todo:
+        return None
+    from feedstock_tools.builds.plan.order import seconds_left
+
+    return seconds_left(todo, jobs)
+
+
+def channels_for(workspace: Workspace, chosen: Sequence[PlannedConfiguration]) -> dict[str, ChannelChoice]:
+    """The channels of some configurations that can be built here, by name; each channel is asked once.
+
+    Raises:
+        InputError: channels were given to an engine that takes none.
+        WorkError: a channel cannot be reached.
     """
-    history = History.of(ledger.builds() if ledger else ())
-    declared = Declared.of(setting.needs)
-    works = []
-    for configuration in chosen:
-        base = channels_identity(setting.machine, configuration.platform, choices[configuration.name])
-        for row in configuration.rows:
-            found = {each.name: ledger.done(identity_on(base, each)) if ledger else None for each in row.outputs}
-            missing = tuple(output for output in row.outputs if found[output.name] is None)
-            names = [output.name for output in missing]
-            seconds, source = expected_seconds(history, declared, row, missing)
-            works.append(
-                Work(
-                    configuration=configuration,
-                    row=row,
-                    base=base,
-                    done={name: record for name, record in found.items() if record is not None},
-                    missing=missing,
-                    needs=needs_of(declared, capacity, jobs, history.memory(row.name, names)),
-                    seconds=seconds,
-                    seconds_source=source,
-                )
-            )
-    return works
+    known: dict[tuple[tuple[str, ...], bool], ChannelChoice] = {}
+    choices = {}
+    for each in chosen:
+        engine = workspace.engines.engine(each)
+        key = each.channels, engine.own_channels
+        if key not in known:
+            known[key] = _choice(workspace, each, engine)
+        choices[each.name] = known[key]
+    return choices
+
+
+def _choice(workspace: Workspace, configuration: PlannedConfiguration, engine: Engine) -> ChannelChoice:
+    """The channels for a configuration.
+
+    An engine with channels of its own, as the feedstock's scripts have them, takes those of the configuration. Whether
+    they can be reached from where it builds is not known here.
+    """
+    if not engine.own_channels:
+        return choose_channels(workspace.channels, configuration.channels, workspace.artifacts)
+    if workspace.channels:
+        hint = "Leave out --channel; the configuration's channel_sources says where they fetch from."
+        raise InputError("the feedstock's own scripts cannot be given channels", hint=hint)
+    return ChannelChoice(configuration.channels or DEFAULT_CHANNELS)

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Capacity", "Limits", "Share", "Tokens", "jobs_of"]
+__all__ = ["Capacity", "Limits", "Share", "jobs_of"]
 
 #: Of the machine's memory that builds get where nothing is said: the desk needs the rest.
 _OURS = 0.9
@@ -53,30 +53,6 @@ class Share:
     cores: tuple[int, ...]
     memory: int
     jobs: int
-
-
-class Tokens:
-    """The part of a capacity that is free. Not for several threads."""
-
-    def __init__(self, capacity: Capacity) -> None:
-        self._cores = list(capacity.cores)
-        self._memory = capacity.memory
-        self._capacity = capacity
-
-    def take(self, cores: int, memory: int, per_job: int | None) -> Share | None:
-        """A share of so many cores and bytes, or of all where there are no more; None while others have them."""
-        cores, memory = min(cores, len(self._capacity.cores)), min(memory, self._capacity.memory)
-        if len(self._cores) < cores or self._memory < memory:
-            return None
-        taken = tuple(self._cores[:cores])
-        del self._cores[:cores]
-        self._memory -= memory
-        return Share(taken, memory, jobs_of(cores, memory, per_job))
-
-    def give_back(self, share: Share) -> None:
-        """The inverse of `take`."""
-        self._cores = sorted([*self._cores, *share.cores])
-        self._memory += share.memory
 
 
 def jobs_of(cores: int, memory: int, per_job: int | None) -> int:

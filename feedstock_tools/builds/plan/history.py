@@ -31,20 +31,15 @@ class History:
                 history.of_output.setdefault(record.output, []).append(record)
         return history
 
-    def seconds(self, row: str, outputs: Sequence[str]) -> float | None:
-        """How long some outputs of a row will take together; None where one of them was never built."""
-        taken = [self._seconds(row, output) for output in outputs]
-        known = [each for each in taken if each is not None]
-        return sum(known) if len(known) == len(taken) else None
+    def seconds(self, row: str, output: str) -> float | None:
+        """How long an output of a row will take: what its last builds took, in the middle; None where nobody knows."""
+        taken = [record.seconds for record in self._last(row, output) if record.seconds is not None]
+        return median(taken) if taken else None
 
     def memory(self, row: str, outputs: Sequence[str]) -> int | None:
         """The most memory that a build of these outputs took, in bytes; None where it is not known."""
         peaks = [record.peak_memory for output in outputs for record in self._last(row, output)]
         return max((peak for peak in peaks if peak), default=None)
-
-    def _seconds(self, row: str, output: str) -> float | None:
-        taken = [record.seconds for record in self._last(row, output) if record.seconds is not None]
-        return median(taken) if taken else None
 
     def _last(self, row: str, output: str) -> list[BuildRecord]:
         return (self.of_row.get((row, output)) or self.of_output.get(output, []))[-_LAST:]

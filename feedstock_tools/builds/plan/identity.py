@@ -1,16 +1,28 @@
-"""Under which identities the ledger may have an output's build, where no channel is asked which of them it is."""
+"""The identity of a build, a hash of all that goes into it, and the identities that an output may have in a ledger."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from hashlib import sha256
 
-from feedstock_tools.builds.plan.workspace import Setting
-from feedstock_tools.builds.stand_in.choice import channels_identity, identity_on
+from feedstock_tools.builds.stand_in.choice import DEFAULT_CHANNELS, STAND_IN, ChannelChoice
+from feedstock_tools.channel.local import local_folder
+from feedstock_tools.digests import digest_of_files
 from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedOutput
+from feedstock_tools.platforms import Platform
 
-__all__ = ["Candidate", "CandidatesOf", "candidates_in"]
+__all__ = [
+    "Candidate",
+    "Candidates",
+    "candidates_of",
+    "channels_identity",
+    "identity_of_channels",
+    "identity_on",
+    "inputs_on",
+    "possible_channels",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,21 +34,82 @@ class Candidate:
     channels: tuple[str, ...] = ()
 
 
-#: Gives the candidates of an output, one for each choice of channels that counts.
-CandidatesOf = Callable[[PlannedConfiguration, PlannedOutput], tuple[Candidate, ...]]
+#: Name of a configuration and identity of one of its outputs → the candidates, one for each choice of channels that
+#: counts; an output that no engine here can render has none.
+Candidates = Mapping[tuple[str, str], tuple[Candidate, ...]]
 
 
-def candidates_in(setting: Setting) -> CandidatesOf:
-    """What gives the candidates of the outputs of a feedstock; none of one that no engine here can render."""
-    base = cache(lambda platform, choice: channels_identity(setting.machine, platform, choice))
+def identity_on(base: str, output: PlannedOutput) -> str:
+    """The identity of an output's build in the ledger: what the plan knows of it, and the channels (`base`)."""
+    return sha256(f"{output.identity}\n{base}".encode()).hexdigest()
 
-    def candidates(configuration: PlannedConfiguration, output: PlannedOutput) -> tuple[Candidate, ...]:
-        if not output.identity:
-            return ()
-        bases = [(base(configuration.platform, each), each) for each in setting.possible_channels(configuration)]
-        return tuple(
-            Candidate(identity_on(known, output), {**output.inputs, "channels": known}, choice.channels)
-            for known, choice in bases
-        )
 
-    return candidates
+def inputs_on(base: str, output: PlannedOutput) -> dict[str, str]:
+    """The parts of that identity, each with its digest."""
+    return {**output.inputs, "channels": base}
+
+
+def channels_identity(machine: Mapping[str, str], platform: str, choice: ChannelChoice) -> str:
+    """What identifies the channels that builds for a platform use, in an identity of the ledger."""
+    if not choice.is_stand_in:
+        return identity_of_channels(choice.channels)
+    from feedstock_tools.builds.stand_in.identity import stand_in_identity
+    from feedstock_tools.builds.stand_in.toolkits import toolkits_folder
+
+    toolkits = toolkits_folder(machine)
+    return f"{STAND_IN} {stand_in_identity(Platform.parse(platform), path=machine.get('PATH'), toolkits=toolkits)}"
+
+
+def identity_of_channels(channels: Sequence[str]) -> str:
+    """What identifies channels in a build's identity: of a folder the hash of its repodata, of others the URL.
+
+    What a remote channel holds changes by the hour, and that alone is no reason to build again.
+    """
+    parts = []
+    for channel in channels:
+        folder = local_folder(channel)
+        if folder is None:
+            parts.append(channel if "://" in channel else f"https://conda.anaconda.org/{channel}")
+        else:
+            listed = sorted(folder.glob("*/repodata.json"))
+            parts.append(f"{folder} {digest_of_files(listed)}")
+    return sha256("\n".join(parts).encode()).hexdigest()
+
+
+def possible_channels(given: Sequence[str], configured: Sequence[str]) -> Iterator[ChannelChoice]:
+    """The channels that builds of a configuration may have used, without asking any of them.
+
+    Without channels given, those of the configuration and the stand-in channel both count.
+
+    Args:
+        given: on the command line.
+        configured: the configuration's own.
+    """
+    names = tuple(given) or tuple(configured) or DEFAULT_CHANNELS
+    if STAND_IN not in names:
+        yield ChannelChoice(names)
+    if STAND_IN in names or not given:
+        yield ChannelChoice((STAND_IN,), "listed")
+
+
+def candidates_of(
+    configurations: Sequence[PlannedConfiguration], given: Sequence[str], machine: Mapping[str, str]
+) -> Candidates:
+    """Under which identities the ledger may have the outputs of some configurations.
+
+    Args:
+        configurations: with their outputs.
+        given: the channels from the command line.
+        machine: the environment of the machine.
+    """
+    base = cache(lambda platform, choice: channels_identity(machine, platform, choice))
+    found: dict[tuple[str, str], tuple[Candidate, ...]] = {}
+    for configuration in configurations:
+        choices = tuple(possible_channels(given, configuration.channels))
+        for output in (output for row in configuration.rows for output in row.outputs if output.identity):
+            bases = [(base(configuration.platform, choice), choice) for choice in choices]
+            found[configuration.name, output.identity] = tuple(
+                Candidate(identity_on(known, output), inputs_on(known, output), choice.channels)
+                for known, choice in bases
+            )
+    return found

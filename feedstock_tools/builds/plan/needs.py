@@ -1,17 +1,15 @@
-"""The rows that a run is to build: what of each is missing, what it needs, how long it may take, and in which order."""
+"""What a row needs of a machine, and for how long: by its spec, by earlier builds, or an equal part of the machine."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from feedstock_tools.builds.ledger import BuildRecord
 from feedstock_tools.builds.plan.capacity import Capacity
 from feedstock_tools.builds.plan.history import History
-from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedOutput, PlannedRow
 from feedstock_tools.units import size_of, time_of
 
-__all__ = ["Declared", "Needs", "Work", "expected_seconds", "in_order", "needs_of"]
+__all__ = ["Declared", "Needs", "expected_seconds", "needs_of"]
 
 #: A build that took so much is given so much more: the next one differs a little.
 _MARGIN = 1.25
@@ -54,31 +52,6 @@ class Needs:
     source: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
-    """A row of a configuration in a run.
-
-    Attributes:
-        base: what identifies the channels, as `identity_on` takes it.
-        done: the records of its outputs that are built already, by name; `missing` are the others, in their order.
-        seconds: how long it may take, from history or the spec; None where nobody knows.
-    """
-
-    configuration: PlannedConfiguration
-    row: PlannedRow
-    base: str
-    done: Mapping[str, BuildRecord]
-    missing: tuple[PlannedOutput, ...]
-    needs: Needs
-    seconds: float | None = None
-    seconds_source: str = "unknown"
-
-    @property
-    def name(self) -> str:
-        """The row's."""
-        return self.row.name
-
-
 def needs_of(declared: Declared, capacity: Capacity, jobs: int, remembered: int | None) -> Needs:
     """What a row gets: what its spec says, else what it took before, else an equal part of the capacity.
 
@@ -105,32 +78,15 @@ def needs_of(declared: Declared, capacity: Capacity, jobs: int, remembered: int 
 
 
 def expected_seconds(
-    history: History, declared: Declared, row: PlannedRow, outputs: Sequence[PlannedOutput]
-) -> tuple[float | None, str]:
-    """How long some outputs of a row may take, and whether that is from `history`, the `spec`, or `unknown`."""
-    known = history.seconds(row.name, [output.name for output in outputs])
-    if known is not None:
-        return known, "history"
-    return declared.seconds, "spec" if declared.seconds is not None else "unknown"
+    history: History, declared: Declared, row: str, outputs: Sequence[str]
+) -> tuple[dict[str, float], str]:
+    """How long each of some outputs of a row may take, and whether that is from `history`, the `spec`, or `unknown`.
 
-
-def in_order(works: Sequence[Work]) -> list[Work]:
-    """The order of building: first the rows that make what other rows need too, then the others; longest first.
-
-    Of several rows that would make the same package the longest makes it; where nothing is known of their times the
-    order of the plan is kept.
+    What the spec declares is for the whole row, so each output counts for an equal part of it.
     """
-    longest = sorted(works, key=lambda work: -(work.seconds or 0.0))
-    wanted_by: dict[tuple[str, str], int] = {}
-    for work in works:
-        for output in work.missing:
-            key = (output.subdir, output.stem)
-            wanted_by[key] = wanted_by.get(key, 0) + 1
-    makers: list[Work] = []
-    others: list[Work] = []
-    made: set[tuple[str, str]] = set()
-    for work in longest:
-        shared = {key for output in work.missing if wanted_by[key := (output.subdir, output.stem)] > 1}
-        (makers if shared - made else others).append(work)
-        made |= shared
-    return [*makers, *others]
+    known = {output: seconds for output in outputs if (seconds := history.seconds(row, output)) is not None}
+    if len(known) == len(outputs):
+        return known, "history"
+    if declared.seconds is not None:
+        return {output: declared.seconds / len(outputs) for output in outputs}, "spec"
+    return known, "unknown"

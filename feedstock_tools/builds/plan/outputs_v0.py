@@ -7,7 +7,7 @@ the recipe itself, and its package is compared in name, version, build and subdi
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,12 +27,12 @@ _PATH = re.compile(r"^\s*(?:-\s+)?path:\s*[\"']?([^\s\"'#{}]+)", re.MULTILINE)
 
 
 def with_meta_outputs(
-    configurations: Sequence[PlannedConfiguration], folder: Path, engine: Callable[[str], str]
+    configurations: Sequence[PlannedConfiguration], folder: Path, engines: Mapping[str, str]
 ) -> tuple[tuple[PlannedConfiguration, ...], set[Path]]:
     """Configurations with the outputs that conda-build would make, and the local sources that these depend on.
 
     Args:
-        engine: gives the name and version of the engine that builds for a platform.
+        engines: platform → name and version of the engine that builds for it.
 
     Raises:
         InputError: the recipe cannot be read.
@@ -45,7 +45,7 @@ def with_meta_outputs(
         "files": digest_of_files(sorted(path for path in folder.iterdir() if path.name != "conda_build_config.yaml")),
         "sources": digest_of_files(sorted(sources)),
     }
-    complete = (_complete(each, recipe, {**parts, "engine": engine(each.platform)}) for each in configurations)
+    complete = (_complete(each, recipe, {**parts, "engine": engines.get(each.platform, "")}) for each in configurations)
     return tuple(complete), sources
 
 

@@ -2,49 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from feedstock_tools.errors import InputError, Mistake
 from feedstock_tools.feedstock.planned import PlannedConfiguration
-from feedstock_tools.platforms import Platform
 
-__all__ = ["in_words", "refuse_unbuildable", "refused", "refused_on_stand_in"]
+if TYPE_CHECKING:
+    from feedstock_tools.builds.engines.choice import Engines
 
-#: Gives the reason why a configuration cannot be built on this machine; None where it can.
-WhyNot = Callable[[PlannedConfiguration], str | None]
+__all__ = ["in_words", "left_to_others", "refuse", "refuse_unbuildable", "refused"]
 
 
-def refused(chosen: Sequence[PlannedConfiguration], why_not: WhyNot) -> dict[str, str]:
+def refused(chosen: Sequence[PlannedConfiguration], engines: Engines) -> dict[str, str]:
     """Those of some configurations that cannot be built on this machine: name → reason."""
-    return {each.name: reason for each in chosen if (reason := why_not(each))}
+    return {each.name: reason for each in chosen if (reason := engines.why_not(each))}
 
 
-def refused_on_stand_in(
-    chosen: Sequence[PlannedConfiguration],
-    on_stand_in: Callable[[str], bool],
-    lacking: Callable[[Platform], str | None],
-) -> dict[str, str]:
-    """Those of some configurations that the stand-in channel of this machine cannot build: name → reason.
+def left_to_others(chosen: Sequence[PlannedConfiguration], engines: Engines) -> dict[str, str]:
+    """Those that another machine has to build: name → reason.
+
+    One whose recipe cannot be rendered is not among them: that is a mistake to report, wherever it is built.
+
+    Raises:
+        InputError: this machine can build none of them.
+    """
+    reasons = {each.name: reason for each in chosen if (reason := engines.why_elsewhere(each))}
+    if len(reasons) == len(chosen):
+        refuse_unbuildable(chosen, engines)
+    return reasons
+
+
+def refuse_unbuildable(chosen: Sequence[PlannedConfiguration], engines: Engines) -> None:
+    """Refuse a run of which a part cannot be built on this machine.
+
+    Raises:
+        InputError: some of it cannot be built; every reason, with the configurations that it is about.
+    """
+    refuse(refused(chosen, engines), some=len(chosen))
+
+
+def refuse(reasons: Mapping[str, str], *, some: int) -> None:
+    """Refuse to build configurations, if there is a reason (name → reason).
 
     Args:
-        on_stand_in: whether the configuration of a name is built on the stand-in channel.
-        lacking: why there is no compiler for a platform; None where there is one. Asked only where one is needed.
-    """
-    from feedstock_tools.builds.stand_in.limits import compiled_languages, why_not_on_stand_in
-    from feedstock_tools.facts.packages import read_packages
+        some: how many configurations are meant, the others included.
 
-    rows = [(each, row) for each in chosen if on_stand_in(each.name) for row in each.rows]
-    compiled = [(each, row) for each, row in rows if compiled_languages(row.values)]
-    packages = frozenset(package.name for package in read_packages()) if compiled else frozenset[str]()
-    why_lacking = cache(lacking)
-    reasons: dict[str, str] = {}
-    for each, row in compiled:
-        platform = Platform.parse(each.platform)
-        reason = why_not_on_stand_in(row.values, platform, packages, why_lacking(platform))
-        if reason is not None:
-            reasons.setdefault(each.name, reason)
-    return reasons
+    Raises:
+        InputError: there is; every reason, with the configurations that it is about.
+    """
+    hint = "With --all, what can be built here is, and the others are left out." if len(reasons) < some else None
+    mistakes = [Mistake(each) for each in in_words(reasons)]
+    if mistakes:
+        raise InputError.of([*mistakes[:-1], Mistake(mistakes[-1].message, hint=hint)])
 
 
 def in_words(reasons: Mapping[str, str]) -> Iterator[str]:
@@ -55,16 +65,3 @@ def in_words(reasons: Mapping[str, str]) -> Iterator[str]:
     for reason, names in by_reason.items():
         who = names[0] if len(names) == 1 else f"{len(names)} configurations ({names[0]} … {names[-1]})"
         yield f"{who} cannot be built here: {reason}"
-
-
-def refuse_unbuildable(chosen: Sequence[PlannedConfiguration], why_not: WhyNot) -> None:
-    """Refuse a run of which a part cannot be built on this machine.
-
-    Raises:
-        InputError: some of it cannot be built; every reason, with the configurations that it is about.
-    """
-    reasons = refused(chosen, why_not)
-    hint = "With --all, what can be built here is, and the others are left out." if len(reasons) < len(chosen) else None
-    mistakes = [Mistake(each) for each in in_words(reasons)]
-    if mistakes:
-        raise InputError.of([*mistakes[:-1], Mistake(mistakes[-1].message, hint=hint)])

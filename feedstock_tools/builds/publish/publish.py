@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Protocol
 
-from feedstock_tools.builds.ledger import BuildRecord, Ledger
+from feedstock_tools.builds.ledger import BuildRecord
 from feedstock_tools.builds.matrix.matrix import Matrix
 from feedstock_tools.builds.matrix.states import ConfigurationState
 from feedstock_tools.builds.stand_in.choice import STAND_IN
 from feedstock_tools.digests import sha256_of
 from feedstock_tools.errors import InputError, WorkError
-from feedstock_tools.feedstock.layout import Artifacts
-from feedstock_tools.units import size_text
-from feedstock_tools.wording import table
 
 if TYPE_CHECKING:
     from feedstock_tools.channel.targets import Target
 
-__all__ = ["Published", "publish", "published_json", "published_text"]
+__all__ = ["PublishObserver", "Published", "publish", "untested_in_words"]
 
 
 #: How many files a message names.
@@ -46,8 +43,21 @@ class Published:
     result: str = "to be published"
 
 
+class PublishObserver(Protocol):
+    """Someone who watches packages go."""
+
+    def incomplete(self, state: str, configurations: Sequence[str]) -> None:
+        """Configurations (by their short names) are left out, since they are in this state and not complete."""
+
+    def untested(self, reason: str, files: Sequence[str]) -> None:
+        """Packages are left out with all of their rows, since they were not tested, or failed."""
+
+    def begin(self, number: int, total: int, package: Published) -> None:
+        """A package goes, the first with the number 1."""
+
+
 def publish(
-    matrix: Matrix, target: Target, say: Callable[[str], None], *, complete_only: bool, dry_run: bool
+    matrix: Matrix, target: Target, observer: PublishObserver, *, complete_only: bool = True, dry_run: bool = False
 ) -> tuple[Published, ...]:
     """Put the packages of a matrix into a channel; what is there already is left.
 
@@ -56,24 +66,22 @@ def publish(
     that was interrupted is taken up where it ended, since what arrived is there.
 
     Args:
-        say: is told of each package before it goes.
-        complete_only: leave out configurations that are not complete and rows that are not tested, and say so, instead
-            of failing.
+        complete_only: leave out configurations that are not complete and rows that are not tested, instead of failing.
         dry_run: check, and put nothing anywhere.
 
     Raises:
         InputError: builds on the stand-in channel are to leave this machine.
-        WorkError: a check fails (what fails is told at once), or the target does not take a package.
+        WorkError: a check fails (all that fail are reported at once), or the target does not take a package.
     """
     from feedstock_tools.channel.targets import OTHER_PACKAGE
 
-    chosen, wrong = _complete(matrix, say, complete_only=complete_only)
+    chosen, wrong = _complete(matrix, observer, complete_only=complete_only)
     untested = _untested(matrix, chosen)
     if complete_only and untested:
-        chosen, untested = _tested(matrix, chosen, untested, say), {}
+        chosen, untested = _tested(matrix, chosen, untested, observer), {}
     _refuse_stand_in(chosen, target)
     found = _packages(matrix, chosen)
-    wrong += [_told(sorted(files), reason) for reason, files in untested.items()]
+    wrong += [untested_in_words(reason, sorted(files)) for reason, files in untested.items()]
     wrong += [f"{each.file} is not the file that was built" for each in found if not _is_what_was_built(each)]
     if wrong:
         hint = "`feedstock-tools test NAME` runs tests again; a NAME such as linux_64_cpu_py3.11 publishes less."
@@ -88,7 +96,7 @@ def publish(
         return tuple(each if each in new else replace(each, result="there") for each in found)
     results = dict.fromkeys((each.file for each in found), "there")
     for number, each in enumerate(new, 1):
-        say(f"[{number}/{len(new)}] {each.file} ({size_text(each.size)})")
+        observer.begin(number, len(new), each)
         results[each.file] = target.put(each.path, each.file, each.sha256)
     if found:
         target.finish()  # also where nothing is new: the run before may have ended before its index was made
@@ -96,7 +104,7 @@ def publish(
 
 
 def _complete(
-    matrix: Matrix, say: Callable[[str], None], *, complete_only: bool
+    matrix: Matrix, observer: PublishObserver, *, complete_only: bool
 ) -> tuple[list[ConfigurationState], list[str]]:
     """The configurations of which every output is done, and what is wrong with the others."""
     chosen = [each for each in matrix.configurations if each.state == "done"]
@@ -107,8 +115,7 @@ def _complete(
         hint = "`feedstock-tools status` says what is done."
         raise WorkError("there is nothing to publish: no configuration is complete", path=matrix.artifacts, hint=hint)
     for state in dict.fromkeys(each.state for each in others):
-        names = ", ".join(each.configuration.short_name for each in others if each.state == state)
-        say(f"Left out, {state}: {names}.")
+        observer.incomplete(state, [each.configuration.short_name for each in others if each.state == state])
     return chosen, []
 
 
@@ -116,7 +123,7 @@ def _tested(
     matrix: Matrix,
     chosen: Sequence[ConfigurationState],
     untested: Mapping[str, set[str]],
-    say: Callable[[str], None],
+    observer: PublishObserver,
 ) -> list[ConfigurationState]:
     """The configurations without the rows of which a package is untested; what rows have in common stays."""
     bad = set().union(*untested.values())
@@ -134,7 +141,7 @@ def _tested(
         for each in chosen
     ]
     for reason, files in untested.items():
-        say(f"Left out with all of their rows: {_told(sorted(files), reason)}.")
+        observer.untested(reason, sorted(files))
     if not any(each.outputs for each in kept):
         hint = "`feedstock-tools test NAME` runs tests again."
         raise WorkError("there is nothing to publish: no row is tested as a whole", path=matrix.artifacts, hint=hint)
@@ -165,8 +172,7 @@ def _packages(matrix: Matrix, chosen: Sequence[ConfigurationState]) -> list[Publ
 
 def _untested(matrix: Matrix, chosen: Sequence[ConfigurationState]) -> dict[str, set[str]]:
     """By reason, packages that passed no tests, neither when they were built nor in the last run of `test` since."""
-    with Ledger(Artifacts(matrix.artifacts).ledger) as ledger:
-        last = {test.sha256: test for test in ledger.tests()}
+    last = {test.sha256: test for test in matrix.tests}
     files: dict[str, set[str]] = {}
     for record, package in [(built, each) for built in _records(chosen) for each in built.packages]:
         test = last.get(package.sha256)
@@ -178,12 +184,12 @@ def _untested(matrix: Matrix, chosen: Sequence[ConfigurationState]) -> dict[str,
     return files
 
 
-def _told(names: Sequence[str], reason: str) -> str:
-    """A reason that one file has, or several, of which the first few are named behind it."""
-    if len(names) == 1:
-        return f"{names[0]} was {reason}"
-    shown = ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
-    return f"{len(names)} packages were {reason} ({shown})"
+def untested_in_words(reason: str, files: Sequence[str]) -> str:
+    """Why one package or several cannot be published; of many the first few are named."""
+    if len(files) == 1:
+        return f"{files[0]} was {reason}"
+    shown = ", ".join(files[:_SHOWN]) + (", …" if len(files) > _SHOWN else "")
+    return f"{len(files)} packages were {reason} ({shown})"
 
 
 def _is_what_was_built(package: Published) -> bool:
@@ -191,23 +197,3 @@ def _is_what_was_built(package: Published) -> bool:
         return sha256_of(package.path) == package.sha256
     except OSError as error:
         raise WorkError(f"cannot read the package: {error.strerror or error}", path=package.path) from error
-
-
-def published_text(target: Target, packages: Sequence[Published]) -> str:
-    """The table of packages, and how many went where."""
-    rows = [(each.file, size_text(each.size), each.sha256, each.result) for each in packages]
-    pending, published = (sum(each.result == said for each in packages) for said in ("to be published", "published"))
-    there = len(packages) - pending - published
-    said = f"{pending} to be published" if pending else f"{published} published"
-    summary = f"{target.name}: {said}, {there} there already."
-    return f"{table(('package', 'size', 'sha256', 'result'), rows, right=frozenset({1}))}\n{summary}"
-
-
-def published_json(target: Target, packages: Sequence[Published]) -> Mapping[str, Any]:
-    """The same as values that JSON has."""
-    return {
-        "target": target.name,
-        "packages": [
-            {"file": each.file, "size": each.size, "sha256": each.sha256, "result": each.result} for each in packages
-        ],
-    }

@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from pathlib import Path
 
-from feedstock_tools.builds.plan.cache import outline, render_outputs
+from feedstock_tools.builds.plan.rendering import render_outputs
 from feedstock_tools.errors import InputError, Mistake
+from feedstock_tools.feedstock.configurations import outline
 from feedstock_tools.feedstock.folder import Feedstock
 from feedstock_tools.feedstock.layout import LEDGER
 
@@ -42,7 +43,7 @@ def refuse_strangers(made: Mapping[Path, AbstractSet[str]], known: AbstractSet[s
     try:
         configurations = outline(feedstock.folder)
         for part in (configurations[:1], configurations[1:]):  # mostly the first will do
-            rendered, _ = render_outputs(part, feedstock.recipe / "recipe.yaml", lambda platform: "")
+            rendered, _ = render_outputs(part, feedstock.recipe / "recipe.yaml", {})
             if any(each.refusal for each in rendered):
                 return
             own = {output.name for each in rendered for row in each.rows for output in row.outputs}

@@ -1,70 +1,45 @@
-"""The compilers that a run on the stand-in channel needs: seen to before its first row is built."""
+"""The compilers that a run on the stand-in channel needs: made ready before its first row is built."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 
-from feedstock_tools.builds.plan.refusals import refused_on_stand_in
-from feedstock_tools.builds.plan.workspace import Setting
-from feedstock_tools.builds.stand_in.choice import ChannelChoice
-from feedstock_tools.builds.stand_in.limits import provide_compiler
-from feedstock_tools.builds.stand_in.wheels import Fetching, Watch
+from feedstock_tools.builds.plan.agenda import Agenda
+from feedstock_tools.builds.plan.workspace import Workspace
+from feedstock_tools.builds.stand_in.limits import compiled_languages, provide_compiler, why_not_on_stand_in
+from feedstock_tools.builds.stand_in.wheels import Watch
 from feedstock_tools.builds.stand_in.zig import zig_folder
 from feedstock_tools.feedstock.folder import user_cache
-from feedstock_tools.feedstock.planned import PlannedConfiguration
+from feedstock_tools.platforms import Platform
 
-__all__ = ["fetching_in_lines", "provide_compilers"]
-
-#: Seconds between two lines of progress.
-_PAUSE = 2.0
+__all__ = ["provide_compilers"]
 
 
-def provide_compilers(
-    setting: Setting,
-    missing: Sequence[PlannedConfiguration],
-    choices: Mapping[str, ChannelChoice],
-    say: Callable[[str], None],
-) -> dict[str, str]:
-    """See to the compilers of the configurations that have something to build, fetching zig where PATH has none.
+def provide_compilers(workspace: Workspace, agenda: Agenda, watch: Watch) -> dict[str, str]:
+    """Make the compilers ready for what an agenda builds on the stand-in channel, fetching zig where PATH has none.
 
     Args:
-        choices: the channels of each configuration.
-        say: is given lines that tell of the progress.
+        watch: is called with the progress of a download.
 
     Returns:
-        The configurations that cannot be built here all the same: name → reason.
+        The configurations that this machine cannot build all the same: name → reason.
     """
-    folder = zig_folder(user_cache(setting.machine, setting.artifacts.root / ".cache"))
-    watch = fetching_in_lines(say)
-    return refused_on_stand_in(
-        missing,
-        lambda name: choices[name].is_stand_in,
-        lambda platform: provide_compiler(platform, folder, setting.machine, watch),
-    )
+    from feedstock_tools.facts.packages import read_packages
 
-
-def fetching_in_lines(say: Callable[[str], None]) -> Watch:
-    """A `Watch` that tells of a download in lines: at its start, every few seconds, and at its end."""
-    told: dict[str, float] = {}
-
-    def watch(progress: Fetching) -> None:
-        last = told.get(progress.what)
-        if progress.stage != "ready" and last is not None and progress.seconds - last < _PAUSE:
-            return
-        told[progress.what] = progress.seconds
-        say(_line(progress, first=last is None))
-
-    return watch
-
-
-def _line(progress: Fetching, *, first: bool) -> str:
-    size = f"{progress.size / 1e6:.0f} MB" if progress.size is not None else ""
-    after = f"after {progress.seconds:.0f} s"
-    if progress.stage == "ready":
-        return f"{progress.what} is ready {after}; later builds use it as it is."
-    if progress.stage == "unpacking":
-        return f"Unpacking {progress.what} {after}"
-    if first:
-        return f"Fetching {progress.what}{f' ({size})' if size else ''}, which compiles where PATH has no compiler"
-    fetched = f"{progress.done / 1e6:.0f} MB"
-    return f"Fetching {progress.what}: {f'{fetched} of {size}' if size else fetched} {after}"
+    compiled = [
+        work
+        for work in agenda.todo
+        if agenda.channels[work.configuration].is_stand_in and compiled_languages(work.row.values)
+    ]
+    if not compiled:
+        return {}
+    folder = zig_folder(user_cache(workspace.machine, workspace.artifacts.root / ".cache"))
+    packages = frozenset(package.name for package in read_packages())
+    lacking = cache(lambda platform: provide_compiler(platform, folder, workspace.machine, watch))
+    reasons: dict[str, str] = {}
+    for work in compiled:
+        platform = Platform.parse(work.platform)
+        reason = why_not_on_stand_in(work.row.values, platform, packages, lacking(platform))
+        if reason is not None:
+            reasons.setdefault(work.configuration, reason)
+    return reasons

@@ -7,99 +7,118 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from feedstock_tools.builds.engines.contract import BuildRequest, Engine
-from feedstock_tools.builds.ledger import Ledger
-from feedstock_tools.builds.plan.workspace import Setting
-from feedstock_tools.builds.runs.inputs import Inputs
-from feedstock_tools.builds.runs.observer import Console
-from feedstock_tools.builds.runs.row import write_siblings
-from feedstock_tools.builds.runs.run import choose_for
-from feedstock_tools.builds.runs.site import make_ground
-from feedstock_tools.builds.stand_in.choice import channels_identity
+from feedstock_tools.builds.engines.contract import BuildRequest
+from feedstock_tools.builds.engines.embedded.engine import RattlerBuild
+from feedstock_tools.builds.ledger import BuildRecord, Ledger
+from feedstock_tools.builds.plan.agenda import Agenda
+from feedstock_tools.builds.plan.work import Work
+from feedstock_tools.builds.plan.workspace import Workspace
+from feedstock_tools.builds.runs.row import environment_of, write_siblings
+from feedstock_tools.builds.runs.site import Site, Station, open_station
 from feedstock_tools.errors import InputError, WorkError
-from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedOutput, PlannedRow
+from feedstock_tools.feedstock.planned import PlannedOutput
 from feedstock_tools.locks import Locks
 from feedstock_tools.workers import worker_command
 
-__all__ = ["debug_output"]
+__all__ = ["ReadyOutput", "make_ready"]
 
 
-def debug_output(
-    setting: Setting,
-    engine: Engine,
-    chosen: Sequence[PlannedConfiguration],
-    wanted: str | None,
-    console: Console,
-    *,
-    interactive: bool,
-) -> int:
-    """Set up one output of one row; in a terminal, open a shell in its work folder and give that shell's exit status.
+@dataclass(frozen=True, slots=True)
+class ReadyOutput:
+    """An output that is ready to be built by hand.
 
-    Outputs of the same row that it needs are to be built already.
+    Attributes:
+        stem: the name of its package's file without its ending.
+        paths: what a folder or file is → where it is; `work` is the folder to build in.
+        environment: the variables for a shell there.
+    """
+
+    stem: str
+    paths: Mapping[str, str]
+    environment: Mapping[str, str]
+
+
+def make_ready(workspace: Workspace, agenda: Agenda, wanted: str | None) -> ReadyOutput:
+    """Make the environments of one output of one row, in a process of its own.
 
     Args:
+        agenda: of the configurations that the output is looked for in.
         wanted: the name of the output, the name of its file without the ending, or a glob over these; the first output
             for None.
 
     Raises:
-        InputError: more than one configuration, row or output is meant, or none.
-        WorkError: a sibling is not built yet, or the environments cannot be made.
+        InputError: more than one output is meant, or none, or another engine than the embedded one builds it.
+        WorkError: a sibling that it needs is not built yet, or the environments cannot be made.
     """
-    configuration, row, output = _one(chosen, wanted)
-    choice = choose_for(setting, configuration, engine, console)
-    base = channels_identity(setting.machine, configuration.platform, choice)
-    locks = Locks.wait_for(setting.artifacts.locks, [f"row {row.name}"])
-    with Ledger(setting.artifacts.ledger) as ledger, locks:
-        ground = make_ground(setting, engine, configuration, choice, base, ledger, Inputs(setting))
-        known = {each.name: ledger.done(ground.identities(each)) for each in row.outputs}
-        missing = [name for name in output.siblings if known[name] is None]
-        if missing:
-            hint = f"Build them first: {configuration.name}"
-            raise WorkError(f"{output.name} needs {', '.join(missing)} of the same variant", hint=hint)
-        folder = setting.artifacts.fresh_private(row.name)
-        write_siblings(folder / "output", [record for record in known.values() if record], setting.artifacts)
-        request = BuildRequest(
-            name=row.name,
-            recipe=setting.recipe,
-            values=row.values,
-            target=ground.target,
-            builder=ground.builder,
-            channels=ground.channels,
-            folder=folder,
-            wanted=(output.name,),
-            environment={
-                **ground.environment(row, folder, os.cpu_count() or 1),
-                "BUILD_WITH_CONDA_DEBUG": "1",
-                "BUILD_OUTPUT_ID": output.name,
-            },
-        )
-        paths = _set_up(request)
-    console.say(f"\n{output.stem} is ready to be built by hand.")
-    for what, path in paths.items():
-        console.say(f"  {what:12} {path}")
-    console.say(f"\n  cd {paths['work']} && source build_env.sh && bash -x ./conda_build.sh")
-    if not interactive:
-        return 0
-    shell = ["bash", "--rcfile", "build_env.sh", "-i"]
-    return subprocess.run(shell, cwd=paths["work"], env=dict(request.environment), check=False).returncode
+    work, output = _one(_in_plan_order(agenda), wanted)
+    engine = workspace.engines.engine_for(work.configuration, work.platform)
+    if not isinstance(engine, RattlerBuild):
+        hint = "The feedstock's own build-locally.py has a --debug too." if engine.own_channels else None
+        what = f"--debug works with the embedded engine alone, and {work.configuration} is built with {engine.name}"
+        raise InputError(what, hint=hint)
+    pythons = (work.row.python,) if work.row.python else ()
+    site = Site(
+        configuration=work.configuration,
+        target=work.platform,
+        pythons=pythons,
+        feedstock=workspace.feedstock.folder,
+        artifacts=workspace.artifacts,
+        inputs=agenda.inputs,
+        channels=agenda.channels[work.configuration],
+    )
+    locks = Locks.wait_for(workspace.artifacts.locks, [f"row {work.name}"])
+    with Ledger(workspace.artifacts.ledger) as ledger, locks:
+        station = open_station(site, ledger, engine, workspace.machine)
+        return _made_ready(site, station, work, output)
 
 
-def _one(
-    chosen: Sequence[PlannedConfiguration], wanted: str | None
-) -> tuple[PlannedConfiguration, PlannedRow, PlannedOutput]:
+def _made_ready(site: Site, station: Station, work: Work, output: PlannedOutput) -> ReadyOutput:
+    known = {name: station.ledger.done(identity) for name, identity in work.identities.items()}
+    missing = [name for name in output.siblings if known[name] is None]
+    if missing:
+        hint = f"Build them first: {work.configuration}"
+        raise WorkError(f"{output.name} needs {', '.join(missing)} of the same variant", hint=hint)
+    request = _request(site, station, work, output)
+    done: list[BuildRecord] = [record for record in known.values() if record]
+    write_siblings(request.output, done, site.artifacts)
+    return ReadyOutput(output.stem, _set_up(request), request.environment)
+
+
+def _request(site: Site, station: Station, work: Work, output: PlannedOutput) -> BuildRequest:
+    folder = site.artifacts.fresh_private(work.name)
+    environment = environment_of(site, station, work.row.cuda, folder, os.cpu_count() or 1)
+    return BuildRequest(
+        name=work.name,
+        recipe=site.inputs.recipe,
+        values=work.row.values,
+        target=site.target,
+        builder=station.builder,
+        channels=station.channels.urls,
+        folder=folder,
+        wanted=(output.name,),
+        environment={**environment, "BUILD_WITH_CONDA_DEBUG": "1", "BUILD_OUTPUT_ID": output.name},
+    )
+
+
+def _in_plan_order(agenda: Agenda) -> list[Work]:
+    works = {work.name: work for work in (*agenda.done, *agenda.todo)}
+    return [works[name] for name in agenda.rows]
+
+
+def _one(works: Sequence[Work], wanted: str | None) -> tuple[Work, PlannedOutput]:
     found = [
-        (configuration, row, output)
-        for configuration in chosen
-        for row in configuration.rows
-        for output in row.outputs
+        (work, output)
+        for work in works
+        for output in work.row.outputs
         if wanted is None or fnmatchcase(output.name, wanted) or fnmatchcase(output.stem, wanted)
     ]
     if not found:
-        names = sorted({output.name for each in chosen for row in each.rows for output in row.outputs})
+        names = sorted({output.name for work in works for output in work.row.outputs})
         raise InputError(f"no output is called '{wanted}'", hint=f"There are {', '.join(names)}.")
-    different = {output.stem for _, _, output in found}
+    different = {output.stem for _, output in found}
     if len(different) > 1 and wanted is not None:
         listed = ", ".join(sorted(different))
         raise InputError(f"--debug sets up one output, and '{wanted}' means {len(different)}: {listed}")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from feedstock_tools.builds.engines.contract import Failed
 
-__all__ = ["Retry", "why_again"]
+__all__ = ["Again", "Retry", "why_again"]
 
 #: What the network's failures say, as py-rattler-build, curl and git word them.
 _NETWORK = re.compile(
@@ -40,6 +40,15 @@ class Retry:
     because: str
     wait: float = 0.0
     fewer_jobs: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """Another attempt follows: its number, why, and with how many jobs where these are fewer than before."""
+
+    attempt: int
+    because: str
+    jobs: int | None = None
 
 
 def why_again(failed: Failed, last_lines: Iterable[str], attempt: int) -> Retry | None:

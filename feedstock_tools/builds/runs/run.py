@@ -1,30 +1,27 @@
-"""The run of `build`: from chosen configurations to packages in a channel."""
+"""An agenda carried out on this machine: from the work of some rows to packages in a channel."""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from feedstock_tools.builds.engines.contract import Engine
-from feedstock_tools.builds.ledger import BuildRecord, Ledger, this_machine, this_process
-from feedstock_tools.builds.plan.agenda import plan_works
-from feedstock_tools.builds.plan.capacity import Capacity, Limits
-from feedstock_tools.builds.plan.needs import Work, in_order
-from feedstock_tools.builds.plan.refusals import in_words, refuse_unbuildable
-from feedstock_tools.builds.plan.workspace import Setting
-from feedstock_tools.builds.runs.compilers import provide_compilers
-from feedstock_tools.builds.runs.inputs import Inputs
-from feedstock_tools.builds.runs.observer import Console
-from feedstock_tools.builds.runs.scheduler import Scheduler
-from feedstock_tools.builds.stand_in.choice import DEFAULT_CHANNELS, ChannelChoice, choose_channels
-from feedstock_tools.errors import InputError, WorkError
-from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedOutput, PlannedRow
+from feedstock_tools.builds.ledger import BuildRecord, Ledger
+from feedstock_tools.builds.plan.agenda import Agenda
+from feedstock_tools.builds.plan.capacity import Limits
+from feedstock_tools.builds.plan.work import Work
+from feedstock_tools.errors import WorkError
+from feedstock_tools.feedstock.layout import Artifacts
+from feedstock_tools.feedstock.planned import PlannedOutput, PlannedRow
 
-__all__ = ["EngineFor", "Outcome", "choices_for", "choose_for", "run_builds"]
+if TYPE_CHECKING:
+    from feedstock_tools.builds.plan.workspace import Workspace
+    from feedstock_tools.builds.runs.observer import Observer
+    from feedstock_tools.builds.runs.row import BuiltRow
+    from feedstock_tools.builds.runs.site import Site, Station
 
-#: Gives the engine that builds a configuration.
-EngineFor = Callable[[PlannedConfiguration], Engine]
+__all__ = ["BuildResult", "Outcome", "run"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,160 +34,112 @@ class Outcome:
     record: BuildRecord | None
     new: bool
 
+    @property
+    def is_done(self) -> bool:
+        """Whether its package is there."""
+        return self.record is not None and self.record.result == "done"
 
-def run_builds(
-    setting: Setting,
-    engine: EngineFor,
-    chosen: Sequence[PlannedConfiguration],
-    console: Console,
-    capacity: Capacity,
-    limits: Limits,
-    optional: Collection[str] = (),
-) -> tuple[tuple[Outcome, ...], dict[str, str]]:
-    """Build what is not done of the chosen configurations, several rows at once where the limits allow it.
 
-    All of them have an engine on this machine: `refuse_unbuildable` sees to that.
+@dataclass(frozen=True, slots=True)
+class BuildResult:
+    """What became of an agenda: an outcome for each output of each row, in the order of the plan."""
 
-    Args:
-        optional: the names of configurations that are left out where their channel has no compiler here.
+    artifacts: Artifacts
+    outcomes: tuple[Outcome, ...]
 
-    Returns:
-        What has become of each output, and the configurations that were left out: name → reason.
+    @property
+    def is_complete(self) -> bool:
+        """Whether every output is done."""
+        return all(outcome.is_done for outcome in self.outcomes)
+
+    @property
+    def built(self) -> bool:
+        """Whether anything was built, be it that it failed."""
+        return any(outcome.new for outcome in self.outcomes)
+
+
+def run(workspace: Workspace, agenda: Agenda, limits: Limits, observer: Observer, *, command: str = "") -> BuildResult:
+    """Build the rows of an agenda, several at once where the limits allow it.
 
     An output that fails ends its row, and with it the rows that share the output; the others are built all the same,
     unless the limits say to end with the first failure. What was not reached has no record.
 
+    Args:
+        command: what was typed, for the ledger.
+
     Raises:
-        InputError: channels were given to an engine that takes none, or a configuration that is not optional (or all of
-            them) cannot be built on this machine.
-        WorkError: a channel cannot be reached, or the artifacts folder or the ledger cannot be used.
+        WorkError: the artifacts folder, a channel or the ledger cannot be used; all builds have been ended.
     """
-    inputs = Inputs(setting)
-    choices = choices_for(setting, chosen, engine, console)
-    with Ledger(setting.artifacts.ledger) as ledger:
-        works = plan_works(setting, ledger, chosen, choices, capacity, limits.jobs)
-        unfinished = {work.configuration.name: work.configuration for work in works if work.missing}
-        reasons = provide_compilers(setting, tuple(unfinished.values()), choices, console.say)
-        named = [each for each in chosen if len(reasons) == len(chosen) or each.name not in optional]
-        refuse_unbuildable(named, lambda each: reasons.get(each.name))
-        for line in in_words(reasons):
-            console.say(f"Left out: {line}")
-        works = [work for work in works if work.configuration.name not in reasons]
-        todo = in_order([work for work in works if work.missing])
-        found = _build(setting, inputs, engine, ledger, todo, choices, console, capacity, limits) if todo else {}
-    return tuple(outcome for work in works for outcome in _outcomes(work, found.get(work.name, {}))), reasons
+    built = _built(workspace, agenda, limits, observer, command) if agenda.todo else {}
+    works = {work.name: work for work in (*agenda.done, *agenda.todo)}
+    outcomes = (outcome for name in agenda.rows for outcome in _outcomes(works[name], built.get(name)))
+    return BuildResult(workspace.artifacts, tuple(outcomes))
 
 
-def _build(
-    setting: Setting,
-    inputs: Inputs,
-    engine: EngineFor,
-    ledger: Ledger,
-    todo: Sequence[Work],
-    choices: Mapping[str, ChannelChoice],
-    console: Console,
-    capacity: Capacity,
-    limits: Limits,
-) -> dict[str, dict[str, tuple[BuildRecord, bool]]]:
-    """For each row that was reached the record of each output by name, and whether it is new."""
-    from feedstock_tools.builds.runs.site import make_ground
+def _built(
+    workspace: Workspace, agenda: Agenda, limits: Limits, observer: Observer, command: str
+) -> Mapping[str, BuiltRow]:
+    """What came of each row that was reached, by its name."""
+    from feedstock_tools.builds.runs.scheduler import Scheduler
+
+    _refuse_full_disk(workspace.artifacts, agenda.todo)
+    with Ledger(workspace.artifacts.ledger) as ledger:
+        sites = _sites(workspace, agenda, command)
+        stations = _stations(workspace, sites, ledger)
+        return Scheduler(agenda, limits, observer, ledger, sites, stations).run()
+
+
+def _sites(workspace: Workspace, agenda: Agenda, command: str) -> dict[str, Site]:
+    """The site of each configuration that has a row to build, by its name."""
+    from feedstock_tools.builds.runs.site import Site
     from feedstock_tools.feedstock.provenance import commit_of
 
-    _refuse_full_disk(setting, todo)
-    if " " in str(setting.artifacts.root):
-        console.say(
-            f"The path {setting.artifacts.root} has a space in it, which many build scripts cannot take; "
-            "--output-dir gives another."
-        )
-    commit = commit_of(setting.feedstock.folder)
-    grounds = {
-        work.configuration.name: make_ground(
-            setting,
-            engine(work.configuration),
-            work.configuration,
-            choices[work.configuration.name],
-            work.base,
-            ledger,
-            inputs,
-            commit,
-        )
-        for work in {work.configuration.name: work for work in todo}.values()
-    }
-    scheduler = Scheduler(
-        todo,
-        lambda work: grounds[work.configuration.name],
-        capacity,
-        limits,
-        console,
-        lambda: ledger.give_sign(this_machine(), this_process()),
-    )
+    commit = commit_of(workspace.feedstock.folder)
+    pythons: dict[str, dict[str, None]] = {}
+    for work in (*agenda.done, *agenda.todo):
+        if work.row.python:
+            pythons.setdefault(work.configuration, {})[work.row.python] = None
     return {
-        name: {
-            **{record.output: (record, False) for record in built.before},
-            **{record.output: (record, True) for record in built.now},
-        }
-        for name, built in scheduler.run().items()
+        work.configuration: Site(
+            configuration=work.configuration,
+            target=work.platform,
+            pythons=tuple(pythons.get(work.configuration, ())),
+            feedstock=workspace.feedstock.folder,
+            artifacts=workspace.artifacts,
+            inputs=agenda.inputs,
+            channels=agenda.channels[work.configuration],
+            commit=commit,
+            command=command,
+        )
+        for work in agenda.todo
     }
 
 
-def _refuse_full_disk(setting: Setting, todo: Sequence[Work]) -> None:
-    setting.artifacts.root.mkdir(parents=True, exist_ok=True)
-    free = shutil.disk_usage(setting.artifacts.root).free
+def _stations(workspace: Workspace, sites: Mapping[str, Site], ledger: Ledger) -> dict[str, Station]:
+    from feedstock_tools.builds.runs.site import open_station
+
+    engines = workspace.engines
+    return {
+        name: open_station(site, ledger, engines.engine_for(site.configuration, site.target), workspace.machine)
+        for name, site in sites.items()
+    }
+
+
+def _refuse_full_disk(artifacts: Artifacts, todo: Sequence[Work]) -> None:
+    artifacts.root.mkdir(parents=True, exist_ok=True)
+    free = shutil.disk_usage(artifacts.root).free
     for work in todo:
         if work.needs.disk is not None and work.needs.disk > free:
             raise WorkError(
                 f"{work.name} needs {work.needs.disk >> 20} MiB of disk, and {free >> 20} MiB are free",
-                path=setting.artifacts.root,
+                path=artifacts.root,
                 hint="Make room, or give a folder on another disk with --output-dir.",
             )
 
 
-def _outcomes(work: Work, found: Mapping[str, tuple[BuildRecord, bool]]) -> Iterator[Outcome]:
+def _outcomes(work: Work, built: BuiltRow | None) -> Iterator[Outcome]:
+    before = {**work.done, **({record.output: record for record in built.before} if built else {})}
+    new = {record.output: record for record in built.now} if built else {}
     for output in work.row.outputs:
-        record, new = found.get(output.name, (work.done.get(output.name), False))
-        yield Outcome(work.configuration.name, work.row, output, record, new)
-
-
-def choices_for(
-    setting: Setting, chosen: Sequence[PlannedConfiguration], engine: EngineFor, console: Console
-) -> dict[str, ChannelChoice]:
-    """The channels of some configurations, by their names; what is out of the ordinary is said once.
-
-    Raises:
-        InputError: channels were given to an engine that takes none.
-        WorkError: a channel cannot be reached.
-    """
-    known: dict[tuple[tuple[str, ...], bool], ChannelChoice] = {}
-    choices = {}
-    for each in chosen:
-        key = each.channels, engine(each).own_channels
-        if key not in known:
-            known[key] = choose_for(setting, each, engine(each), console)
-        choices[each.name] = known[key]
-    return choices
-
-
-def choose_for(
-    setting: Setting, configuration: PlannedConfiguration, engine: Engine, console: Console
-) -> ChannelChoice:
-    """The channels for a configuration; what is out of the ordinary is said.
-
-    An engine with channels of its own, as the feedstock's scripts have them, takes those of the configuration. Whether
-    they can be reached from where it builds is not known here.
-
-    Raises:
-        InputError: channels were given to such an engine.
-        WorkError: a channel cannot be reached.
-    """
-    if engine.own_channels:
-        if setting.channels:
-            hint = "Leave out --channel; the configuration's channel_sources says where they fetch from."
-            raise InputError("the feedstock's own scripts cannot be given channels", hint=hint)
-        return ChannelChoice(configuration.channels or DEFAULT_CHANNELS)
-    choice = choose_channels(setting.channels, configuration.channels, setting.artifacts)
-    if choice.why_stand_in:
-        console.say(f"Building on the STAND-IN channel: {choice.why_stand_in}.")
-        console.say(
-            "Its packages have the metadata of real ones and no real contents; what is built on it is marked so."
-        )
-    return choice
+        record = new.get(output.name, before.get(output.name))
+        yield Outcome(work.configuration, work.row, output, record, output.name in new)

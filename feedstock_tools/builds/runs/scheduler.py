@@ -1,6 +1,6 @@
-"""Building several rows at once: each in a thread that drives its engine's process, under tokens for cores and memory.
+"""Building several rows at once: each in a thread that drives its engine's process; `decide` says which begins when.
 
-The thread that calls this starts rows, hears of what happens and tells the console; it alone is reached by signals.
+The thread that calls this starts rows, hears of what happens and tells the observer; it alone is reached by signals.
 """
 
 from __future__ import annotations
@@ -10,36 +10,33 @@ import queue
 import select
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from feedstock_tools.builds.engines.contract import Built, Event, Log
+from feedstock_tools.builds.engines.contract import Built, Event
 from feedstock_tools.builds.engines.process.guard import Stopped
 from feedstock_tools.builds.engines.process.supervision import signals_held_back
-from feedstock_tools.builds.plan.capacity import Capacity, Limits, Share, Tokens
-from feedstock_tools.builds.plan.needs import Work
-from feedstock_tools.builds.runs.observer import Console, Progress
-from feedstock_tools.builds.runs.retries import why_again
-from feedstock_tools.builds.runs.row import Attempt, BuiltRow, Ground, build_row
+from feedstock_tools.builds.ledger import Ledger, this_machine, this_process
+from feedstock_tools.builds.plan.agenda import Agenda
+from feedstock_tools.builds.plan.capacity import Limits, Share
+from feedstock_tools.builds.plan.order import seconds_left
+from feedstock_tools.builds.plan.work import Place, Work, place_of
+from feedstock_tools.builds.runs.decide import Host, Pending, Running, decide
+from feedstock_tools.builds.runs.observer import Observer, Progress
+from feedstock_tools.builds.runs.retries import Again, why_again
+from feedstock_tools.builds.runs.row import BuiltRow, build_row
+from feedstock_tools.builds.runs.site import Site, Station
+from feedstock_tools.builds.runs.under_way import Attempt
 from feedstock_tools.errors import WorkError
-from feedstock_tools.feedstock.planned import PlannedOutput
-from feedstock_tools.wording import counted
 
 __all__ = ["Scheduler"]
 
-#: How often the console hears of the progress, and how soon a row that another run has is asked for again, in seconds.
+#: How often the observer hears of the progress, and how soon a row that another run has is asked for again, in seconds.
 _TICK = 0.2
 #: How often the run gives a sign of life, in seconds.
 _SIGN_EVERY = 60.0
-
-
-@dataclass(frozen=True, slots=True)
-class _Running:
-    work: Work
-    share: Share
-    thread: threading.Thread
-    began: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,38 +47,47 @@ class _Ended:
     error: BaseException | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Thread:
+    """A row that is built: what it has, its thread, and the time when it began."""
+
+    running: Running
+    thread: threading.Thread
+    began: float
+
+
 class Scheduler:
-    """One run over some rows, in their order as far as tokens and shared outputs allow."""
+    """One run over the rows of an agenda, on this machine."""
 
     def __init__(
         self,
-        works: Sequence[Work],
-        ground: Callable[[Work], Ground],
-        capacity: Capacity,
+        agenda: Agenda,
         limits: Limits,
-        console: Console,
-        give_sign: Callable[[], None],
+        observer: Observer,
+        ledger: Ledger,
+        sites: Mapping[str, Site],
+        stations: Mapping[str, Station],
     ) -> None:
         """Take the rows.
 
         Args:
-            ground: what the builds of a row stand on.
-            give_sign: records that the run is alive, for those who read the ledger on another machine.
+            sites: what the builds of a configuration share, by its name; `stations` what this machine opened for them.
         """
-        self._pending = list(works)
-        self._ground = ground
-        self._tokens = Tokens(capacity)
+        self._works = {work.name: work for work in agenda.todo}
         self._limits = limits
-        self._console = console
-        self._give_sign = give_sign
-        self._next_sign = time.monotonic() + _SIGN_EVERY
-        self._running: dict[str, _Running] = {}
+        self._observer = observer
+        self._ledger = ledger
+        self._sites = sites
+        self._stations = stations
+        self._host = Host(this_machine(), agenda.capacity, limits.jobs)
+        self._pending = [Pending(work.name, work.needs, work.places) for work in agenda.todo]
+        self._threads: dict[str, _Thread] = {}
         self._results: dict[str, BuiltRow] = {}
-        self._busy: set[tuple[str, str]] = set()
-        self._broken: set[tuple[str, str]] = set()
-        self._again: dict[str, float] = {}
         self._begun: set[str] = set()
-        self._messages: queue.SimpleQueue[tuple[Work, Event | _Ended]] = queue.SimpleQueue()
+        self._broken: set[Place] = set()
+        self._left = _TimeLeft(agenda.todo, limits.jobs)
+        self._next_sign = time.monotonic() + _SIGN_EVERY
+        self._messages: queue.SimpleQueue[tuple[Work, Event | Again | _Ended]] = queue.SimpleQueue()
         self._stop, self._stopping = os.pipe()
 
     def run(self) -> dict[str, BuiltRow]:
@@ -91,102 +97,100 @@ class Scheduler:
             WorkError: the artifacts folder, the ledger or a channel cannot be used; all builds have been ended.
         """
         try:
-            while self._pending or self._running:
-                self._start()
+            while self._begin_rows():
                 with suppress(queue.Empty):
                     self._hear(*self._messages.get(timeout=_TICK))
-                self._console.progress(self._progress())
-                self._sign()
+                self._observer.progress(self._progress())
+                self._give_sign()
             return self._results
         finally:
-            with signals_held_back():  # a second Ctrl-C is not to keep builds from being recorded
+            with signals_held_back():  # a second Ctrl-C must not keep builds from being recorded
                 self._end_all()
 
-    def _start(self) -> None:
-        """Begin what can be begun. A row that waits for tokens lets no later one pass, or it might wait for ever."""
-        for work in list(self._pending):
-            if len(self._running) >= self._limits.jobs:
-                return
-            keys = {_key(output) for output in work.missing}
-            if keys & self._broken:
-                self._pending.remove(work)
-            elif not keys & self._busy and self._again.get(work.name, 0.0) <= time.monotonic():
-                share = self._tokens.take(work.needs.cores, work.needs.memory, work.needs.memory_per_job)
-                if share is None:
-                    return
-                self._pending.remove(work)
-                self._begin(work, share)
+    def _begin_rows(self) -> bool:
+        """Begin what can be begun now; false where nothing runs and nothing of what waits can ever begin."""
+        running = [each.running for each in self._threads.values()]
+        now = time.monotonic()
+        for start in decide(self._pending, running, [self._host], now):
+            self._pending = [each for each in self._pending if each.row != start.row]
+            self._begin(self._works[start.row], start.share)
+        return bool(self._threads) or any(each.not_before > now for each in self._pending)
 
     def _begin(self, work: Work, share: Share) -> None:
         if work.name not in self._begun:
             self._begun.add(work.name)
-            self._console.begin(work)
-        ground = self._ground(work)
-        thread = threading.Thread(target=self._drive, args=(work, ground, share), name=work.name, daemon=True)
-        self._busy |= {_key(output) for output in work.missing}
-        self._running[work.name] = _Running(work, share, thread, time.monotonic())
+            self._observer.begin(work)
+        thread = threading.Thread(target=self._drive, args=(work, share), name=work.name, daemon=True)
+        running = Running(work.name, self._host.name, share, work.places)
+        self._threads[work.name] = _Thread(running, thread, time.monotonic())
         thread.start()
 
-    def _drive(self, work: Work, ground: Ground, share: Share) -> None:
+    def _drive(self, work: Work, share: Share) -> None:
         """A row's thread."""
         try:
-            built = self._attempts(work, ground, share)
+            built = self._attempts(work, share)
             self._messages.put((work, _Ended(built)))
         except BaseException as error:
             self._messages.put((work, _Ended(error=error)))
 
-    def _attempts(self, work: Work, ground: Ground, share: Share) -> BuiltRow | None:
+    def _attempts(self, work: Work, share: Share) -> BuiltRow | None:
         """Build a row, and again where that can help."""
 
-        def watch(event: Event) -> None:
+        def watch(event: Event | Again) -> None:
             self._messages.put((work, event))
 
+        site, station = self._sites[work.configuration], self._stations[work.configuration]
         made: list[BuiltRow] = []
         for number in range(1, self._limits.retries + 2):
-            built = build_row(ground, work.row, Attempt(number, share, self._limits.seconds, self._stop), watch)
+            attempt = Attempt(number, share, self._limits.seconds, self._stop)
+            built = build_row(site, station, work, attempt, watch)
             if built is None:  # another run has it now
                 break
             made.append(built)
-            again = why_again(built.failed, built.last_lines, number) if built.failed else None
-            if again is None or number > self._limits.retries:
+            retry = why_again(built.failed, built.last_lines, number) if built.failed else None
+            if retry is None or number > self._limits.retries:
                 break
-            if again.fewer_jobs:
-                share = Share(share.cores, share.memory, max(1, share.jobs // 2))
-            with_jobs = f" with {share.jobs} jobs" if again.fewer_jobs else ""
-            watch(Log(f"-- {again.because}: attempt {number + 1} follows{with_jobs}", "feedstock-tools", "warn"))
-            if select.select([self._stop], [], [], again.wait)[0]:
+            if retry.fewer_jobs:
+                share = replace(share, jobs=max(1, share.jobs // 2))
+            watch(Again(number + 1, retry.because, share.jobs if retry.fewer_jobs else None))
+            if select.select([self._stop], [], [], retry.wait)[0]:
                 raise Stopped
         return _together(made) if made else None
 
-    def _hear(self, work: Work, message: Event | _Ended) -> None:
-        if not isinstance(message, _Ended):
-            if isinstance(message, Built):
-                self._busy -= {_key(output) for output in work.missing if output.name == message.output}
-            self._console.event(work, message)
+    def _hear(self, work: Work, message: Event | Again | _Ended) -> None:
+        if isinstance(message, _Ended):
+            self._end(work, message)
             return
-        running = self._running.pop(work.name)
-        running.thread.join()
-        self._tokens.give_back(running.share)
-        self._busy -= {_key(output) for output in work.missing}
-        if message.error is not None:
-            raise message.error
-        if message.built is None:
-            self._again[work.name] = time.monotonic() + _TICK
-            self._pending.insert(0, work)
-            return
-        self._results[work.name] = message.built
-        self._console.end(work, message.built)
-        failed = message.built.failed
-        if failed is not None:
-            self._broken |= {_key(output) for output in work.missing if output.name == failed.output}
-            if self._limits.fail_fast:
-                self._pending.clear()
+        if isinstance(message, Built):
+            made = {place_of(output) for output in work.missing if output.name == message.output}
+            thread = self._threads[work.name]
+            running = replace(thread.running, places=thread.running.places - made)
+            self._threads[work.name] = replace(thread, running=running)
+            self._left.without(made)
+        self._observer.event(work, message)
 
-    def _sign(self) -> None:
+    def _end(self, work: Work, ended: _Ended) -> None:
+        self._threads.pop(work.name).thread.join()
+        if ended.error is not None:
+            raise ended.error
+        if ended.built is None:
+            self._pending.insert(0, Pending(work.name, work.needs, work.places, time.monotonic() + _TICK))
+        else:
+            self._results[work.name] = ended.built
+            self._left.without(work.places)
+            self._observer.end(work, ended.built)
+            failed = ended.built.failed
+            self._broken |= {place_of(output) for output in work.missing if failed and output.name == failed.output}
+            if failed and self._limits.fail_fast:
+                self._pending = []
+        self._pending = [each for each in self._pending if not each.places & self._broken]
+
+    def _give_sign(self) -> None:
+        """Record that the run is alive, for those who read the ledger on another machine."""
         if time.monotonic() >= self._next_sign:
             self._next_sign = time.monotonic() + _SIGN_EVERY
-            with suppress(WorkError):  # whoever cannot write the ledger when a build ends is told then
-                self._give_sign()
+            with suppress(WorkError):  # whoever cannot write the ledger when a build ends learns of it then
+                self._ledger.give_sign(this_machine(), this_process())
 
     def _progress(self) -> Progress:
         failed = sum(built.failed is not None for built in self._results.values())
@@ -195,27 +199,45 @@ class Scheduler:
             done=len(self._results) - failed,
             failed=failed,
             waiting=len(self._pending),
-            running={name: now - running.began for name, running in self._running.items()},
-            elsewhere=tuple(work.name for work in self._pending if work.name in self._again),
+            running={name: now - each.began for name, each in self._threads.items()},
+            elsewhere=tuple(each.row for each in self._pending if each.not_before),
+            left=self._left.at(now),
         )
 
     def _end_all(self) -> None:
         """End every build that runs, and wait until it is recorded."""
-        if self._running:
-            what = counted(len(self._running), "build")
-            self._console.say(f"Ending {what}. What is done stays done; the same command goes on from there.")
+        if self._threads:
+            self._observer.ending(len(self._threads))
         os.close(self._stopping)
-        for running in self._running.values():
-            running.thread.join()
+        for each in self._threads.values():
+            each.thread.join()
         os.close(self._stop)
+
+
+class _TimeLeft:
+    """How long the rest of a run takes: counted anew with each output that is there, and down in between."""
+
+    def __init__(self, works: Sequence[Work], jobs: int) -> None:
+        self._works = works
+        self._jobs = jobs
+        self._done: frozenset[Place] = frozenset()
+        self._count()
+
+    def without(self, done: AbstractSet[Place]) -> None:
+        """Some outputs are there, or are not going to be."""
+        self._done |= done
+        self._count()
+
+    def at(self, now: float) -> float | None:
+        """Seconds; None where no time is known."""
+        return None if self._seconds is None else max(0.0, self._seconds - (now - self._since))
+
+    def _count(self) -> None:
+        self._seconds = seconds_left(self._works, self._jobs, self._done)
+        self._since = time.monotonic()
 
 
 def _together(attempts: Sequence[BuiltRow]) -> BuiltRow:
     """What came of a row after all attempts (at least one)."""
     records = tuple(record for each in attempts for record in each.now)
     return BuiltRow(attempts[0].before, records, attempts[-1].failed, attempts[-1].last_lines)
-
-
-def _key(output: PlannedOutput) -> tuple[str, str]:
-    """The place of a package in a channel: what two rows that make it share."""
-    return output.subdir, output.stem

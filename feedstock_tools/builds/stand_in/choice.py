@@ -3,26 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
 from feedstock_tools.channel.local import local_folder, why_no_channel
-from feedstock_tools.digests import digest_of_files
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.feedstock.layout import Artifacts
-from feedstock_tools.feedstock.planned import PlannedOutput
-from feedstock_tools.platforms import Platform
 
-__all__ = [
-    "DEFAULT_CHANNELS",
-    "STAND_IN",
-    "ChannelChoice",
-    "channels_identity",
-    "choose_channels",
-    "identity_of_channels",
-    "identity_on",
-]
+__all__ = ["DEFAULT_CHANNELS", "STAND_IN", "ChannelChoice", "choose_channels"]
 
 #: What a build uses where neither its configuration nor the command line names a channel.
 DEFAULT_CHANNELS = ("conda-forge",)
@@ -100,35 +89,3 @@ def _ask(channel: str, artifacts: Artifacts, ask: Callable[[str], str | None] | 
     reason = why_unreachable(channel)
     artifacts.remember(_CACHE, {**known, name: {"at": time.time(), "reason": reason}})
     return reason
-
-
-def identity_of_channels(channels: Sequence[str]) -> str:
-    """What identifies channels in a build's identity: of a folder the hash of its repodata, of others the URL.
-
-    What a remote channel holds changes by the hour, and that alone is no reason to build again.
-    """
-    parts = []
-    for channel in channels:
-        folder = local_folder(channel)
-        if folder is None:
-            parts.append(channel if "://" in channel else f"https://conda.anaconda.org/{channel}")
-        else:
-            listed = sorted(folder.glob("*/repodata.json"))
-            parts.append(f"{folder} {digest_of_files(listed)}")
-    return sha256("\n".join(parts).encode()).hexdigest()
-
-
-def channels_identity(machine: Mapping[str, str], platform: str, choice: ChannelChoice) -> str:
-    """What identifies the channels that builds for a platform use, in an identity of the ledger."""
-    if not choice.is_stand_in:
-        return identity_of_channels(choice.channels)
-    from feedstock_tools.builds.stand_in.identity import stand_in_identity
-    from feedstock_tools.builds.stand_in.toolkits import toolkits_folder
-
-    toolkits = toolkits_folder(machine)
-    return f"{STAND_IN} {stand_in_identity(Platform.parse(platform), path=machine.get('PATH'), toolkits=toolkits)}"
-
-
-def identity_on(base: str, output: PlannedOutput) -> str:
-    """The identity of an output's build in the ledger: what the plan knows of, and the channels."""
-    return sha256(f"{output.identity}\n{base}".encode()).hexdigest()

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
-from typing import Any
+from pathlib import PurePosixPath
 
 from feedstock_tools.builds.ledger import Ledger, TestRecord
 from feedstock_tools.feedstock.layout import Artifacts
-from feedstock_tools.wording import table
 
-__all__ = ["Figure", "compared", "compared_json", "compared_text", "figures_of"]
+__all__ = ["Figure", "compared", "figures_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,16 +28,15 @@ class Figure:
     started: str
 
 
-def figures_of(feedstock: Path, output: Path | None = None) -> tuple[Figure, ...]:
-    """The figures in the ledger of a feedstock, or of another folder of artifacts; none where there is no ledger.
+def figures_of(artifacts: Artifacts) -> tuple[Figure, ...]:
+    """The figures in the ledger of a folder of artifacts; none where there is no ledger.
 
     Raises:
         WorkError: the ledger cannot be read.
     """
-    path = Artifacts(output or feedstock / "build_artifacts").ledger
-    if not path.is_file():
+    if not artifacts.ledger.is_file():
         return ()
-    with Ledger(path) as ledger:
+    with Ledger(artifacts.ledger) as ledger:
         return compared(ledger.tests())
 
 
@@ -63,26 +60,3 @@ def compared(tests: Sequence[TestRecord]) -> tuple[Figure, ...]:
         base = first.setdefault((name, unit, where), value)
         found.append(Figure(name, unit, where, package, value, value / base if base else None, started))
     return tuple(found)
-
-
-def compared_text(figures: Sequence[Figure]) -> str:
-    """A table, one line a figure."""
-    if not figures:
-        return "No benchmark has been run yet: `feedstock-tools test NAME --benchmark` runs one."
-    rows = [
-        (
-            figure.name,
-            figure.package,
-            f"{figure.value:.6g}",
-            figure.unit,
-            "" if figure.ratio is None else f"{figure.ratio:.3f}",
-            figure.where,
-        )
-        for figure in figures
-    ]
-    return table(("figure", "package", "value", "unit", "ratio", "on"), rows, right=frozenset({2, 4}))
-
-
-def compared_json(figures: Sequence[Figure]) -> list[dict[str, Any]]:
-    """The same for programs."""
-    return [{field: getattr(figure, field) for field in figure.__slots__} for figure in figures]

@@ -29,7 +29,7 @@ from feedstock_tools.errors import FeedstockError, WorkError
 from feedstock_tools.facts.cuda import version_key
 from feedstock_tools.workers import worker_command
 
-__all__ = ["Conditions", "clear_cache", "run_benchmark", "run_tests"]
+__all__ = ["Conditions", "clear_cache", "run_benchmark", "run_own_tests"]
 
 #: What a test on a GPU needs of the machine's environment besides what a build gets.
 _FOR_GPUS = ("CUDA_DEVICE_ORDER", VISIBLE, "LD_LIBRARY_PATH", "NVIDIA_VISIBLE_DEVICES")
@@ -58,7 +58,7 @@ class Conditions:
     stop: int | None = None
 
 
-def run_tests(subject: Subject, conditions: Conditions, log: Log) -> float:
+def run_own_tests(subject: Subject, conditions: Conditions, log: Log) -> float:
     """Run the tests that a package brings, in fresh environments; how long they took, in seconds.
 
     Raises:

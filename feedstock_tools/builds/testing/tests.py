@@ -1,28 +1,27 @@
-"""One call of `test`: from names and files to tests that were run and recorded."""
+"""From packages to tests that were run and recorded: which packages, with which channels, and what became of each."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar, Protocol
 
-from feedstock_tools.builds.ledger import Ledger, TestRecord, now, this_machine
-from feedstock_tools.builds.plan.session import Session
+from feedstock_tools.builds.ledger import BuildRecord, Ledger, TestRecord, now, this_machine
+from feedstock_tools.builds.plan.workspace import Workspace
 from feedstock_tools.builds.stand_in.choice import STAND_IN
 from feedstock_tools.builds.testing.gpu import Gpus, find_gpus, one_by_one
-from feedstock_tools.builds.testing.running import Conditions, clear_cache, run_benchmark, run_tests
+from feedstock_tools.builds.testing.running import Conditions, clear_cache, run_benchmark, run_own_tests
 from feedstock_tools.builds.testing.side_by_side import side_by_side
 from feedstock_tools.builds.testing.subject import Subject, subject_of
-from feedstock_tools.channel.archive import PACKAGE_SUFFIXES
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.facts.cuda import version_key
 from feedstock_tools.feedstock.layout import Artifacts
-from feedstock_tools.feedstock.names import select
+from feedstock_tools.feedstock.planned import PlannedConfiguration
 
-__all__ = ["Place", "TestOptions", "places_of", "test_packages", "tested_json", "tested_text"]
+__all__ = ["Place", "TestOptions", "TestWatcher", "places_of_configurations", "places_of_files", "run_tests"]
 
 _LAST_LINES = 20
 
@@ -46,89 +45,118 @@ class TestOptions:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A package file, and the folder of artifacts whose ledger knows it; None: nothing is recorded."""
+    """A package file, the folder of artifacts whose ledger knows it, and the channels that it was built with.
+
+    `artifacts` is None for a package that no ledger knows: nothing is recorded of it. `channels` is empty where they
+    are not known, and for a build on the stand-in channel, which is made again for the test.
+    """
 
     path: Path
     artifacts: Artifacts | None
+    channels: tuple[str, ...] = ()
 
 
-def places_of(
-    targets: Sequence[str], feedstock: Path | None, output: Path | None, here: Path, machine: Mapping[str, str]
-) -> tuple[Place, ...]:
-    """The packages that targets mean: files, or the built packages of configurations, as `build` takes their names.
+class TestWatcher(Protocol):
+    """Someone who watches tests; called from several threads where several packages are tested at once."""
+
+    def begin(self, package: str, gpus: Gpus | None) -> None:
+        """A package (the name of its file) is about to be tested, on some GPUs or without one."""
+
+    def line(self, package: str, text: str) -> None:
+        """A line of the log of a package that no ledger knows, and which is kept nowhere."""
+
+    def failed(self, package: str, reason: str, last_lines: Sequence[str]) -> None:
+        """A test failed, with the end of the log where that is kept in a file."""
+
+
+def places_of_files(paths: Sequence[Path], nearby: Sequence[Path] = ()) -> tuple[Place, ...]:
+    """Package files with the ledgers that know them: of the folders that they lie in, else of some other folders.
 
     Args:
-        feedstock: its folder; None for the one here. `output` is its folder of artifacts, if not its own.
+        nearby: folders of artifacts.
 
     Raises:
-        InputError: a file is missing, a name means nothing, or nothing was built of what it means.
+        InputError: a file is missing.
+        WorkError: a ledger cannot be read.
     """
-    files = [target for target in targets if target.endswith(PACKAGE_SUFFIXES)]
-    names = [target for target in targets if target not in files]
-    places = [_place_of_file((here / name).resolve(), feedstock, output) for name in files]
-    if names:
-        session = Session.open(feedstock, output, (), here, machine, as_json=True)
-        chosen = session.plan.complete(select(names, session.plan.configurations))
-        wanted = {planned.file_name for each in chosen for row in each.rows for planned in row.outputs}
-        rows = {
-            (row.name, planned.name)
-            for each in chosen
-            for row in each.rows
-            for planned in row.outputs
-            if not planned.whole
-        }
-        built = list(_built(session.setting.artifacts, wanted, rows))
-        if not built:
-            raise InputError(f"nothing is built of {', '.join(names)}", hint="Build it first: feedstock-tools build")
-        places += built
+    channels: dict[Path, Mapping[str, tuple[str, ...]]] = {}
+    places = []
+    for path in paths:
+        if not path.is_file():
+            raise InputError("there is no such package", path=path)
+        roots = (root for root in (*path.parents[1:3], *nearby) if Artifacts(root).ledger.is_file())
+        root = next(roots, None)
+        if root is None:
+            places.append(Place(path, None))
+            continue
+        artifacts = Artifacts(root.resolve())
+        if artifacts.root not in channels:
+            channels[artifacts.root] = _channels_of_packages(artifacts)
+        places.append(Place(path, artifacts, channels[artifacts.root].get(path.name, ())))
     return tuple(places)
 
 
-def _place_of_file(path: Path, feedstock: Path | None, output: Path | None) -> Place:
-    if not path.is_file():
-        raise InputError("there is no such package", path=path)
-    for root in (*path.parents[1:3], *filter(None, (output, feedstock and feedstock / "build_artifacts"))):
-        if Artifacts(root).ledger.is_file():
-            return Place(path, Artifacts(root.resolve()))
-    return Place(path, None)
-
-
-def _built(artifacts: Artifacts, wanted: set[str], rows: set[tuple[str, str]]) -> Iterator[Place]:
-    """The newest file of each package name that the ledger has as done and that is still there.
+def places_of_configurations(workspace: Workspace, chosen: Sequence[PlannedConfiguration]) -> tuple[Place, ...]:
+    """The newest package of each output of some configurations that the ledger has as done and that is still there.
 
     Args:
-        wanted: the names; `rows` are rows and outputs whose packages may have another, which no plan knows.
+        chosen: with their outputs.
+
+    Raises:
+        WorkError: the ledger cannot be read.
     """
+    outputs = [(row.name, output) for each in chosen for row in each.rows for output in row.outputs]
+    wanted = {output.file_name for _, output in outputs}
+    # Packages that no plan knows the whole name of, as conda-build's, go by their row and output.
+    by_row = {(row, output.name) for row, output in outputs if not output.whole}
+    return tuple(_built(workspace.artifacts, wanted, by_row))
+
+
+def _built(artifacts: Artifacts, wanted: set[str], by_row: set[tuple[str, str]]) -> Iterator[Place]:
     if not artifacts.ledger.is_file():
         return
     with Ledger(artifacts.ledger) as ledger:
         seen: set[str | tuple[str, str]] = set()
         for record in reversed(ledger.builds()):
-            for package in record.packages:
+            for package in record.packages if record.result == "done" else ():
                 name = package.file.rpartition("/")[2]
-                key = (record.row, record.output) if (record.row, record.output) in rows else name
+                key = (record.row, record.output) if (record.row, record.output) in by_row else name
                 meant = key != name or name in wanted
-                if record.result == "done" and meant and key not in seen and ledger.is_intact(package):
+                if meant and key not in seen and ledger.is_intact(package):
                     seen.add(key)
-                    yield Place(artifacts.root / package.channel / package.file, artifacts)
+                    yield Place(artifacts.root / package.channel / package.file, artifacts, _channels_of(record))
 
 
-def test_packages(
-    places: Sequence[Place], options: TestOptions, machine: Mapping[str, str], say: Callable[[str], None]
+def _channels_of_packages(artifacts: Artifacts) -> Mapping[str, tuple[str, ...]]:
+    """Name of a package's file → the channels that it was built with, by the newest finished build that made one."""
+    found: dict[str, tuple[str, ...]] = {}
+    with Ledger(artifacts.ledger) as ledger:
+        for record in ledger.builds():
+            if record.result == "done" and _channels_of(record):
+                found.update({package.file.rpartition("/")[2]: record.channels for package in record.packages})
+    return found
+
+
+def _channels_of(record: BuildRecord) -> tuple[str, ...]:
+    return () if record.marks.get("channel") == STAND_IN else record.channels
+
+
+def run_tests(
+    places: Sequence[Place], options: TestOptions, machine: Mapping[str, str], observer: TestWatcher
 ) -> tuple[TestRecord, ...]:
     """Test packages, and record each where a ledger knows it; the records are in the order of the packages.
 
     Every package is looked at before the first is tested.
 
     Args:
-        say: told what is done; of a test without a ledger the log, of another the end of a failed one's.
+        machine: the environment of the machine.
 
     Raises:
         WorkError: a GPU is asked for and there is none, or a package cannot be read.
         InputError: a package is for another platform, or has no benchmark that could be run.
     """
     gpus = find_gpus() if options.gpu else None
-    subjects = _apart([subject_of(place.path, options.channels or _built_with(place), machine) for place in places])
+    subjects = _apart([subject_of(place.path, options.channels or place.channels, machine) for place in places])
     _refuse(subjects, gpus, options)
     clear_cache(subjects)
     conditions = Conditions(gpus, machine, options.seconds)
@@ -136,15 +164,12 @@ def test_packages(
     at_once = [replace(conditions, gpus=seat) for seat in seats[: options.jobs]]
 
     def test(number: int, conditions: Conditions) -> TestRecord:
-        return _tested(subjects[number], places[number], conditions, options, say)
+        return _tested(subjects[number], places[number], conditions, options, observer)
 
     records: dict[int, TestRecord] = {}
     with ExitStack() as stack:
-        ledgers = {
-            place.artifacts.root: stack.enter_context(Ledger(place.artifacts.ledger))
-            for place in places
-            if place.artifacts
-        }
+        roots = {place.artifacts.root: place.artifacts for place in places if place.artifacts}
+        ledgers = {root: stack.enter_context(Ledger(artifacts.ledger)) for root, artifacts in roots.items()}
         for number, record in side_by_side(range(len(places)), at_once, test):
             artifacts = places[number].artifacts
             records[number] = ledgers[artifacts.root].record_test(record) if artifacts else record
@@ -157,21 +182,6 @@ def _apart(subjects: Sequence[Subject]) -> list[Subject]:
     for subject in subjects:
         contents.setdefault(subject.path.name, set()).add(subject.sha256)
     return [subject if len(contents[subject.path.name]) == 1 else replace(subject, cache=None) for subject in subjects]
-
-
-test_packages.__test__ = False  # type: ignore[attr-defined]  # pytest would take its name for a test's
-
-
-def _built_with(place: Place) -> tuple[str, ...]:
-    """The channels that a package was built with, by the ledger; none for a stand-in build, whose channel is remade."""
-    if place.artifacts is None:
-        return ()
-    with Ledger(place.artifacts.ledger) as ledger:
-        for record in reversed(ledger.builds()):
-            files = {package.file.rpartition("/")[2] for package in record.packages}
-            if record.result == "done" and place.path.name in files and record.marks.get("channel") != STAND_IN:
-                return record.channels
-    return ()
 
 
 def _refuse(subjects: Sequence[Subject], gpus: Gpus | None, options: TestOptions) -> None:
@@ -190,11 +200,11 @@ def _refuse(subjects: Sequence[Subject], gpus: Gpus | None, options: TestOptions
 
 
 def _tested(
-    subject: Subject, place: Place, conditions: Conditions, options: TestOptions, say: Callable[[str], None]
+    subject: Subject, place: Place, conditions: Conditions, options: TestOptions, observer: TestWatcher
 ) -> TestRecord:
     """Test one package and tell how it ended."""
     gpus = conditions.gpus
-    say(f"-- testing {subject.path.name}{f' on {gpus}' if gpus else ''}")
+    observer.begin(subject.path.name, gpus)
     path = place.path.resolve()
     root = place.artifacts.root if place.artifacts else None
     below = root is not None and path.is_relative_to(root)
@@ -210,21 +220,20 @@ def _tested(
         driver=gpus.driver if gpus else "",
     )
     lines: list[str] = []
-    of_many = f"{subject.path.name}: " if options.jobs > 1 else ""
 
     def log(line: str) -> None:
         lines.append(f"{datetime.now(UTC):%H:%M:%S} {line}")
         if root is None:
-            say(of_many + line)
+            observer.line(subject.path.name, line)
 
     try:
-        record = replace(record, seconds=round(run_tests(subject, conditions, log), 3))
+        record = replace(record, seconds=round(run_own_tests(subject, conditions, log), 3))
         if options.benchmark and subject.benchmark:
             record = replace(record, benchmark=run_benchmark(subject, conditions, log))
     except WorkError as error:
         record = replace(record, result="failed", reason=str(error))
         last_lines = lines[-_LAST_LINES:] if root is not None else []
-        say("\n".join([*last_lines, f"{of_many}{error}"]))
+        observer.failed(subject.path.name, str(error), last_lines)
     if place.artifacts:
         record = replace(record, log=_kept(place.artifacts, path.name, lines))
     return replace(record, ended=now())
@@ -240,21 +249,3 @@ def _kept(artifacts: Artifacts, name: str, lines: Sequence[str]) -> str:
     except OSError as error:
         raise WorkError(f"cannot write the log: {error.strerror or error}", path=path) from error
     return path.relative_to(artifacts.root).as_posix()
-
-
-def tested_text(records: Sequence[TestRecord]) -> str:
-    """A line for each package, and one for each figure of its benchmark."""
-    lines = []
-    for record in records:
-        seconds = f" in {record.seconds:.2f} s" if record.seconds is not None else ""
-        lines.append(f"{record.result}  {record.file.rpartition('/')[2]}{seconds}")
-        if record.gpu:
-            lines.append(f"    on {record.gpu}, driver {record.driver or 'of unknown version'}")
-        lines += [f"    {name} {figure['value']:.6g} {figure['unit']}" for name, figure in record.benchmark.items()]
-        lines += [f"    log: {record.log}"] if record.log else []
-    return "\n".join(lines)
-
-
-def tested_json(records: Sequence[TestRecord]) -> list[dict[str, Any]]:
-    """The same for programs: the ledger's record of each test."""
-    return [{column: getattr(record, column) for column in record.COLUMNS} for record in records]

@@ -1,17 +1,15 @@
-"""One call of `rehearse`: its configurations and channels, and a cached answer if there is one."""
+"""A feedstock rehearsed: the rows of its configurations, and a cached answer if there is one."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from feedstock_tools import __version__
-from feedstock_tools.builds.stand_in.channel import stand_in_channel_of
-from feedstock_tools.builds.stand_in.choice import ChannelChoice, choose_channels
 from feedstock_tools.channel.state import repodata_state
 from feedstock_tools.check.rehearsal.demands import Demands, Row, demands_of
 from feedstock_tools.check.rehearsal.model import Rehearsal
@@ -19,8 +17,7 @@ from feedstock_tools.check.rehearsal.rehearse import rehearse
 from feedstock_tools.data import PACKAGE, data_folder
 from feedstock_tools.digests import digest_of_files, stamp_of_files
 from feedstock_tools.facts.cuda import load_cuda, version_key
-from feedstock_tools.feedstock.configurations import configurations_of
-from feedstock_tools.feedstock.folder import find_feedstock
+from feedstock_tools.feedstock.folder import Feedstock
 from feedstock_tools.feedstock.layout import Artifacts
 from feedstock_tools.platforms import Platform
 from feedstock_tools.rerender.configurations.configuration import Configuration
@@ -28,7 +25,13 @@ from feedstock_tools.rerender.configurations.rows import NO_LOOP, cuda_version, 
 from feedstock_tools.rerender.forge import Forge, read_forge
 from feedstock_tools.rerender.rules import Rules
 
-__all__ = ["rehearse_configurations", "rehearse_feedstock", "rows_to_rehearse"]
+__all__ = [
+    "RehearsalChannels",
+    "platforms_of",
+    "rehearse_configurations",
+    "rehearse_feedstock",
+    "rows_to_rehearse",
+]
 
 _CACHE = "rehearsals"
 #: The number of cached answers.
@@ -37,47 +40,46 @@ _KEPT = 16
 Rows = Sequence[tuple[Row, Sequence[Demands]]]
 
 
+@dataclass(frozen=True, slots=True)
+class RehearsalChannels:
+    """The channels to solve in.
+
+    Attributes:
+        by_subdir: names, URLs or folders, the first preferred, by the subdir of a platform or of its builders.
+        stand_in: why the channels are incomplete, if they are: missing packages are then unknown and not mistakes.
+    """
+
+    by_subdir: Mapping[str, Sequence[str]]
+    stand_in: str | None = None
+
+
 def rehearse_feedstock(
-    folder: Path | None,
-    names: Sequence[str],
-    channels: Sequence[str],
-    here: Path,
-    machine: Mapping[str, str],
+    feedstock: Feedstock,
+    artifacts: Artifacts,
+    configurations: Sequence[Configuration],
+    channels: RehearsalChannels,
     *,
-    output: Path | None = None,
     fresh: bool = False,
     progress: Callable[[int], None] = lambda _count: None,
 ) -> Rehearsal:
-    """Rehearse configurations of a feedstock, in the channels that a build would use.
+    """Rehearse configurations of a feedstock, or recall the answer to the same question.
 
     Args:
-        folder: the feedstock; default `here`.
-        names: configurations as for `build`; default: all of them.
-        channels: default: those of the configurations, and the stand-in channel if none of these can be reached.
-        machine: the environment of the machine.
-        output: the artifacts folder with the cached answers; default: `build_artifacts` of the feedstock.
+        artifacts: the artifacts folder with the cached answers.
+        channels: for all of `platforms_of` the configurations.
         fresh: ignore cached answers.
         progress: called with the number of solved environments.
 
     Raises:
-        InputError: the feedstock, its recipe or a name is invalid.
+        InputError: the feedstock or its recipe is invalid.
         WorkError: a channel cannot be read.
     """
-    feedstock = find_feedstock(folder, here)
-    artifacts = Artifacts((output or feedstock.artifacts).resolve())
-    configurations = configurations_of(feedstock.folder, names)
-    choice = _choice(channels, configurations, artifacts)
-    forge = read_forge(feedstock.folder, Rules.newest())
-    by_subdir = {
-        platform.subdir: _channels_for(platform, choice, artifacts, machine)
-        for platform in _platforms(forge, configurations)
-    }
-    key = _key(feedstock.inputs, [one.name for one in configurations], by_subdir)
+    key = _key(feedstock.inputs, [one.name for one in configurations], channels.by_subdir)
     remembered = _remembered(artifacts)
     if key is not None and not fresh and (known := _known(remembered.get(key))) is not None:
         return known
     found = rehearse_configurations(
-        feedstock.folder, configurations, by_subdir, stand_in=choice.why_stand_in, progress=progress
+        feedstock.folder, configurations, channels.by_subdir, stand_in=channels.stand_in, progress=progress
     )
     if key is not None:
         latest = [(name, each) for name, each in remembered.items() if name != key][-_KEPT + 1 :]
@@ -115,7 +117,7 @@ def rehearse_configurations(
     """
     chosen = rules or Rules.newest()
     forge = read_forge(feedstock, chosen)
-    platforms = _platforms(forge, configurations)
+    platforms = platforms_of(forge, configurations)
     by_subdir = (
         channels if isinstance(channels, Mapping) else {platform.subdir: tuple(channels) for platform in platforms}
     )
@@ -154,27 +156,11 @@ def _builders(forge: Forge) -> dict[Platform, Platform]:
     return {rendering.platform: rendering.build_platform for rendering in forge.renderings}
 
 
-def _platforms(forge: Forge, configurations: Sequence[Configuration]) -> list[Platform]:
+def platforms_of(forge: Forge, configurations: Sequence[Configuration]) -> list[Platform]:
     """The platforms of configurations and of their build machines."""
     builders = _builders(forge)
     own = {one.platform for one in configurations}
     return sorted(own | {builders.get(platform, platform) for platform in own})
-
-
-def _choice(given: Sequence[str], configurations: Sequence[Configuration], artifacts: Artifacts) -> ChannelChoice:
-    """The channels of all configurations, each once."""
-    listed = [one.values.get("channel_sources", ("",))[0].split(",") for one in configurations]
-    configured = dict.fromkeys(name.strip() for names in listed for name in names if name.strip())
-    return choose_channels(given, tuple(configured), artifacts)
-
-
-def _channels_for(
-    platform: Platform, choice: ChannelChoice, artifacts: Artifacts, machine: Mapping[str, str]
-) -> tuple[str, ...]:
-    if not choice.is_stand_in:
-        return choice.channels
-    # Metadata are the same whether a Python is real or not, and making a real one takes seconds.
-    return (stand_in_channel_of(machine, platform, (), artifacts.root / ".cache").url,)
 
 
 def _key(inputs: Sequence[Path], names: Sequence[str], channels: Mapping[str, Sequence[str]]) -> str | None:

@@ -7,14 +7,15 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, TextIO
 
 from feedstock_tools.builds.engines.contract import Built, Event, Failed, Started
+from feedstock_tools.builds.runs.retries import Again
 from feedstock_tools.report.run.folding import Fold
-from feedstock_tools.report.run.plain import described
+from feedstock_tools.report.run.plain import again_text, described, ending_text
 from feedstock_tools.wording import duration
 
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from feedstock_tools.builds.plan.needs import Work
+    from feedstock_tools.builds.plan.work import Work
     from feedstock_tools.builds.runs.observer import Progress
     from feedstock_tools.builds.runs.row import BuiltRow
 
@@ -25,7 +26,7 @@ _LAST_LINES = 30
 
 
 class Lines:
-    """A `Console` of plain lines, each with its row; the log's end where one fails.
+    """An `Observer` of plain lines, each with its row; the log's end where one fails.
 
     On a service that folds it is the whole log of each row, when it ends.
     """
@@ -40,18 +41,21 @@ class Lines:
         self._waiting: set[str] = set()
 
     def say(self, text: str) -> None:
-        """See `Console`."""
+        """Write something the user should know, on lines of its own."""
         self._stream.write(text + "\n")
         self._stream.flush()
 
     def begin(self, work: Work) -> None:
-        """See `Console`."""
-        expected = f", about {duration(work.seconds)}" if work.seconds else ""
+        """See `Observer`."""
+        expected = f", about {duration(work.expected)}" if work.expected else ""
         self.say(f"{work.name}: begins{expected}")
 
-    def event(self, work: Work, event: Event) -> None:
-        """See `Console`."""
-        if isinstance(event, Built):
+    def event(self, work: Work, event: Event | Again) -> None:
+        """See `Observer`."""
+        if isinstance(event, Again):
+            self.say(f"{work.name}: {again_text(event)}")
+            self._log(work, f"-- {again_text(event)}")
+        elif isinstance(event, Built):
             self.say(f"{work.name}: built {event.package.name} in {duration(event.seconds)}")
         elif isinstance(event, Failed):
             for line in self._recent.pop(work.name, ()):
@@ -60,14 +64,17 @@ class Lines:
         elif not isinstance(event, Started):
             if event.stage == "feedstock-tools":
                 self.say(f"{work.name}: {event.text.removeprefix('-- ')}")
-            if self._fold.begin:
-                self._logs.setdefault(work.name, []).append(event.text)
-            elif event.text.strip():
-                recent = self._recent.setdefault(work.name, deque(maxlen=_LAST_LINES))
-                recent.extend(event.text.rstrip().splitlines())
+            self._log(work, event.text)
+
+    def _log(self, work: Work, text: str) -> None:
+        if self._fold.begin:
+            self._logs.setdefault(work.name, []).append(text)
+        elif text.strip():
+            recent = self._recent.setdefault(work.name, deque(maxlen=_LAST_LINES))
+            recent.extend(text.rstrip().splitlines())
 
     def end(self, work: Work, built: BuiltRow) -> None:
-        """See `Console`."""
+        """See `Observer`."""
         self._ended += 1
         how = "failed" if built.failed else "done"
         if self._fold.begin:
@@ -77,15 +84,19 @@ class Lines:
         self.say(f"{work.name}: {how} ({self._ended} of {self._total})")
 
     def progress(self, progress: Progress) -> None:
-        """See `Console`: of a row that waits for another run it is told once, of the others when something changes."""
+        """See `Observer`: of a row that waits for another run it is told once, of the others when something changes."""
         for name in progress.elsewhere:
             if name not in self._waiting:
                 self._waiting.add(name)
                 self.say(f"{name}: waits for another run, which builds a part of it")
 
+    def ending(self, builds: int) -> None:
+        """See `Observer`."""
+        self.say(ending_text(builds))
+
 
 class LiveTable:
-    """A `Console` that keeps a table of the running builds on a terminal. To be used as a context."""
+    """An `Observer` that keeps a table of the running builds on a terminal. To be used as a context."""
 
     def __init__(self, stream: TextIO) -> None:
         from rich.console import Console
@@ -106,18 +117,20 @@ class LiveTable:
         self._live.stop()
 
     def say(self, text: str) -> None:
-        """See `Console`."""
+        """Write something the user should know, on lines of its own."""
         self._console.print(text, soft_wrap=True)
 
     def begin(self, work: Work) -> None:
-        """See `Console`."""
+        """See `Observer`."""
         self._now[work.name] = (work, "")
         self._recent[work.name] = deque(maxlen=_LAST_LINES)
 
-    def event(self, work: Work, event: Event) -> None:
-        """See `Console`."""
+    def event(self, work: Work, event: Event | Again) -> None:
+        """See `Observer`."""
         if isinstance(event, Started):
             self._now[work.name] = (work, event.output)
+        elif isinstance(event, Again):
+            self._recent[work.name].append(f"-- {again_text(event)}")
         elif isinstance(event, Built):
             self.say(f"built {event.package.name} in {duration(event.seconds)}")
         elif isinstance(event, Failed):
@@ -126,18 +139,23 @@ class LiveTable:
             self._recent[work.name].extend(event.text.rstrip().splitlines())
 
     def end(self, work: Work, built: BuiltRow) -> None:
-        """See `Console`."""
+        """See `Observer`."""
         self._now.pop(work.name, None)
 
     def progress(self, progress: Progress) -> None:
-        """See `Console`."""
+        """See `Observer`."""
         self._live.update(self._table(progress))
+
+    def ending(self, builds: int) -> None:
+        """See `Observer`."""
+        self.say(ending_text(builds))
 
     def _table(self, progress: Progress) -> Any:
         from rich.table import Table
         from rich.text import Text
 
-        title = f"{progress.done} done, {progress.failed} failed, {progress.waiting} waiting"
+        left = f", about {duration(progress.left)} left" if progress.left else ""
+        title = f"{progress.done} done, {progress.failed} failed, {progress.waiting} waiting{left}"
         table = Table(title=title, title_justify="left", box=None, pad_edge=False)
         for name in ("building", "output"):
             table.add_column(name, overflow="ellipsis")  # what a narrow terminal cuts off are names, not times
@@ -151,6 +169,6 @@ class LiveTable:
         for name, elapsed in progress.running.items():
             if name in self._now:
                 work, output = self._now[name]
-                yield name, output, duration(elapsed), duration(work.seconds) if work.seconds else "-"
+                yield name, output, duration(elapsed), duration(work.expected) if work.expected else "-"
         for name in progress.elsewhere:
             yield name, "waits for another run", "", ""

@@ -1,51 +1,52 @@
-"""What `build` shows: the log as it comes, tables, the menu. Plain text, so that nothing heavy is imported for it."""
+"""What `build` shows: the log as it comes, and tables. Plain text, so that nothing heavy is imported for it."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
 from io import TextIOWrapper
 from typing import TYPE_CHECKING, TextIO
 
-from feedstock_tools.errors import InputError
-from feedstock_tools.feedstock.planned import PlannedConfiguration
 from feedstock_tools.report.run.folding import UNFOLDED, Fold
+from feedstock_tools.wording import counted
 
 if TYPE_CHECKING:
     from feedstock_tools.builds.engines.contract import Event
-    from feedstock_tools.builds.plan.needs import Work
+    from feedstock_tools.builds.plan.work import Work
     from feedstock_tools.builds.runs.observer import Progress
+    from feedstock_tools.builds.runs.retries import Again
     from feedstock_tools.builds.runs.row import BuiltRow
 
-__all__ = ["Terminal", "choose_from_menu", "described"]
+__all__ = ["Terminal", "again_text", "described", "ending_text"]
 
 #: Stages of the engine's log that say nothing to a reader; they are in the log file.
 _QUIET_STAGES = frozenset({"index_subdir", "get_or_create_subdir"})
 
 
 class Terminal:
-    """A `Console` that writes the log of the rows to a stream as it comes; for one row at a time."""
+    """An `Observer` that writes the log of the rows to a stream as it comes; for one row at a time."""
 
     def __init__(self, stream: TextIO, fold: Fold = UNFOLDED) -> None:
         if isinstance(stream, TextIOWrapper):  # a log may hold what the terminal has no character for
             stream.reconfigure(errors="replace")
         self.stream = stream
-        self._fold = fold
+        self.fold = fold
 
     def say(self, text: str) -> None:
-        """See `Console`."""
+        """Write something the user should know, on lines of its own."""
         self.stream.write(text + "\n")
         self.stream.flush()
 
     def begin(self, work: Work) -> None:
-        """See `Console`."""
-        self.say(f"\n{self._fold.begin}== {described(work)}")
+        """See `Observer`."""
+        self.say(f"\n{self.fold.begin}== {described(work)}")
 
-    def event(self, work: Work, event: Event) -> None:
-        """See `Console`."""
+    def event(self, work: Work, event: Event | Again) -> None:
+        """See `Observer`."""
         from feedstock_tools.builds.engines.contract import Built, Failed, Started
+        from feedstock_tools.builds.runs.retries import Again
 
-        if isinstance(event, Started):
+        if isinstance(event, Again):
+            self.say(f"-- {again_text(event)}")
+        elif isinstance(event, Started):
             self.say(f"-- building {event.output}")
         elif isinstance(event, Built):
             self.say(f"-- built {event.package.name} in {event.seconds:.2f} s")
@@ -55,12 +56,27 @@ class Terminal:
             self.say(event.text.rstrip())
 
     def end(self, work: Work, built: BuiltRow) -> None:
-        """See `Console`."""
-        if self._fold.end:
-            self.say(self._fold.end)
+        """See `Observer`."""
+        if self.fold.end:
+            self.say(self.fold.end)
 
     def progress(self, progress: Progress) -> None:
-        """See `Console`: who reads along sees it."""
+        """See `Observer`: who reads along sees it."""
+
+    def ending(self, builds: int) -> None:
+        """See `Observer`."""
+        self.say(ending_text(builds))
+
+
+def again_text(again: Again) -> str:
+    """That another attempt follows: `it was killed: attempt 2 follows with 4 jobs`."""
+    with_jobs = f" with {again.jobs} jobs" if again.jobs is not None else ""
+    return f"{again.because}: attempt {again.attempt} follows{with_jobs}"
+
+
+def ending_text(builds: int) -> str:
+    """That a run is cut short."""
+    return f"Ending {counted(builds, 'build')}. What is done stays done; the same command goes on from there."
 
 
 def described(work: Work) -> str:
@@ -68,22 +84,4 @@ def described(work: Work) -> str:
     row = work.row
     python = f", Python {row.python}" if row.python else ""
     accelerator = f"CUDA {row.cuda}" if row.cuda else "CPU"
-    return f"{row.name} ({work.configuration.platform}, {accelerator}{python})"
-
-
-def choose_from_menu(configurations: Sequence[PlannedConfiguration]) -> PlannedConfiguration:
-    """Ask for one of the configurations by number, as conda-smithy's script does.
-
-    Raises:
-        InputError: what was typed is no number of the menu, or nothing was.
-    """
-    sys.stderr.write("config not selected, please choose from the following:\n\n")
-    for number, configuration in enumerate(configurations, 1):
-        sys.stderr.write(f"{number}. {configuration.name}\n")
-    sys.stderr.write("\n> ")
-    sys.stderr.flush()
-    typed = sys.stdin.readline().strip()
-    if not typed.isdecimal() or not 1 <= int(typed) <= len(configurations):
-        what = f"'{typed}' is not one of the numbers 1 to {len(configurations)}" if typed else "no option selected"
-        raise InputError(what)
-    return configurations[int(typed) - 1]
+    return f"{row.name} ({work.platform}, {accelerator}{python})"

@@ -1,29 +1,90 @@
-"""How a run ended: the table of packages, and the same as values for JSON."""
+"""What a run is about to do out of the ordinary, and how it ended: the table of packages, and values for JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from feedstock_tools.builds.ledger import BuildRecord
-from feedstock_tools.builds.runs.run import Outcome
+from feedstock_tools.builds.plan.refusals import in_words
+from feedstock_tools.builds.runs.run import BuildResult, Outcome
 from feedstock_tools.feedstock.layout import Artifacts
 from feedstock_tools.units import size_text
 from feedstock_tools.wording import counted, table
 
-__all__ = ["summary_json", "summary_text"]
+if TYPE_CHECKING:
+    from feedstock_tools.builds.plan.agenda import Agenda
+    from feedstock_tools.builds.plan.workspace import Workspace
+    from feedstock_tools.feedstock.planned import PlannedConfiguration
+    from feedstock_tools.feedstock.up_to_date import Refreshed
+
+__all__ = [
+    "channel_notes",
+    "engine_notes",
+    "left_out_notes",
+    "path_notes",
+    "refreshed_notes",
+    "summary_json",
+    "summary_text",
+]
 
 #: So many packages that were built before are listed with the new ones.
 _MOST_UNCHANGED = 40
 
 
-def summary_text(artifacts: Artifacts, outcomes: Sequence[Outcome], left_out: Mapping[str, str]) -> str:
+def refreshed_notes(refreshed: Refreshed) -> Iterator[str]:
+    """What was generated and rerendered before a command began."""
+    if refreshed.edited:
+        yield f"Not regenerated, since edited by hand: {', '.join(refreshed.edited)}. Building what is there."
+    if refreshed.generated:
+        yield f"Regenerated from feedstock.yaml: {', '.join(refreshed.generated)}"
+    if refreshed.rerendered:
+        yield f"Rerendered {refreshed.rerendered} files of .ci_support from the recipe"
+
+
+def left_out_notes(left_out: Mapping[str, str]) -> Iterator[str]:
+    """The configurations that `--all` leaves out, with the reasons."""
+    return (f"Left out: {line}" for line in in_words(left_out))
+
+
+def engine_notes(workspace: Workspace, chosen: Sequence[PlannedConfiguration]) -> Iterator[str]:
+    """Which engines build some configurations and why, where it is not the embedded engine as usual.
+
+    Raises:
+        InputError: a configuration cannot be built.
+    """
+    engines, recipe = workspace.engines, workspace.recipe
+    if recipe.is_file() and recipe.parent != workspace.feedstock.recipe:
+        yield "Its meta.yaml takes conda-build: building the recipe.yaml that the same spec makes."
+    for platform, name in {each.platform: each.name for each in chosen}.items():
+        engine = engines.engine_for(name, platform)
+        if engine.name != "rattler-build" or engines.given:
+            yield f"Building for {platform} with {engine.name} ({engine.version}): {engines.choose(platform).reason}."
+
+
+def channel_notes(agenda: Agenda) -> Iterator[str]:
+    """Why the stand-in channel serves, once for each reason."""
+    for reason in dict.fromkeys(each.why_stand_in for each in agenda.channels.values() if each.why_stand_in):
+        yield f"Building on the STAND-IN channel: {reason}."
+        yield "Its packages have the metadata of real ones and no real contents; what is built on it is marked so."
+
+
+def path_notes(artifacts: Artifacts) -> Iterator[str]:
+    """What about the folder of artifacts makes builds fail."""
+    if " " in str(artifacts.root):
+        yield (
+            f"The path {artifacts.root} has a space in it, which many build scripts cannot take; "
+            "--output-dir gives another."
+        )
+
+
+def summary_text(result: BuildResult, left_out: Mapping[str, str]) -> str:
     """The table of packages with size, sha256 and time, then what did not succeed, then where things are.
 
     Args:
         left_out: configurations that were not to be built, with the reasons.
     """
-    unique = _unique(outcomes)
+    artifacts, unique = result.artifacts, _unique(result.outcomes)
     built = [(outcome, outcome.record) for outcome in unique if outcome.record and outcome.record.result == "done"]
     lines = ["", *_packages(built), *_failures(artifacts, unique)]
     lines += _left_out(built)
@@ -39,8 +100,9 @@ def summary_text(artifacts: Artifacts, outcomes: Sequence[Outcome], left_out: Ma
     return "\n".join(lines)
 
 
-def summary_json(artifacts: Artifacts, outcomes: Sequence[Outcome], left_out: Mapping[str, str]) -> Mapping[str, Any]:
+def summary_json(result: BuildResult, left_out: Mapping[str, str]) -> Mapping[str, Any]:
     """The outcomes of a run as values that JSON has."""
+    artifacts = result.artifacts
     return {
         "artifacts": str(artifacts.root),
         "outputs": [
@@ -65,7 +127,7 @@ def summary_json(artifacts: Artifacts, outcomes: Sequence[Outcome], left_out: Ma
                     for package in (outcome.record.packages if outcome.record else ())
                 ],
             }
-            for outcome in _unique(outcomes)
+            for outcome in _unique(result.outcomes)
         ],
         "left_out": dict(left_out),
     }

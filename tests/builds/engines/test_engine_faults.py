@@ -13,12 +13,13 @@ import pytest
 
 from feedstock_tools.builds.engines.contract import BuildRequest
 from feedstock_tools.builds.engines.embedded.crossing import crossing, without_host_platform
-from feedstock_tools.builds.plan.cache import outline, render_outputs
 from feedstock_tools.builds.plan.outputs_v1 import promise_row
+from feedstock_tools.builds.plan.rendering import render_outputs
 from feedstock_tools.channel.archive import read_documents, read_package, write_package
 from feedstock_tools.channel.folder import index_channel
 from feedstock_tools.channel.metadata import PackageMetadata
 from feedstock_tools.channel.repodata import read_records
+from feedstock_tools.feedstock.configurations import outline
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.v1_engine import plain, read_v1, render_row
 from tests.support.feedstocks import HERE, TinyFeedstock
@@ -240,7 +241,7 @@ def test_a_package_of_the_same_name_is_not_indexed_again(tmp_path: Path) -> None
 def test_a_recipe_that_cannot_be_rendered_is_a_refusal_and_not_an_end(feedstock: TinyFeedstock) -> None:
     feedstock.edit("recipe/recipe.yaml", "number: ${{ number }}", "number: ${{ nothing_of_that_name }}")
     plan, _ = render_outputs(
-        outline(feedstock.folder), feedstock.folder / "recipe" / "recipe.yaml", lambda platform: "engine 1"
+        outline(feedstock.folder), feedstock.folder / "recipe" / "recipe.yaml", {HERE.subdir: "engine 1"}
     )
     assert all("cannot be rendered" in (configuration.refusal or "") for configuration in plan)
     assert json.loads(json.dumps([each.to_json() for each in plan]))

@@ -22,7 +22,7 @@ from feedstock_tools.builds.engines.containers.feedstock_script import Feedstock
 from feedstock_tools.builds.engines.containers.runtime import find_runtime
 from feedstock_tools.builds.engines.contract import BuildRequest
 from feedstock_tools.builds.engines.variables import build_environment
-from feedstock_tools.builds.plan.cache import outline
+from feedstock_tools.feedstock.configurations import outline
 from tests.support.command import run, tool
 from tests.support.feedstocks import HERE
 from tests.support.needs import needs, the_clone
@@ -92,9 +92,9 @@ def scripted(tmp_path: Path) -> Path:
 
 def planned_build(folder: Path) -> str:
     """The build string that the plan promises."""
-    from feedstock_tools.builds.plan.cache import render_outputs
+    from feedstock_tools.builds.plan.rendering import render_outputs
 
-    (configuration,), _ = render_outputs(outline(folder), folder / "recipe" / "recipe.yaml", lambda platform: "")
+    (configuration,), _ = render_outputs(outline(folder), folder / "recipe" / "recipe.yaml", {})
     return configuration.rows[0].outputs[0].build
 
 
@@ -173,7 +173,7 @@ def test_a_configuration_for_macos_is_built_on_linux_where_its_ci_does_so(
 ) -> None:
     (scripted / ".ci_support" / "osx_64_.yaml").write_text(f"{image}target_platform:\n- osx-64\n")
     environment = machine(stand_in(tmp_path / "bin"))
-    engines = Engines(scripted, lambda: scripted / "recipe" / "recipe.yaml", environment)
+    engines = Engines(scripted, scripted / "recipe" / "recipe.yaml", environment)
     (linux, osx) = outline(scripted)
     assert engines.why_elsewhere(linux) is None
     assert ("need macOS" in (engines.why_elsewhere(osx) or "")) == elsewhere

@@ -16,10 +16,10 @@ OUTPUT = PlannedOutput("hello", "1.0", "0", 0, "linux-64", "identity")
 ROW = PlannedRow("linux_64_py3.12", {"cudnn": "9", "python": "3.12"}, "3.12", None, (OUTPUT,))
 PLAN = PlannedConfiguration("linux_64", "linux-64", (ROW,), rendered=True)
 AROUND = Surroundings(
-    candidates=lambda _, output: (Candidate(output.identity, NOW), Candidate("on the stand-in channel", NOW)),
-    lives=lambda record: {"here": True, "dead": False}.get(record.machine),
-    intact=lambda record: record.packages[0].size > 0,
-    why_not=lambda configuration: configuration.refusal,
+    candidates={(PLAN.name, OUTPUT.identity): (Candidate("identity", NOW), Candidate("on the stand-in channel", NOW))},
+    alive={("", "here"): True, ("", "dead"): False},
+    intact={1},
+    refused={},
     at="2026-01-01T02:00:00+00:00",
 )
 DONE = BuildRecord(
@@ -36,8 +36,9 @@ DONE = BuildRecord(
     inputs=NOW,
     values=ROW.values,
     packages=(PackageRecord(".", "linux-64/hello-1.0-0.conda", 1, "ab", 1),),
+    id=1,
 )
-GONE = replace(DONE, packages=(replace(DONE.packages[0], size=0),))
+GONE = replace(DONE, id=2)
 
 
 @pytest.mark.parametrize(
@@ -91,7 +92,7 @@ def test_a_build_of_an_older_ledger_is_stale_without_a_guess() -> None:
 
 
 def test_what_cannot_be_built_here_is_refused_unless_it_was_built_elsewhere() -> None:
-    elsewhere = replace(AROUND, why_not=lambda configuration: f"no {configuration.platform} here")
+    elsewhere = replace(AROUND, refused={PLAN.name: "no linux-64 here"})
     (configuration,) = states([PLAN], [], elsewhere)
     assert (configuration.state, configuration.outputs[0].reason) == ("refused", "no linux-64 here")
     (configuration,) = states([PLAN], [DONE], elsewhere)
@@ -99,11 +100,10 @@ def test_what_cannot_be_built_here_is_refused_unless_it_was_built_elsewhere() ->
 
 
 def test_a_configuration_that_cannot_be_rendered_is_refused_and_one_that_skips_all_is_nothing() -> None:
+    around = replace(AROUND, refused={"broken": "no such key"})
     bare = replace(PLAN, rows=())
-    assert [each.state for each in states([bare, replace(bare, refusal="no such key")], [], AROUND)] == [
-        "nothing",
-        "refused",
-    ]
+    found = states([bare, replace(bare, name="broken")], [], around)
+    assert [each.state for each in found] == ["nothing", "refused"]
 
 
 def test_an_output_that_rows_share_is_one() -> None:

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from feedstock_tools.builds.runs.delivery.metadata import broken_promises, solved_channels, wrong_channels
+from feedstock_tools.builds.runs.delivery.metadata import SolvedIn, broken_promises, solved_channels, wrong_channels
+from feedstock_tools.builds.stand_in.resolved import ResolvedChannels
 from feedstock_tools.channel.metadata import PackageMetadata, RunExports
 from feedstock_tools.feedstock.planned import PlannedOutput
 
@@ -72,13 +73,14 @@ RENDERED = {
         },
     }
 }
-CONTENTS = {"https://a": {"zlib", "gcc"}, "https://b": {"zlib", "python"}}
+CONTENTS = {"https://a": frozenset({"zlib", "gcc"}), "https://b": frozenset({"zlib", "python"})}
 
 
 def sentences(*solved: tuple[str, str]) -> list[str]:
     """What is wrong with an environment, for the channels a and b."""
-    has = lambda channel, name: name in CONTENTS[channel]  # noqa: E731
-    return list(wrong_channels(solved, "file:///own", ["https://a", "https://b"], frozenset({"libtiny"}), has))
+    channels = ResolvedChannels(("https://a", "https://b"), ("linux-64", "noarch"))
+    channels._names.update(CONTENTS)
+    return list(wrong_channels(solved, SolvedIn("file:///own", channels), frozenset({"libtiny"})))
 
 
 def test_the_solved_environments_are_read_from_the_rendered_recipe() -> None:

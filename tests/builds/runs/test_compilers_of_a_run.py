@@ -9,8 +9,8 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from feedstock_tools.builds.runs.compilers import fetching_in_lines
 from feedstock_tools.builds.stand_in.wheels import Fetching
+from feedstock_tools.report.run.fetching import fetching_in_lines
 from tests.support.command import environment, run, tool
 from tests.support.feedstocks import HERE
 from tests.support.needs import needs

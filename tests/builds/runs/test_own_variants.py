@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from feedstock_tools.builds.engines.contract import BuildRequest
-from feedstock_tools.builds.plan.cache import outline
+from feedstock_tools.feedstock.configurations import outline
 from feedstock_tools.feedstock.planned import PlannedConfiguration
 from feedstock_tools.rerender.configurations.configuration import Configuration, read_configurations
 from feedstock_tools.rerender.configurations.own_variants import with_own_values

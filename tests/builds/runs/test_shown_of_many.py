@@ -5,14 +5,12 @@ import io
 import pytest
 
 from feedstock_tools.builds.engines.contract import Failed, Log, Started
-from feedstock_tools.builds.plan.needs import Needs, Work
 from feedstock_tools.builds.runs.observer import Progress
-from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedRow
 from feedstock_tools.report.run.folding import UNFOLDED
 from feedstock_tools.report.run.many import Lines, LiveTable
+from tests.support.works import made_up_work
 
-ROW = PlannedRow("linux_64_cuda_compiler_version11.8_py3.11", {}, "3.11", "11.8")
-WORK = Work(PlannedConfiguration("linux_64", "linux-64", (ROW,)), ROW, "", {}, (), Needs(1, 1))
+WORK = made_up_work("linux_64_cuda_compiler_version11.8_py3.11")
 
 
 def test_lines_show_the_end_of_a_log_that_ends_in_a_failure() -> None:
@@ -26,7 +24,7 @@ def test_lines_show_the_end_of_a_log_that_ends_in_a_failure() -> None:
 
     shown = stream.getvalue().splitlines()
     assert "  line 5" not in shown
-    assert shown[-2:] == ["  line 99", f"{ROW.name}: libdemo failed: its build script failed"]
+    assert shown[-2:] == ["  line 99", f"{WORK.name}: libdemo failed: its build script failed"]
 
 
 @pytest.mark.parametrize("columns", [60, 80, 200])
@@ -36,8 +34,8 @@ def test_a_narrow_terminal_cuts_names_and_not_times(columns: int, monkeypatch: p
     with LiveTable(stream) as table:
         table.begin(WORK)
         table.event(WORK, Started("libdemo"))
-        table._console.print(table._table(Progress(0, 0, 1, {ROW.name: 83.0})))
+        table._console.print(table._table(Progress(0, 0, 1, {WORK.name: 83.0})))
 
     (row,) = [line for line in stream.getvalue().splitlines() if line.startswith("linux_64_cuda")]
-    assert row.split()[-3:] == ["83", "s", "-"]
+    assert row.split()[-5:] == ["1", "min", "23", "s", "-"]
     assert len(row) <= columns

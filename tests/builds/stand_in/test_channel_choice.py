@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from feedstock_tools.builds.stand_in.choice import choose_channels, identity_of_channels
+from feedstock_tools.builds.plan.identity import identity_of_channels
+from feedstock_tools.builds.stand_in.choice import choose_channels
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.feedstock.layout import Artifacts
 

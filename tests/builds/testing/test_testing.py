@@ -16,17 +16,19 @@ import pytest
 
 from feedstock_tools.builds.ledger import Ledger, TestRecord
 from feedstock_tools.builds.testing import tests as session
-from feedstock_tools.builds.testing.comparing import compared, compared_text
+from feedstock_tools.builds.testing.comparing import compared
 from feedstock_tools.builds.testing.gpu import Gpus
-from feedstock_tools.builds.testing.running import Conditions, run_tests
+from feedstock_tools.builds.testing.running import Conditions, run_own_tests
 from feedstock_tools.builds.testing.subject import subject_of
 from feedstock_tools.builds.testing.tests import Place, TestOptions
 from feedstock_tools.channel.archive import read_package, replace_document, write_package
 from feedstock_tools.channel.folder import index_channel
 from feedstock_tools.channel.metadata import PackageMetadata
 from feedstock_tools.errors import InputError, WorkError
+from feedstock_tools.report.testing import TestLines, compared_text
 from tests.support.feedstocks import HERE, TinyFeedstock
 
+SILENT = TestLines(io.StringIO(), several=False)
 BENCHMARK = """
 extra:
   benchmarks:
@@ -87,13 +89,13 @@ def test_a_gpu_build_is_known_by_what_its_hash_was_made_of(gpu_feedstock: TinyFe
 
 def test_a_file_alone_needs_no_feedstock(gpu_feedstock: TinyFeedstock, tmp_path: Path) -> None:
     alone = Path(shutil.copy(library(gpu_feedstock), tmp_path))
-    (place,) = session.places_of([str(alone)], None, None, tmp_path, os.environ)
+    (place,) = session.places_of_files([alone])
     assert place == Place(alone, None)
     options = TestOptions(channels=(str(gpu_feedstock.channel),))
-    said: list[str] = []
-    (record,) = session.test_packages([place], options, os.environ, said.append)
+    shown = io.StringIO()
+    (record,) = session.run_tests([place], options, os.environ, TestLines(shown, several=False))
     assert (record.result, record.log) == ("passed", "")
-    assert "grep -q answer" in "\n".join(said)
+    assert "grep -q answer" in shown.getvalue()
 
 
 def test_a_benchmark_comes_with_the_package_and_goes_into_the_ledger(feedstock: TinyFeedstock) -> None:
@@ -120,7 +122,7 @@ def test_a_gpu_that_is_asked_for_and_not_there_is_an_error(
 
     monkeypatch.setattr(session, "find_gpus", nothing)
     with pytest.raises(WorkError, match="no GPU driver"):
-        session.test_packages([Place(library(gpu_feedstock), None)], TestOptions(gpu=True), os.environ, print)
+        session.run_tests([Place(library(gpu_feedstock), None)], TestOptions(gpu=True), os.environ, SILENT)
 
 
 def test_a_driver_that_is_too_old_for_a_package_is_an_error(
@@ -129,7 +131,7 @@ def test_a_driver_that_is_too_old_for_a_package_is_an_error(
     monkeypatch.setattr(session, "find_gpus", lambda: Gpus(("GeForce GTX 1080 (6.1)",), "440.33", "10.2"))
     options = TestOptions(gpu=True, channels=(str(gpu_feedstock.channel),))
     with pytest.raises(WorkError, match=r"needs a driver for CUDA 11\.2, and this machine's runs up to 10\.2"):
-        session.test_packages([Place(library(gpu_feedstock), None)], options, os.environ, print)
+        session.run_tests([Place(library(gpu_feedstock), None)], options, os.environ, SILENT)
 
 
 @pytest.mark.parametrize(("script", "status"), [("test -e $PREFIX/answer", 0), ("test -e $PREFIX/nothing", 1)])
@@ -156,9 +158,9 @@ def test_tests_as_conda_build_writes_them_are_run(script: str, status: int, tmp_
     conditions = Conditions(None, os.environ)
     if status:
         with pytest.raises(WorkError, match="its tests failed"):
-            run_tests(subject, conditions, lines.append)
+            run_own_tests(subject, conditions, lines.append)
     else:
-        run_tests(subject, conditions, lines.append)
+        run_own_tests(subject, conditions, lines.append)
     assert not any("brings no tests" in line for line in lines)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import signal
@@ -18,10 +19,12 @@ from feedstock_tools.builds.testing.subject import Subject
 from feedstock_tools.builds.testing.tests import Place, TestOptions
 from feedstock_tools.channel.archive import read_documents, replace_document, write_package
 from feedstock_tools.channel.metadata import PackageMetadata
+from feedstock_tools.report.testing import TestLines
 from tests.support import command
 from tests.support.feedstocks import TinyFeedstock
 from tests.support.waiting import wait_until
 
+SILENT = TestLines(io.StringIO(), several=False)
 TWO = Gpus(("NVIDIA H200 (9.0)", "NVIDIA L4 (8.9)"), "580.159.04", "13.0")
 
 
@@ -43,27 +46,27 @@ def meeting(folder: Path, *commands: str) -> list[Place]:
 def test_a_benchmark_that_takes_too_long_is_ended_and_has_failed(tmp_path: Path, tiny_channel: Path) -> None:
     options = TestOptions(benchmark=True, channels=(str(tiny_channel),), seconds=1.0)
     began = time.monotonic()
-    (record,) = session.test_packages([package(tmp_path, "slow", "sleep 60")], options, os.environ, print)
+    (record,) = session.run_tests([package(tmp_path, "slow", "sleep 60")], options, os.environ, SILENT)
     assert time.monotonic() - began < 30
     assert (record.result, "took longer than the 1 s" in record.reason) == ("failed", True)
 
 
 def test_packages_are_tested_at_once_and_told_apart(tmp_path: Path, tiny_channel: Path) -> None:
     options = TestOptions(benchmark=True, channels=(str(tiny_channel),), seconds=30.0, jobs=2)
-    said: list[str] = []
-    records = session.test_packages(meeting(tmp_path), options, os.environ, said.append)
+    shown = io.StringIO()
+    records = session.run_tests(meeting(tmp_path), options, os.environ, TestLines(shown, several=True))
     assert [(record.file, record.result) for record in records] == [
         ("noarch/a-1.0-0.conda", "passed"),
         ("noarch/b-1.0-0.conda", "passed"),
     ]
-    assert any(line.startswith("b-1.0-0.conda: + touch") for line in said)
+    assert any(line.startswith("b-1.0-0.conda: + touch") for line in shown.getvalue().splitlines())
 
 
 def test_each_gpu_runs_one_test_at_a_time(tmp_path: Path, tiny_channel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "find_gpus", lambda: TWO)
     tell = """printf '{"name": "gpu", "value": %s, "unit": "number"}\\n' "$CUDA_VISIBLE_DEVICES" """
     options = TestOptions(gpu=True, benchmark=True, channels=(str(tiny_channel),), seconds=30.0, jobs=8)
-    records = session.test_packages(meeting(tmp_path, tell), options, os.environ, print)
+    records = session.run_tests(meeting(tmp_path, tell), options, os.environ, SILENT)
     assert {(record.gpu, record.benchmark["gpu"]["value"]) for record in records} == {
         ("NVIDIA H200 (9.0)", 0),
         ("NVIDIA L4 (8.9)", 1),
@@ -74,7 +77,7 @@ def test_of_several_packages_those_are_measured_that_can_be(tmp_path: Path, tiny
     plain = write_package(tmp_path / "packages", PackageMetadata("plain", "1.0", "0", 0, "noarch", noarch="generic"))
     options = TestOptions(benchmark=True, channels=(str(tiny_channel),))
     places = [Place(plain, None), package(tmp_path, "measured")]
-    records = session.test_packages(places, options, os.environ, print)
+    records = session.run_tests(places, options, os.environ, SILENT)
     assert [(record.result, list(record.benchmark)) for record in records] == [("passed", []), ("passed", ["runs"])]
 
 
@@ -90,10 +93,10 @@ def test_a_package_s_own_tests_see_the_gpu_that_they_are_given(
     replace_document(path, "info/tests/tests.yaml", told)
     alone = Path(shutil.copy(path, gpu_feedstock.folder))
     options = TestOptions(gpu=True, channels=(str(gpu_feedstock.channel),), jobs=2)
-    said: list[str] = []
-    (record,) = session.test_packages([Place(alone, None)], options, os.environ, said.append)
+    shown = io.StringIO()
+    (record,) = session.run_tests([Place(alone, None)], options, os.environ, TestLines(shown, several=True))
     assert record.result == "passed"
-    assert any(line.endswith("sees 0;") for line in said), said
+    assert "sees 0;\n" in shown.getvalue()
 
 
 def test_gpus_that_this_process_is_shown_keep_their_names() -> None:
@@ -131,7 +134,7 @@ def test_an_error_in_one_test_ends_the_others(
     options = TestOptions(benchmark=True, channels=(str(tiny_channel),), jobs=2)
     began = time.monotonic()
     with pytest.raises(OSError, match="no space left"):
-        session.test_packages(places, options, os.environ, print)
+        session.run_tests(places, options, os.environ, SILENT)
     assert time.monotonic() - began < 30
 
 
@@ -145,5 +148,5 @@ def test_lines_that_are_no_figures_are_left(tmp_path: Path, tiny_channel: Path) 
     noise = tmp_path / "noise"
     noise.write_text("\n".join([*lines, ""]))
     options = TestOptions(benchmark=True, channels=(str(tiny_channel),))
-    (record,) = session.test_packages([package(tmp_path, "noisy", f"cat {noise}")], options, os.environ, print)
+    (record,) = session.run_tests([package(tmp_path, "noisy", f"cat {noise}")], options, os.environ, SILENT)
     assert record.benchmark == {"runs": {"value": 1, "unit": "1"}}

@@ -6,11 +6,13 @@ package enters a channel before its own metadata has been read and compared.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from feedstock_tools.builds.ledger import EnvironmentRecord, SolvedPackage
+from feedstock_tools.builds.stand_in.resolved import ResolvedChannels
 from feedstock_tools.channel.archive import read_documents, read_package
 from feedstock_tools.channel.metadata import PackageMetadata
 from feedstock_tools.errors import WorkError
@@ -18,20 +20,28 @@ from feedstock_tools.feedstock.planned import PlannedOutput
 from feedstock_tools.redaction import redacted
 from feedstock_tools.yaml_reading.values import parse_types
 
-__all__ = ["broken_promises", "check_artifact", "solved_channels", "solved_environments", "wrong_channels"]
+__all__ = ["SolvedIn", "broken_promises", "check_artifact", "solved_channels", "solved_environments", "wrong_channels"]
 
 _RENDERED = "info/recipe/rendered_recipe.yaml"
 
 
+@dataclass(frozen=True, slots=True)
+class SolvedIn:
+    """Where the packages of a build's environments may come from: the URL of its private channel, and the others."""
+
+    private: str
+    channels: ResolvedChannels
+
+
 def check_artifact(
-    package: Path, promise: PlannedOutput, siblings: Mapping[str, PlannedOutput], solved: Callable[[Any], list[str]]
+    package: Path, promise: PlannedOutput, siblings: Mapping[str, PlannedOutput], solved_in: SolvedIn | None
 ) -> tuple[EnvironmentRecord, ...]:
     """Compare a package with its promise; the environments that it was built in, as far as the engine tells of them.
 
     Args:
         package: the file that the engine made.
         siblings: all outputs of the same row, by name.
-        solved: what is wrong with the environments that it was built in, from the engine's rendered recipe.
+        solved_in: where packages of its environments may come from; None where nobody can tell.
 
     Raises:
         WorkError: they differ; every difference is named.
@@ -41,7 +51,7 @@ def check_artifact(
     environments: tuple[EnvironmentRecord, ...] = ()
     if rendered is not None:
         content = parse_types(rendered.decode("utf-8", "replace"), package)
-        wrong += solved(content)
+        wrong += wrong_channels(list(solved_channels(content)), solved_in, frozenset(siblings)) if solved_in else ()
         environments = tuple(solved_environments(content))
     if wrong:
         lines = "\n".join(f"  - {line}" for line in wrong)
@@ -111,31 +121,24 @@ def solved_channels(rendered: Any) -> Iterator[tuple[str, str]]:
             yield record["name"], _channel_of(record)
 
 
-def wrong_channels(
-    solved: Sequence[tuple[str, str]],
-    private: str,
-    channels: Sequence[str],
-    own: frozenset[str],
-    has: Callable[[str, str], bool],
-) -> Iterator[str]:
+def wrong_channels(solved: Sequence[tuple[str, str]], solved_in: SolvedIn, own: frozenset[str]) -> Iterator[str]:
     """Each package of an environment that came from a channel that it should not have come from, in a sentence.
 
     Strict channel priority is asked of the engine, which does not hold to it for root specs (docs/engine.md).
 
     Args:
         solved: name and channel of each package.
-        private: the URL of the private channel, where the row's own outputs come from.
-        channels: the URLs given, the first preferred.
-        own: the names of the recipe's outputs.
-        has: whether a channel (first argument) has any package of a name (second).
+        own: the names of the recipe's outputs, which come from the private channel.
     """
+    channels = solved_in.channels.urls
     for name, channel in solved:
         if name in own:
-            if channel != private:
+            if channel != solved_in.private:
                 yield f"{name} is an output of this recipe and was taken from {channel}"
         elif channel not in channels:
             yield f"{name} was taken from {channel}, which is not one of the channels given"
         else:
-            better = next((first for first in channels[: channels.index(channel)] if has(first, name)), None)
+            before = channels[: channels.index(channel)]
+            better = next((first for first in before if solved_in.channels.has(first, name)), None)
             if better:
                 yield f"{name} was taken from {channel}, although {better} has it and comes first"

@@ -1,0 +1,114 @@
+"""The agenda as a graph of outputs: which row makes what, in which order rows are built, and how long all of it takes.
+
+A node is an output that is missing, an edge leads from an output to one that cannot be begun before it is there. Of
+several rows that miss the same output one makes it, and the others wait for it. networkx is imported here, so this
+module is imported only where something is to be built.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from heapq import heapreplace
+
+import networkx as nx
+
+from feedstock_tools.builds.plan.work import Place, Work, place_of
+
+__all__ = ["in_order", "output_graph", "seconds_left"]
+
+
+def output_graph(works: Sequence[Work]) -> nx.DiGraph[Place]:
+    """The outputs that rows make, each with its `row` and `seconds` (0 where unknown).
+
+    A row builds its outputs one after the other, and begins when the outputs are there that other rows make for it.
+
+    Args:
+        works: in an order in which a row makes what it misses and no row before it makes.
+    """
+    graph: nx.DiGraph[Place] = nx.DiGraph()
+    for work in works:
+        made_before = [place for output in work.missing if (place := place_of(output)) in graph]
+        own = [output for output in work.missing if place_of(output) not in graph]
+        for output in own:
+            graph.add_node(place_of(output), row=work.name, seconds=work.seconds.get(output.name, 0.0))
+        chain = [place_of(output) for output in own]
+        nx.add_path(graph, chain)
+        graph.add_edges_from((place, chain[0]) for place in made_before if chain)
+    return graph
+
+
+def in_order(works: Sequence[Work]) -> list[Work]:
+    """The order of building: rows whose outputs others wait for before these, and among equals the longest first.
+
+    The rows of the first generation wait for no other; of these come first those that others wait for, then those with
+    the longest path of outputs behind them. Where no times are known the order of the plan is kept.
+    """
+    longest = sorted(works, key=lambda work: -(work.expected or 0.0))
+    graph = output_graph(longest)
+    begins = {work.name: _first_place(work, graph) for work in longest}
+    generation = {place: at for at, level in enumerate(nx.topological_generations(_of_rows(graph))) for place in level}
+    waited_for = {row for place, after in graph.edges if (row := _row(graph, place)) != _row(graph, after)}
+    behind = _seconds_behind(graph)
+
+    def urgency(work: Work) -> tuple[int, bool, float]:
+        place = begins[work.name]
+        if place is None:  # others make all that it misses, so that nothing is left to do when its turn comes
+            return len(graph), True, 0.0
+        return generation[work.name], work.name not in waited_for, -behind[place]
+
+    return sorted(longest, key=urgency)
+
+
+def seconds_left(works: Sequence[Work], jobs: int, done: AbstractSet[Place] = frozenset()) -> float | None:
+    """How long what is left of some rows takes by the times that are known; None where none is known.
+
+    It is no less than the longest path through the graph, and no less than the rows take when they begin in their order
+    as soon as one of `jobs` places is free.
+
+    Args:
+        works: in their order.
+        jobs: how many rows are built at once.
+        done: the places of outputs that have been built meanwhile.
+    """
+    graph = output_graph(works)
+    graph.remove_nodes_from(done)
+    of_row: dict[str, float] = {}
+    for _, data in graph.nodes(data=True):
+        of_row[data["row"]] = of_row.get(data["row"], 0.0) + data["seconds"]
+    known = [of_row[work.name] for work in works if of_row.get(work.name)]
+    if not known:
+        return None
+    ends = [0.0] * min(jobs, len(known))
+    for seconds in known:
+        heapreplace(ends, ends[0] + seconds)
+    return max(*ends, *_seconds_behind(graph).values())
+
+
+def _seconds_behind(graph: nx.DiGraph[Place]) -> Mapping[Place, float]:
+    """Output → the seconds of the longest path that begins with it."""
+    behind: dict[Place, float] = {}
+    for place in reversed(list(nx.topological_sort(graph))):
+        later = max((behind[after] for after in graph.successors(place)), default=0.0)
+        behind[place] = graph.nodes[place]["seconds"] + later
+    return behind
+
+
+def _of_rows(graph: nx.DiGraph[Place]) -> nx.DiGraph[str]:
+    """The rows that make outputs, each before those that wait for one of its outputs."""
+    rows: nx.DiGraph[str] = nx.DiGraph()
+    rows.add_nodes_from(_row(graph, place) for place in graph)
+    pairs = ((_row(graph, before), _row(graph, after)) for before, after in graph.edges)
+    rows.add_edges_from((before, after) for before, after in pairs if before != after)
+    return rows
+
+
+def _row(graph: nx.DiGraph[Place], place: Place) -> str:
+    row: str = graph.nodes[place]["row"]
+    return row
+
+
+def _first_place(work: Work, graph: nx.DiGraph[Place]) -> Place | None:
+    """The first output that a row makes; None where others make all that it misses."""
+    places = (place_of(output) for output in work.missing)
+    return next((place for place in places if _row(graph, place) == work.name), None)

@@ -1,0 +1,158 @@
+"""What a feedstock would build: every configuration and row, and the outputs of those that are asked for.
+
+Rendering a recipe takes some milliseconds a row, so only the configurations that are built or listed are rendered, and
+the results stay in a cache for as long as nothing has changed that they came from.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from feedstock_tools import __version__
+from feedstock_tools.data import PACKAGE, data_folder
+from feedstock_tools.digests import stamp_of_files
+from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedRow
+from feedstock_tools.platforms import Platform
+
+if TYPE_CHECKING:
+    from feedstock_tools.builds.engines.choice import Engines
+    from feedstock_tools.feedstock.folder import Feedstock
+    from feedstock_tools.feedstock.layout import Artifacts
+
+__all__ = ["Plan"]
+
+_CACHE = "plan"
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What has been found out so far, and the key of the files that it came from."""
+
+    key: str
+    configurations: Mapping[str, PlannedConfiguration]
+    sources: frozenset[Path] = frozenset()
+    needs: Mapping[str, Any] | None = None
+
+
+class Plan:
+    """The configurations of a feedstock, which are rendered when they are needed."""
+
+    def __init__(self, feedstock: Feedstock, artifacts: Artifacts, recipe: Path, engines: Engines) -> None:
+        """Take the plan from the cache, or begin a new one.
+
+        Args:
+            recipe: the `recipe.yaml` that is built.
+            engines: decide which engine builds for a platform, which is part of an output's identity.
+
+        Raises:
+            InputError: the feedstock's configurations cannot be read.
+        """
+        self._feedstock = feedstock
+        self._artifacts = artifacts
+        self._recipe = recipe
+        self._engines = engines
+        self._known = self._recalled() or self._begun()
+
+    @property
+    def configurations(self) -> tuple[PlannedConfiguration, ...]:
+        """All configurations, in the order of their names; `complete` gives those whose outputs are wanted."""
+        return tuple(self._known.configurations.values())
+
+    @property
+    def needs(self) -> Mapping[str, Any]:
+        """What the spec says that a build takes, by key; nothing without a spec.
+
+        Raises:
+            InputError: the spec is invalid.
+        """
+        if self._known.needs is None:
+            self._remember(replace(self._known, needs=_needs_of(self._feedstock)))
+        return self._known.needs or {}
+
+    @property
+    def sources(self) -> tuple[Path, ...]:
+        """The local sources of the configurations that were completed."""
+        return tuple(sorted(self._known.sources))
+
+    def complete(self, chosen: Sequence[PlannedConfiguration]) -> tuple[PlannedConfiguration, ...]:
+        """The chosen configurations, each with the rows it has, with their outputs.
+
+        Raises:
+            InputError: the recipe cannot be read.
+        """
+        wanted = [self._known.configurations[each.name] for each in chosen]
+        missing = [each for each in wanted if not each.rendered]
+        if missing:
+            from feedstock_tools.builds.plan.rendering import render_outputs
+
+            engines = {each.platform: self._engines.planned(each.platform).identity for each in missing}
+            rendered, sources = render_outputs(missing, self._recipe, engines)
+            configurations = {**self._known.configurations, **{each.name: each for each in rendered}}
+            self._remember(replace(self._known, configurations=configurations), sources)
+        return tuple(_with_rows(self._known.configurations[each.name], each.rows) for each in chosen)
+
+    def _begun(self) -> _Known:
+        from feedstock_tools.feedstock.configurations import outline
+
+        key = self._key(frozenset())
+        self._known = _Known(key, {each.name: each for each in outline(self._feedstock.folder)})
+        self._remember(self._known)
+        return self._known
+
+    def _recalled(self) -> _Known | None:
+        """The plan in the cache; None where there is none, or one of other files or another version."""
+        cached = self._artifacts.recall(_CACHE)
+        try:
+            sources = frozenset(Path(path) for path in cached["sources"])
+            if cached["key"] != self._key(sources):
+                return None
+            found = [PlannedConfiguration.from_json(each) for each in cached["configurations"]]
+            return _Known(cached["key"], {each.name: each for each in found}, sources, cached.get("needs"))
+        except (KeyError, TypeError):
+            return None
+
+    def _remember(self, known: _Known, sources: AbstractSet[Path] = frozenset()) -> None:
+        """Keep what was found out, unless files have changed since the plan was begun: then parts of it are older.
+
+        Args:
+            sources: local sources that the key does not cover yet.
+        """
+        unchanged = self._key(known.sources) == known.key
+        self._known = known = replace(known, sources=known.sources | sources)
+        if not unchanged:
+            return
+        self._known = known = replace(known, key=self._key(known.sources))
+        content = {
+            "key": known.key,
+            "sources": sorted(str(path) for path in known.sources),
+            "configurations": [each.to_json() for each in known.configurations.values()],
+            "needs": known.needs,
+        }
+        self._artifacts.remember(_CACHE, content)
+
+    def _key(self, sources: AbstractSet[Path]) -> str:
+        """What changes when an input may have: the feedstock, local sources, this program and its data, the engine."""
+        spec = find_spec("rattler_build")
+        engine = Path(spec.origin).parent if spec and spec.origin else Path()
+        own = [PACKAGE, data_folder("templates"), data_folder("variants"), *sorted(engine.glob("*.so"))]
+        stamp = stamp_of_files([*self._feedstock.inputs, *sorted(sources), *own])
+        return f"{__version__} {sys.version_info[:2]} {Platform.here().subdir} {stamp} {self._engines.stamp}"
+
+
+def _needs_of(feedstock: Feedstock) -> dict[str, Any]:
+    if not feedstock.spec.is_file():
+        return {}
+    from feedstock_tools.generate import read_spec
+
+    return read_spec(feedstock.folder).needs.model_dump(exclude_none=True)
+
+
+def _with_rows(configuration: PlannedConfiguration, chosen: Sequence[PlannedRow]) -> PlannedConfiguration:
+    names = {row.name for row in chosen}
+    return replace(configuration, rows=tuple(row for row in configuration.rows if row.name in names))

@@ -1,0 +1,46 @@
+"""The channels that a rehearsal solves in: those that a build would use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from feedstock_tools.builds.stand_in.choice import choose_channels
+from feedstock_tools.builds.stand_in.resolved import stand_in_metadata
+from feedstock_tools.check.rehearsal.of_feedstock import RehearsalChannels, platforms_of
+from feedstock_tools.feedstock.folder import Feedstock
+from feedstock_tools.feedstock.layout import Artifacts
+from feedstock_tools.rerender.configurations.configuration import Configuration
+from feedstock_tools.rerender.forge import read_forge
+from feedstock_tools.rerender.rules import Rules
+
+__all__ = ["channels_to_rehearse"]
+
+
+def channels_to_rehearse(
+    feedstock: Feedstock,
+    artifacts: Artifacts,
+    configurations: Sequence[Configuration],
+    given: Sequence[str],
+    machine: Mapping[str, str],
+) -> RehearsalChannels:
+    """The channels for some configurations, on their platforms and those of the machines that build them.
+
+    Args:
+        artifacts: the folder of artifacts, where it is remembered which channels answered.
+        given: on the command line; none to take those of the configurations, and the stand-in channel where none of
+            these can be reached. Of several configurations that name channels each channel counts once.
+        machine: the environment of the machine.
+
+    Raises:
+        InputError: the feedstock's conda-forge.yml or a channel's name is invalid.
+        WorkError: a channel cannot be reached.
+    """
+    listed = [one.values.get("channel_sources", ("",))[0].split(",") for one in configurations]
+    configured = dict.fromkeys(name.strip() for names in listed for name in names if name.strip())
+    choice = choose_channels(given, tuple(configured), artifacts)
+    platforms = platforms_of(read_forge(feedstock.folder, Rules.newest()), configurations)
+    if not choice.is_stand_in:
+        return RehearsalChannels({platform.subdir: choice.channels for platform in platforms})
+    cache = artifacts.root / ".cache"
+    by_subdir = {platform.subdir: (stand_in_metadata(platform, machine, cache),) for platform in platforms}
+    return RehearsalChannels(by_subdir, choice.why_stand_in)

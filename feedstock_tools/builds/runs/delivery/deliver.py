@@ -1,0 +1,74 @@
+"""A built package's way into the channel: its checks, its name, the ledger's record before and after."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from feedstock_tools.builds.engines.contract import BuildRequest, Built
+from feedstock_tools.builds.engines.process.supervision import signals_held_back
+from feedstock_tools.builds.ledger import EnvironmentRecord, PackageRecord, now
+from feedstock_tools.builds.runs.delivery.final_names import with_final_name
+from feedstock_tools.builds.runs.delivery.gpu_code import check_gpu_code
+from feedstock_tools.builds.runs.delivery.metadata import SolvedIn, check_artifact
+from feedstock_tools.builds.runs.under_way import RowBuild, lock_name
+from feedstock_tools.channel.folder import add_packages
+from feedstock_tools.digests import sha256_of
+from feedstock_tools.feedstock.planned import PlannedOutput
+
+__all__ = ["deliver"]
+
+
+def deliver(build: RowBuild, event: Built, request: BuildRequest) -> None:
+    """Check a package, let it enter the output channel, and record it as done.
+
+    Raises:
+        WorkError: a check fails, or the channel or the ledger cannot be written.
+    """
+    build.refuse_changed(event.output)
+    planned = build.outputs[event.output]
+    promise = with_final_name(event.package, planned)
+    environments = _checked(build, event.package, promise, request)
+    channel = build.site.artifacts.channel(stand_in=build.station.channels.stand_in is not None)
+    package = PackageRecord(
+        channel=channel.relative_to(build.site.artifacts.root).as_posix(),
+        file=f"{promise.subdir}/{event.package.name}",
+        size=event.package.stat().st_size,
+        sha256=sha256_of(event.package),
+        mtime_ns=event.package.stat().st_mtime_ns,
+    )
+    _enter(build, event, package, channel, environments)
+    build.promises[promise.name] = promise
+    build.locks.release(lock_name(planned, stand_in=build.station.channels.stand_in is not None))
+
+
+def _checked(
+    build: RowBuild, package: Path, promise: PlannedOutput, request: BuildRequest
+) -> tuple[EnvironmentRecord, ...]:
+    """The environments that a package was built in, after all checks of it.
+
+    An engine with channels of its own solves where its script will, under names that its container gives.
+    """
+    siblings = {**build.outputs, **build.promises, promise.name: promise}
+    solved_in = None if build.station.engine.own_channels else SolvedIn(request.output.as_uri(), build.station.channels)
+    environments = check_artifact(package, promise, siblings, solved_in)
+    check_gpu_code(package, build.site.feedstock, promise.name, build.work.row.cuda)
+    return environments
+
+
+def _enter(
+    build: RowBuild, event: Built, package: PackageRecord, channel: Path, environments: Sequence[EnvironmentRecord]
+) -> None:
+    """Put a package into the channel, between the ledger's promise of it and the record that it is there."""
+    assert build.running is not None  # noqa: S101  (an engine starts an output before it is built)
+    ledger, peak = build.station.ledger, build.guard.peak or None
+    promised = replace(build.running, seconds=event.seconds, peak_memory=peak, packages=(package,))
+    with signals_held_back():
+        ledger.promise(promised, environments)
+        (entered,) = add_packages(channel, [event.package])
+        done = replace(package, mtime_ns=entered.stat().st_mtime_ns)
+        record = replace(promised, result="done", ended=now(), packages=(done,))
+        ledger.finish(record)
+        build.records.append(record)
+        build.running = None

@@ -1,0 +1,149 @@
+"""A row's build while it runs: what it has begun and finished, and its records in the ledger."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from feedstock_tools.builds.engines.contract import Failed, Log
+from feedstock_tools.builds.engines.process.guard import Guard
+from feedstock_tools.builds.ledger import BuildRecord, now, this_machine, this_process
+from feedstock_tools.builds.plan.capacity import Share
+from feedstock_tools.builds.plan.work import Work
+from feedstock_tools.builds.runs.log import RowLog
+from feedstock_tools.builds.runs.site import Site, Station, why_untested
+from feedstock_tools.builds.stand_in.choice import STAND_IN
+from feedstock_tools.errors import WorkError
+from feedstock_tools.feedstock.planned import PlannedOutput
+from feedstock_tools.locks import Locks
+from feedstock_tools.redaction import redacted
+
+__all__ = ["Attempt", "RowBuild", "lock_name"]
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One attempt to build a row: its number from 1, what it is given, and the descriptor that ends it."""
+
+    number: int
+    share: Share
+    seconds: float | None = None
+    stop: int | None = None
+
+
+@dataclass
+class RowBuild:
+    """A build of a row while it runs: the records it has begun and finished, in order.
+
+    `promises` are those of outputs that are done, each with the build string that its package has.
+    """
+
+    site: Site
+    station: Station
+    work: Work
+    attempt: Attempt
+    guard: Guard
+    log: RowLog
+    locks: Locks
+    records: list[BuildRecord] = field(default_factory=list)
+    running: BuildRecord | None = None
+    failed: Failed | None = None
+    log_of_output: list[str] = field(default_factory=list)
+    promises: dict[str, PlannedOutput] = field(default_factory=dict)
+
+    @property
+    def outputs(self) -> dict[str, PlannedOutput]:
+        """The outputs of the row, by name."""
+        return {output.name: output for output in self.work.row.outputs}
+
+    def why_untested(self, output: PlannedOutput) -> str | None:
+        """See `site.why_untested`."""
+        return why_untested(output, self.work.row, self.station.channels.stand_in, self.station.emulator)
+
+    def begin(self, output: str) -> None:
+        """Record that an output is begun.
+
+        Raises:
+            WorkError: its inputs are not what was planned any more, so nobody could tell what it was made from.
+        """
+        self.log_of_output.clear()
+        self.guard.peak = 0
+        self.running = self.station.ledger.begin(self._record(output))
+        self.refuse_changed(output)
+
+    def refuse_changed(self, output: str) -> None:
+        """End a build whose inputs have changed.
+
+        Raises:
+            WorkError: they have.
+        """
+        if self.site.inputs.differ(self.site.target, self.work.row, self.outputs[output]):
+            hint = "Run it again: what is done stays done, and the rest is built from what is there now."
+            raise WorkError("the recipe, its files or local sources have changed since the run began", hint=hint)
+
+    def fail(self, failed: Failed) -> None:
+        """Tell of a failure in the log and in the ledger, as far as there is room for it."""
+        with suppress(WorkError):
+            self.log.write(Log(failed.reason, "feedstock-tools", "error"))
+        self.failed = failed
+        self.end("failed", failed.reason)
+
+    def end(self, result: str, reason: str) -> None:
+        """Record the end of the output that is running, if one is; a failure before the first is recorded too."""
+        running = self.running
+        if running is None and result == "failed":
+            running = self.station.ledger.begin(self._record(self.next_output()))
+        if running is not None:
+            peak = self.guard.peak or None
+            record = replace(running, result=result, reason=reason, ended=now(), peak_memory=peak, packages=())
+            self.station.ledger.finish(record)
+            self.records.append(record)
+        self.running = None
+
+    def next_output(self) -> str:
+        """The name of the output that would have been begun next."""
+        done = {record.output for record in self.records}
+        names = [output.name for output in self.work.row.outputs]
+        left = (
+            name for name in names if name not in done and self.station.ledger.done(self.work.identities[name]) is None
+        )
+        return next(left, names[-1])
+
+    def _record(self, name: str) -> BuildRecord:
+        site, station = self.site, self.station
+        return BuildRecord(
+            identity=self.work.identities[name],
+            configuration=site.configuration,
+            row=self.work.name,
+            output=name,
+            result="running",
+            started=now(),
+            log=str(self.log.path.relative_to(site.artifacts.root)),
+            engine=f"{station.engine.name} {station.engine.version}",
+            channels=tuple(redacted(channel) for channel in station.channels.urls),
+            marks=self._marks(self.outputs[name]),
+            attempt=self.attempt.number,
+            machine=this_machine(),
+            process=this_process(),
+            cores=self.attempt.share.jobs,
+            memory_limit=self.attempt.share.memory,
+            commit_id=site.commit,
+            inputs=self.work.inputs[name],
+            values=self.work.row.values,
+            command=site.command,
+        )
+
+    def _marks(self, output: PlannedOutput) -> dict[str, str]:
+        marks = {"channel": STAND_IN} if self.station.channels.stand_in else {}
+        left_out, emulator = self.why_untested(output), self.station.emulator
+        if left_out:
+            return marks | {"tests": "left out", "tests-reason": left_out}
+        if emulator is not None and not isinstance(emulator, str):
+            return marks | {"tests": f"run under {Path(emulator.program).name}"}
+        return marks
+
+
+def lock_name(output: PlannedOutput, *, stand_in: bool) -> str:
+    """What is locked while an output is built: its place in the channel."""
+    return f"output {STAND_IN if stand_in else ''} {output.subdir}/{output.stem}"

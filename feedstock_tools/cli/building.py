@@ -1,0 +1,224 @@
+"""What `build` does once its words are read: choose configurations, then list, build or debug them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import click
+
+from feedstock_tools.errors import InputError
+from feedstock_tools.feedstock.names import select, with_filter
+from feedstock_tools.feedstock.planned import PlannedConfiguration
+
+if TYPE_CHECKING:
+    from feedstock_tools.builds.plan.agenda import Agenda
+    from feedstock_tools.builds.plan.capacity import Capacity, Limits
+    from feedstock_tools.builds.plan.workspace import Workspace
+    from feedstock_tools.builds.runs.observer import Observer
+    from feedstock_tools.report.run.plain import Terminal
+
+__all__ = ["Named", "build", "debug", "list_configurations"]
+
+#: So many rows are rendered within a second or two.
+_FORESEEN = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """What the command line says of which configurations are meant.
+
+    Attributes:
+        glob: only configurations whose names match it are considered.
+        everything: all that can be built here are meant, besides those named.
+    """
+
+    names: tuple[str, ...]
+    glob: str | None = None
+    everything: bool = False
+
+
+class _Speaker(Protocol):
+    def say(self, text: str) -> None: ...
+
+
+def list_configurations(workspace: Workspace, named: Named, *, as_json: bool) -> int:
+    """Print the configurations, all or those named, and what is built already."""
+    from feedstock_tools.builds.matrix.listing import listing
+    from feedstock_tools.report.matrix.listing import list_json, list_text
+
+    candidates = with_filter(named.glob, workspace.plan.configurations)
+    chosen = select(named.names, candidates) if named.names else candidates
+    listed = listing(workspace, workspace.plan.complete(chosen))
+    click.echo(json.dumps(list_json(listed), indent=2) if as_json else list_text(listed))
+    return 0
+
+
+def build(
+    workspace: Workspace, named: Named, capacity: Capacity, limits: Limits, terminal: Terminal, *, as_json: bool
+) -> int:
+    """Build what is meant and print the table; the exit status is 1 where an output failed.
+
+    Raises:
+        InputError: a name means nothing, or what it means cannot be built here.
+        WorkError: a channel, the artifacts folder or the ledger cannot be used.
+    """
+    from feedstock_tools.builds.engines.process.supervision import signals_as_exit
+    from feedstock_tools.builds.plan.agenda import agenda
+    from feedstock_tools.builds.plan.refusals import refuse_unbuildable
+    from feedstock_tools.builds.runs.run import run
+    from feedstock_tools.feedstock.provenance import typed
+    from feedstock_tools.report.run import text
+
+    left_out = _left_out(workspace, named, terminal)
+    chosen = _chosen(workspace, named, left_out, terminal)
+    refuse_unbuildable(chosen, workspace.engines)
+    _say_all(terminal, text.engine_notes(workspace, chosen))
+    found = agenda(workspace, chosen, capacity, limits.jobs)
+    _say_all(terminal, text.channel_notes(found))
+    uncompiled = _uncompiled(workspace, named, found, terminal)
+    if uncompiled:
+        left_out = {**left_out, **uncompiled}
+        found = agenda(workspace, [each for each in chosen if each.name not in uncompiled], capacity, limits.jobs)
+    if found.todo:
+        _say_all(terminal, text.path_notes(workspace.artifacts))
+    with signals_as_exit(), _observing(terminal, min(limits.jobs, len(found.rows)), len(found.rows)) as observer:
+        result = run(workspace, found, limits, observer, command=typed(sys.argv))
+    if as_json:
+        click.echo(json.dumps(text.summary_json(result, left_out), indent=2))
+    else:
+        terminal.say(text.summary_text(result, left_out))
+    if result.built:
+        _foresee(workspace)
+    return 0 if result.is_complete else 1
+
+
+def debug(workspace: Workspace, named: Named, output: str | None, terminal: Terminal) -> int:
+    """Set up the environments of one output without building it; in a terminal, open a shell there.
+
+    Raises:
+        InputError: a name or the output means nothing, or more than one output.
+        WorkError: the environments cannot be made.
+    """
+    import subprocess
+
+    from feedstock_tools.builds.plan.agenda import agenda
+    from feedstock_tools.builds.plan.capacity import Capacity
+    from feedstock_tools.builds.plan.refusals import refuse_unbuildable
+    from feedstock_tools.builds.runs.debug import make_ready
+    from feedstock_tools.report.run.text import channel_notes
+
+    chosen = _chosen(workspace, named, {}, terminal)
+    refuse_unbuildable(chosen, workspace.engines)
+    found = agenda(workspace, chosen, Capacity.of_machine(None, None), 1)
+    _say_all(terminal, channel_notes(found))
+    ready = make_ready(workspace, found, output)
+    terminal.say(f"\n{ready.stem} is ready to be built by hand.")
+    for what, path in ready.paths.items():
+        terminal.say(f"  {what:12} {path}")
+    work = ready.paths["work"]
+    terminal.say(f"\n  cd {work} && source build_env.sh && bash -x ./conda_build.sh")
+    if not sys.stdin.isatty():
+        return 0
+    shell = ["bash", "--rcfile", "build_env.sh", "-i"]
+    return subprocess.run(shell, cwd=work, env=dict(ready.environment), check=False).returncode
+
+
+def _left_out(workspace: Workspace, named: Named, terminal: Terminal) -> Mapping[str, str]:
+    """The configurations that `--all` leaves to other machines, with the reasons."""
+    if not named.everything:
+        return {}
+    from feedstock_tools.builds.plan.refusals import left_to_others
+    from feedstock_tools.report.run.text import left_out_notes
+
+    left_out = left_to_others(_candidates(workspace, named), workspace.engines)
+    _say_all(terminal, left_out_notes(left_out))
+    return left_out
+
+
+def _uncompiled(workspace: Workspace, named: Named, found: Agenda, terminal: Terminal) -> Mapping[str, str]:
+    """The configurations that the stand-in channel has no compiler for, and that `--all` leaves out, with the reasons.
+
+    Raises:
+        InputError: one of them was named, or there are no others.
+    """
+    if not found.todo:
+        return {}
+    from feedstock_tools.builds.plan.refusals import refuse
+    from feedstock_tools.builds.runs.compilers import provide_compilers
+    from feedstock_tools.report.run.fetching import fetching_in_lines
+    from feedstock_tools.report.run.text import left_out_notes
+
+    reasons = provide_compilers(workspace, found, fetching_in_lines(terminal.say))
+    if not reasons:
+        return {}
+    meant = found.channels.keys()
+    asked_for = {each.name for each in select(named.names, _candidates(workspace, named))}
+    optional = meant - asked_for if named.everything and len(reasons) < len(meant) else set()
+    refuse({name: reason for name, reason in reasons.items() if name not in optional}, some=len(meant - optional))
+    _say_all(terminal, left_out_notes(reasons))
+    return reasons
+
+
+def _chosen(
+    workspace: Workspace, named: Named, left_out: Mapping[str, str], terminal: Terminal
+) -> tuple[PlannedConfiguration, ...]:
+    """What is meant, with outputs; without a name the only configuration there is, or what the menu gives.
+
+    Raises:
+        InputError: a name means nothing, or none was given and nobody can be asked.
+    """
+    candidates = _candidates(workspace, named)
+    possible = [each.name for each in candidates if each.name not in left_out] if named.everything else []
+    if named.names or possible:
+        return workspace.plan.complete(select([*named.names, *possible], candidates))
+    if len(candidates) == 1:
+        terminal.say(f"Found {candidates[0].name} configuration")
+        return workspace.plan.complete(candidates)
+    if sys.stdin.isatty():
+        from feedstock_tools.cli.menu import choose_from_menu
+
+        return workspace.plan.complete([choose_from_menu(candidates)])
+    listed = "\n".join(f"  {each.short_name:32} {each.name}" for each in candidates)
+    raise InputError(f"name the configurations to build, or --all for what can be built here:\n{listed}")
+
+
+def _candidates(workspace: Workspace, named: Named) -> tuple[PlannedConfiguration, ...]:
+    configurations = workspace.plan.configurations
+    if not configurations:
+        path = workspace.feedstock.folder / ".ci_support"
+        raise InputError("the feedstock has no configurations", path=path)
+    return with_filter(named.glob, configurations)
+
+
+def _say_all(speaker: _Speaker, lines: Iterator[str]) -> None:
+    for line in lines:
+        speaker.say(line)
+
+
+@contextmanager
+def _observing(terminal: Terminal, jobs: int, rows: int) -> Iterator[Observer]:
+    """Who watches a run: the log itself of one row at a time, otherwise a table or lines."""
+    if jobs <= 1:
+        yield terminal
+        return
+    from feedstock_tools.report.run.folding import UNFOLDED
+    from feedstock_tools.report.run.many import Lines, LiveTable
+
+    if terminal.stream.isatty() and terminal.fold == UNFOLDED:
+        with LiveTable(terminal.stream) as table:
+            yield table
+    else:
+        yield Lines(terminal.stream, rows, terminal.fold)
+
+
+def _foresee(workspace: Workspace) -> None:
+    """Render the configurations that were not built, now that nobody waits for it: the next list comes at once."""
+    rest = [each for each in workspace.plan.configurations if not each.rendered]
+    if rest and sum(len(each.rows) for each in rest) <= _FORESEEN:
+        with suppress(InputError):  # whoever asks for them learns of it
+            workspace.plan.complete(rest)

@@ -1,0 +1,51 @@
+"""Opening the feedstock that a command line means: find it, bring what is generated up to date, read how it builds."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from feedstock_tools.cli.printing import say
+
+if TYPE_CHECKING:
+    from feedstock_tools.builds.plan.workspace import Workspace
+
+__all__ = ["note_on_stderr", "opened"]
+
+
+def note_on_stderr(text: str) -> None:
+    """Write something the user should know where it does not mix with a command's answer."""
+    say(text, err=True)
+
+
+def opened(
+    feedstock: Path | None,
+    output: Path | None,
+    channels: Sequence[str],
+    *,
+    engine: str | None = None,
+    note: Callable[[str], object] = note_on_stderr,
+) -> Workspace:
+    """The feedstock in a folder that was given, or the one here, with what is generated brought up to date.
+
+    Args:
+        note: is called with what was brought up to date.
+
+    Raises:
+        InputError: there is no feedstock, its files are invalid, or the output folder lies among them.
+        WorkError: what is generated cannot be written.
+    """
+    from feedstock_tools.builds.plan.workspace import artifacts_of, open_workspace
+    from feedstock_tools.feedstock.folder import find_feedstock
+    from feedstock_tools.feedstock.up_to_date import Refreshed, refresh
+
+    found = find_feedstock(feedstock, Path.cwd())
+    refreshed = refresh(found, artifacts_of(found, output), os.environ)
+    if refreshed != Refreshed():
+        from feedstock_tools.report.run.text import refreshed_notes
+
+        for text in refreshed_notes(refreshed):
+            note(text)
+    return open_workspace(found.folder, output, channels, os.environ, engine)

@@ -1,0 +1,83 @@
+"""The list of configurations as a table, and as values for JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from feedstock_tools.builds.stand_in.choice import STAND_IN
+from feedstock_tools.wording import table
+
+if TYPE_CHECKING:
+    from feedstock_tools.builds.matrix.listing import Listed, ListedOutput
+
+__all__ = ["list_json", "list_text"]
+
+
+def list_text(listed: Sequence[Listed]) -> str:
+    """A table with a line for each configuration."""
+    head = ("name", "platform", "accelerator", "Python", "would be built", "built", "file in .ci_support")
+    rows = [
+        (
+            each.configuration.short_name,
+            each.configuration.platform,
+            _accelerator(each),
+            " ".join(each.configuration.pythons) or "-",
+            _packages(each),
+            _built(each.outputs),
+            each.configuration.name,
+        )
+        for each in listed
+    ]
+    return table(head, rows) if rows else "The feedstock has no configurations."
+
+
+def list_json(listed: Sequence[Listed]) -> list[Mapping[str, Any]]:
+    """An object for each configuration."""
+    return [
+        {
+            "name": each.configuration.name,
+            "short_name": each.configuration.short_name,
+            "platform": each.configuration.platform,
+            "accelerator": _accelerator(each),
+            "pythons": list(each.configuration.pythons),
+            "built": each.is_built,
+            "outputs": [_output(output) for output in each.outputs],
+            "refusal": each.configuration.refusal,
+        }
+        for each in listed
+    ]
+
+
+def _output(listed: ListedOutput) -> Mapping[str, Any]:
+    output = listed.output
+    return {
+        "name": output.name,
+        "version": output.version,
+        "build": output.build,
+        "file": f"{output.subdir}/{output.file_name}" if output.identity else None,
+        "python": listed.python,
+        "built_on": listed.built_on,
+    }
+
+
+def _accelerator(listed: Listed) -> str:
+    return f"CUDA {listed.configuration.cuda}" if listed.configuration.cuda else "CPU"
+
+
+def _packages(listed: Listed) -> str:
+    """`libgpuprobe, gpuprobe-base x4`: each output with the number of packages of that name."""
+    names = [each.output.name for each in listed.outputs]
+    if not names:
+        return "unknown" if listed.configuration.refusal else "nothing"
+    counts = {name: names.count(name) for name in names}
+    return ", ".join(f"{name} x{count}" if count > 1 else name for name, count in counts.items())
+
+
+def _built(outputs: Sequence[ListedOutput]) -> str:
+    done = [each for each in outputs if each.built_on]
+    if not done:
+        return "no"
+    where = sorted({each.built_on for each in done if each.built_on})
+    note = f" ({', '.join(where)})" if where == [STAND_IN] else ""
+    return f"yes{note}" if len(done) == len(outputs) else f"{len(done)} of {len(outputs)}{note}"

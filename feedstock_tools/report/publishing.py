@@ -1,0 +1,59 @@
+"""What became of packages that were published, for a terminal and as values for JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TextIO
+
+from feedstock_tools.builds.publish.publish import untested_in_words
+from feedstock_tools.units import size_text
+from feedstock_tools.wording import table
+
+if TYPE_CHECKING:
+    from feedstock_tools.builds.publish.publish import Published
+    from feedstock_tools.channel.targets import Target
+
+__all__ = ["PublishLines", "published_json", "published_text"]
+
+
+class PublishLines:
+    """A `PublishObserver` of plain lines."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def incomplete(self, state: str, configurations: Sequence[str]) -> None:
+        """See `PublishObserver`."""
+        self._say(f"Left out, {state}: {', '.join(configurations)}.")
+
+    def untested(self, reason: str, files: Sequence[str]) -> None:
+        """See `PublishObserver`."""
+        self._say(f"Left out with all of their rows: {untested_in_words(reason, files)}.")
+
+    def begin(self, number: int, total: int, package: Published) -> None:
+        """See `PublishObserver`."""
+        self._say(f"[{number}/{total}] {package.file} ({size_text(package.size)})")
+
+    def _say(self, text: str) -> None:
+        self._stream.write(f"{text}\n")
+        self._stream.flush()
+
+
+def published_text(target: Target, packages: Sequence[Published]) -> str:
+    """The table of packages, and how many went where."""
+    rows = [(each.file, size_text(each.size), each.sha256, each.result) for each in packages]
+    pending, published = (sum(each.result == said for each in packages) for said in ("to be published", "published"))
+    there = len(packages) - pending - published
+    said = f"{pending} to be published" if pending else f"{published} published"
+    summary = f"{target.name}: {said}, {there} there already."
+    return f"{table(('package', 'size', 'sha256', 'result'), rows, right=frozenset({1}))}\n{summary}"
+
+
+def published_json(target: Target, packages: Sequence[Published]) -> Mapping[str, Any]:
+    """The same as values that JSON has."""
+    return {
+        "target": target.name,
+        "packages": [
+            {"file": each.file, "size": each.size, "sha256": each.sha256, "result": each.result} for each in packages
+        ],
+    }

@@ -1,0 +1,82 @@
+"""Tests of built packages for a terminal and as values for JSON: while they run, how they ended, figures compared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TextIO
+
+from feedstock_tools.wording import table
+
+if TYPE_CHECKING:
+    from feedstock_tools.builds.ledger import TestRecord
+    from feedstock_tools.builds.testing.comparing import Figure
+    from feedstock_tools.builds.testing.gpu import Gpus
+
+__all__ = ["TestLines", "compared_json", "compared_text", "tested_json", "tested_text"]
+
+
+class TestLines:
+    """A `TestWatcher` of plain lines; where several packages are tested at once, each line with its package."""
+
+    __test__ = False
+
+    def __init__(self, stream: TextIO, *, several: bool) -> None:
+        self._stream = stream
+        self._several = several
+
+    def begin(self, package: str, gpus: Gpus | None) -> None:
+        """See `TestWatcher`."""
+        self._say(f"-- testing {package}{f' on {gpus}' if gpus else ''}")
+
+    def line(self, package: str, text: str) -> None:
+        """See `TestWatcher`."""
+        self._say(f"{package}: {text}" if self._several else text)
+
+    def failed(self, package: str, reason: str, last_lines: Sequence[str]) -> None:
+        """See `TestWatcher`."""
+        self._say("\n".join([*last_lines, f"{package}: {reason}" if self._several else reason]))
+
+    def _say(self, text: str) -> None:
+        self._stream.write(f"{text}\n")
+        self._stream.flush()
+
+
+def tested_text(records: Sequence[TestRecord]) -> str:
+    """A line for each package, and one for each figure of its benchmark."""
+    lines = []
+    for record in records:
+        seconds = f" in {record.seconds:.2f} s" if record.seconds is not None else ""
+        lines.append(f"{record.result}  {record.file.rpartition('/')[2]}{seconds}")
+        if record.gpu:
+            lines.append(f"    on {record.gpu}, driver {record.driver or 'of unknown version'}")
+        lines += [f"    {name} {figure['value']:.6g} {figure['unit']}" for name, figure in record.benchmark.items()]
+        lines += [f"    log: {record.log}"] if record.log else []
+    return "\n".join(lines)
+
+
+def tested_json(records: Sequence[TestRecord]) -> list[dict[str, Any]]:
+    """The same for programs: the ledger's record of each test."""
+    return [{column: getattr(record, column) for column in record.COLUMNS} for record in records]
+
+
+def compared_text(figures: Sequence[Figure]) -> str:
+    """A table, one line a figure."""
+    if not figures:
+        return "No benchmark has been run yet: `feedstock-tools test NAME --benchmark` runs one."
+    rows = [
+        (
+            figure.name,
+            figure.package,
+            f"{figure.value:.6g}",
+            figure.unit,
+            "" if figure.ratio is None else f"{figure.ratio:.3f}",
+            figure.where,
+        )
+        for figure in figures
+    ]
+    return table(("figure", "package", "value", "unit", "ratio", "on"), rows, right=frozenset({2, 4}))
+
+
+def compared_json(figures: Sequence[Figure]) -> list[dict[str, Any]]:
+    """The same for programs."""
+    return [{field: getattr(figure, field) for field in figure.__slots__} for figure in figures]

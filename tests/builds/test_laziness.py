@@ -1,0 +1,39 @@
+"""What a command that builds nothing does without: networkx, the scheduler, py-rattler and what else takes long."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.support import command
+from tests.support.feedstocks import CPU, GPU, TinyFeedstock
+
+#: Says on standard error, at the end, which modules the process has imported.
+TELL = """
+import atexit, json, sys
+atexit.register(lambda: print(json.dumps(sorted(sys.modules)), file=sys.stderr))
+"""
+
+
+def imported(feedstock: TinyFeedstock, *words: str) -> set[str]:
+    """The modules that a command imports."""
+    run = command.run(command.patched(TELL, *words, "--channel", str(feedstock.channel)), feedstock.folder)
+    assert run.returncode == 0, run.stderr
+    return set(json.loads(run.stderr.splitlines()[-1]))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("build", "--list"), ("build", f"{GPU}_py3.11"), ("build", f"{GPU}_py3.11", "--jobs", "2"), ("status",)],
+    ids=["list", "idle build", "idle build with jobs", "status"],
+)
+def test_where_nothing_is_built_nothing_heavy_is_imported(gpu_feedstock: TinyFeedstock, words: tuple[str, ...]) -> None:
+    gpu_feedstock.build("--list")  # renders what no build has rendered yet
+    modules = imported(gpu_feedstock, *words)
+    assert "feedstock_tools.builds.plan.workspace" in modules
+    assert not modules & {"networkx", "rattler", "rattler_build", "pydantic", "feedstock_tools.builds.runs.scheduler"}
+
+
+def test_networkx_orders_what_is_to_be_built(gpu_feedstock: TinyFeedstock) -> None:
+    assert "networkx" in imported(gpu_feedstock, "plan", CPU)

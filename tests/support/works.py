@@ -1,0 +1,40 @@
+"""Rows of a run that no feedstock has, for what decides on their order and on when they begin."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from feedstock_tools.builds.plan.needs import Needs
+from feedstock_tools.builds.plan.work import Work
+from feedstock_tools.feedstock.planned import PlannedOutput, PlannedRow
+
+__all__ = ["made_up_work"]
+
+
+def made_up_work(
+    name: str, *outputs: str, seconds: float | Mapping[str, float] | None = None, needs: Needs | None = None
+) -> Work:
+    """A row that misses some outputs.
+
+    Args:
+        seconds: what the row takes, in equal parts for each output; or what each output takes.
+    """
+    made = tuple(PlannedOutput(each, "1", "0", 0, "linux-64", f"identity of {each}") for each in outputs)
+    if seconds is None:
+        times: Mapping[str, float] = {}
+    elif isinstance(seconds, Mapping):
+        times = seconds
+    else:
+        times = {each: seconds / len(outputs) for each in outputs}
+    return Work(
+        configuration=name,
+        platform="linux-64",
+        row=PlannedRow(name, {"python": "3.12"}, "3.12", "11.8", made),
+        identities={each: f"identity of {each} on a channel" for each in outputs},
+        inputs={each: {"recipe": "r", "channels": "c"} for each in outputs},
+        done={},
+        missing=made,
+        makes=made,
+        needs=needs or Needs(1, 1 << 30),
+        seconds=times,
+    )
