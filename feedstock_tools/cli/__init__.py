@@ -6,17 +6,24 @@ import contextlib
 import importlib
 import os
 import sys
+from collections.abc import Sequence
 from io import StringIO
 from typing import NoReturn
 
 import click
 
 from feedstock_tools import __version__
+from feedstock_tools.bounded import hold
+from feedstock_tools.bounds import LIFTING, READING, SOLVING, Bounds
 from feedstock_tools.cli.printing import say
 from feedstock_tools.cli.spelling import Group, refuse_unknown
 from feedstock_tools.errors import FeedstockError
 
-__all__ = ["main", "run"]
+__all__ = ["bounds_of", "main", "run"]
+
+#: Commands that read a feedstock, and those that also read channels and packages.
+_READING = frozenset({"generate", "rerender", "variants", "outputs", "why", "plan", "status", "ci"})
+_SOLVING = frozenset({"pinning", "cuda", "gpu", "search", "env", "rehearse", "dossier", "collect"})
 
 #: What people do → command → what `--help` says of it. The module of that name holds it as `command` and is imported
 #: when it runs.
@@ -94,11 +101,19 @@ def _group(context: click.Context) -> None:
 
 def main() -> NoReturn:
     """The entry point `feedstock-tools`."""
-    run(_group, "feedstock-tools")
+    name, *arguments = sys.argv[1:] or [""]
+    run(_group, "feedstock-tools", bounds=bounds_of(name, arguments))
 
 
-def run(command: click.Command, name: str, value: object = None) -> NoReturn:
-    """Run `command` under the program name `name`, then exit.
+def bounds_of(name: str, arguments: Sequence[str]) -> Bounds | None:
+    """What a command may take as a whole; None for one that builds, tests or publishes, which binds its reading."""
+    if name in _READING or (name == "build" and "--list" in arguments):
+        return READING
+    return SOLVING if name in _SOLVING else None
+
+
+def run(command: click.Command, name: str, value: object = None, bounds: Bounds | None = None) -> NoReturn:
+    """Run `command` under the program name `name`, then exit; with `bounds`, in a child that is held to them.
 
     Args:
         value: what the command gets as the object of its context.
@@ -107,6 +122,8 @@ def run(command: click.Command, name: str, value: object = None) -> NoReturn:
     """
     _open_closed_streams()
     try:
+        if bounds is not None:
+            hold(bounds)
         status = command.main(prog_name=name, standalone_mode=False, obj=value)
         sys.stdout.flush()
     except click.exceptions.Abort:
@@ -119,6 +136,9 @@ def run(command: click.Command, name: str, value: object = None) -> NoReturn:
     except FeedstockError as error:
         say(f"error: {error}", err=True)
         sys.exit(error.exit_code)
+    except MemoryError:
+        say(f"error: there is not enough memory\n  {LIFTING}", err=True)
+        sys.exit(2)
     except BrokenPipeError:  # the reader of our output went away, as `head` does
         _write_no_more()
         sys.exit(1)

@@ -6,14 +6,17 @@ goes out are the engine's own renderings, which a build needs, or `RenderedV1`, 
 
 from __future__ import annotations
 
+import os
 import re
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from feedstock_tools.errors import InputError
+from feedstock_tools.bounded import is_held, step
+from feedstock_tools.errors import FeedstockError, InputError
 from feedstock_tools.platforms import Platform
 from feedstock_tools.reading import read_text
 from feedstock_tools.recipe.v1.templates import check_templates
@@ -185,21 +188,42 @@ def _parsed(text: str, path: Path, shown: str) -> Stage0Recipe:
     """`text` parsed; places in messages are those of the text `shown`, the file at `path`."""
     from rattler_build import Stage0Recipe
 
-    with tempfile.TemporaryDirectory(prefix="feedstock-tools-") as folder:
-        try:
-            parsed = Stage0Recipe.from_yaml(text, recipe_dir=folder)
-        except Exception as error:  # the engine has no common base for its errors
-            raise _refusal(error, path, shown) from error
+    with tempfile.TemporaryDirectory(prefix="feedstock-tools-") as folder, _engine_step(path, shown):
+        parsed = Stage0Recipe.from_yaml(text, recipe_dir=folder)
     # The engine looks for scripts and sources beside the recipe, and puts this file into packages.
     parsed._recipe_path = path.resolve()
     return parsed
 
 
 def _rendered(stage0: Stage0Recipe, recipe: ParsedV1, variants: VariantConfig, config: RenderConfig) -> list[Rendering]:
-    try:
+    with _engine_step(recipe.path, recipe.text):
         return stage0.render(variants, config)
-    except Exception as error:  # the engine has no common base for its errors
-        raise _refusal(error, recipe.path, recipe.text) from error
+
+
+@contextmanager
+def _engine_step(path: Path, text: str) -> Iterator[None]:
+    """A bounded step of the engine: its errors as ours, and its last words (it ends where memory does) unheard."""
+    try:
+        with step(path), _silent() if is_held() else nullcontext():
+            yield
+    except (FeedstockError, KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # the engine has no common base for its errors, and its panics are no exceptions
+        raise _refusal(error, path, text) from error
+
+
+@contextmanager
+def _silent() -> Iterator[None]:
+    """Let what the engine writes to standard error of its own accord go nowhere."""
+    kept = os.dup(2)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
 
 
 def _config(target: Platform, builder: Platform) -> RenderConfig:

@@ -17,6 +17,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol
 
+from feedstock_tools.bounded import step
 from feedstock_tools.errors import InputError
 
 __all__ = [
@@ -85,17 +86,18 @@ def compose(text: str, path: Path | None = None, schema: Schema = Schema.TEXTS, 
 
     node: Node | None = None
     try:
-        _check_depth(text, path, _loader(schema)(text))
-        loader = _loader(schema)(text)
-        try:
-            if loader.check_node():
-                node = loader.get_node()
-            if not first and loader.check_node():
-                raise InputError("holds more than one document", path=path)
-        finally:
-            loader.dispose()
-        if node is not None and "*" in text:  # nothing grows without an alias
-            _Sizes(path).of(node)
+        with step(path):
+            _check_depth(text, path, _loader(schema)(text))
+            loader = _loader(schema)(text)
+            try:
+                if loader.check_node():
+                    node = loader.get_node()
+                if not first and loader.check_node():
+                    raise InputError("holds more than one document", path=path)
+            finally:
+                loader.dispose()
+            if node is not None and "*" in text:  # nothing grows without an alias
+                _Sizes(path).of(node)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise as_input_error(error, path) from error
     return node

@@ -20,6 +20,7 @@ from jinja2.runtime import Context
 from jinja2.sandbox import SandboxedEnvironment
 from jinja2.visitor import NodeTransformer
 
+from feedstock_tools.bounded import step
 from feedstock_tools.errors import InputError
 
 __all__ = ["render"]
@@ -260,17 +261,18 @@ def render(recipe: Path, template: str | None, text: str, context: Mapping[str, 
             # A line that a selector removes may be half of a block; and errors count lines of the text.
             template = None
     try:
-        environment, compiled = _compiled(recipe, text if template is None else template)
-        environment.begin()
-        stream = compiled.generate(context)
-        parts: list[str] = []
-        size = 0
-        while some := list(islice(stream, _AT_A_TIME)):
-            size += sum(map(len, some))
-            if size > _LARGEST_TEXT:
-                raise jinja2.TemplateRuntimeError("the rendered text is too large")
-            parts.extend(some)
-        return "".join(parts)
+        with step(recipe):
+            environment, compiled = _compiled(recipe, text if template is None else template)
+            environment.begin()
+            stream = compiled.generate(context)
+            parts: list[str] = []
+            size = 0
+            while some := list(islice(stream, _AT_A_TIME)):
+                size += sum(map(len, some))
+                if size > _LARGEST_TEXT:
+                    raise jinja2.TemplateRuntimeError("the rendered text is too large")
+                parts.extend(some)
+            return "".join(parts)
     except jinja2.TemplateSyntaxError as error:
         raise InputError(f"the template is invalid: {error.message}", path=recipe) from error
     except RecursionError as error:

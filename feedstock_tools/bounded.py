@@ -1,0 +1,336 @@
+"""Work under bounds that the operating system holds, which no guard that counts can miss.
+
+A process that passes such a bound ends without a word, so the work runs in a child, forked before any engine is loaded
+or thread started, and its parent reports what happened in one message. Linux holds all of the bounds, macOS all but
+memory; Windows has none of this, and there the guards that count stand alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn, TypeAlias, TypeVar
+
+from feedstock_tools.bounds import LIFTING, READING, Bounds, factor
+from feedstock_tools.errors import FeedstockError, InputError, WorkError
+
+__all__ = ["hold", "is_held", "released", "run_bounded", "step"]
+
+T = TypeVar("T")
+#: Limits of this process by their numbers, each the soft and the hard one.
+Limits: TypeAlias = "dict[int, tuple[int, int]]"
+
+_MIB = 1024 * 1024
+#: Bytes for each core beside the memory of a step: stacks of threads that an engine may start.
+_A_CORE = 10 * _MIB
+#: How old the count of memory may be that a step starts from, in seconds of processor time.
+_LOOK_EVERY = 0.01
+#: How an engine ends that gets no memory, or that is driven into its own faults.
+_BREAKING = frozenset({signal.SIGABRT, signal.SIGSEGV, signal.SIGILL, signal.SIGFPE})
+
+
+class _Note:
+    """What a child is about, in memory that its parent can read when the child has ended."""
+
+    def __init__(self) -> None:
+        import mmap
+
+        self._memory = mmap.mmap(-1, 4096)
+
+    def write(self, path: Path | None, in_step: bool) -> None:
+        """Note the file that the work is about now, or was about last."""
+        text = os.fsencode(path)[:4000] if path is not None else b""
+        self._memory[: len(text) + 2] = (b"1" if in_step else b"0") + text + b"\0"
+
+    def read(self) -> tuple[Path | None, bool]:
+        """The file, and whether a step of the work was about it."""
+        text = self._memory[:].partition(b"\0")[0]
+        return (Path(os.fsdecode(text[1:])) if text[1:] else None), text[:1] == b"1"
+
+
+@dataclass(slots=True)
+class _Held:
+    """A process that runs under bounds: its limits before, and where it notes what it is about, for its parent.
+
+    `data` are the bytes that it had for data when it `looked` last, in seconds of its processor time.
+    """
+
+    bounds: Bounds
+    before: Limits
+    note: _Note
+    data: int = 0
+    looked: float = -1.0
+
+
+_held: _Held | None = None
+
+
+def is_held() -> bool:
+    """Whether this process runs under bounds."""
+    return _held is not None
+
+
+def hold(bounds: Bounds) -> None:
+    """Go on in a child under bounds; this process waits for it, reports what ended it, and exits with its status.
+
+    Returns in the child alone. Call it before any thread is started. Without `fork` it does nothing.
+    """
+    if not hasattr(os, "fork"):
+        return
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # a caller that ignores it would have the status vanish
+    watched = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD}
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, watched)
+    note = _Note()
+    child = _fork(bounds, note)
+    if child == 0:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        return
+    status = _watch(child, watched)
+    if status < 0:
+        _leave(-status, _reason(-status, note, bounds))
+    os._exit(status)
+
+
+def run_bounded(work: Callable[[], T], bounds: Bounds = READING) -> T:
+    """Do `work` in a child under bounds, and give what it gives, which must be a value that can be pickled.
+
+    The price is a fork. Where there is no `fork`, or where threads run (a child that is forked then may wait for ever
+    for a lock), or where this process is bound already, the work is done here.
+
+    Raises:
+        InputError: the work passed a bound.
+        FeedstockError: whatever the work raises.
+    """
+    if _held is not None or not hasattr(os, "fork") or _threads() > 1:
+        return work()
+    import pickle
+
+    note = _Note()
+    ours, theirs = os.pipe()
+    child = _fork(bounds, note)
+    if child == 0:
+        os.close(ours)
+        _give(work, theirs)
+    os.close(theirs)
+    try:
+        with os.fdopen(ours, "rb") as pipe:
+            content = pipe.read()
+    except BaseException:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        raise
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if status < 0:
+        raise _reason(-status, note, bounds)
+    made, value = pickle.loads(content)  # noqa: S301 - from our own child
+    if made:
+        return value  # type: ignore[no-any-return]
+    raise value
+
+
+class step:  # noqa: N801 - a context manager is used like a function
+    """One step of bounded work, about the file at `path`; in a process without bounds nothing special.
+
+    Raises:
+        InputError: the step took more memory than it may, where Python is what asked for it.
+    """
+
+    def __init__(self, path: Path | None = None) -> None:
+        self._path = path
+        self._before: Limits = {}
+
+    def __enter__(self) -> None:
+        if _held is not None:
+            _held.note.write(self._path, True)
+            self._before = _narrow(_held)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _trace: object) -> None:
+        if _held is None:
+            return
+        _restore(self._before)
+        _held.note.write(self._path, False)
+        if isinstance(error, MemoryError):
+            raise InputError(_too_much_memory(_held.bounds.step_memory), path=self._path, hint=LIFTING) from error
+
+
+@contextlib.contextmanager
+def released() -> Iterator[None]:
+    """Lift the bounds of this process, for the time in which it starts another program."""
+    if _held is None:
+        yield
+        return
+    import resource
+
+    now = {kind: resource.getrlimit(kind) for kind in _held.before}
+    _restore(_held.before)
+    try:
+        yield
+    finally:
+        _restore(now)
+
+
+def _fork(bounds: Bounds, note: _Note) -> int:
+    """Fork a child that is bound, and that ends when this process does; its number, or 0 in the child."""
+    wide = bounds.times(factor())
+    for stream in (sys.stdout, sys.stderr):  # what is buffered, the child would write once more
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            stream.flush()
+    ours, theirs = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(theirs)
+        _end_with_parent(ours)
+        _enter(wide, note)
+    else:
+        os.close(ours)
+    return child
+
+
+def _enter(bounds: Bounds, note: _Note) -> None:
+    """Bind this process. Only soft limits are set, so that they can be lifted for programs that it starts."""
+    global _held
+    import resource
+
+    limits = {
+        resource.RLIMIT_CORE: 0,
+        resource.RLIMIT_DATA: bounds.memory,
+        resource.RLIMIT_CPU: None if bounds.seconds is None else int(bounds.seconds) + 1,
+        resource.RLIMIT_FSIZE: bounds.file_size,
+        resource.RLIMIT_NOFILE: bounds.open_files,
+    }
+    _held = _Held(bounds, {kind: resource.getrlimit(kind) for kind in limits}, note)
+    for kind, limit in limits.items():
+        if limit is not None:
+            _set(kind, limit, _held.before[kind])
+
+
+def _narrow(held: _Held) -> Limits:
+    """Set the limits of a step; what they were before."""
+    import resource
+
+    data, cpu = resource.RLIMIT_DATA, resource.RLIMIT_CPU
+    before = {data: resource.getrlimit(data), cpu: resource.getrlimit(cpu)}
+    now = time.process_time()
+    if held.bounds.step_memory is not None:
+        if now - held.looked > _LOOK_EVERY:
+            held.looked, held.data = now, _data()
+        _set(data, held.data + held.bounds.step_memory + _A_CORE * (os.cpu_count() or 1), before[data])
+    if held.bounds.step_seconds is not None:
+        _set(cpu, int(now + held.bounds.step_seconds) + 1, before[cpu])
+    return before
+
+
+def _set(kind: int, limit: int, now: tuple[int, int]) -> None:
+    """Set a soft limit, if it is narrower than the one that holds."""
+    import resource
+
+    soft, hard = now
+    if soft == resource.RLIM_INFINITY or limit < soft:
+        try:
+            resource.setrlimit(kind, (limit, hard))
+        except (OSError, ValueError):  # a system that knows the limit by name alone
+            return
+
+
+def _restore(limits: Limits) -> None:
+    import resource
+
+    for kind, pair in limits.items():
+        try:
+            resource.setrlimit(kind, pair)
+        except (OSError, ValueError):
+            continue
+
+
+def _data() -> int:
+    """Bytes that this process has for data now; 0 where the system does not say."""
+    try:
+        with open("/proc/self/statm", "rb") as file:  # noqa: PTH123 - at every step
+            return int(file.read().split()[5]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+def _threads() -> int:
+    """How many threads this process has, those of engines included where the system says so."""
+    import threading
+
+    try:
+        return max(len(os.listdir("/proc/self/task")), threading.active_count())  # noqa: PTH208
+    except OSError:
+        return threading.active_count()
+
+
+def _end_with_parent(pipe: int) -> None:
+    """Let the end of the parent, which holds the other end of a pipe, end this process too, by a signal (SIGIO)."""
+    import fcntl
+
+    fcntl.fcntl(pipe, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(pipe, fcntl.F_SETFL, fcntl.fcntl(pipe, fcntl.F_GETFL) | os.O_ASYNC)
+
+
+def _watch(child: int, watched: set[signal.Signals]) -> int:
+    """Wait for the child, passing on what asks this process to end; its exit status, or less than 0 for a signal.
+
+    What the terminal sends reaches the child by itself.
+    """
+    while True:
+        if hasattr(signal, "sigwaitinfo"):
+            info = signal.sigwaitinfo(watched)
+            number, from_process = info.si_signo, info.si_code <= 0
+        else:
+            number = signal.sigwait(watched)
+            from_process = number != signal.SIGINT
+        if number == signal.SIGCHLD:
+            ended, state = os.waitpid(child, os.WNOHANG)
+            if ended:
+                return os.waitstatus_to_exitcode(state)
+        elif from_process:
+            os.kill(child, number)
+
+
+def _leave(number: int, reason: FeedstockError) -> NoReturn:
+    """Exit as the child did that a signal ended."""
+    if number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE):
+        os._exit(128 + number)
+    sys.stderr.write(f"error: {reason}\n")
+    sys.stderr.flush()
+    os._exit(reason.exit_code)
+
+
+def _reason(number: int, note: _Note, bounds: Bounds) -> FeedstockError:
+    """What it means that a signal ended a child."""
+    wide = bounds.times(factor())
+    path, in_step = note.read()
+    if number == signal.SIGXCPU:
+        seconds = wide.step_seconds if in_step else wide.seconds
+        return InputError(f"takes more than {seconds:g} s of processor time", path=path, hint=LIFTING)
+    if number in _BREAKING:
+        memory = wide.step_memory if in_step else wide.memory
+        return InputError(f"{_too_much_memory(memory)}, or breaks what reads it", path=path, hint=LIFTING)
+    return WorkError(f"the work was ended from outside, by {signal.Signals(number).name}", path=path)
+
+
+def _too_much_memory(limit: int | None) -> str:
+    return f"takes more than {(limit or 0) // _MIB} MiB of memory"
+
+
+def _give(work: Callable[[], Any], pipe: int) -> NoReturn:
+    """Do the work, and send what it gives or raises through a pipe."""
+    import pickle
+
+    try:
+        given: tuple[bool, Any] = (True, work())
+    except MemoryError:
+        os.abort()
+    except Exception as error:
+        given = (False, error)
+    with os.fdopen(pipe, "wb") as stream:
+        stream.write(pickle.dumps(given, pickle.HIGHEST_PROTOCOL))
+    os._exit(0)

@@ -1,0 +1,79 @@
+"""What work with what strangers wrote may take: memory, processor time, files; and how a user widens it for a run.
+
+Guards that count (steps of a template, sizes of values) ask `most` how far they may let it go; `bounded` has the
+operating system hold the rest.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from functools import cache
+
+from feedstock_tools.errors import InputError
+
+__all__ = ["LIFTING", "READING", "SOLVING", "Bounds", "factor", "most"]
+
+_MIB = 1024 * 1024
+_GIB = 1024 * _MIB
+#: What a user can do about a bound that stands in the way.
+LIFTING = "If you trust it, set FEEDSTOCK_TOOLS_BOUNDS=10 for bounds ten times as wide, or off for none, in one run."
+_VARIABLE = "FEEDSTOCK_TOOLS_BOUNDS"
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What work may take; None for as much as the process may.
+
+    Attributes:
+        step_memory: bytes that one step (rendering a template, say) may add to what the process has.
+        step_seconds: processor time of one step.
+        memory: bytes of data of the process.
+        seconds: processor time of the process.
+        file_size: bytes of each file that it writes.
+        open_files: how many files it has open at a time.
+    """
+
+    step_memory: int | None = 512 * _MIB
+    step_seconds: float | None = 4
+    memory: int | None = 2 * _GIB
+    seconds: float | None = 120
+    file_size: int | None = _GIB
+    open_files: int | None = 512
+
+    def times(self, scale: float) -> Bounds:
+        """The same, wider."""
+        if scale == float("inf"):
+            return Bounds(None, None, None, None, None, None)
+        values = {name: getattr(self, name) for name in ("step_memory", "step_seconds", "memory", "seconds")}
+        return replace(self, **{name: value and type(value)(value * scale) for name, value in values.items()})
+
+
+#: For a command that reads a feedstock: several times what the largest feedstock of conda-forge takes.
+READING = Bounds()
+#: For a command that solves or unpacks besides: conda-forge's repodata alone takes gigabytes.
+SOLVING = Bounds(memory=16 * _GIB, seconds=4 * 3600, file_size=64 * _GIB, open_files=None)
+
+
+@cache
+def factor() -> float:
+    """How much wider than usual the user wants all bounds: 1, what the environment says, or infinity for none.
+
+    Raises:
+        InputError: the variable holds neither a number of at least 1 nor `off`.
+    """
+    text = os.environ.get(_VARIABLE, "").strip()
+    if text.lower() == "off":
+        return float("inf")
+    try:
+        scale = float(text or 1)
+    except ValueError:
+        scale = 0.0
+    if not scale >= 1:
+        raise InputError(f"{_VARIABLE} is '{text}'", hint="Set it to a number of at least 1, or to off.")
+    return scale
+
+
+def most(count: int) -> float:
+    """A bound of a guard that counts, as wide as the user wants it."""
+    return count * factor()

@@ -1,0 +1,188 @@
+"""Work that passes a bound of the operating system ends, and its parent says so in one message."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from feedstock_tools.bounds import Bounds
+from tests.support import command
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux has all of the limits")
+
+#: Quick to pass.
+NARROW = Bounds(step_seconds=1, seconds=2, step_memory=64 << 20, memory=256 << 20)
+
+
+def program(statements: str, within: str = "NARROW") -> list[str]:
+    """The command that runs statements in a process that is held to bounds."""
+    start = f"""
+import os, time
+from pathlib import Path
+from feedstock_tools.bounded import hold, released, step
+from feedstock_tools.bounds import READING, Bounds
+NARROW = {NARROW!r}
+hold({within})
+"""
+    return [sys.executable, "-c", start + statements]
+
+
+def held(statements: str, within: str = "NARROW", **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run statements in a process that is held to bounds."""
+    return command.run(program(statements, within), variables=command.environment(**variables))
+
+
+def test_the_status_and_the_output_are_those_of_the_work() -> None:
+    run = held("print('done'); raise SystemExit(3)")
+    assert (run.stdout, run.stderr, run.returncode) == ("done\n", "", 3)
+
+
+@pytest.mark.parametrize(
+    ("statements", "message"),
+    [
+        ("with step(Path('a')): sum([[1] * 1000] * 100_000, start=[])", "a: takes more than 1 s of processor time"),
+        ("while True: pass", "takes more than 2 s of processor time"),
+        ("with step(Path('a')): os.abort()", "a: takes more than 64 MiB of memory, or breaks"),
+        ("with step(Path('a')): pass\nimport os\nos.abort()", "a: takes more than 256 MiB of memory, or breaks"),
+    ],
+)
+def test_what_passes_a_bound_ends_with_one_message(statements: str, message: str) -> None:
+    run = held(statements)
+    assert run.returncode == 2
+    assert run.stderr.startswith(f"error: {message}")
+    assert "FEEDSTOCK_TOOLS_BOUNDS" in run.stderr
+    assert run.stderr.count("\n") == 2
+
+
+def test_a_step_that_asks_for_too_much_memory_is_an_error_with_its_file() -> None:
+    run = held("with step(Path('a')): bytearray(10 ** 9)")
+    assert "InputError: a: takes more than 64 MiB of memory" in run.stderr
+
+
+def test_steps_that_are_small_add_up_to_no_bound_of_a_step() -> None:
+    run = held("kept = []\nfor _ in range(3):\n  with step(): kept.append(bytearray(50 << 20))\nprint(len(kept))")
+    assert run.stdout == "3\n", run.stderr
+
+
+def test_files_that_grow_and_many_open_files_are_refused() -> None:
+    run = held("open('/dev/shm/grown', 'wb').truncate(10 ** 7)", "Bounds(file_size=10 ** 6)")
+    assert "File too large" in run.stderr
+    run = held("kept = [open('/dev/null') for _ in range(60)]", "Bounds(open_files=50)")
+    assert "Too many open files" in run.stderr
+
+
+def test_programs_that_a_bounded_process_starts_need_not_be_bound() -> None:
+    limits = "import resource; print(resource.getrlimit(resource.RLIMIT_CPU)[0])"
+    statements = f"""
+import subprocess, sys
+with released():
+    subprocess.run([sys.executable, '-c', {limits!r}], check=True)
+subprocess.run([sys.executable, '-c', {limits!r}], check=True)
+"""
+    assert held(statements).stdout.split() == ["-1", "3"]
+
+
+def test_the_user_lifts_the_bounds_for_one_run() -> None:
+    slow = "import time\nwith step():\n  while time.process_time() < 2.5: pass\nprint('done')"
+    assert held(slow).returncode == 2
+    assert held(slow, FEEDSTOCK_TOOLS_BOUNDS="10").stdout == "done\n"
+    assert held(slow, FEEDSTOCK_TOOLS_BOUNDS="off").stdout == "done\n"
+
+
+def test_a_wrong_wish_is_bad_input() -> None:
+    run = command.run(command.tool("outputs"), variables=command.environment(FEEDSTOCK_TOOLS_BOUNDS="many"))
+    assert run.returncode == 2
+    assert "FEEDSTOCK_TOOLS_BOUNDS is 'many'" in run.stderr
+
+
+def test_the_child_ends_with_its_parent() -> None:
+    process = command.start(program("print(os.getpid(), flush=True)\ntime.sleep(60)", "READING"))
+    assert process.stdout is not None
+    child = int(process.stdout.readline())
+    assert child != process.pid
+    process.kill()
+    process.communicate()
+    wait_until(lambda: not _runs(child))
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_to_the_parent_reaches_the_child(number: signal.Signals) -> None:
+    process = command.start(program("print('here', flush=True)\ntime.sleep(60)", "READING"))
+    assert process.stdout is not None
+    process.stdout.readline()
+    process.send_signal(number)
+    process.communicate(timeout=10)
+    assert process.returncode == 128 + number
+
+
+def _runs(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().split(")")[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_a_library_call_gets_its_value_or_its_error_back() -> None:
+    statements = """
+from pathlib import Path
+from feedstock_tools.bounded import run_bounded, step
+from feedstock_tools.bounds import Bounds
+from feedstock_tools.errors import FeedstockError, InputError
+import os
+
+def refused(): raise InputError("is wrong", path=Path("a"), line=3)
+def endless():
+    with step(Path("b")):
+        while True: pass
+def greedy():
+    with step(Path("c")): return bytearray(10 ** 9)
+
+print(run_bounded(lambda: (os.getpid() != %d, {"a": 1})))
+for work in (refused, endless, greedy, os.abort):
+    try:
+        run_bounded(work, Bounds(step_seconds=1, step_memory=64 << 20))
+    except FeedstockError as error:
+        print(type(error).__name__, str(error).splitlines()[0])
+print("still here")
+"""
+    run = command.run([sys.executable, "-c", statements % os.getpid()])
+    assert run.stdout.splitlines() == [
+        "(True, {'a': 1})",
+        "InputError a:3: is wrong",
+        "InputError b: takes more than 1 s of processor time",
+        "InputError c: takes more than 64 MiB of memory",
+        "InputError takes more than 2048 MiB of memory, or breaks what reads it",
+        "still here",
+    ], run.stderr
+
+
+def test_processor_time_counts_for_each_call_alone() -> None:
+    statements = """
+from feedstock_tools.bounded import run_bounded
+from feedstock_tools.bounds import Bounds
+import time
+
+def second():
+    while time.process_time() < 1: pass
+
+for _ in range(3):
+    run_bounded(second, Bounds(seconds=1))
+print("done")
+"""
+    assert command.run([sys.executable, "-c", statements]).stdout == "done\n"
+
+
+def test_where_threads_run_the_work_is_done_here() -> None:
+    statements = """
+from feedstock_tools.bounded import run_bounded
+import os, threading
+threading.Thread(target=threading.Event().wait, daemon=True).start()
+print(run_bounded(os.getpid) == os.getpid())
+"""
+    assert command.run([sys.executable, "-c", statements]).stdout == "True\n"
