@@ -6,6 +6,7 @@ installed into an environment of Python.
 
 from __future__ import annotations
 
+import re
 import shutil
 import tempfile
 import time
@@ -31,6 +32,11 @@ _WHEELS = {
 }
 #: What it calls the platforms of which the stand-in channel has compilers, with the glibc of conda-forge's sysroot.
 _TARGETS = {"linux-64": "x86_64-linux-gnu.2.17", "linux-aarch64": "aarch64-linux-gnu.2.17"}
+#: Headers and C libraries of other systems, three quarters of its files: they stay packed.
+_OTHER_SYSTEMS = re.compile(
+    r"ziglang/lib/(libtsan|libc/(mingw|musl|wasi|darwin|freebsd|netbsd|openbsd)"
+    r"|libc/include/[^/]*(windows|darwin|macos|maccatalyst|bsd|wasi|musl|haiku|serenity)[^/]*)/"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +104,9 @@ def _fetch(folder: Path, machine: Mapping[str, str], watch: Watch) -> None:
         (wheel,) = download_wheels([requirement], Path(temporary, "wheels"), machine, what=what, size=size, watch=watch)
         with zipfile.ZipFile(wheel) as archive:
             for number, member in enumerate(archive.infolist()):
-                if number % 500 == 0:
+                if number % 100 == 0:
                     watch(Fetching(what, "unpacking", time.monotonic() - began, size, size))
-                if member.filename.startswith("ziglang/"):
+                if member.filename.startswith("ziglang/") and not _OTHER_SYSTEMS.match(member.filename):
                     archive.extract(member, temporary)
         made = Path(temporary, "ziglang")
         if not (made / "zig").is_file():

@@ -29,7 +29,8 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     wheel = index / f"ziglang-{ZIG_VERSION}-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w") as archive:
         archive.writestr("ziglang/zig", "#!/bin/sh\necho zig here\n")
-        archive.writestr("ziglang/lib/c.txt", "the C library")
+        for file in ("glibc/abilists", "include/generic-glibc/stdio.h", "mingw/crt.c", "include/any-windows-any/w.h"):
+            archive.writestr(f"ziglang/lib/libc/{file}", "")
         information = f"ziglang-{ZIG_VERSION}.dist-info"
         archive.writestr(f"{information}/METADATA", f"Metadata-Version: 2.1\nName: ziglang\nVersion: {ZIG_VERSION}\n")
         archive.writestr(f"{information}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
@@ -55,6 +56,14 @@ def test_it_is_fetched_once_and_needs_no_network_afterwards(tmp_path: Path, mach
     assert list(dict.fromkeys(step.stage for step in steps)) == ["fetching", "unpacking", "ready"]
     assert fetch_zig(tmp_path / "kept", offline(machine)) == fetched == find_zig(tmp_path / "kept")
     assert sorted(path.name for path in (tmp_path / "kept").iterdir()) == [".lock", ZIG_VERSION]
+
+
+def test_what_it_has_for_systems_that_the_channel_does_not_know_stays_packed(
+    tmp_path: Path, machine: dict[str, str]
+) -> None:
+    folder = fetch_zig(tmp_path / "kept", machine).folder
+    files = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+    assert files == {"zig", "lib/libc/glibc/abilists", "lib/libc/include/generic-glibc/stdio.h"}
 
 
 def test_another_file_than_the_known_one_is_refused(
