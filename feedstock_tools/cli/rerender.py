@@ -31,6 +31,12 @@ __all__ = ["chosen_pinning", "command"]
 @options.diff
 @options.as_json
 @click.option("--verify", is_flag=True, help="Write nothing; run conda-smithy from PATH in a copy and compare.")
+@click.option(
+    "--smithy",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Write the whole tree with the templates of this release of conda-smithy.",
+)
 def command(
     feedstock: Path,
     pinning: str | None,
@@ -40,25 +46,33 @@ def command(
     show_diff: bool,
     as_json: bool,
     verify: bool,
+    smithy: Path | None,
 ) -> None:
     """Write .ci_support of FEEDSTOCK as conda-smithy does, and let the job lists of its CI files follow.
+
+    With --smithy all other files that conda-smithy writes follow too: CI files, scripts, README.md. DIR is a source
+    tree as in conda-smithy's git repository, an unpacked conda package, or an environment that has it installed.
 
     Without --pinning, a feedstock with a spec has all that it needs in its recipe's conda_build_config.yaml; others
     take the newest pinning that 'feedstock-tools pinning' fetched. Which one is used is said.
     """
+    from feedstock_tools.channel.pinning.local import pinning_cache
     from feedstock_tools.platforms import Platform
     from feedstock_tools.rerender.rerendering import rerender
-    from feedstock_tools.rerender.rules import Rules
+    from feedstock_tools.rerender.smithy.release import chosen_rules, find_release
 
     if as_json and (show_diff or verify):
         raise click.UsageError("--json excludes --diff and --verify")
     gc.disable()  # a short process, whose values hold no circles: looking for them takes a third of its time
     pinning_path = chosen_pinning(pinning, feedstock)
+    release = find_release(smithy) if smithy else None
     result = rerender(
         feedstock,
         pinning=pinning_path,
-        rules=Rules.parse(rules) if rules else Rules.newest(),
+        rules=chosen_rules(rules, release),
         platforms=[Platform.parse(name) for name in platforms] or None,
+        smithy=release,
+        cache=pinning_cache(os.environ).with_name("templates"),
     )
     if verify:
         _verify(feedstock, pinning_path, result.files, platforms)
@@ -81,12 +95,16 @@ def command(
         raise SystemExit(1)
     if not check:
         changes.apply()
-    say(f"{len(result.configurations)} configurations, {len(changes.files)} changes", err=True)
+    if release is None and found["notes"]:
+        say("note: --smithy DIR, a release of conda-smithy, writes these files too", err=True)
+    say(f"{len(result.configurations)} configurations, {changes.count} changes", err=True)
 
 
 def _found(feedstock: Path, result: Rerender, changes: Changes) -> dict[str, Any]:
     """What a rerender found, before anything is written, as values that JSON has."""
-    update = result.ci_files()
+    from feedstock_tools.rerender.smithy.files import CiUpdate
+
+    update = result.ci_files() if result.tree is None else CiUpdate({}, (), result.tree.notes)
     return {
         "rules": result.rules.name,
         "configurations": [configuration.name for configuration in result.configurations],
@@ -96,6 +114,14 @@ def _found(feedstock: Path, result: Rerender, changes: Changes) -> dict[str, Any
                 "change": "delete" if content is None else "change" if path.is_file() else "add",
             }
             for path, content in sorted(changes.files.items())
+        ]
+        + [
+            {
+                "file": path.relative_to(feedstock).as_posix(),
+                "change": "mode +x" if executable else "mode -x",
+            }
+            for path, executable in sorted(changes.executable.items())
+            if path not in changes.files
         ],
         "stale_jobs": [str(job) for job in update.stale],
         "notes": list(update.notes),

@@ -82,6 +82,7 @@ class Forge:
     `settings` are as YAML reads them, without defaults.
     """
 
+    folder: Path
     recipe_dir: str
     recipe: Path
     recipe_text: str = field(repr=False)
@@ -110,6 +111,7 @@ def read_forge(feedstock: Path, rules: Rules | None = None) -> Forge:
         raise _no_recipe(feedstock, recipe)
     text = read_text(recipe)
     return Forge(
+        folder=feedstock,
         recipe_dir=recipe_dir,
         recipe=recipe,
         recipe_text=text,

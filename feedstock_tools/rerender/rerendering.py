@@ -6,24 +6,28 @@ Everything is read and checked first; this module writes nothing and ignores the
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from feedstock_tools.platforms import Platform
-from feedstock_tools.recipe.model import RenderedRecipe
+from feedstock_tools.recipe.model import RenderedOutput, RenderedRecipe
 from feedstock_tools.recipe.v0 import recipe as v0
 from feedstock_tools.recipe.v1 import recipe as v1
 from feedstock_tools.recipe.v1_engine import ParsedV1, parse_v1
 from feedstock_tools.rerender.collapse import collapse
 from feedstock_tools.rerender.configurations.configuration import Configuration, read_configurations
 from feedstock_tools.rerender.configurations.names import configuration_name
-from feedstock_tools.rerender.configurations.write import Changes, changes
+from feedstock_tools.rerender.configurations.write import Changes, changes, with_tree
 from feedstock_tools.rerender.forge import Forge, Rendering, read_forge
 from feedstock_tools.rerender.pinning import Migrations, find_pinning, migrations_of
 from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.rerender.smithy.files import CiUpdate, follow_configurations
+from feedstock_tools.rerender.smithy.packages import Package, PackageWatch
+from feedstock_tools.rerender.smithy.release import Release
+from feedstock_tools.rerender.smithy.tree import RenderedPlatform, Tree, whole_tree
 from feedstock_tools.variants import VariantConfig, combine, defaults, load, load_migration, migrate
 from feedstock_tools.variants.conditional import load_conditional
 
@@ -46,6 +50,7 @@ class Rerender:
     finished_migrations: tuple[Path, ...]
     rules: Rules
     platforms: tuple[Platform, ...] | None = None
+    tree: Tree | None = None
 
     @cached_property
     def files(self) -> Mapping[str, bytes]:
@@ -74,6 +79,8 @@ class Rerender:
             InputError: `.ci_support` is not a folder of the feedstock's own; else as `ci_files`.
         """
         own = changes(self.feedstock, self.files, self.finished_migrations, self.platforms)
+        if self.tree is not None:
+            return with_tree(own, self.tree)
         jobs = {self.feedstock / name: text.encode() for name, text in self.ci_files().texts.items()}
         return replace(own, files={**own.files, **jobs})
 
@@ -84,6 +91,8 @@ def rerender(
     pinning: Path | None = None,
     rules: Rules | None = None,
     platforms: Collection[Platform] | None = None,
+    smithy: Release | None = None,
+    cache: Path | None = None,
 ) -> Rerender:
     """The configurations of a feedstock, as conda-smithy of the given rules makes them.
 
@@ -92,6 +101,8 @@ def rerender(
             conda_build_config.yaml is the only variant file.
         rules: which versions of conda-smithy and conda-build to follow; default the newest.
         platforms: render only these; default: all in conda-forge.yml.
+        smithy: the release of conda-smithy that writes the whole tree; without one `.ci_support` and job lists do.
+        cache: a private folder that keeps compiled templates of the release.
 
     Raises:
         InputError: something in the feedstock or pinning is invalid; with file and line.
@@ -101,19 +112,48 @@ def rerender(
     ('linux_64_cuda_compiler_version12.9.yaml', True)
     """
     source = read_source(feedstock, pinning, rules or Rules.newest())
-    found: dict[str, Configuration] = {}
-    done: set[object] = set()
+    done: dict[object, RenderedPlatform] = {}
     for rendering in source.forge.renderings:
         if platforms is not None and rendering.platform not in platforms:
             continue
         kept = kept_labels(rendering, source)
         same = (rendering.platform, rendering.keep_noarch, tuple(sorted(rendering.environ.items())), kept)
         if same not in done:
-            done.add(same)
-            found.update(_render(source, rendering, kept))
+            done[same] = _render(source, rendering, kept, PackageWatch() if smithy else None)
+    found = {one.name: one for platform in done.values() for one in platform.configurations}
     ordered = tuple(found[name] for name in sorted(found))
     rendered = tuple(platforms) if platforms is not None else None
-    return Rerender(feedstock, ordered, source.migrations.finished, source.rules, rendered)
+    tree = _tree(source, smithy, tuple(done.values()), cache) if smithy else None
+    return Rerender(feedstock, ordered, source.migrations.finished, source.rules, rendered, tree)
+
+
+def _tree(source: Source, smithy: Release, platforms: Sequence[RenderedPlatform], cache: Path | None) -> Tree:
+    forge = source.forge
+    nothing_built = not any(platform.packages for platform in platforms)
+    return whole_tree(
+        smithy,
+        source.rules.smithy,
+        forge.folder,
+        forge.settings,
+        platforms,
+        forge.recipe,
+        forge.recipe_text,
+        unbuilt=_unbuilt_packages(source) if nothing_built else (),
+        cache=cache,
+    )
+
+
+def _unbuilt_packages(source: Source) -> tuple[Package, ...]:
+    """What the recipe would make if nothing were skipped, on one platform and without migrations: for the README."""
+    platform = Platform.parse("linux-64")
+    behaviour = source.rules.conda_build
+    config = combine([defaults(platform, behaviour), *(load(path, platform, rules=behaviour) for path in source.files)])
+    watch = PackageWatch(skipped=True)
+    if isinstance(source.parsed, v0.Recipe):
+        v0.render_recipe(source.parsed, config, platform, watch=watch, keep_skipped=True)
+    else:
+        v1.render_recipe_v1(source.parsed, config, platform, watch=watch)
+    return watch.packages
 
 
 @dataclass(frozen=True)
@@ -170,16 +210,18 @@ def read_source(feedstock: Path, pinning: Path | None, rules: Rules) -> Source:
     return Source(parsed, forge, files, migrations, rules)
 
 
-def _render(source: Source, rendering: Rendering, kept: tuple[str, ...]) -> dict[str, Configuration]:
-    """The configurations of one platform, by name."""
+def _render(
+    source: Source, rendering: Rendering, kept: tuple[str, ...], watch: PackageWatch | None
+) -> RenderedPlatform:
+    """The configurations of one platform, by name, and its packages where somebody watches for them."""
     platform, rules = rendering.platform, source.rules
     config = variants_of(source, rendering)
-    rendered = render_source(source, config, rendering)
+    rendered = render_source(source, config, rendering, watch)
     outputs = [one for one in rendered.outputs if rendering.keep_noarch or not one.noarch]
     if rules.sorts_outputs:
         outputs.sort(key=lambda one: one.file_stem)
     if not outputs:
-        return {}
+        return RenderedPlatform(platform.name, (), ())
     on_linux = rendering.build_platform.os == "linux"
     jobs = collapse(
         outputs,
@@ -196,7 +238,13 @@ def _render(source: Source, rendering: Rendering, kept: tuple[str, ...]) -> dict
     for job in jobs:
         name = configuration_name(platform, job.loop_values, repository, rules)
         found[name] = Configuration(name, platform, job.values, job.zip_keys, job.pin_run_as_build)
-    return found
+    packages = _packages(watch, rendering, rules) if watch else ()
+    return RenderedPlatform(platform.name, tuple(found[name] for name in sorted(found)), packages)
+
+
+def _packages(watch: PackageWatch, rendering: Rendering, rules: Rules) -> tuple[Package, ...]:
+    packages = [package for package in watch.packages if rendering.keep_noarch or not package.noarch]
+    return tuple(sorted(packages, key=lambda package: package.file_stem) if rules.sorts_outputs else packages)
 
 
 def kept_labels(rendering: Rendering, source: Source) -> tuple[str, ...]:
@@ -226,15 +274,18 @@ def variants_of(source: Source, rendering: Rendering) -> VariantConfig:
 
 
 def render_source(
-    source: Source, config: VariantConfig, rendering: Rendering, watch: v0.Watch | None = None
+    source: Source,
+    config: VariantConfig,
+    rendering: Rendering,
+    watch: Callable[[Any, RenderedOutput], None] | None = None,
 ) -> RenderedRecipe:
     """The outputs of the recipe on one platform.
 
-    `watch`: called with every output of a meta.yaml and the package it was made from.
+    `watch`: called with every output and what it was made from.
     """
     recipe = source.parsed
     if isinstance(recipe, ParsedV1):
         return v1.render_recipe_v1(
-            recipe, config, rendering.platform, all_branches=source.rules.counts_untaken_branches
+            recipe, config, rendering.platform, all_branches=source.rules.counts_untaken_branches, watch=watch
         )
     return v0.render_recipe(recipe, config, rendering.platform, environ=rendering.environ, watch=watch)

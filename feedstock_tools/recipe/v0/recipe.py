@@ -77,8 +77,9 @@ def render_recipe(
     environ: Mapping[str, str] | None = None,
     watch: Watch | None = None,
     keep_pins: bool = False,
+    keep_skipped: bool = False,
 ) -> RenderedRecipe:
-    """The outputs of a recipe on a platform, one for every variant in which it differs, without skipped ones.
+    """The outputs of a recipe on a platform, one for every variant in which it differs.
 
     Args:
         config: the variants, built-in defaults included (`variants.combine` of `variants.defaults` and files).
@@ -86,11 +87,12 @@ def render_recipe(
         watch: called with every output and the package that it was made from.
         keep_pins: `pin_compatible` and `pin_subpackage` appear in the requirements as `recipe.pins` reads them, not
             as bare names.
+        keep_skipped: outputs that are not built are among them; otherwise they are left out.
 
     Raises:
         InputError: the recipe or the variants are invalid; with file and line.
     """
-    rendering = _Rendering(recipe, config, platform, environ or {}, watch, keep_pins)
+    rendering = _Rendering(recipe, config, platform, environ or {}, watch, keep_pins, keep_skipped)
     outputs = tuple(rendering.outputs())
     return RenderedRecipe(outputs, rendering.space, rendering.feedstock_name)
 
@@ -103,6 +105,7 @@ class _Rendering:
     environ: Mapping[str, str]
     watch: Watch | None = None
     keep_pins: bool = False
+    keep_skipped: bool = False
     count: int = 0
     _views: dict[tuple[object, ...], tuple[View, Namespace]] = field(default_factory=dict)
     _scripts: dict[Path, frozenset[str]] = field(default_factory=dict)
@@ -138,10 +141,10 @@ class _Rendering:
         )
 
     def outputs(self) -> Iterator[RenderedOutput]:
-        """All outputs that are not skipped."""
+        """All outputs that are wanted."""
         for top in self._tops():
-            if not top.skip:
-                yield from (made for made in self._outputs_of(top) if not made.skip)
+            if self.keep_skipped or not top.skip:
+                yield from (made for made in self._outputs_of(top) if self.keep_skipped or not made.skip)
 
     # --- the top level, once for each combination of the variables that it loops over
 

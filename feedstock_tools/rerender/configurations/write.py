@@ -3,27 +3,38 @@
 from __future__ import annotations
 
 import difflib
+import shutil
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.platforms import Platform
 from feedstock_tools.rerender.configurations.configuration import CI_SUPPORT, platform_of
+from feedstock_tools.rerender.smithy.tree import Tree
 from feedstock_tools.writing import write_whole
 
-__all__ = ["Changes", "changes"]
+__all__ = ["Changes", "changes", "with_tree"]
 
 
 @dataclass(frozen=True)
 class Changes:
-    """The changes to the files of a feedstock; `None` deletes a file."""
+    """The changes to the files of a feedstock; `None` deletes a file.
+
+    `executable`: the files whose executable bits change.
+    """
 
     feedstock: Path
     files: Mapping[Path, bytes | None]
+    executable: Mapping[Path, bool] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
-        return bool(self.files)
+        return bool(self.files or self.executable)
+
+    @property
+    def count(self) -> int:
+        """How many files change."""
+        return len(self.files.keys() | self.executable.keys())
 
     def diff(self) -> Iterator[str]:
         """The lines of a unified diff of all changes, each with its line ending."""
@@ -46,10 +57,55 @@ class Changes:
             if content is not None:
                 write_whole(path, content)
                 continue
-            try:
-                path.unlink(missing_ok=True)
-            except OSError as error:
-                raise WorkError(f"cannot remove: {error.strerror or error}", path=path) from error
+            _remove(path, self.feedstock)
+        for path, executable in self.executable.items():
+            _set_executable(path, executable)
+
+
+def _remove(path: Path, feedstock: Path) -> None:
+    """Remove a file or a folder, and the folders above it that are empty then."""
+    try:
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+        for folder in path.parents:
+            if folder == feedstock or not folder.is_relative_to(feedstock) or any(folder.iterdir()):
+                return
+            folder.rmdir()
+    except OSError as error:
+        raise WorkError(f"cannot remove: {error.strerror or error}", path=path) from error
+
+
+def _set_executable(path: Path, executable: bool) -> None:
+    try:
+        mode = path.stat().st_mode
+        path.chmod(mode | 0o111 if executable else mode & ~0o111)
+    except OSError as error:
+        raise WorkError(f"cannot change the mode: {error.strerror or error}", path=path) from error
+
+
+def with_tree(changes: Changes, tree: Tree) -> Changes:
+    """The changes of `.ci_support` with those that give a feedstock a whole tree.
+
+    Raises:
+        InputError: a file would be written through a link.
+    """
+    feedstock = changes.feedstock
+    files: dict[Path, bytes | None] = dict(changes.files)
+    executable = {}
+    for name, file in tree.files.items():
+        path = feedstock / name
+        for part in (path, *path.parents[: len(Path(name).parents) - 1]):
+            if part.is_symlink():
+                raise InputError("is a link; a rerender writes into the feedstock alone", path=part)
+        there = path.is_file()
+        if not there or path.read_bytes() != file.content:
+            files[path] = file.content
+        if file.executable != (there and bool(path.stat().st_mode & 0o100)):
+            executable[path] = file.executable
+    files.update(dict.fromkeys(feedstock / name for name in tree.removed))
+    return replace(changes, files=files, executable=executable)
 
 
 def changes(

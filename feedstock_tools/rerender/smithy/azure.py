@@ -4,6 +4,7 @@ unchanged."""
 from __future__ import annotations
 
 import re
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 from feedstock_tools.rerender.smithy.jobs import Job
 from feedstock_tools.rerender.smithy.text import find_block, lines_of, newline_of, split_entries
 
-__all__ = ["azure_entries", "matrix_text", "plain_matrix_text", "replace_matrix"]
+__all__ = ["azure_entries", "dumped_settings", "matrix_text", "plain_matrix_text", "replace_matrix"]
 
 _ENTRY = re.compile(r"^ {6}(?! |: )(?:\? )?(?P<name>\S.*?):?$")
 _SIMPLE_KEY = 128 - len("!!str")  # PyYAML counts the tag that it does not write
@@ -127,3 +128,33 @@ def _dumped(matrix: Mapping[str, Mapping[str, Any]]) -> str:
 
     text = yaml.dump({"strategy": {"matrix": matrix}}, Dumper=Dumper, sort_keys=False)
     return "".join(f"  {line}" if line.strip() else line for line in lines_of(text)[1:])
+
+
+def dumped_settings(settings: Mapping[str, Any], *, plain_booleans: bool) -> str:
+    """The settings of Azure's jobs as PyYAML writes them: keys sorted, but the fields of ordered mappings in order.
+
+    Args:
+        plain_booleans: the texts `true` and `false` are written without quotes.
+    """
+    import yaml
+
+    # libyaml counts otherwise when a key is too long to stand alone on its line.
+    matrix = settings.get("strategy", {}).get("matrix", {})
+    fast = all(len(name) < _SIMPLE_KEY - 10 for name in matrix)
+    base: Any = yaml.CSafeDumper if fast else yaml.SafeDumper
+
+    class Dumper(base):  # type: ignore[misc]
+        """Writes ordered mappings in their order, and some texts as conda-smithy does."""
+
+    Dumper.add_representer(
+        OrderedDict, lambda dumper, data: dumper.represent_mapping("tag:yaml.org,2002:map", list(data.items()))
+    )
+    if plain_booleans:
+        Dumper.add_representer(str, _plain_boolean)
+    return str(yaml.dump(dict(settings), Dumper=Dumper, default_flow_style=False))
+
+
+def _plain_boolean(dumper: Any, text: str) -> Any:
+    if text in ("true", "false"):
+        return dumper.represent_bool(text == "true")
+    return dumper.represent_str(text)

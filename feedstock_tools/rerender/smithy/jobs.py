@@ -13,7 +13,7 @@ from feedstock_tools.rerender.configurations.configuration import Configuration
 from feedstock_tools.rerender.smithy.rules import CiRules
 from feedstock_tools.rerender.smithy.settings import Placement, docker_run_args, placements, section, workflow_settings
 
-__all__ = ["Job", "azure_jobs", "github_jobs", "short_name"]
+__all__ = ["Job", "Runner", "azure_jobs", "github_jobs", "runner", "short_name", "target_platform"]
 
 _FALLBACK_IMAGE = "quay.io/condaforge/linux-anvil-comp7"
 _MAC_IMAGES = {"osx-64": "macOS-15", "osx-arm64": "macOS-15-arm64"}
@@ -87,7 +87,7 @@ def _placed(
 
 
 def _azure_job(configuration: Configuration, placement: Placement, forge: Mapping[str, Any], rules: CiRules) -> Job:
-    target = _target_platform(configuration)
+    target = target_platform(configuration)
     settings = workflow_settings(forge, rules, "azure", target, "D:" if target == "win_64" else "C:")
     short = short_name(configuration.name, rules) if settings["store_build_artifacts"] else None
     on = placement.build_os
@@ -111,11 +111,10 @@ def _azure_job(configuration: Configuration, placement: Placement, forge: Mappin
 
 
 def _github_job(configuration: Configuration, placement: Placement, forge: Mapping[str, Any], rules: CiRules) -> Job:
-    labels, gpu = _runner(configuration, placement, forge, rules)
-    local = bool(_WINDOWS_OF_GITHUB.intersection(labels)) or any(map(_of_namespace, labels))
-    settings = workflow_settings(
-        forge, rules, "github_actions", _target_platform(configuration), "D:" if local else "C:"
-    )
+    machine = runner(configuration, placement, forge, rules)
+    labels, gpu = list(machine.labels), machine.gpu
+    drive = "D:" if machine.local else "C:"
+    settings = workflow_settings(forge, rules, "github_actions", target_platform(configuration), drive)
     on = placement.build_os
     linux = on == "linux"
     run_args = docker_run_args(forge) + (" --gpus all" if gpu else "") if linux else ""
@@ -133,7 +132,7 @@ def _github_job(configuration: Configuration, placement: Placement, forge: Mappi
         "build_platform": placement.build_subdir if on == "win" else None,
         "docker_run_args": run_args,
         "labels": old_labels if old_labels and section(forge, "github_actions").get("self_hosted") else None,
-        "os": _GITHUB_OS.get(on),
+        "os": machine.system,
         "runs_on": labels,
     }
     fields = {name: _one_line(name, values[name]) for name in rules.github_fields if values[name] is not None}
@@ -152,12 +151,28 @@ def _ends_a_line(character: str) -> bool:
     return character in "\0\n\r\x85\u2028\u2029"
 
 
-def _runner(
-    configuration: Configuration, placement: Placement, forge: Mapping[str, Any], rules: CiRules
-) -> tuple[list[str], bool]:
-    """The labels of the runner, and whether one of them requests a GPU."""
+@dataclass(frozen=True, slots=True)
+class Runner:
+    """The machine that a job of GitHub Actions asks for: its system as GitHub names it, and the labels of the runner.
+
+    `local`: Windows jobs work on its drive `D:`. `gpu`: one of its labels asks for a GPU.
+    """
+
+    system: str | None
+    labels: tuple[str, ...] = ()
+    gpu: bool = False
+    local: bool = False
+
+
+def runner(configuration: Configuration, placement: Placement, forge: Mapping[str, Any], rules: CiRules) -> Runner:
+    """The machine for a job of GitHub Actions; without labels where the version of conda-smithy knows none.
+
+    Raises:
+        InputError: GitHub has no runner for the platform that builds.
+    """
+    system = _GITHUB_OS.get(placement.build_os)
     if "runs_on" not in rules.github_fields:
-        return [], False
+        return Runner(system)
     hosted = (rules.hosted_labels or {}).get(placement.build_subdir)
     if hosted is None:
         raise InputError(
@@ -167,8 +182,10 @@ def _runner(
     own = [*(rules.self_hosted_labels or {}).get(placement.build_subdir, ()), "self-hosted"]
     given = configuration.values.get("github_actions_labels", ())
     labels = _all_labels(given, hosted, own) if rules.all_labels else _first_label(given, hosted, own, forge, rules)
-    runs_on = [_label(label, short_name(configuration.name, rules), rules) for label in labels]
-    return runs_on, any("gpu" in label.lower() for label in runs_on)
+    short = short_name(configuration.name, rules)
+    runs_on = tuple(_label(label, short, rules) for label in labels)
+    local = bool(_WINDOWS_OF_GITHUB.intersection(runs_on)) or any(map(_of_namespace, runs_on))
+    return Runner(system, runs_on, any("gpu" in label.lower() for label in runs_on), local)
 
 
 def _label(label: str, short: str, rules: CiRules) -> str:
@@ -215,6 +232,7 @@ def _image(configuration: Configuration, forge: Mapping[str, Any]) -> str:
     return images[-1] if images else str(section(forge, "docker").get("fallback_image") or _FALLBACK_IMAGE)
 
 
-def _target_platform(configuration: Configuration) -> str:
+def target_platform(configuration: Configuration) -> str:
+    """The platform that a configuration makes packages for, as conda-forge.yml writes it: `win_64`."""
     named = configuration.values.get("target_platform", (configuration.platform.subdir,))
     return named[0].replace("-", "_", 1)

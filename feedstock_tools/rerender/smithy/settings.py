@@ -4,7 +4,7 @@ job."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PureWindowsPath
 from typing import Any
@@ -14,7 +14,15 @@ from feedstock_tools.reading import LARGEST_SETTINGS, read_text
 from feedstock_tools.rerender.smithy.rules import CiRules
 from feedstock_tools.yaml_reading.values import parse_first
 
-__all__ = ["Placement", "docker_run_args", "placements", "read_conda_forge_yml", "section", "workflow_settings"]
+__all__ = [
+    "Placement",
+    "docker_run_args",
+    "placements",
+    "providers_of",
+    "read_conda_forge_yml",
+    "section",
+    "workflow_settings",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +84,7 @@ def placements(forge: Mapping[str, Any], rules: CiRules, provider: str) -> tuple
     """
     build = {name: name for name in rules.platforms}
     build.update({str(key): str(value) for key, value in section(forge, "build_platform").items()})
-    providers = _providers(forge, rules, build)
+    providers = providers_of(forge, rules, build)
     uploads = section(forge, provider).get("upload_packages", True)
     forced = provider == "azure" and bool(section(forge, "azure").get("force"))
     found = []
@@ -93,7 +101,12 @@ def placements(forge: Mapping[str, Any], rules: CiRules, provider: str) -> tuple
     return tuple(found)
 
 
-def _providers(forge: Mapping[str, Any], rules: CiRules, build: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+def providers_of(forge: Mapping[str, Any], rules: CiRules, build: Iterable[str] = ()) -> dict[str, tuple[str, ...]]:
+    """Platform → the providers that build it, for every platform that conda-smithy or conda-forge.yml names.
+
+    Args:
+        build: further platforms, which nobody builds where they are not among the others.
+    """
     given = {**(rules.providers or {}), **section(forge, "provider")}
     resolved: dict[str, tuple[str, ...]] = {}
     for platform in dict.fromkeys((*given, *build)):

@@ -1,0 +1,138 @@
+"""README.md and CODEOWNERS of a feedstock (conda-smithy, configure_feedstock.py: render_readme)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from feedstock_tools.reading import read_text
+from feedstock_tools.rerender.configurations.configuration import Configuration
+from feedstock_tools.rerender.smithy.packages import Package, feedstock_about
+from feedstock_tools.rerender.smithy.services import File, Workshop
+
+__all__ = ["CODE_OWNERS", "README", "readme_files"]
+
+README = "README.md"
+CODE_OWNERS = ".github/CODEOWNERS"
+_TEMPLATE = "README.md.tmpl"
+_CHANNEL = "conda-forge main"
+
+
+def readme_files(
+    workshop: Workshop,
+    config: dict[str, Any],
+    packages: Sequence[Package],
+    configurations: Sequence[Configuration],
+    recipe: Path,
+    recipe_text: str,
+) -> dict[str, File]:
+    """The README, and the owners of the code where the recipe names maintainers.
+
+    Args:
+        config: what templates see, with the platforms that the services build.
+        packages: those of all platforms that are built, in the order of the services (Azure first).
+
+    Raises:
+        InputError: the template or the recipe's `about` cannot be rendered.
+    """
+    before = _Before.of(workshop.feedstock / README)
+    if not workshop.rules.sorted_metadata:
+        packages = before.in_order(packages)
+    about = feedstock_about(packages, recipe_text, recipe)
+    last = {package.name: package for package in packages}
+    parts = [(packages[0].feedstock, about)]
+    parts += [(name, dict(package.about)) for name, package in last.items() if package.about != about]
+    maintainers = sorted({name for package in packages for name in package.maintainers})
+    context = {
+        **config,
+        "noarch_python": all(package.noarch for package in packages),
+        "package_about": [(name, _with_old_keys(each)) for name, each in parts],
+        "package_name": packages[0].feedstock,
+        "variants": sorted(configuration.name for configuration in configurations),
+        "outputs": sorted(last),
+        "channel_targets": _channel_targets(configurations, before),
+        "maintainers": _named(workshop, maintainers),
+        "azure": {**config["azure"], "build_id": _first_given(config["azure"].get("build_id"), before.build_id)},
+    }
+    files = {README: File(workshop.templates.render(_TEMPLATE, context).encode())}
+    if maintainers:
+        owners = " ".join(f"@{name.lower() if '/' in name else name}" for name in maintainers)
+        files[CODE_OWNERS] = File(f"* {owners}".encode())
+    return files
+
+
+def _with_old_keys(about: Mapping[str, Any]) -> dict[str, Any]:
+    """The keys of a recipe.yaml under the names that a meta.yaml has for them too."""
+    renamed = {"repository": "dev_url", "homepage": "home", "documentation": "doc_url"}
+    return {**about, **{old: about[new] for new, old in renamed.items() if new in about}}
+
+
+@dataclass(frozen=True, slots=True)
+class _Before:
+    """What the README that a feedstock has decides where conda-smithy leaves it to chance, or to the network.
+
+    Chance are the order of files in a folder, from which it takes the channel, and until 3.47.1 the order of packages.
+    The number that Azure gave the feedstock is looked up in the network.
+    """
+
+    text: str = ""
+
+    @classmethod
+    def of(cls, path: Path) -> _Before:
+        """The README in a feedstock; an empty one where it has none.
+
+        Raises:
+            InputError: it cannot be read.
+        """
+        if not path.is_file() or path.is_symlink():
+            return cls()
+        return cls(read_text(path))
+
+    @property
+    def build_id(self) -> int | None:
+        """The number of the feedstock at Azure."""
+        found = re.search(r"definitionId=(\d{1,12})\b", self.text)
+        return int(found[1]) if found else None
+
+    @property
+    def channel(self) -> str | None:
+        """The channel that packages are installed from."""
+        found = re.search(r"^conda config --add channels (\S+)$", self.text, re.MULTILINE)
+        return found[1] if found else None
+
+    def in_order(self, packages: Sequence[Package]) -> Sequence[Package]:
+        """Packages in the order of their sections; those without one stay behind the others."""
+        headings = re.findall(r"^About (\S+)\n-+$", self.text, re.MULTILINE)
+        place = {name: number for number, name in reversed(list(enumerate(headings)))}
+        return sorted(packages, key=lambda package: place.get(package.name, len(place)))
+
+
+def _channel_targets(configurations: Sequence[Configuration], before: _Before) -> list[str]:
+    """The channels that are published to, the one of the README first."""
+    targets = [configuration.values.get("channel_targets", (_CHANNEL,))[0] for configuration in configurations]
+    return sorted(targets, key=lambda target: _as_shown(target) != before.channel) or [_CHANNEL]
+
+
+def _as_shown(target: str) -> str:
+    """A channel and its label as conda takes them: `conda-forge main` is `conda-forge`."""
+    channel, _, label = target.partition(" ")
+    return channel if label in ("", "main") else f"{channel}/label/{label}"
+
+
+def _first_given(*values: Any) -> Any:
+    return next((value for value in values if value is not None), None)
+
+
+def _named(workshop: Workshop, maintainers: Sequence[str]) -> list[Any]:
+    """Maintainers with their pages; teams have an organisation before the slash."""
+    if not workshop.rules.maintainers_with_address:
+        return list(maintainers)
+    base = "https://github.com"
+    named = []
+    for name in maintainers:
+        organisation, _, team = name.partition("/")
+        named.append((name, f"{base}/orgs/{organisation}/teams/{team}/" if team else f"{base}/{name}/"))
+    return named

@@ -1,0 +1,240 @@
+"""A release of conda-smithy on disk, read as data: templates, the files that it copies, defaults and a few constants.
+
+Nothing of it is imported or run. A release is a source tree as in its git repository, an unpacked conda package, or an
+installation.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+from feedstock_tools.errors import InputError
+from feedstock_tools.rerender.rules import Rules
+from feedstock_tools.variants.versions import parse_version
+from feedstock_tools.yaml_reading.values import parse_types
+
+__all__ = ["Release", "chosen_rules", "find_release"]
+
+_CODE = "configure_feedstock.py"
+_TEMPLATES = "templates"
+_COPIED = "feedstock_content"
+#: Its code, the largest file that is read, has 150 KB.
+_LARGEST = 2 * 1024 * 1024
+_HINT = "Give the folder of a source tree, of an unpacked conda package or of an installation of conda-smithy."
+
+
+@dataclass(frozen=True)
+class Release:
+    """A release of conda-smithy: the folder of its package, and its version where the folder tells it."""
+
+    folder: Path
+    version: str | None
+
+    @property
+    def templates(self) -> Path:
+        """The folder of its templates."""
+        return self.folder / _TEMPLATES
+
+    def template(self, name: str) -> str:
+        """The text of a template.
+
+        Raises:
+            InputError: the release lacks it.
+        """
+        return self._text(self.templates / name)
+
+    def has_template(self, name: str) -> bool:
+        """Whether the release has a template."""
+        return (self.templates / name).is_file()
+
+    @cached_property
+    def copied(self) -> Mapping[str, tuple[bytes, bool]]:
+        """The files that every feedstock gets as they are: path in the feedstock → content and executable bit."""
+        root = self.folder / _COPIED
+        files = {}
+        for path in sorted(root.rglob("*")):
+            if path.is_file() and not path.is_symlink() and "__pycache__" not in path.parts:
+                content = _read(path)
+                with suppress(UnicodeDecodeError):  # texts get the line ends of Unix, other files stay as they are
+                    content = content.decode().replace("\r\n", "\n").encode()
+                files[path.relative_to(root).as_posix()] = (content, bool(path.stat().st_mode & 0o100))
+        return files
+
+    def defaults(self) -> dict[str, Any]:
+        """The settings that a conda-forge.yml without any content has, as new values that may be changed.
+
+        Until 3.31 they are a literal in the code.
+
+        Raises:
+            InputError: the release has no defaults where they are looked for.
+        """
+        path = self.folder / "data" / "conda-forge.yml"
+        found = parse_types(self._text(path), path) if path.is_file() else self._literal_defaults()
+        if not isinstance(found, dict):
+            raise InputError("has no default settings", path=path, hint=_HINT)
+        return found
+
+    def constant(self, name: str) -> Any:
+        """A constant of its code that is a plain literal; None where it has none of that name."""
+        start = re.search(rf"^{name} = ", self._code, re.MULTILINE)
+        if start is None:
+            return None
+        return _first_literal(self._code[start.start() :])
+
+    def texts_in(self, function: str) -> tuple[str, ...]:
+        """The texts that a function of its code hands to `textwrap.dedent`, as that returns them, in order."""
+        found = []
+        for node in ast.walk(self._function(function)):
+            if (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Attribute)
+                and node.func.attr == "dedent"
+                and node.args
+            ):
+                text = node.args[0]
+                if isinstance(text, ast.Call) and isinstance(text.func, ast.Attribute):  # "…".format(…)
+                    text = text.func.value
+                if isinstance(text, ast.Constant) and isinstance(text.value, str):
+                    found.append((text.lineno, dedent(text.value)))
+        return tuple(text for _, text in sorted(found))
+
+    def strings_in(self, function: str) -> tuple[str, ...]:
+        """All literal texts in a function of its code, its docstring too, in order."""
+        nodes = [
+            node
+            for node in ast.walk(self._function(function))
+            if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        ]
+        return tuple(str(node.value) for node in sorted(nodes, key=lambda node: (node.lineno, node.col_offset)))
+
+    @cached_property
+    def _code(self) -> str:
+        return self._text(self.folder / _CODE)
+
+    def _function(self, name: str) -> ast.AST:
+        start = re.search(rf"^def {name}\(", self._code, re.MULTILINE)
+        if start is None:
+            return ast.Module([], [])
+        body = self._code[start.start() :]
+        end = re.search(r"^(?:def |class |@|[A-Za-z_]+ = |if )", body[4:], re.MULTILINE)
+        try:
+            return ast.parse(body[: end.start() + 4] if end else body)
+        except SyntaxError as error:
+            raise InputError(f"'{name}' is not Python: {error.msg}", path=self.folder / _CODE, hint=_HINT) from error
+
+    def _literal_defaults(self) -> dict[str, Any]:
+        for node in ast.walk(self._function("_load_forge_config")):
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Dict) and len(node.value.keys) > 20:
+                found = _plain(node.value)
+                if isinstance(found, dict):
+                    return found
+        raise InputError("has no default settings", path=self.folder / _CODE, hint=_HINT)
+
+    def _text(self, path: Path) -> str:
+        try:
+            return _read(path).decode()
+        except UnicodeDecodeError as error:
+            raise InputError("is not UTF-8", path=path, hint=_HINT) from error
+
+
+def find_release(folder: Path) -> Release:
+    """The release of conda-smithy in a folder: a source tree, an unpacked conda package, or an environment.
+
+    Raises:
+        InputError: there is none.
+    """
+    for package in _candidates(folder):
+        if (package / _CODE).is_file() and (package / _TEMPLATES).is_dir() and (package / _COPIED).is_dir():
+            return Release(package, _version_of(folder, package))
+    raise InputError("is not a release of conda-smithy", path=folder, hint=_HINT)
+
+
+def chosen_rules(rules: str | None, release: Release | None) -> Rules:
+    """The rules that were asked for, else those of the release, else the newest.
+
+    Raises:
+        InputError: the release is another version than was asked for, or a version cannot be read.
+    """
+    version = release.version if release else None
+    if rules is None:
+        return Rules.parse(version) if version else Rules.newest()
+    asked = Rules.parse(rules)
+    if release and version and parse_version(version) != parse_version(asked.smithy):
+        hint = "Leave out --rules, or give the release that it names."
+        raise InputError(
+            f"is conda-smithy {version}, and --rules asks for {asked.smithy}", path=release.folder, hint=hint
+        )
+    return asked
+
+
+def _candidates(folder: Path) -> Iterator[Path]:
+    yield from (folder / "conda_smithy", folder, folder / "site-packages" / "conda_smithy")
+    yield from sorted(folder.glob("lib/python*/site-packages/conda_smithy"))
+    yield folder / "Lib" / "site-packages" / "conda_smithy"
+
+
+def _version_of(folder: Path, package: Path) -> str | None:
+    """The version as the metadata of a conda package or of an installation has it; None for a plain source tree."""
+    index = folder / "info" / "index.json"
+    if index.is_file():
+        try:
+            return str(json.loads(_read(index))["version"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise InputError("has no version", path=index, hint=_HINT) from error
+    for metadata in sorted(package.parent.glob("conda_smithy-*.dist-info/METADATA")):
+        found = re.search(rb"^Version: ([0-9.]+)$", _read(metadata), re.MULTILINE)
+        if found:
+            return found[1].decode()
+    return None
+
+
+def _read(path: Path) -> bytes:
+    try:
+        with path.open("rb") as stream:
+            content = stream.read(_LARGEST + 1)
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error}", path=path, hint=_HINT) from error
+    if len(content) > _LARGEST:
+        raise InputError(f"is larger than {_LARGEST // 1024} KiB", path=path, hint=_HINT)
+    return content
+
+
+def _first_literal(text: str) -> Any:
+    """The value of the assignment that a text begins with; None where it is more than a literal."""
+    lines = text.splitlines(keepends=True)
+    for count in range(1, min(len(lines), 200) + 1):
+        try:
+            tree = ast.parse("".join(lines[:count]))
+        except SyntaxError:
+            continue
+        statement = tree.body[0]
+        if not isinstance(statement, ast.Assign):
+            return None
+        try:
+            return ast.literal_eval(statement.value)
+        except ValueError:
+            return None
+    return None
+
+
+def _plain(node: ast.expr) -> Any:
+    """A literal; in mappings what is not one is left out."""
+    if isinstance(node, ast.Dict):
+        return {
+            ast.literal_eval(key): _plain(value)
+            for key, value in zip(node.keys, node.values, strict=True)
+            if isinstance(key, ast.Constant)
+        }
+    try:
+        return ast.literal_eval(node)
+    except ValueError:
+        return None

@@ -1,0 +1,218 @@
+"""The whole tree of a feedstock but its recipe and conda-forge.yml, as a release of conda-smithy writes it.
+
+(conda-smithy, configure_feedstock.py: main and what it calls, in its order.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from feedstock_tools.rerender.configurations.configuration import Configuration
+from feedstock_tools.rerender.smithy.config import template_settings
+from feedstock_tools.rerender.smithy.packages import Package
+from feedstock_tools.rerender.smithy.readme import CODE_OWNERS, README, readme_files
+from feedstock_tools.rerender.smithy.release import Release
+from feedstock_tools.rerender.smithy.rules import ci_rules
+from feedstock_tools.rerender.smithy.services import PROVIDER_FILES, Built, File, Workshop, render_provider
+from feedstock_tools.rerender.smithy.settings import placements
+from feedstock_tools.rerender.smithy.templates import Templates
+from feedstock_tools.rerender.smithy.tree_rules import NEWEST, tree_rules
+from feedstock_tools.variants.versions import parse_version
+
+__all__ = ["RenderedPlatform", "Tree", "whole_tree"]
+
+#: Files that conda-smithy once wrote, at the places where it did.
+_OBSOLETE = (
+    "disabled_appveyor.yml",
+    "ci_support/upload_or_check_non_existence.py",
+    "circle.yml",
+    "appveyor.yml",
+    "ci_support/checkout_merge_commit.sh",
+    "ci_support/fast_finish_ci_pr_build.sh",
+    "ci_support/run_docker_build.sh",
+    "LICENSE",
+    "__pycache__",
+    ".github/CONTRIBUTING.md",
+    ".github/ISSUE_TEMPLATE.md",
+    ".github/PULL_REQUEST_TEMPLATE.md",
+    ".github/workflows/main.yml",
+)
+_SCRIPT_FOLDERS = (".azure-pipelines", ".circleci", ".drone", ".travis", ".scripts")
+_SCRIPTS = (
+    "run_docker_build.sh",
+    "build_steps.sh",
+    "run_osx_build.sh",
+    "run_win_build.bat",
+    "create_conda_build_artifacts.bat",
+    "create_conda_build_artifacts.sh",
+    "create_pagefile.bat",
+    "create_pagefile.sh",
+    "SetPageFileSize.ps1",
+    "free_disk_space.sh",
+)
+_CIRCLE = (".circleci/checkout_merge_commit.sh", ".circleci/fast_finish_ci_pr_build.sh")
+_WORKFLOWS = ".github/workflows"
+_GITHUB = PROVIDER_FILES["github_actions"][1]
+_PIXI = "pixi.toml"
+_BUILD_SCRIPT = "build-locally.py"
+_AZURE_FOLDER = ".azure-pipelines"
+#: These are never copied: one is about the folder itself, the other is left by Python.
+_NOT_COPIED = ("README", "__pycache__")
+_SYSTEMS: Mapping[str, tuple[str, ...]] = {
+    "win": ("win-64", "win-arm64"),
+    "linux": ("linux-64", "linux-aarch64", "linux-ppc64le"),
+    "osx": ("osx-64", "osx-arm64"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedPlatform:
+    """What a rerender found for one platform: its name (`linux_64`), configurations, and packages in order."""
+
+    platform: str
+    configurations: tuple[Configuration, ...]
+    packages: tuple[Package, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """The files that a release writes, by path, the paths that it removes, and notes for people."""
+
+    files: Mapping[str, File]
+    removed: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+
+def whole_tree(
+    release: Release,
+    version: str,
+    feedstock: Path,
+    settings: Mapping[str, Any],
+    platforms: Sequence[RenderedPlatform],
+    recipe: Path,
+    recipe_text: str,
+    *,
+    unbuilt: Sequence[Package] = (),
+    cache: Path | None = None,
+) -> Tree:
+    """The files around `.ci_support`.
+
+    Args:
+        version: the version of conda-smithy that is followed.
+        settings: conda-forge.yml as YAML reads it.
+        platforms: what was rendered, platforms without configurations too.
+        unbuilt: the packages that the README names where no platform builds any.
+        cache: a private folder for compiled templates.
+
+    Raises:
+        InputError: a template or a setting cannot be used.
+    """
+    rules, ci = tree_rules(version), ci_rules(version)
+    workshop = Workshop(release, Templates(release, feedstock, cache), feedstock, settings, rules, ci)
+    config = template_settings(release, settings, feedstock, rules, ci)
+    skipped = frozenset(str(name) for name in config.get("skip_render") or ())
+    files = dict(_copied(workshop, skipped))
+    found = {each.platform: each for each in platforms}
+    packages: dict[str, list[Package]] = {}
+    for provider in PROVIDER_FILES:
+        where = placements(settings, ci, provider)
+        built = [Built(place, found[place.platform].configurations) for place in where if place.platform in found]
+        files.update(_service(workshop, config, provider, built))
+        packages[provider] = [
+            package for each in built if each.configurations for package in found[each.placement.platform].packages
+        ]
+    configurations = [configuration for each in found.values() for configuration in each.configurations]
+    files.update(_service_workflows(workshop, config, skipped))
+    files.update(_pixi(workshop, config, version, configurations))
+    listed = _listed(packages) or list(unbuilt)
+    if listed and README not in skipped:
+        files.update(readme_files(workshop, config, listed, configurations, recipe, recipe_text))
+    return Tree(files, tuple(_removed(workshop, files, skipped)), tuple(_notes(version, files, feedstock)))
+
+
+def _notes(version: str, files: Mapping[str, File], feedstock: Path) -> Iterator[str]:
+    if parse_version(version) > parse_version(NEWEST):
+        yield f"conda-smithy {version} is newer than {NEWEST}, the newest that is known; its templates want nothing new"
+    script = feedstock / _BUILD_SCRIPT
+    if _BUILD_SCRIPT in files and script.is_file() and b"feedstock_tools" in script.read_bytes():
+        yield f"conda-smithy replaces {_BUILD_SCRIPT}; skip_render: [{_BUILD_SCRIPT}] in conda-forge.yml keeps it"
+
+
+def _copied(workshop: Workshop, skipped: frozenset[str]) -> Iterator[tuple[str, File]]:
+    left_out = {*_NOT_COPIED, *skipped}
+    for name, (content, executable) in workshop.release.copied.items():
+        if left_out.isdisjoint(_with_parents(name)) and name != _GITHUB and name not in _CIRCLE:
+            yield name, File(content, executable or name in workshop.rules.executable_copies)
+
+
+def _service(workshop: Workshop, config: dict[str, Any], provider: str, built: Sequence[Built]) -> Mapping[str, File]:
+    files = render_provider(workshop, config, provider, built)
+    if provider == "github_actions" and not files and workshop.rules.dummy_workflow:
+        return {_GITHUB: File(workshop.release.copied[_GITHUB][0])}
+    return files
+
+
+def _service_workflows(workshop: Workshop, config: Mapping[str, Any], skipped: frozenset[str]) -> dict[str, File]:
+    return {
+        path: File(workshop.templates.render(f"{name}.tmpl", config).encode())
+        for name in workshop.rules.service_workflows
+        if skipped.isdisjoint(_with_parents(path := f"{_WORKFLOWS}/{name}"))
+    }
+
+
+def _with_parents(name: str) -> tuple[str, ...]:
+    return (name, *map(str, PurePosixPath(name).parents))
+
+
+def _pixi(
+    workshop: Workshop, config: Mapping[str, Any], version: str, configurations: Sequence[Configuration]
+) -> dict[str, File]:
+    if config.get("conda_install_tool") != "pixi":
+        return {}
+    platforms: set[str] = set()
+    for name, providers in config["provider"].items():
+        if providers:
+            platforms.update(_SYSTEMS.get(name, (name.replace("_", "-"),)))
+    context = {
+        **config,
+        "smithy_version": version,
+        "pixi_version": workshop.release.constant("CONDA_FORGE_PIXI_VERSION"),
+        "platforms": sorted(platforms),
+        "shellcheck_platforms": workshop.release.constant("CONDA_FORGE_SHELLCHECK_PLATFORMS"),
+        "variants": sorted(configuration.name for configuration in configurations),
+    }
+    text = workshop.templates.render("pixi.toml.tmpl", context)
+    return {_PIXI: File(f"{text.rstrip()}\n".encode())}
+
+
+def _listed(packages: Mapping[str, Sequence[Package]]) -> list[Package]:
+    """The packages of all services in the order in which the README takes them: Azure's in the place of CircleCI's."""
+    order = list(PROVIDER_FILES)
+    azure = order.index("azure")
+    order[0], order[azure] = order[azure], order[0]
+    return [package for provider in order for package in packages[provider]]
+
+
+def _removed(workshop: Workshop, files: Mapping[str, File], skipped: frozenset[str]) -> Iterator[str]:
+    """The paths of a feedstock that go: what no version writes any more, and what this one would have written."""
+    candidates = [
+        *(name for name in _OBSOLETE if name not in skipped),
+        *(f"{folder}/{script}" for folder in _SCRIPT_FOLDERS for script in _SCRIPTS),
+        *(target for _, target in PROVIDER_FILES.values()),
+        *_CIRCLE,
+        *(f"{_WORKFLOWS}/{name}" for name in workshop.rules.removed_workflows),
+        _PIXI,
+    ]
+    if README not in skipped and README in files:
+        candidates.append(CODE_OWNERS)
+    feedstock = workshop.feedstock
+    folder = feedstock / _AZURE_FOLDER
+    if folder.is_dir() and not folder.is_symlink():
+        candidates += [path.relative_to(feedstock).as_posix() for path in folder.rglob("*") if not path.is_dir()]
+    for name in dict.fromkeys(candidates):
+        path = feedstock / name
+        if name not in files and (path.is_symlink() or path.exists()):
+            yield name

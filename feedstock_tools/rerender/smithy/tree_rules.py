@@ -1,0 +1,79 @@
+"""What the versions of conda-smithy do differently when they write the files around `.ci_support`: a table.
+
+Read from conda-smithy's `configure_feedstock.py`, release by release, and held against real rerender commits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+from feedstock_tools.variants.versions import parse_version
+
+__all__ = ["NEWEST", "OLDEST", "TreeRules", "tree_rules"]
+
+#: The versions between which the whole tree is known.
+OLDEST = "3.7.5"
+NEWEST = "2026.8.5"
+
+
+@dataclass(frozen=True, slots=True)
+class TreeRules:
+    """How one version of conda-smithy writes a feedstock's files."""
+
+    #: Whether a rendered script ends with a line break even where its template does not.
+    final_newline: bool = False
+    #: Whether the files in `.azure-pipelines` are executable.
+    executable_azure: bool = True
+    #: The copied files that are executable, whatever they are in the release.
+    executable_copies: tuple[str, ...] = ("build-locally.py",)
+    #: Whether maintainers are pairs of name and address in the README's template, and teams are known.
+    maintainers_with_address: bool = False
+    #: Whether a workflow that does nothing is left where GitHub Actions builds nothing.
+    dummy_workflow: bool = False
+    #: Whether templates know the feedstock by the name of its repository and not by that of its folder.
+    feedstock_named_by_repository: bool = False
+    #: The Python that builds with conda-build; none: the newest, unnamed.
+    build_python: str | None = None
+    #: Whether the texts `true` and `false` are written without quotes in Azure's settings.
+    plain_booleans: bool = False
+    #: The endings of the scripts that GitHub Actions gets for artifacts, whatever system builds; none: that of the job.
+    github_artifacts: tuple[str, ...] = (".sh",)
+    #: Whether the metadata of the README is in the order of the packages' names.
+    sorted_metadata: bool = False
+    #: The workflows of services that are written.
+    service_workflows: tuple[str, ...] = ()
+    #: The workflows of services that are removed.
+    removed_workflows: tuple[str, ...] = ()
+
+
+_CHANGES: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("3.13.0", {"service_workflows": ("automerge.yml", "webservices.yml")}),
+    ("3.37.2", {"maintainers_with_address": True}),
+    ("3.42.0", {"service_workflows": ("automerge.yml",)}),
+    ("3.43.0", {"build_python": "3.12"}),
+    ("3.44.0", {"service_workflows": (), "removed_workflows": ("automerge.yml", "webservices.yml")}),
+    ("3.47.2", {"sorted_metadata": True}),
+    ("3.48.0", {"plain_booleans": True}),
+    ("3.51.0", {"final_newline": True, "github_artifacts": (".sh", ".bat")}),
+    ("3.56.0", {"feedstock_named_by_repository": True}),
+    ("3.56.3", {"dummy_workflow": True}),
+    ("3.61.0", {"github_artifacts": ()}),
+    ("2026.8.5", {"executable_azure": False, "executable_copies": ("build-locally.py", ".scripts/logging_utils.sh")}),
+)
+
+
+@lru_cache
+def tree_rules(version: str) -> TreeRules:
+    """The rules of a version of conda-smithy; one newer than all that are known follows the newest.
+
+    >>> tree_rules("3.50.1").final_newline, tree_rules("3.62.0").final_newline
+    (False, True)
+    """
+    wanted = parse_version(version)
+    rules = TreeRules()
+    for since, changed in _CHANGES:
+        if parse_version(since) <= wanted:
+            rules = replace(rules, **changed)
+    return rules
