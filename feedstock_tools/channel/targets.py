@@ -30,6 +30,20 @@ _SECONDS = 30.0
 _FORMS = "a folder, file://…, s3://BUCKET/CHANNEL, anaconda:OWNER[/LABEL], prefix:CHANNEL or quetz:CHANNEL"
 #: What looks like the name of a service, known or not; one letter is a Windows drive.
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9.+-]+:")
+#: The address of a channel, with or without its scheme: a host has a dot within it, or stands after a scheme.
+_HOST = re.compile(
+    r"(?:https?://|(?=[\w-]+(?:\.[\w-]+)+/)|(?=prefix\.dev|anaconda\.org))(?P<host>[\w.-]+)/?(?P<path>.*?)/?"
+)
+#: Hosts of channels → the kind of target that publishes there.
+_PUBLIC = {
+    "prefix.dev": "prefix",
+    "repo.prefix.dev": "prefix",
+    "anaconda.org": "anaconda",
+    "api.anaconda.org": "anaconda",
+    "conda.anaconda.org": "anaconda",
+}
+#: Channels by names that nobody means a folder by.
+_NAMES = frozenset({"conda-forge", "defaults", "bioconda", "nvidia", "pytorch"})
 #: The name of the metadata of an S3 object that holds the hash of its package.
 _HASH = "sha256"
 
@@ -90,14 +104,33 @@ def parse_target(text: str, server: str | None, machine: Mapping[str, str], here
         return S3Target(text.rstrip("/"), server)
     if colon and kind in _SERVICES:
         return _service(kind, rest, server, machine)
-    if _SCHEME.match(text) and kind != "file" and not (here / text).is_dir():
-        raise InputError(f"cannot publish to '{text}'", hint=f"A target is {_FORMS}.")
+    if not (here / text).is_dir():
+        _refuse_names(text)
     if server:
         raise InputError("--server goes with s3://, anaconda:, prefix: and quetz:")
     folder = local_folder(text) if kind == "file" else here / text
     if folder is None or (folder.exists() and not folder.is_dir()):
         raise InputError(f"'{text}' is not a folder", hint=f"A target is {_FORMS}.")
     return FolderTarget(folder.resolve())
+
+
+def _refuse_names(text: str) -> None:
+    """Refuse what names a channel or a service in another form than a target has, and would be taken for a folder.
+
+    Raises:
+        InputError: it is such a name; the hint says how to write it, where that is known.
+    """
+    if text == "stand-in":
+        hint = "Publish what was built on it to a folder of its own: ./stand-in-builds."
+        raise InputError("nothing can be published to the stand-in channel", hint=hint)
+    place = _HOST.fullmatch(text)
+    if place is not None and place["host"] in _PUBLIC:
+        channel = place["path"].replace("/label/", "/") or "CHANNEL"
+        raise InputError(f"'{text}' is the address of a channel", hint=f"Write {_PUBLIC[place['host']]}:{channel}.")
+    if place is not None and "://" not in text:
+        raise InputError(f"'{text}' could be a server or a folder", hint=f"For a folder write ./{text}.")
+    if text in _NAMES or place is not None or (_SCHEME.match(text) and not text.startswith("file:")):
+        raise InputError(f"cannot publish to '{text}'", hint=f"A target is {_FORMS}.")
 
 
 @dataclass(frozen=True, slots=True)

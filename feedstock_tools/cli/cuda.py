@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from feedstock_tools.cli import options
+from feedstock_tools.cli.channels import readable
 from feedstock_tools.cli.printing import say, say_json
 from feedstock_tools.cli.spelling import Group
 
@@ -54,8 +55,11 @@ def resolve(
     --channel, any package: pytorch=2.1. Exits with 1 where nothing goes together.
     """
     from feedstock_tools.pins.graph import asking
+    from feedstock_tools.platforms import Platform
 
-    answer = asking.resolve(demands, channels=channels, platform=platform, facts=not no_facts, kinds=kinds, most=limit)
+    demanded = [text.partition("=")[2] for text in demands if text.startswith("platform=")]
+    found = readable(channels, [Platform.parse(platform or (*demanded, "linux-64")[0])])
+    answer = asking.resolve(demands, channels=found, platform=platform, facts=not no_facts, kinds=kinds, most=limit)
     say(answer.as_json() if as_json else answer.as_config() if as_config else answer.as_text())
     return 0 if answer.sets else 1
 
@@ -113,11 +117,13 @@ def show(
 
     The HTML page holds table and picture in one file and needs no network.
     """
+    from feedstock_tools.platforms import Platform
     from feedstock_tools.report.pins import show as pin_show
     from feedstock_tools.writing import write_whole
 
     form = "json" if as_json else "markdown" if markdown else form
-    text = pin_show.show(versions, channels, platform, facts=not no_facts, form=form)
+    found = readable(channels, [Platform.parse(platform or "linux-64")])
+    text = pin_show.show(versions, found, platform, facts=not no_facts, form=form)
     if output is None:
         say(text)
     else:
@@ -138,9 +144,10 @@ def audit(channels: tuple[str, ...], platforms: tuple[str, ...], as_json: bool) 
     from feedstock_tools.pins.graph import audit
     from feedstock_tools.pins.graph.asking import records_of
     from feedstock_tools.pins.graph.channels import channel_title
+    from feedstock_tools.platforms import Platform
 
-    asked = channels or ("conda-forge",)
     subdirs = platforms or audit.PLATFORMS
+    asked = readable(channels or ("conda-forge",), map(Platform.parse, subdirs))
     origin = " and ".join(channel_title(channel) for channel in asked)
     found = audit.audit(load_cuda(), records_of(asked, *subdirs), origin, subdirs)
     say(audit.as_json(found) if as_json else audit.as_text(found, origin))

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from feedstock_tools.cli import options
+from feedstock_tools.cli.channels import readable
 from feedstock_tools.cli.printing import say
 from feedstock_tools.cli.spelling import Command
 
@@ -58,10 +59,13 @@ def command(
     from feedstock_tools.facts.frameworks import load_frameworks
     from feedstock_tools.pins.frameworks import environment_yml
     from feedstock_tools.pins.frameworks.environment import environment, request_of
+    from feedstock_tools.platforms import Platform
     from feedstock_tools.writing import write_whole
 
     facts = load_cuda()
-    request = request_of(packages, gpu, cuda, platform, channels, python, virtual, facts, solved=not unsolved)
+    where = Platform.parse(platform) if platform else Platform.here()
+    found_channels = readable(channels, [where])
+    request = request_of(packages, gpu, cuda, platform, found_channels, python, virtual, facts, solved=not unsolved)
     found = environment(request, facts, load_frameworks())
     called = name or f"{request.packages[0].split('=')[0].split(' ')[0]}-{request.accelerator}"
     file = output.name if output else "environment.yml"

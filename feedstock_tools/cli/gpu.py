@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from feedstock_tools.cli import options
+from feedstock_tools.cli.channels import readable
 from feedstock_tools.cli.printing import say
 from feedstock_tools.cli.spelling import Command
 
@@ -39,6 +40,7 @@ def command(
     from feedstock_tools.pins.gpu.report import report
     from feedstock_tools.platforms import Platform
 
+    where = Platform.parse(platform) if platform else Platform.here()
     found = report(
         name=model,
         capability=capability,
@@ -46,8 +48,8 @@ def command(
         cuda=cuda,
         preset=preset,
         packages=packages,
-        channels=channels or ("conda-forge",),
-        platform=Platform.parse(platform) if platform else None,
+        channels=readable(channels or ("conda-forge",), [where]) if packages else (),
+        platform=where,
     )
     say(found.as_json() if as_json else found.as_text(single=cuda is not None and not packages))
     return 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from feedstock_tools.cli import options
+from feedstock_tools.cli.channels import readable
 from feedstock_tools.cli.printing import say
 from feedstock_tools.cli.spelling import Command
 
@@ -26,7 +27,7 @@ def command(spec: str, channels: tuple[str, ...], platform: str | None, cuda: st
     from feedstock_tools.platforms import Platform
 
     where = Platform.parse(platform) if platform else Platform.here()
-    found = search.search(spec, channels or ("conda-forge",), where)
+    found = search.search(spec, readable(channels or ("conda-forge",), [where]), where)
     if cuda:
         found = search.of_toolkit(found, cuda)
     say(search.as_json(found) if as_json else search.as_table(found))

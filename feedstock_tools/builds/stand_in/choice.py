@@ -11,7 +11,7 @@ from feedstock_tools.channel.local import local_folder, why_no_channel
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.feedstock.layout import Artifacts
 
-__all__ = ["DEFAULT_CHANNELS", "STAND_IN", "ChannelChoice", "choose_channels"]
+__all__ = ["DEFAULT_CHANNELS", "STAND_IN", "ChannelChoice", "choose_channels", "refuse_mixed"]
 
 #: What a build uses where neither its configuration nor the command line names a channel.
 DEFAULT_CHANNELS = ("conda-forge",)
@@ -56,9 +56,7 @@ def choose_channels(
         WorkError: a channel that was given cannot be reached, or some of the configuration's cannot.
     """
     if STAND_IN in given:
-        if set(given) != {STAND_IN}:
-            hint = f"Packages built on it must not meet real ones: give --channel {STAND_IN} alone."
-            raise InputError("the stand-in channel cannot be mixed with real channels", hint=hint)
+        refuse_mixed(given)
         return ChannelChoice((STAND_IN,), "asked for with --channel stand-in")
     channels = tuple(given) or tuple(configured) or DEFAULT_CHANNELS
     reasons = {channel: reason for channel in channels if (reason := _ask(channel, artifacts, ask)) is not None}
@@ -69,6 +67,17 @@ def choose_channels(
         hint = f"Where no channel can be reached, --channel {STAND_IN} builds on packages made on the spot."
         raise WorkError(f"cannot reach {explained}", hint=hint)
     return ChannelChoice((STAND_IN,), f"no channel can be reached ({explained})")
+
+
+def refuse_mixed(given: Sequence[str]) -> None:
+    """Refuse the stand-in channel beside real channels.
+
+    Raises:
+        InputError: it is among several channels.
+    """
+    if STAND_IN in given and set(given) != {STAND_IN}:
+        hint = f"Packages built on it must not meet real ones: give --channel {STAND_IN} alone."
+        raise InputError("the stand-in channel cannot be mixed with real channels", hint=hint)
 
 
 def _ask(channel: str, artifacts: Artifacts, ask: Callable[[str], str | None] | None) -> str | None:

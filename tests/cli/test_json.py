@@ -1,0 +1,90 @@
+"""Whatever can be read can be read as JSON: one document on stdout."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from feedstock_tools.channel.archive import write_package
+from feedstock_tools.channel.folder import index_channel
+from feedstock_tools.channel.metadata import PackageFile, PackageMetadata
+from tests.support.feedstocks import GPU, HERE, TinyFeedstock, copy_of_example
+from tests.support.options import COMMANDS, taken
+
+#: A call of each command in the folder of the tiny feedstock with a row built; `CHANNEL` stands for its channel.
+CALLS: dict[str, list[str]] = {
+    "generate": ["generate", "../gpuprobe", "--check"],
+    "rerender": ["rerender", "../gpuprobe", "--check"],
+    "variants": ["variants", "linux_64_*"],
+    "pinning": ["pinning"],
+    "pinning fetch": ["pinning", "fetch", "-c", "PINNING"],
+    "pinning list": ["pinning", "list"],
+    "pinning show": ["pinning", "show"],
+    "pinning update": ["pinning", "update", "-c", "PINNING"],
+    "outputs": ["outputs", "../gpuprobe", "linux_64_cuda11.2"],
+    "why": ["why", "python", "../gpuprobe", "linux_64_cuda11.2"],
+    "cuda archs": ["cuda", "archs", "cuda=12.9"],
+    "cuda audit": ["cuda", "audit", "-c", "CHANNEL"],
+    "cuda binary": ["cuda", "binary", "recipe"],
+    "cuda check": ["cuda", "check", "../gpuprobe", "linux_64_cuda11.2"],
+    "cuda fetch": ["cuda", "fetch"],
+    "cuda resolve": ["cuda", "resolve", "cuda=11.2"],
+    "cuda show": ["cuda", "show", "12.9"],
+    "gpu": ["gpu", "--model", "V100"],
+    "search": ["search", "python", "-c", "CHANNEL", "--platform", HERE.subdir],
+    "env": ["env", "pytorch", "--unsolved", "--platform", "linux-64", "--cuda", "12.9"],
+    "rehearse": ["rehearse", GPU, "-c", "CHANNEL"],
+    "plan": ["plan", "-c", "CHANNEL"],
+    "build": ["build", "--list", "-c", "CHANNEL"],
+    "test": ["test", f"{GPU}_py3.11", "-c", "CHANNEL"],
+    "status": ["status", "-c", "CHANNEL"],
+    "publish": ["publish", "./published", f"{GPU}_py3.11", "-c", "CHANNEL"],
+    "dossier": ["dossier", f"{GPU}_py3.11", "-c", "CHANNEL"],
+    "ci": ["ci", "--matrix", "github"],
+    "collect": ["collect", "../other"],
+}
+#: Lists in which this feedstock has nothing.
+MAY_BE_EMPTY = {"pinning list", "cuda fetch", "cuda audit", "cuda binary", "cuda check"}
+#: What prints JSON without being asked to.
+ALWAYS = {"schema": ["schema"]}
+
+
+def test_every_command_prints_json() -> None:
+    assert {each.command for each in taken() if each.name == "--json"} == set(CALLS)
+    assert set(COMMANDS) == set(CALLS) | set(ALWAYS)
+
+
+@pytest.fixture
+def pinning(tmp_path: Path) -> Path:
+    """A channel with one pinning."""
+    files = [PackageFile("conda_build_config.yaml", b"python: [3.13]\n")]
+    package = PackageMetadata("conda-forge-pinning", "2026.01.02.03.04.05", "0", 0, "noarch", noarch="generic")
+    write_package(tmp_path / "pinning", package, files)
+    index_channel(tmp_path / "pinning")
+    return tmp_path / "pinning"
+
+
+@pytest.mark.parametrize("name", [*CALLS, *ALWAYS])
+def test_what_is_printed_is_one_document(name: str, gpu_feedstock: TinyFeedstock, pinning: Path) -> None:
+    copy_of_example("gpuprobe", gpu_feedstock.folder.parent)
+    (gpu_feedstock.folder / "conda-forge.yml").write_text("conda_build_tool: rattler-build\n")
+    if name == "collect":
+        gpu_feedstock.artifacts.rename(gpu_feedstock.folder.parent / "other")
+    if name in ("pinning", "pinning show"):
+        gpu_feedstock.run("pinning", "fetch", "-c", str(pinning))
+    channels = {"CHANNEL": str(gpu_feedstock.channel), "PINNING": str(pinning)}
+    words = [channels.get(word, word) for word in CALLS.get(name) or ALWAYS[name]]
+    run = gpu_feedstock.run(*words, *([] if name in ALWAYS else ["--json"]))
+    assert run.returncode in (0, 1), run.stderr
+    assert "error" not in run.stderr
+    assert json.loads(run.stdout) or name in MAY_BE_EMPTY
+
+
+@pytest.mark.parametrize(
+    "words", [["build", f"{GPU}_py3.11"], ["ci"], ["variants", "--output", "out"], ["test", "--compare"]]
+)
+def test_so_is_what_a_command_does(words: list[str], gpu_feedstock: TinyFeedstock) -> None:
+    channel = ["-c", str(gpu_feedstock.channel)] if words[0] == "build" else []
+    run = gpu_feedstock.run(*words, *channel, "--json")
+    assert run.returncode == 0, run.stderr
+    json.loads(run.stdout)
