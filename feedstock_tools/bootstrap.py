@@ -125,6 +125,11 @@ def _program(folder: Path, name: str) -> Path:
     return folder / "Scripts" / f"{name}.exe" if os.name == "nt" else folder / "bin" / name
 
 
+def _interpreter() -> str:
+    """The Python to make environments with: what runs this may belong to the very environment that is made anew."""
+    return str(getattr(sys, "_base_executable", sys.executable)) if sys.prefix != sys.base_prefix else sys.executable
+
+
 def _digest_of_declaration() -> str:
     """What an environment depends on: the declaration of the project and the interpreter that it was made with."""
     import tomllib
@@ -153,7 +158,7 @@ def _make(folder: Path, extra: str) -> None:
     log = folder.parent / f"{folder.name}.log"
     target = str(ROOT) if extra == "build" else f"{ROOT}[{extra}]"
     steps = [
-        ("creating it with venv", [sys.executable, "-m", "venv", str(folder)]),
+        ("creating it with venv", [_interpreter(), "-m", "venv", str(folder)]),
         ("installing", [str(_program(folder, "python")), "-m", "pip", "install", "--progress-bar=off"]),
     ]
     steps[1][1].extend(["--disable-pip-version-check", "-e", target])

@@ -189,6 +189,13 @@ def test_an_environment_whose_interpreter_is_gone_is_made_anew(ran: Path) -> Non
     assert "First run" in again.stderr
 
 
+def test_an_environment_can_be_made_anew_by_its_own_python(ran: Path) -> None:
+    (python,) = ran.glob(".environments/build-*/bin/python")
+    (ran / "pyproject.toml").write_text(PYPROJECT + "dependencies = []\n")
+    run = command.run([str(python), str(ran / "feedstock_tools/bootstrap.py"), *SMALL], variables=os.environ)
+    assert (run.returncode, run.stdout) == (0, "small ran\n"), run.stderr
+
+
 @pytest.mark.skipif(os.name != "posix", reason="links are POSIX's")
 def test_an_environment_that_is_a_link_to_another_gives_way_and_leaves_the_other(ran: Path) -> None:
     (made,) = ran.glob(".environments/build-*/")
