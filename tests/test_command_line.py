@@ -9,7 +9,8 @@ from pathlib import Path
 import click
 import pytest
 
-from feedstock_tools import __version__, cli
+from feedstock_tools import __version__
+from feedstock_tools.cli import program
 from feedstock_tools.errors import FeedstockError, InputError, Mistake, WorkError
 from tests.support.command import run, tool
 from tests.support.feedstocks import copy_of_example
@@ -23,11 +24,11 @@ def feedstock_tools(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_help_names_every_command() -> None:
     run = feedstock_tools("--help")
     assert run.returncode == 0
-    for name in cli.COMMANDS:
+    for name in program.COMMANDS:
         assert f"  {name} " in run.stdout
 
 
-@pytest.mark.parametrize("name", cli.COMMANDS)
+@pytest.mark.parametrize("name", program.COMMANDS)
 def test_every_command_of_the_table_has_help(name: str) -> None:
     run = feedstock_tools(name, "--help")
     assert run.returncode == 0, run.stderr
@@ -36,10 +37,10 @@ def test_every_command_of_the_table_has_help(name: str) -> None:
 
 LIST_HEAVY_MODULES = """
 import sys
-from feedstock_tools import cli
+from feedstock_tools.cli import program
 sys.argv[1:] = ["--help"]
 try:
-    cli.main()
+    program.main()
 finally:
     print([name for name in ("rich", "yaml", "pydantic", "rattler", "jinja2") if name in sys.modules])
 """
@@ -91,7 +92,7 @@ def test_what_goes_wrong_ends_with_its_own_status_and_no_traceback(
 
     with pytest.raises(SystemExit) as end, pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", ["failing"])
-        cli.run(failing, "failing")
+        program.run(failing, "failing")
     assert end.value.code == status
     assert "Traceback" not in capsys.readouterr().err
 
@@ -127,7 +128,7 @@ def test_without_a_feedstock_nothing_is_done(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     with pytest.raises(InputError) as raised:
-        cli._group.main(list(arguments), standalone_mode=False)
+        program._group.main(list(arguments), standalone_mode=False)
     assert raised.value.mistakes[0].hint
     assert list(tmp_path.iterdir()) == []
 

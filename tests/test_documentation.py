@@ -10,7 +10,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from feedstock_tools import cli
+from feedstock_tools.cli import program
 from feedstock_tools.errors import FeedstockError
 from tests.support.paths import ROOT
 
@@ -63,7 +63,7 @@ def leaves(command: click.Command, name: str) -> Iterator[tuple[str, click.Comma
         yield name, command
 
 
-COMMANDS = dict(leaves(cli._group, ""))
+COMMANDS = dict(leaves(program._group, ""))
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -90,7 +90,7 @@ def examples() -> Iterator[tuple[str, str, str]]:
 def test_examples_print_what_is_shown(page: str, words: str, answer: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """`…` stands for whatever was left out, of a line or of lines; files are named from the top of the repository."""
     monkeypatch.chdir(ROOT)
-    printed = CliRunner().invoke(cli._group, shlex.split(words, comments=True)).output
+    printed = CliRunner().invoke(program._group, shlex.split(words, comments=True)).output
     pattern = re.escape(answer.rstrip()).replace(re.escape("[…]"), r"\[.*?\]").replace("…", r"[\s\S]*?")
     assert re.match(pattern, printed), printed
 
@@ -110,8 +110,8 @@ def readme_block(language: str, begins: str) -> str:
 
 def test_the_spec_of_the_readme_is_all_that_a_feedstock_takes(tmp_path: Path) -> None:
     (tmp_path / "feedstock.yaml").write_text(readme_block("yaml", "name: hello"), encoding="utf-8")
-    cli._group.main(["generate", str(tmp_path)], standalone_mode=False)
-    cli._group.main(["rerender", str(tmp_path)], standalone_mode=False)
+    program._group.main(["generate", str(tmp_path)], standalone_mode=False)
+    program._group.main(["rerender", str(tmp_path)], standalone_mode=False)
     assert len(list((tmp_path / ".ci_support").glob("*.yaml"))) == 4
 
 
@@ -121,6 +121,6 @@ def test_the_mistakes_of_the_readme_are_those_that_are_told(tmp_path: Path, monk
     (tmp_path / "hello" / "feedstock.yaml").write_text(spec, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     with pytest.raises(FeedstockError) as raised:
-        cli._group.main(["generate", "hello"], standalone_mode=False)
+        program._group.main(["generate", "hello"], standalone_mode=False)
     shown = readme_block("console", "$ feedstock-tools generate hello\nerror:")
     assert f"$ feedstock-tools generate hello\nerror: {raised.value}\n" == shown

@@ -2,10 +2,20 @@
 
 import sys
 from pathlib import Path
+from typing import NoReturn
 
-from feedstock_tools.cli import bounds_of, run
-from feedstock_tools.cli.build import command
-from feedstock_tools.feedstock.folder import example_of_checkout
+from feedstock_tools.cli.interruption import end_at_once
+
+
+def main() -> NoReturn:
+    """Run the command."""
+    end_at_once()
+    from feedstock_tools.cli.build import command
+    from feedstock_tools.cli.program import bounds_of, run
+    from feedstock_tools.feedstock.folder import example_of_checkout
+
+    run(command, "build-locally.py", example_of_checkout(Path.cwd()), bounds_of("build", sys.argv[1:]))
+
 
 if __name__ == "__main__":
-    run(command, "build-locally.py", example_of_checkout(Path.cwd()), bounds_of("build", sys.argv[1:]))
+    main()

@@ -65,9 +65,9 @@ def chosen(command: str, *arguments: str) -> str:
     """What a command says of a folder without a feedstock: which folder it took."""
     from click.testing import CliRunner
 
-    from feedstock_tools import cli
+    from feedstock_tools.cli import program
 
-    run = CliRunner().invoke(cli._group, [*command.split(), *arguments], standalone_mode=False)
+    run = CliRunner().invoke(program._group, [*command.split(), *arguments], standalone_mode=False)
     return str(run.exception)
 
 

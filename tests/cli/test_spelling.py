@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from feedstock_tools import cli
+from feedstock_tools.cli import program
 from feedstock_tools.cli.spelling import OLD_SPELLINGS
 from tests.support.paths import EXAMPLES, ROOT
 
 
 def run(*arguments: str) -> Result:
-    return CliRunner().invoke(cli._group, arguments)
+    return CliRunner().invoke(program._group, arguments)
 
 
 GPUPROBE = str(EXAMPLES / "gpuprobe")
@@ -84,6 +84,6 @@ def test_unknown_names_get_the_nearest(arguments: list[str], nearest: str) -> No
 def test_help_lists_every_command_in_a_group() -> None:
     by_option, alone = run("--help"), run()
     assert by_option.stdout == alone.stdout
-    for title, commands in cli.MENU.items():
+    for title, commands in program.MENU.items():
         section = by_option.stdout.partition(f"\n{title}:\n")[2].partition("\n\n")[0]
         assert [name for name in commands if f"  {name} " not in section] == []

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import click
 
-from feedstock_tools import cli
+from feedstock_tools.cli import program
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ def leaves(command: click.Command, name: str) -> Iterator[tuple[str, click.Comma
         yield name, command
 
 
-COMMANDS = dict(leaves(cli._group, ""))
+COMMANDS = dict(leaves(program._group, ""))
 
 
 def taken() -> tuple[Taken, ...]:

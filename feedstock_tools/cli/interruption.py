@@ -1,0 +1,56 @@
+"""Ctrl-C, from the first moment of a command to its last: one message, and the status 130.
+
+While a command is imported there is nothing to put in order, so the process ends at once. While it works Ctrl-C unwinds
+the stack, so that builds are ended and recorded. Once that is done, or the command has its result, a further Ctrl-C
+changes nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from types import FrameType
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    from sys import UnraisableHookArgs
+
+__all__ = ["MESSAGE", "STATUS", "end_at_once", "unwind"]
+
+STATUS = 130
+MESSAGE = "Interrupted."
+
+#: Whether a further Ctrl-C changes nothing. Assigned and not set through a function: between an exception and the first
+#: call that follows it no signal is handled.
+over = False
+
+
+def end_at_once() -> None:
+    """Let Ctrl-C end this process at once, unless whoever started it has it ignore Ctrl-C."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _end)
+
+
+def unwind() -> None:
+    """Let Ctrl-C raise KeyboardInterrupt from now on, in a process that `end_at_once` was called in."""
+    if signal.getsignal(signal.SIGINT) is _end:
+        sys.unraisablehook = _unraisable
+        signal.signal(signal.SIGINT, _raise)
+
+
+def _end(number: int = 0, frame: FrameType | None = None) -> NoReturn:
+    os.write(2, f"{MESSAGE}\n".encode())
+    os._exit(STATUS)
+
+
+def _raise(number: int, frame: FrameType | None) -> None:
+    if not over:
+        raise KeyboardInterrupt
+
+
+def _unraisable(told: UnraisableHookArgs) -> None:
+    """A KeyboardInterrupt in a finalizer or a callback of the interpreter's would be lost, and the command go on."""
+    if issubclass(told.exc_type, KeyboardInterrupt):
+        _end()
+    sys.__unraisablehook__(told)

@@ -1,0 +1,177 @@
+"""The program: the group of all commands, and how a command ends."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from io import StringIO
+from typing import NoReturn
+
+import click
+
+from feedstock_tools import __version__
+from feedstock_tools.bounded import hold
+from feedstock_tools.bounds import LIFTING, READING, SOLVING, Bounds
+from feedstock_tools.cli import interruption
+from feedstock_tools.cli.printing import say
+from feedstock_tools.cli.spelling import Group, refuse_unknown
+from feedstock_tools.errors import FeedstockError
+
+__all__ = ["bounds_of", "main", "run"]
+
+#: Commands that read a feedstock, and those that also read channels and packages.
+_READING = frozenset({"generate", "rerender", "variants", "outputs", "why", "plan", "status", "ci"})
+_SOLVING = frozenset({"pinning", "cuda", "gpu", "search", "env", "rehearse", "dossier", "collect"})
+
+#: What people do → command → what `--help` says of it. The module of that name holds it as `command` and is imported
+#: when it runs.
+MENU = {
+    "Make": {
+        "generate": "Write the recipe and variant files that a spec describes.",
+        "rerender": "Write .ci_support from recipe, pinning and migrations, as conda-smithy does.",
+        "schema": "Print the JSON Schema of the spec, for editors.",
+        "variants": "List or write the named variant files.",
+        "pinning": "Show, fetch and update conda-forge's pinning.",
+    },
+    "Ask": {
+        "outputs": "List the packages that configurations will build, hashes included.",
+        "why": "Explain where the values of a configuration come from, and what uses a key.",
+        "cuda": "Ask which CUDA, libraries, compilers, drivers and architectures go together.",
+        "gpu": "Tell which CUDA builds run on a GPU: natively, through PTX, or not at all.",
+        "search": "List a package's builds in a channel, with the CUDA version of each.",
+        "env": "Write an environment.yml that gets the GPU or CPU build of a framework.",
+    },
+    "Check and build": {
+        "rehearse": "Solve every environment of configurations, and show which builds users would get.",
+        "plan": "Show what a build would do: order, needs, time.",
+        "build": "Build configurations and record what was built.",
+        "test": "Run the tests of built packages again, here or on a GPU, and their benchmarks.",
+        "status": "Show which configurations are built and which are not: table, Markdown, JSON, HTML page.",
+    },
+    "Share": {
+        "publish": "Put what was built into a channel: a folder, S3, anaconda.org, prefix.dev, quetz.",
+        "dossier": "Gather logs, configurations, environments and hashes of what was built, for reviewers.",
+        "ci": "Write workflows for GitHub Actions and Azure that build what a channel lacks.",
+        "collect": "Merge the ledgers and channels that several machines made into one.",
+    },
+}
+COMMANDS = {name: help_text for commands in MENU.values() for name, help_text in commands.items()}
+
+
+_PLATFORMS = ("linux_", "osx_", "win_")
+
+
+class _Commands(Group):
+    """A group that imports a command when it is called, and none of them to list them: start-up is a feature."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(f"feedstock_tools.cli.{cmd_name}").command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; the name of a configuration in its place gets the command that builds it."""
+        if args and args[0] not in COMMANDS and args[0].startswith(_PLATFORMS):
+            refuse_unknown(ctx, args[0], (), f" To build a configuration: feedstock-tools build {args[0]}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        width = max(map(len, COMMANDS))
+        for title, commands in MENU.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), text) for name, text in commands.items()])
+
+
+@click.group(cls=_Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, message="%(prog)s %(version)s")
+@click.pass_context
+def _group(context: click.Context) -> None:
+    """Generate, rerender, check and build the CPU and GPU packages of a conda-forge feedstock."""
+    if context.invoked_subcommand is None:
+        say(context.get_help())
+
+
+def main() -> NoReturn:
+    """The entry point `feedstock-tools`."""
+    name, *arguments = sys.argv[1:] or [""]
+    run(_group, "feedstock-tools", bounds=bounds_of(name, arguments))
+
+
+def bounds_of(name: str, arguments: Sequence[str]) -> Bounds | None:
+    """What a command may take as a whole; None for one that builds, tests or publishes, which binds its reading."""
+    if name in _READING or (name == "build" and "--list" in arguments):
+        return READING
+    return SOLVING if name in _SOLVING else None
+
+
+def run(command: click.Command, name: str, value: object = None, bounds: Bounds | None = None) -> NoReturn:
+    """Run `command` under the program name `name`, then exit; with `bounds`, in a child that is held to them.
+
+    Args:
+        value: what the command gets as the object of its context.
+
+    The status is 0, 1 for work that failed, 2 for bad input, 130 for Ctrl-C.
+    """
+    _open_closed_streams()
+    if bounds is not None:
+        hold(bounds)
+    try:
+        interruption.unwind()
+        status = _status(command, name, value)
+        interruption.over = True
+    except (KeyboardInterrupt, click.exceptions.Abort):
+        interruption.over = True
+        status = interruption.STATUS
+        with contextlib.suppress(OSError):
+            say(interruption.MESSAGE, err=True)
+    sys.exit(status)
+
+
+def _status(command: click.Command, name: str, value: object) -> int:
+    """Run a command; its status, or that of its error, which is printed."""
+    try:
+        status = command.main(prog_name=name, standalone_mode=False, obj=value)
+        sys.stdout.flush()
+    except click.exceptions.Abort:
+        raise
+    except click.ClickException as error:
+        text = StringIO()
+        error.show(text)
+        say(text.getvalue(), err=True, nl=False)
+        return error.exit_code
+    except FeedstockError as error:
+        say(f"error: {error}", err=True)
+        return error.exit_code
+    except MemoryError:
+        say(f"error: there is not enough memory\n  {LIFTING}", err=True)
+        return 2
+    except BrokenPipeError:  # the reader of our output went away, as `head` does
+        _write_no_more()
+        return 1
+    except OSError as error:
+        say(f"error: {error.filename or name}: {error.strerror or error}", err=True)
+        _write_no_more()
+        return 1
+    return status if isinstance(status, int) else 0
+
+
+def _open_closed_streams() -> None:
+    """Put something in the place of streams that the caller has closed (`<&-`), which are None in Python."""
+    sys.stdin = sys.stdin or open(os.devnull)  # noqa: SIM115, PTH123
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115, PTH123
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115, PTH123
+
+
+def _write_no_more() -> None:
+    """Let what is still buffered for stdout go nowhere: the interpreter would try to write it again at its end."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

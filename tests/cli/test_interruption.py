@@ -1,0 +1,75 @@
+"""Ctrl-C at any moment of a command: one message, no traceback, the status 130."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.support import command
+from tests.support.feedstocks import TinyFeedstock
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGINT for one process")
+
+#: Says when Ctrl-C is first looked after, which is before anything of the command is imported.
+READY = """
+from feedstock_tools.cli.interruption import end_at_once
+end_at_once()
+print("ready", flush=True)
+"""
+
+
+def interrupted(arguments: list[str], folder: Path, seconds: float, more: int = 0) -> subprocess.CompletedProcess[str]:
+    """A command that gets SIGINT some time after it began, and `more` of them at once."""
+    program = command.patched(READY, *arguments)
+    with subprocess.Popen(
+        program,
+        cwd=folder,
+        env=command.environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(seconds)
+        for _ in range(1 + more):
+            process.send_signal(signal.SIGINT)
+        output, errors = process.communicate(timeout=30)
+    return subprocess.CompletedProcess(program, process.returncode, output, errors)
+
+
+@pytest.mark.parametrize("arguments", [["build", "--list"], ["status"], ["rehearse"], ["outputs"]])
+def test_a_command_that_is_interrupted_says_so_and_nothing_else(
+    gpu_feedstock: TinyFeedstock, arguments: list[str]
+) -> None:
+    ended = []
+    for moment in range(12):
+        run = interrupted(arguments, gpu_feedstock.folder, moment * 0.03, more=moment % 3)
+        ended.append(run.returncode)
+        if run.returncode == 130:
+            assert run.stderr.strip() == "Interrupted.", moment
+        else:  # it had its result before
+            assert run.returncode in (0, 1, 2), run.stderr
+            assert "Traceback" not in run.stderr
+            assert "Interrupted" not in run.stderr
+    assert ended[0] == 130
+
+
+def test_a_process_that_ignores_ctrl_c_goes_on_doing_so(gpu_feedstock: TinyFeedstock) -> None:
+    process = subprocess.Popen(
+        command.tool("build", "--list"),
+        cwd=gpu_feedstock.folder,
+        env=command.environment(),
+        stdout=subprocess.DEVNULL,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
+    )
+    time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=30) == 0
