@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from feedstock_tools.errors import InputError
 
 if TYPE_CHECKING:
     from rattler import Version
 
-__all__ = ["Spec", "VersionKey", "admits", "read_spec", "version_key"]
-
-#: Sorts as the version that it was made from.
-VersionKey: TypeAlias = "Version"
+__all__ = ["Spec", "admits", "read_spec"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,18 +64,13 @@ def admits(spec: str, version: str) -> bool:
     from rattler.exceptions import InvalidVersionSpecError
 
     try:
-        return bool(VersionSpec(spec).matches(version_key(version)))
+        return bool(VersionSpec(spec).matches(_version(version)))
     except InvalidVersionSpecError as error:
         raise InputError(f"'{spec}' is not a version specification: {error}") from error
 
 
 @lru_cache(maxsize=65536)
-def version_key(text: str) -> VersionKey:
-    """What a version is sorted by.
-
-    Raises:
-        InputError: it is not a version.
-    """
+def _version(text: str) -> Version:
     from rattler import Version
     from rattler.exceptions import InvalidVersionError
 

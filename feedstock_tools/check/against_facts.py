@@ -16,7 +16,6 @@ from feedstock_tools.check.dropped_cuda import named_by_feedstock, why_dropped
 from feedstock_tools.check.scripts.architectures import ScriptList, lists_in_scripts
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts import CudaFacts, Toolkit, load_cuda
-from feedstock_tools.facts.cuda import version_key
 from feedstock_tools.generate.spec.reading import read_spec
 from feedstock_tools.generate.texts.cuda_facts import architectures_by_version
 from feedstock_tools.gpu_code.architecture import Architecture, parse_architectures
@@ -28,6 +27,7 @@ from feedstock_tools.rerender.configurations.configuration import Configuration
 from feedstock_tools.rerender.forge import read_forge
 from feedstock_tools.rerender.pinning import find_pinning
 from feedstock_tools.rerender.rules import Rules
+from feedstock_tools.versions import parse_version
 
 __all__ = ["Finding", "as_json", "as_text", "check", "check_feedstock"]
 
@@ -222,7 +222,7 @@ def _host_compiler(row: _Row) -> Iterator[_Complaint]:
         if row.values.get(key, (gcc,)) != (gcc,):
             continue
         for version in row.values.get(of_version, ()):
-            if version[:1].isdigit() and version_key(version.split(".")[0])[0] > limit:
+            if version[:1].isdigit() and parse_version(version.split(".")[0]).major > limit:
                 message = f"nvcc of CUDA {row.toolkit.version} takes host gcc up to {limit}, not {version}"
                 yield of_version, message, row.source("newest_gcc")
 
@@ -284,7 +284,7 @@ def _glibc(row: _Row) -> Iterator[_Complaint]:
         if pinned.cuda != row.toolkit.version or pinned.platform.subdir != row.subdir or least is None:
             continue
         for version in row.values.get("c_stdlib_version", ()):
-            if version[:1].isdigit() and version_key(version) < version_key(least):
+            if version[:1].isdigit() and parse_version(version) < parse_version(least):
                 message = f"CUDA {row.toolkit.version} needs glibc {least} on {row.subdir}, not {version}"
                 yield "c_stdlib_version", message, f"{row.facts.pinning_repository}/tree/{pinned.commit}"
 

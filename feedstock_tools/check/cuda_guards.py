@@ -8,13 +8,13 @@ from pathlib import Path
 from feedstock_tools.channel.specs import admits
 from feedstock_tools.errors import FeedstockError
 from feedstock_tools.facts import CudaFacts
-from feedstock_tools.facts.cuda import version_key
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.model import RenderedOutput
 from feedstock_tools.rerender.configurations.configuration import Configuration
 from feedstock_tools.rerender.forge import read_forge
 from feedstock_tools.rerender.outputs import render_with_conda_build, render_with_rattler_build
 from feedstock_tools.rerender.rules import Rules
+from feedstock_tools.versions import parse_version
 
 __all__ = ["low_guards"]
 
@@ -34,7 +34,7 @@ def low_guards(feedstock: Path, configuration: Configuration, facts: CudaFacts) 
         toolkit = facts.toolkits.get(".".join(output.variant.get("cuda_compiler_version", "").split(".")[:2]))
         if toolkit is None or output.skip:
             continue
-        major = version_key(toolkit.version)[0]
+        major = parse_version(toolkit.version).major
         least = f"{major}.0" if major >= 11 else toolkit.version
         for spec in (*output.requirements.get("run", ()), *output.requirements.get("run_constrained", ())):
             name, _, wanted = spec.strip().partition(" ")
@@ -56,4 +56,4 @@ def _rendered(feedstock: Path, configuration: Configuration) -> list[RenderedOut
 
 def _below(least: str, facts: CudaFacts) -> list[str]:
     """CUDA versions of drivers that are too old; a guard must exclude the newest of them."""
-    return [version for version in facts.toolkits if version_key(version) < version_key(least)]
+    return [version for version in facts.toolkits if parse_version(version) < parse_version(least)]

@@ -20,18 +20,14 @@ from feedstock_tools.facts.gpus import Gpu, find_gpu, gpus_of
 from feedstock_tools.facts.libraries import Library, libraries_of
 from feedstock_tools.platforms import Platform
 from feedstock_tools.reading import read_text
+from feedstock_tools.versions import Version, parse_version
 from feedstock_tools.yaml_reading.values import parse_json_types
 
-__all__ = ["CudaFacts", "Drivers", "PinningRow", "Preset", "Source", "Toolkit", "load_cuda", "version_key"]
+__all__ = ["CudaFacts", "Drivers", "PinningRow", "Preset", "Source", "Toolkit", "load_cuda"]
 
 _ARCHITECTURE = re.compile(r"^(sm|compute)_(\d+)([af]?)$")
 #: What nvcc never knew: GPUs of capability 2.1 run the PTX of 2.0.
 _WITHOUT_PTX = "compute_21"
-
-
-def version_key(version: str) -> tuple[int, ...]:
-    """Orders versions such as `11.2` and `450.80.02` by their numbers."""
-    return tuple(int(part) for part in version.split("."))
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +213,7 @@ def _load(path: Path | None) -> CudaFacts:
     document = _shipped() if path is None else _given(path)
     toolkits = {version: _toolkit(version, entry) for version, entry in document["toolkits"].items()}
     return CudaFacts(
-        toolkits=MappingProxyType(dict(sorted(toolkits.items(), key=lambda item: version_key(item[0])))),
+        toolkits=MappingProxyType(dict(sorted(toolkits.items(), key=lambda item: parse_version(item[0])))),
         presets=MappingProxyType({name: _preset(name, entry) for name, entry in document["presets"].items()}),
         rows=tuple(sorted((_row(entry) for entry in document["pinning"]["rows"]), key=_row_order)),
         libraries=libraries_of(document["libraries"]),
@@ -286,5 +282,5 @@ def _row(entry: Mapping[str, Any]) -> PinningRow:
     )
 
 
-def _row_order(row: PinningRow) -> tuple[Platform, tuple[int, ...]]:
-    return row.platform, version_key(row.cuda) if row.cuda else ()
+def _row_order(row: PinningRow) -> tuple[Platform, bool, Version]:
+    return row.platform, row.cuda is not None, parse_version(row.cuda or "0")

@@ -16,7 +16,7 @@ from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.model import RenderedOutput
 from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.variants.model import Axis, VariantConfig, VariantSpace
-from feedstock_tools.variants.versions import parse_version
+from feedstock_tools.versions import parse_version
 
 __all__ = ["Job", "collapse"]
 

@@ -17,7 +17,7 @@ from feedstock_tools.reading import read_text
 from feedstock_tools.variants.load import config_of, select_yaml
 from feedstock_tools.variants.model import NO_VALUE, VariantConfig
 from feedstock_tools.variants.rules import CondaBuildRules, MigrationRules
-from feedstock_tools.variants.versions import Version, parse_version
+from feedstock_tools.versions import Version, parse_version
 
 __all__ = ["Migration", "load_migration", "migrate"]
 

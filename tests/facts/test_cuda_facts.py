@@ -9,8 +9,8 @@ import pytest
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts import PinningRow, Toolkit, load_cuda
-from feedstock_tools.facts.cuda import version_key
 from feedstock_tools.platforms import Platform
+from feedstock_tools.versions import parse_version
 
 FACTS = load_cuda()
 TOOLKITS = list(FACTS.toolkits.values())
@@ -19,9 +19,9 @@ LINUX = Platform.parse("linux-64")
 
 
 def test_toolkits_are_in_the_order_of_their_versions() -> None:
-    keys = [version_key(version) for version in FACTS.toolkits]
+    keys = [parse_version(version) for version in FACTS.toolkits]
     assert keys == sorted(keys)
-    assert keys[0] == (8, 0)
+    assert keys[0] == parse_version("8.0")
 
 
 @pytest.mark.parametrize("toolkit", TOOLKITS, ids=lambda toolkit: toolkit.version)
@@ -110,7 +110,7 @@ def test_nvcc_takes_the_visual_studio_of_its_time(version: str, years: tuple[int
 
 def test_within_a_major_version_nothing_is_dropped() -> None:
     for older, newer in pairwise(TOOLKITS):
-        if version_key(older.version)[0] == version_key(newer.version)[0]:
+        if parse_version(older.version).major == parse_version(newer.version).major:
             assert set(older.architectures) <= set(newer.architectures), newer.version
             assert (older.newest_gcc or 0) <= (newer.newest_gcc or 0)
             assert (older.newest_clang or 0) <= (newer.newest_clang or 0)
@@ -118,12 +118,12 @@ def test_within_a_major_version_nothing_is_dropped() -> None:
 
 def test_drivers_grow_with_the_toolkit_and_none_ships_less_than_it_needs() -> None:
     known = [toolkit for toolkit in TOOLKITS if toolkit.driver and toolkit.driver.linux]
-    drivers = [version_key(toolkit.driver.linux or "") for toolkit in known if toolkit.driver]
+    drivers = [parse_version(toolkit.driver.linux or "") for toolkit in known if toolkit.driver]
     assert drivers == sorted(drivers)
     for toolkit, driver in zip(known, drivers, strict=True):
         assert toolkit.least_driver is not None
         assert toolkit.least_driver.linux is not None
-        assert version_key(toolkit.least_driver.linux) <= driver
+        assert parse_version(toolkit.least_driver.linux) <= driver
 
 
 def test_a_patch_version_is_taken_as_its_minor_version() -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from feedstock_tools.facts import load_cuda
-from feedstock_tools.facts.cuda import version_key
 from feedstock_tools.facts.packages import read_packages
+from feedstock_tools.versions import parse_version
 
 FACTS = load_cuda()
 PACKAGES = read_packages()
 #: Builds are for this CUDA version and later ones; of those before there are facts for old channels only.
-FIRST_BUILT = (10, 2)
+FIRST_BUILT = parse_version("10.2")
 
 
 def minor_versions(name: str, subdirs: tuple[str, ...]) -> set[str]:
@@ -18,7 +18,7 @@ def minor_versions(name: str, subdirs: tuple[str, ...]) -> set[str]:
 
 
 def _built(version: str) -> bool:
-    return version_key(version) >= FIRST_BUILT
+    return parse_version(version) >= FIRST_BUILT
 
 
 def test_every_toolkit_on_conda_forge_has_its_metapackage() -> None:

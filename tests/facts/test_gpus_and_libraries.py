@@ -6,8 +6,8 @@ import pytest
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts import Library, load_cuda
-from feedstock_tools.facts.cuda import version_key
 from feedstock_tools.platforms import KNOWN_SUBDIRS, Platform
+from feedstock_tools.versions import parse_version
 
 FACTS = load_cuda()
 
@@ -85,7 +85,7 @@ def test_the_pinnings_cudnn_exists_for_every_version_that_was_pinned_with_it() -
 
 @pytest.mark.parametrize("library", FACTS.libraries.values(), ids=lambda library: library.name)
 def test_releases_are_in_order_and_name_known_platforms_and_toolkits(library: Library) -> None:
-    keys = [version_key(release.version) for release in library.releases]
+    keys = [parse_version(release.version) for release in library.releases]
     assert keys == sorted(keys, reverse=True)
     for release in library.releases:
         assert set(release.cuda) <= set(FACTS.toolkits)

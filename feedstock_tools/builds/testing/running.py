@@ -26,7 +26,7 @@ from feedstock_tools.builds.testing.subject import Subject
 from feedstock_tools.channel.archive import PACKAGE_SUFFIXES
 from feedstock_tools.channel.folder import add_packages
 from feedstock_tools.errors import FeedstockError, WorkError
-from feedstock_tools.facts.cuda import version_key
+from feedstock_tools.versions import parse_version
 from feedstock_tools.workers import worker_command
 
 __all__ = ["Conditions", "clear_cache", "run_benchmark", "run_own_tests"]
@@ -186,7 +186,7 @@ def _path_with_gpus(kept: Mapping[str, str], folder: Path) -> str:
 def _cuda(subject: Subject, gpus: Gpus | None) -> str | None:
     """The CUDA version that environments are solved for."""
     known = [version for version in (subject.built_for, subject.cuda) if version]
-    return gpus.cuda if gpus else max(known, key=version_key, default=None)
+    return gpus.cuda if gpus else max(known, key=parse_version, default=None)
 
 
 def _cache(subject: Subject, folder: Path) -> Path:

@@ -15,9 +15,9 @@ from feedstock_tools.channel.metadata import PackageMetadata
 from feedstock_tools.channel.repodata import channel_url
 from feedstock_tools.digests import sha256_of
 from feedstock_tools.errors import InputError
-from feedstock_tools.facts.cuda import version_key
 from feedstock_tools.feedstock.folder import user_cache
 from feedstock_tools.platforms import Platform
+from feedstock_tools.versions import parse_version
 
 __all__ = ["Subject", "subject_of"]
 
@@ -87,7 +87,7 @@ def subject_of(path: Path, channels: Sequence[str], machine: Mapping[str, str]) 
         sha256=sha256_of(path),
         channels=all_channels,
         cache=None if is_local else user_cache(machine, path.parent / ".cache") / "test-packages",
-        cuda=max(needs, key=version_key, default=None),
+        cuda=max(needs, key=parse_version, default=None),
         built_for=_built_for(path),
         benchmark=_texts(benchmark.get("commands")),
         benchmark_needs=_texts(benchmark.get("requires")),

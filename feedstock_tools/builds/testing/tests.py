@@ -17,9 +17,9 @@ from feedstock_tools.builds.testing.running import Conditions, clear_cache, run_
 from feedstock_tools.builds.testing.side_by_side import side_by_side
 from feedstock_tools.builds.testing.subject import Subject, subject_of
 from feedstock_tools.errors import InputError, WorkError
-from feedstock_tools.facts.cuda import version_key
 from feedstock_tools.feedstock.layout import Artifacts
 from feedstock_tools.feedstock.planned import PlannedConfiguration
+from feedstock_tools.versions import parse_version
 
 __all__ = ["Place", "TestOptions", "TestWatcher", "places_of_configurations", "places_of_files", "run_tests"]
 
@@ -193,7 +193,7 @@ def _refuse(subjects: Sequence[Subject], gpus: Gpus | None, options: TestOptions
     for subject in subjects:
         if options.benchmark and subject.benchmark and subject.emulator:
             raise InputError(f"under {subject.emulator.program} a benchmark measures nothing", path=subject.path)
-        if gpus and subject.cuda and version_key(subject.cuda) > version_key(gpus.cuda):
+        if gpus and subject.cuda and parse_version(subject.cuda) > parse_version(gpus.cuda):
             raise WorkError(
                 f"{subject.path.name} needs a driver for CUDA {subject.cuda}, and this machine's runs up to {gpus.cuda}"
             )

@@ -16,7 +16,7 @@ from feedstock_tools.check.rehearsal.model import Rehearsal
 from feedstock_tools.check.rehearsal.rehearse import rehearse
 from feedstock_tools.data import PACKAGE, data_folder
 from feedstock_tools.digests import digest_of_files, stamp_of_files
-from feedstock_tools.facts.cuda import load_cuda, version_key
+from feedstock_tools.facts.cuda import load_cuda
 from feedstock_tools.feedstock.folder import Feedstock
 from feedstock_tools.feedstock.layout import Artifacts
 from feedstock_tools.platforms import Platform
@@ -24,6 +24,7 @@ from feedstock_tools.rerender.configurations.configuration import Configuration
 from feedstock_tools.rerender.configurations.rows import NO_LOOP, cuda_version, rows_of
 from feedstock_tools.rerender.forge import Forge, read_forge
 from feedstock_tools.rerender.rules import Rules
+from feedstock_tools.versions import parse_version
 
 __all__ = [
     "RehearsalChannels",
@@ -123,7 +124,7 @@ def rehearse_configurations(
     )
     versions = {version for platform in platforms for version in load_cuda().versions(platform)}
     rows = rows_to_rehearse(feedstock, configurations, chosen, forge)
-    drivers = sorted(versions, key=version_key)
+    drivers = sorted(versions, key=parse_version)
     return rehearse(rows, by_subdir, drivers=drivers, stand_in=stand_in, progress=progress)
 
 

@@ -14,8 +14,8 @@ from feedstock_tools.channel.solving.many import ManySolves
 from feedstock_tools.channel.solving.solve import Question, virtual_packages
 from feedstock_tools.check.promised import Promised
 from feedstock_tools.check.rehearsal.model import Pick
-from feedstock_tools.facts.cuda import version_key
 from feedstock_tools.platforms import Platform
+from feedstock_tools.versions import parse_version
 
 __all__ = ["Offer", "picks_of"]
 
@@ -108,7 +108,7 @@ async def _pick(shelf: _Shelf, name: str, driver: str | None, solver: ManySolves
         found.append(f"{package.version} {package.build}" if package else None)
     build, other = found
     cudas = shelf.cudas.get(f"{name}-{build.replace(' ', '-')}", set()) if build else set()
-    cuda = max((one for one in cudas if one), key=version_key, default=None)
+    cuda = max((one for one in cudas if one), key=parse_version, default=None)
     if build is not None and build != other:
         mistake: str | None = "only time stamps decide which build users get"
     else:
@@ -127,12 +127,14 @@ def _mistake(
     """
     there = shelf.of(name)
     least = max(
-        (one for one in there if one and driver and version_key(one) <= version_key(driver)),
-        key=version_key,
+        (one for one in there if one and driver and parse_version(one) <= parse_version(driver)),
+        key=parse_version,
         default=None,
     )
-    runs = {one for one in there if one and driver and version_key(one)[0] <= version_key(driver)[0]}
-    wanted: set[str | None] = {one for one in runs if least is None or version_key(one or "0") >= version_key(least)}
+    runs = {one for one in there if one and driver and parse_version(one).major <= parse_version(driver).major}
+    wanted: set[str | None] = {
+        one for one in runs if least is None or parse_version(one or "0") >= parse_version(least)
+    }
     if least is None and None in there:
         wanted.add(None)
     if build is None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from feedstock_tools.facts import CudaFacts, load_cuda
-from feedstock_tools.facts.cuda import version_key
 from feedstock_tools.generate.spec.model import Spec
 from feedstock_tools.platforms import Platform
+from feedstock_tools.versions import parse_version
 
 __all__ = ["architectures_by_version", "known_cuda_versions", "versions_on"]
 
@@ -22,10 +22,10 @@ def known_cuda_versions(spec: Spec, facts: CudaFacts | None = None) -> tuple[str
     if spec.pinning == "self-contained":
         facts = facts or load_cuda()
         named = {version for subdir in spec.platforms for version in versions_on(spec, Platform.parse(subdir), facts)}
-        return tuple(sorted(named, key=version_key))
+        return tuple(sorted(named, key=parse_version))
     if isinstance(spec.cuda.versions, str):
-        return tuple(sorted((facts or load_cuda()).toolkits, key=version_key))
-    return tuple(sorted(spec.cuda.versions, key=version_key))
+        return tuple(sorted((facts or load_cuda()).toolkits, key=parse_version))
+    return tuple(sorted(spec.cuda.versions, key=parse_version))
 
 
 def versions_on(spec: Spec, platform: Platform, facts: CudaFacts) -> tuple[str, ...]:
@@ -57,7 +57,7 @@ def architectures_by_version(spec: Spec, facts: CudaFacts | None = None) -> Mapp
         return {version: presets.preset(chosen, version) for version in known if _has(presets, chosen, version)}
     if isinstance(chosen, tuple):
         return dict.fromkeys(known, chosen)
-    return {version: chosen[version] for version in sorted(chosen, key=version_key)}
+    return {version: chosen[version] for version in sorted(chosen, key=parse_version)}
 
 
 def _has(facts: CudaFacts, preset: str, version: str) -> bool:

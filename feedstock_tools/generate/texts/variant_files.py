@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts import CudaFacts, PinningRow, load_cuda
-from feedstock_tools.facts.cuda import version_key
 from feedstock_tools.generate.spec.conditions import to_selector
 from feedstock_tools.generate.spec.model import Spec, VariantValue
 from feedstock_tools.generate.texts.cuda_facts import known_cuda_versions, versions_on
 from feedstock_tools.generate.texts.lines import Line, quoted
 from feedstock_tools.generate.texts.resolved import Need, resolve_outputs, top_level_needs
 from feedstock_tools.platforms import Platform
+from feedstock_tools.versions import parse_version
 
 __all__ = ["Block", "python_value", "variant_blocks"]
 
@@ -46,7 +46,7 @@ def python_value(version: str) -> str:
     >>> python_value("3.9"), python_value("3.14")
     ('3.9.* *_cpython', '3.14.* *_cp314')
     """
-    build = "cpython" if version_key(version) < (3, 13) else f"cp{version.replace('.', '')}"
+    build = "cpython" if parse_version(version) < parse_version("3.13") else f"cp{version.replace('.', '')}"
     return f"{version}.* *_{build}"
 
 
@@ -135,7 +135,7 @@ def _row_block(key: str, rows: Mapping[Platform, Sequence[PinningRow]], *, first
     versions = {row.cuda for platform_rows in rows.values() for row in platform_rows}
     varying = _platforms_where_it_varies(key, rows)
     lines: list[Line] = []
-    for version in sorted(versions, key=lambda cuda: version_key(cuda) if cuda else ()):
+    for version in sorted(versions, key=lambda cuda: (cuda is not None, parse_version(cuda or "0"))):
         places: dict[str, list[Platform]] = {}
         for platform, platform_rows in rows.items():
             for row in platform_rows:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts import CudaFacts
-from feedstock_tools.facts.cuda import version_key
 from feedstock_tools.gpu_code.architecture import Architecture, parse_architectures
 from feedstock_tools.pins.gpu.architectures import served
 from feedstock_tools.pins.graph.from_facts import reported_cuda
 from feedstock_tools.pins.graph.kinds import kind_named
+from feedstock_tools.versions import parse_version
 
 __all__ = ["Card", "Verdict", "card_named", "card_of_capability", "judge"]
 
@@ -134,8 +134,8 @@ def _of_build(card: Card, cuda: str, built: Sequence[Architecture], known: Seque
 
 def _refused_by_driver(card: Card, cuda: str) -> str | None:
     """From CUDA 11 on a driver runs machine code of every toolkit of its major version, and of older ones."""
-    least = f"{version_key(cuda)[0]}.0" if version_key(cuda)[0] >= 11 else cuda
-    if card.driver_cuda is None or version_key(card.driver_cuda) >= version_key(least):
+    least = f"{parse_version(cuda).major}.0" if parse_version(cuda).major >= 11 else cuda
+    if card.driver_cuda is None or parse_version(card.driver_cuda) >= parse_version(least):
         return None
     driver = f"driver {card.driver}" if card.driver else "driver"
     return f"The {driver} runs CUDA up to {card.driver_cuda}, and CUDA {cuda} needs one for {least} or later."
@@ -143,7 +143,7 @@ def _refused_by_driver(card: Card, cuda: str) -> str | None:
 
 def _cannot_compile(card: Card, cuda: str) -> str | None:
     """A driver compiles PTX of toolkits up to its own CUDA version."""
-    if card.driver_cuda is None or version_key(card.driver_cuda) >= version_key(cuda):
+    if card.driver_cuda is None or parse_version(card.driver_cuda) >= parse_version(cuda):
         return None
     return f"A driver for CUDA {card.driver_cuda} does not compile PTX of CUDA {cuda}."
 

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from feedstock_tools.channel.specs import admits
-from feedstock_tools.facts.cuda import CudaFacts, Drivers, Toolkit, version_key
+from feedstock_tools.facts.cuda import CudaFacts, Drivers, Toolkit
 from feedstock_tools.facts.libraries import Library
 from feedstock_tools.pins.graph.model import Bound, PinGraph, Release, Way
+from feedstock_tools.versions import parse_version
 
 __all__ = ["graph_of_facts", "reported_cuda"]
 
@@ -55,11 +56,11 @@ def reported_cuda(facts: CudaFacts, driver: str, *, windows: bool = False) -> st
 
     None for a driver from before the first toolkit of the facts.
     """
-    branch = version_key(driver)[0]
+    branch = parse_version(driver).major
     found = None
     for toolkit in facts.toolkits.values():
         shipped = _of_system(toolkit.driver, windows)
-        if shipped is not None and version_key(shipped)[0] <= branch:
+        if shipped is not None and parse_version(shipped).major <= branch:
             found = toolkit.version
     return found
 
@@ -106,8 +107,8 @@ def _of_cuda(cuda: str, facts: CudaFacts, scales: Scales) -> Iterator[Bound]:
     way = Way({"sm": frozenset(toolkit.architectures)}, source=_cited(facts, toolkit, "architectures"))
     yield Bound(release, (way,), f"its nvcc knows {_listed(f'sm_{name}' for name in toolkit.architectures)}")
     yield _driver_bound(release, toolkit, scales["driver"], _cited(facts, toolkit, "least_driver"))
-    least = f"{version_key(cuda)[0]}.0" if version_key(cuda)[0] >= 11 else cuda
-    enough = frozenset(version for version in scales["__cuda"] if version_key(version) >= version_key(least))
+    least = f"{parse_version(cuda).major}.0" if parse_version(cuda).major >= 11 else cuda
+    enough = frozenset(version for version in scales["__cuda"] if parse_version(version) >= parse_version(least))
     way = Way({"__cuda": enough}, source=_cited(facts, toolkit, "least_driver"))
     yield Bound(release, (way,), f"it runs with a driver for CUDA {least} or later")
     yield _glibc_bound(release, facts, scales["glibc"])
@@ -133,7 +134,7 @@ def _host_bound(
     oldest, newest = bounds
     if newest is None:
         return _unknown(release, kind)
-    allowed = frozenset(version for version in scale if (oldest or 0) <= version_key(version)[0] <= newest)
+    allowed = frozenset(version for version in scale if (oldest or 0) <= parse_version(version).major <= newest)
     span = f"up to {newest}" if oldest is None else f"{oldest} to {newest}"
     return Bound(release, (Way({kind: allowed}, source=source),), f"its nvcc takes host {kind} {span}")
 
@@ -151,7 +152,7 @@ def _driver_bound(release: Release, toolkit: Toolkit, drivers: frozenset[str], s
     ways, words = [], []
     for system, platforms in (("Linux", _LINUX), ("Windows", _WINDOWS)):
         least = _of_system(toolkit.least_driver, system == "Windows")
-        enough = frozenset(v for v in drivers if least is not None and version_key(v) >= version_key(least))
+        enough = frozenset(v for v in drivers if least is not None and parse_version(v) >= parse_version(least))
         ways.append(Way({"platform": platforms, "driver": enough}, source=source))
         words.append(f"{least} or later on {system}" if least else f"an unknown driver on {system}")
     return Bound(release, tuple(ways), f"it runs with driver {' and '.join(words)}")
@@ -163,7 +164,7 @@ def _glibc_bound(release: Release, facts: CudaFacts, scale: frozenset[str]) -> B
     for row in facts.rows:
         least = row.values.get("c_stdlib_version")
         if row.cuda == release.version and row.platform.os == "linux" and least is not None:
-            enough = frozenset(version for version in scale if version_key(version) >= version_key(least))
+            enough = frozenset(version for version in scale if parse_version(version) >= parse_version(least))
             source = f"{facts.pinning_repository}/tree/{row.commit}"
             ways.append(Way({"platform": frozenset({row.platform.subdir}), "glibc": enough}, source=source))
             words.append(f"{least} on {row.platform}")

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from feedstock_tools.channel.specs import version_key
 from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import Platform
+from feedstock_tools.versions import parse_version
 
 __all__ = ["KINDS", "Kind", "kind_named", "newest_first", "preferred"]
 
@@ -43,7 +43,7 @@ class Kind:
             return Platform.parse(text).subdir
         if self.name == "sm":
             return _architecture_named(text)
-        version_key(text)
+        parse_version(text)
         return text
 
 
@@ -81,7 +81,7 @@ def newest_first(kind: str, versions: Iterable[str]) -> tuple[str, ...]:
         return tuple(sorted(unique, key=lambda name: (_PLATFORMS.index(name) if name in _PLATFORMS else 9, name)))
     if kind == "sm":
         return tuple(sorted(unique, key=_architecture, reverse=True))
-    return tuple(sorted(unique, key=lambda text: (version_key(text), text), reverse=True))
+    return tuple(sorted(unique, key=lambda text: (parse_version(text), text), reverse=True))
 
 
 def preferred(kind: str, versions: Iterable[str]) -> tuple[str, ...]:

@@ -31,7 +31,7 @@ from feedstock_tools.variants import Axis, CondaBuildRules, Variant, VariantConf
 from feedstock_tools.variants.model import values_of
 from feedstock_tools.variants.namespace import Namespace, default_variant
 from feedstock_tools.variants.selectors import has_selectors, select_lines
-from feedstock_tools.variants.versions import parse_version
+from feedstock_tools.versions import parse_version
 
 __all__ = ["Recipe", "Watch", "parse_recipe", "read_recipe", "render_recipe"]
 

@@ -1,6 +1,8 @@
-"""The order of versions as conda has it, for merging pins; small, so that reading variants needs no solver.
+"""The order of versions as conda has it, so that nothing needs a solver to compare two.
 
 (conda/models/version.py, VersionOrder: epoch, dotted parts, texts below numbers, `dev` lowest and `post` highest.)
+py-rattler's `Version` orders what both take for a version in the same way, but for a `_` after a letter at the end:
+conda sorts `1a_` above `1a`, rattler below. Only conda accepts a `*`; rattler alone a `_` at the end of a local part.
 """
 
 from __future__ import annotations
@@ -10,7 +12,9 @@ from dataclasses import dataclass
 from functools import lru_cache, total_ordering
 from itertools import zip_longest
 
-__all__ = ["Version", "parse_version"]
+from feedstock_tools.errors import InputError
+
+__all__ = ["InvalidVersionError", "Version", "parse_version"]
 
 _VALID = re.compile(r"^[*.+!_0-9a-z]+$")
 _PART = re.compile(r"[0-9]+|[*]+|[^0-9*]+")
@@ -21,16 +25,32 @@ Part = tuple[int, int, str]
 _ZERO: Part = (1, 0, "")
 
 
+class InvalidVersionError(InputError, ValueError):
+    """A text that conda does not accept as a version."""
+
+
 @total_ordering
 @dataclass(frozen=True, eq=False)
 class Version:
-    """A parsed version; short ones are filled with zeros to compare, so that 1 equals 1.0."""
+    """A parsed version; short ones are filled with zeros to compare, so that 1 equals 1.0.
+
+    Attributes:
+        numbers: of a version that is numbers and dots alone, without zeros at its end; None for any other.
+    """
 
     epoch: int
     components: tuple[tuple[Part, ...], ...]
     local: tuple[tuple[Part, ...], ...]
+    numbers: tuple[int, ...] | None
+
+    @property
+    def major(self) -> int:
+        """The first number: 12 of `12.9`, 0 of a version that begins with a letter."""
+        return self.components[0][0][1]
 
     def _against(self, other: Version) -> int:
+        if self.numbers is not None and other.numbers is not None:
+            return (self.numbers > other.numbers) - (self.numbers < other.numbers)
         if self.epoch != other.epoch:
             return -1 if self.epoch < other.epoch else 1
         for mine, theirs in ((self.components, other.components), (self.local, other.local)):
@@ -59,6 +79,15 @@ def _part(text: str) -> Part:
     return (0, 0, "DEV" if text == "dev" else text)
 
 
+def _numbers(components: tuple[tuple[Part, ...], ...]) -> tuple[int, ...] | None:
+    numbers = [parts[0][1] for parts in components if len(parts) == 1 and parts[0][0] == 1]
+    if len(numbers) < len(components):
+        return None
+    while numbers and numbers[-1] == 0:
+        del numbers[-1]
+    return tuple(numbers)
+
+
 def _components(text: str) -> tuple[tuple[Part, ...], ...]:
     components = []
     for item in text.split("."):
@@ -74,7 +103,7 @@ def parse_version(version: str) -> Version:
     """Read a version.
 
     Raises:
-        ValueError: conda would not take this for a version.
+        InvalidVersionError: conda would not accept it.
 
     >>> parse_version("1.10") > parse_version("1.9"), parse_version("2.0rc1") < parse_version("2.0")
     (True, True)
@@ -83,13 +112,16 @@ def parse_version(version: str) -> Version:
     if "-" in text and "_" not in text:
         text = text.replace("-", "_")
     if len(text) > _LONGEST or not _VALID.match(text):
-        raise ValueError(f"'{version[:80]}' is not a version")
+        raise InvalidVersionError(f"'{version[:80]}' is not a version")
     epoch, bang, rest = text.rpartition("!")
     main, plus, local = rest.partition("+")
     if (bang and not epoch.isdigit()) or "+" in local or not main:
-        raise ValueError(f"'{version[:80]}' is not a version")
+        raise InvalidVersionError(f"'{version[:80]}' is not a version")
     main = main[:-1].replace("_", ".") + "_" if main.endswith("_") else main.replace("_", ".")
     try:
-        return Version(int(epoch or 0), _components(main), _components(local.replace("_", ".")) if plus else ())
+        components = _components(main)
+        others = _components(local.replace("_", ".")) if plus else ()
     except ValueError as error:
-        raise ValueError(f"'{version[:80]}' is not a version: {error}") from error
+        raise InvalidVersionError(f"'{version[:80]}' is not a version: {error}") from error
+    plain = not others and not int(epoch or 0)
+    return Version(int(epoch or 0), components, others, _numbers(components) if plain else None)
