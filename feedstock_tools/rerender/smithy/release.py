@@ -19,7 +19,7 @@ from typing import Any
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.rerender.rules import Rules
-from feedstock_tools.variants.versions import parse_version
+from feedstock_tools.versions import parse_version
 from feedstock_tools.yaml_reading.values import parse_types
 
 __all__ = ["Release", "chosen_rules", "find_release"]

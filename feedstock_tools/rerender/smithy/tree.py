@@ -20,7 +20,7 @@ from feedstock_tools.rerender.smithy.services import PROVIDER_FILES, Built, File
 from feedstock_tools.rerender.smithy.settings import placements
 from feedstock_tools.rerender.smithy.templates import Templates
 from feedstock_tools.rerender.smithy.tree_rules import NEWEST, tree_rules
-from feedstock_tools.variants.versions import parse_version
+from feedstock_tools.versions import parse_version
 
 __all__ = ["RenderedPlatform", "Tree", "whole_tree"]
 

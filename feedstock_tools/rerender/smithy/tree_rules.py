@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from feedstock_tools.variants.versions import parse_version
+from feedstock_tools.versions import parse_version
 
 __all__ = ["NEWEST", "OLDEST", "TreeRules", "tree_rules"]
 
