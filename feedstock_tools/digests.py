@@ -1,4 +1,4 @@
-"""Hashes of files and folders: what goes into a build, and whether anything has changed since.
+"""Hashes of files and folders (what goes into a build, and whether anything has changed since) and of packages' names.
 
 Two strengths. `digest_of_files` reads every byte and is what an identity is made of. `stamp_of_files` looks at names,
 sizes and times of change alone, and only answers whether a digest made earlier needs making again.
@@ -9,11 +9,22 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from hashlib import blake2b, sha256
+from hashlib import blake2b, sha1, sha256
 from pathlib import Path
 from typing import Any
 
-__all__ = ["digest_of_files", "digest_of_values", "files_below", "sha256_of", "stamp_of_files"]
+__all__ = [
+    "HASH_LENGTH",
+    "digest_of_files",
+    "digest_of_values",
+    "files_below",
+    "package_hash",
+    "sha256_of",
+    "stamp_of_files",
+]
+
+#: The hexadecimal digits after the `h` in the name of a package.
+HASH_LENGTH = 7
 
 #: Folders that hold what tools leave behind, never what a build is made from.
 _LEFT_BEHIND = frozenset({".git", "__pycache__", "build_artifacts", ".pytest_cache", ".mypy_cache", ".ruff_cache"})
@@ -79,3 +90,18 @@ def sha256_of(path: Path) -> str:
         while block := file.read(_BLOCK):
             digest.update(block)
     return digest.hexdigest()
+
+
+_SORTED = json.JSONEncoder(sort_keys=True).encode
+
+
+def package_hash(contents: Mapping[str, object]) -> str:
+    """The hash in the name of a package, made of the variant values and virtual packages that it depends on.
+
+    Args:
+        contents: what its `info/hash_input.json` lists (conda_build/metadata.py).
+
+    >>> package_hash({"target_platform": "linux-64", "zlib": "1.2"})
+    'h75cb000'
+    """
+    return f"h{sha1(_SORTED(contents).encode(), usedforsecurity=False).hexdigest()[:HASH_LENGTH]}"

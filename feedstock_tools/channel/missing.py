@@ -7,7 +7,7 @@ from typing import Protocol, TypeVar
 
 from feedstock_tools.channel.metadata import Record
 from feedstock_tools.channel.repodata import read_records
-from feedstock_tools.package_hash import package_hash
+from feedstock_tools.digests import package_hash
 
 __all__ = ["Promised", "lacking"]
 

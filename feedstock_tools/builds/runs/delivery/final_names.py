@@ -15,8 +15,8 @@ from pathlib import Path
 
 from feedstock_tools.builds.ledger import BuildRecord
 from feedstock_tools.channel.archive import read_documents, read_package
+from feedstock_tools.digests import package_hash
 from feedstock_tools.feedstock.planned import PlannedOutput
-from feedstock_tools.package_hash import package_hash
 
 __all__ = ["as_built", "is_final", "with_final_name"]
 
