@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-__all__ = ["aligned", "counted", "duration", "shown", "table"]
+__all__ = ["aligned", "counted", "duration", "shown", "shown_log", "table"]
 
 #: What a terminal acts on instead of showing it: control characters but tab and line feed, marks that turn the
 #: direction of a line around, and halves of a pair of code points, which stand for bytes that are not UTF-8.
 _UNSHOWN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 _NONE: frozenset[int] = frozenset()
+#: Colours and weights of letters.
+_COLOUR = re.compile(r"(\x1b\[[0-9;]*m)")
 
 
 def counted(number: int, what: str) -> str:
@@ -30,6 +32,19 @@ def shown(text: str) -> str:
     linux_64_\\x1b[2J\\x07
     """
     return _UNSHOWN.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
+
+
+def shown_log(text: str) -> str:
+    """A text that a build printed, as a terminal may have it: with its colours, and nothing else that it acts on.
+
+    A carriage return, with which programs write over a line, begins a line of its own.
+
+    >>> print(shown_log("10 %\\r\\x1b[2J20 %"))
+    10 %
+    \\x1b[2J20 %
+    """
+    lines = text.replace("\r\n", "\n").replace("\r", "\n")
+    return "".join(part if at % 2 else shown(part) for at, part in enumerate(_COLOUR.split(lines)))
 
 
 def duration(seconds: float | None) -> str:

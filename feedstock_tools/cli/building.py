@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-import click
-
+from feedstock_tools.cli.printing import say, say_json
 from feedstock_tools.errors import InputError
-from feedstock_tools.feedstock.names import select, with_filter
+from feedstock_tools.feedstock.names import rows_by_short_name, select, with_filter
 from feedstock_tools.feedstock.planned import PlannedConfiguration
 
 if TYPE_CHECKING:
@@ -54,7 +52,11 @@ def list_configurations(workspace: Workspace, named: Named, *, as_json: bool) ->
     candidates = with_filter(named.glob, workspace.plan.configurations)
     chosen = select(named.names, candidates) if named.names else candidates
     listed = listing(workspace, workspace.plan.complete(chosen))
-    click.echo(json.dumps(list_json(listed), indent=2) if as_json else list_text(listed))
+    rows = rows_by_short_name(candidates)
+    if as_json:
+        say_json(list_json(listed, rows))
+    else:
+        say(list_text(listed, rows))
     return 0
 
 
@@ -77,6 +79,7 @@ def build(
     left_out = _left_out(workspace, named, terminal)
     chosen = _chosen(workspace, named, left_out, terminal)
     refuse_unbuildable(chosen, workspace.engines)
+    _say_all(terminal, text.name_notes(named.names, _candidates(workspace, named)))
     _say_all(terminal, text.engine_notes(workspace, chosen))
     found = agenda(workspace, chosen, capacity, limits.jobs)
     _say_all(terminal, text.channel_notes(found))
@@ -89,7 +92,7 @@ def build(
     with signals_as_exit(), _observing(terminal, min(limits.jobs, len(found.rows)), len(found.rows)) as observer:
         result = run(workspace, found, limits, observer, command=typed(sys.argv))
     if as_json:
-        click.echo(json.dumps(text.summary_json(result, left_out), indent=2))
+        say_json(text.summary_json(result, left_out))
     else:
         terminal.say(text.summary_text(result, left_out))
     if result.built:

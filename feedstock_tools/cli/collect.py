@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 
 import click
 
 from feedstock_tools.cli import options
+from feedstock_tools.cli.printing import say, say_json
 from feedstock_tools.cli.spelling import Command
 
 __all__ = ["command"]
@@ -36,11 +36,11 @@ def command(folders: tuple[Path, ...], feedstock: Path | None, output_dir: Path 
     artifacts = Artifacts((output_dir or found.artifacts).resolve())
     done = collect(folders, artifacts, found)
     if as_json:
-        click.echo(json.dumps(asdict(done), indent=2))
+        say_json(asdict(done))
         return
     folders_read = f"{done.folders} folder{'s' if done.folders != 1 else ''}"
     taken = f"{done.builds} builds, {done.packages} packages and {done.tests} tests taken over"
-    click.echo(f"{folders_read}: {taken}, {done.known} builds known already.")
+    say(f"{folders_read}: {taken}, {done.known} builds known already.")
     if done.again:
-        click.echo(f"{done.again} packages were left: an earlier build from the same inputs has made them.")
-    click.echo(f"Ledger: {artifacts.ledger}")
+        say(f"{done.again} packages were left: an earlier build from the same inputs has made them.")
+    say(f"Ledger: {artifacts.ledger}")

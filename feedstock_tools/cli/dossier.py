@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import asdict
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 import click
 
 from feedstock_tools.cli import options
+from feedstock_tools.cli.printing import say, say_json
 from feedstock_tools.cli.spelling import Command
 
 __all__ = ["command"]
@@ -64,10 +64,10 @@ def command(
         uploaded=place,
     )
     if as_json:
-        click.echo(json.dumps({**asdict(made), "folder": str(made.folder)}, indent=2))
+        say_json({**asdict(made), "folder": str(made.folder)})
         return
     number = len(made.configurations)
-    click.echo(f"{number} configuration{'s' if number != 1 else ''}, {made.packages} packages: {made.folder}")
+    say(f"{number} configuration{'s' if number != 1 else ''}, {made.packages} packages: {made.folder}")
     if made.left_out:
-        click.echo(f"Not done, and so left out: {', '.join(made.left_out)}")
-    click.echo("Check it there with: sha256sum -c SHA256SUMS")
+        say(f"Not done, and so left out: {', '.join(made.left_out)}")
+    say("Check it there with: sha256sum -c SHA256SUMS")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.feedstock.planned import PlannedConfiguration
+from feedstock_tools.wording import shown
 
 __all__ = ["choose_from_menu"]
 
@@ -19,7 +20,7 @@ def choose_from_menu(configurations: Sequence[PlannedConfiguration]) -> PlannedC
     """
     sys.stderr.write("config not selected, please choose from the following:\n\n")
     for number, configuration in enumerate(configurations, 1):
-        sys.stderr.write(f"{number}. {configuration.name}\n")
+        sys.stderr.write(f"{number}. {shown(configuration.name)}\n")
     sys.stderr.write("\n> ")
     sys.stderr.flush()
     typed = sys.stdin.readline().strip()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
 
 from feedstock_tools.cli import options
+from feedstock_tools.cli.printing import say, say_json
 from feedstock_tools.cli.spelling import Command
 
 __all__ = ["command"]
@@ -54,6 +54,6 @@ def command(
     for line in (*engine_notes(workspace, possible), *channel_notes(found)):
         note_on_stderr(line)
     if as_json:
-        click.echo(json.dumps(plan_json(found), indent=2))
+        say_json(plan_json(found))
     else:
-        click.echo(plan_markdown(found) if markdown else plan_text(found))
+        say(plan_markdown(found) if markdown else plan_text(found))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 import click
 
 from feedstock_tools.cli import options
+from feedstock_tools.cli.printing import say, say_json
 from feedstock_tools.cli.spelling import Command
 
 __all__ = ["command"]
@@ -49,4 +49,7 @@ def command(
     matrix = read_matrix(workspace, workspace.chosen(names))
     observer = PublishLines(sys.stderr if as_json else sys.stdout)
     packages = publish(matrix, place, observer, complete_only=not names, dry_run=dry_run)
-    click.echo(json.dumps(published_json(place, packages), indent=2) if as_json else published_text(place, packages))
+    if as_json:
+        say_json(published_json(place, packages))
+    else:
+        say(published_text(place, packages))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 import click
 
 from feedstock_tools.cli import options
+from feedstock_tools.cli.printing import overwrite, say, say_json, wipe
 from feedstock_tools.cli.spelling import Command
 
 __all__ = ["command"]
@@ -49,7 +49,7 @@ def command(
     def progress(count: int) -> None:
         nonlocal shown
         shown = count
-        click.echo(f"\r{count} environments solved", err=True, nl=False)
+        overwrite(f"{count} environments solved")
 
     watch = progress if sys.stderr.isatty() else lambda _count: None
     meant = find_feedstock(feedstock, Path.cwd())
@@ -58,6 +58,9 @@ def command(
     solve_in = channels_to_rehearse(meant, artifacts, configurations, channels, os.environ)
     found = rehearse_feedstock(meant, artifacts, configurations, solve_in, fresh=fresh, progress=watch)
     if shown:
-        click.echo("\r\x1b[K", err=True, nl=False)
-    click.echo(json.dumps(found.to_json(), indent=2) if as_json else rehearsal_text(found))
+        wipe()
+    if as_json:
+        say_json(found.to_json())
+    else:
+        say(rehearsal_text(found))
     return 0 if found.holds else 1

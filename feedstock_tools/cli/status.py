@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
 
 from feedstock_tools.cli import options
+from feedstock_tools.cli.printing import say, say_json
 from feedstock_tools.cli.spelling import Command
 
 __all__ = ["command"]
@@ -46,16 +46,16 @@ def command(
         from feedstock_tools.report.matrix.page import write_page
 
         write_page(html, matrix)
-        click.echo(f"wrote {html}", err=as_json or markdown)
+        say(f"wrote {html}", err=as_json or markdown)
     if as_json:
         from feedstock_tools.report.matrix.text import matrix_json
 
-        click.echo(json.dumps(matrix_json(matrix), indent=2))
+        say_json(matrix_json(matrix))
     elif markdown:
         from feedstock_tools.report.matrix.text import matrix_markdown
 
-        click.echo(matrix_markdown(matrix))
+        say(matrix_markdown(matrix))
     elif html is None:
         from feedstock_tools.report.matrix.text import matrix_text
 
-        click.echo(matrix_text(matrix))
+        say(matrix_text(matrix))

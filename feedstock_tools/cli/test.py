@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Sequence
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from feedstock_tools.cli import options
+from feedstock_tools.cli.printing import say, say_json
 from feedstock_tools.cli.spelling import Command
 
 if TYPE_CHECKING:
@@ -63,7 +63,10 @@ def command(
     observer = TestLines(sys.stderr if as_json else sys.stdout, several=jobs > 1)
     with signals_as_exit():
         records = run_tests(places, how, os.environ, observer)
-    click.echo(json.dumps(tested_json(records), indent=2) if as_json else tested_text(records))
+    if as_json:
+        say_json(tested_json(records))
+    else:
+        say(tested_text(records))
     return 0 if all(record.result == "passed" for record in records) else 1
 
 
@@ -74,7 +77,10 @@ def _compare(feedstock: Path | None, output_dir: Path | None, *, as_json: bool) 
     from feedstock_tools.report.testing import compared_json, compared_text
 
     figures = figures_of(Artifacts(output_dir or Feedstock(feedstock or Path.cwd()).artifacts))
-    click.echo(json.dumps(compared_json(figures), indent=2) if as_json else compared_text(figures))
+    if as_json:
+        say_json(compared_json(figures))
+    else:
+        say(compared_text(figures))
     return 0
 
 

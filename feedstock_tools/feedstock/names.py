@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -10,7 +11,7 @@ from fnmatch import fnmatchcase
 from feedstock_tools.errors import InputError, Mistake
 from feedstock_tools.feedstock.planned import PlannedConfiguration
 
-__all__ = ["ShortName", "select", "with_filter"]
+__all__ = ["ShortName", "rows_by_short_name", "select", "with_filter"]
 
 _SHORT = re.compile(
     r"(?P<platform>[a-z]+_[a-z0-9]+)(?:_(?P<cpu>cpu)|_cuda(?P<cuda>[0-9.]+))?(?:_py(?P<python>[0-9.]+))?"
@@ -81,6 +82,26 @@ def select(names: Sequence[str], configurations: Sequence[PlannedConfiguration])
     if mistakes:
         raise InputError.of(mistakes)
     return tuple(chosen.values())
+
+
+def rows_by_short_name(configurations: Iterable[PlannedConfiguration]) -> Counter[str]:
+    """How many rows each short name selects: `linux_64_cuda11` and `linux_64_cpu_py3.12` as much as `linux_64`.
+
+    It is what `select` finds, for all of them at once.
+    """
+    counts: Counter[str] = Counter()
+    for configuration in configurations:
+        platform = configuration.platform.replace("-", "_", 1)
+        for row in configuration.rows:
+            kinds = [f"_cuda{version}" for version in _starts(row.cuda)] if row.cuda else ["_cpu"]
+            pythons = ["", *(f"_py{version}" for version in _starts(row.python))] if row.python else [""]
+            counts.update(f"{platform}{kind}{python}" for kind in ("", *kinds) for python in pythons)
+    return counts
+
+
+def _starts(version: str) -> Iterable[str]:
+    parts = version.split(".")
+    return (".".join(parts[:number]) for number in range(1, len(parts) + 1))
 
 
 def with_filter(glob: str | None, configurations: Sequence[PlannedConfiguration]) -> tuple[PlannedConfiguration, ...]:

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from feedstock_tools.wording import shown
+from feedstock_tools.wording import shown, shown_log
 from tests.support import command
 from tests.support.feedstocks import HERE, TinyFeedstock
+from tests.support.paths import ROOT
 
 EVIL = f"{HERE.name}_\x1b]0;owned\x07\x1b[2J"
 
@@ -27,7 +28,15 @@ def test_what_a_terminal_acts_on_is_escaped(text: str, printed: str) -> None:
     assert shown(text) == printed
 
 
+def test_the_log_of_a_build_keeps_its_colours_and_nothing_else() -> None:
+    assert shown_log("\x1b[1;31merror\x1b[0m\r\n\x1b[2J") == "\x1b[1;31merror\x1b[0m\n\\x1b[2J"
+    assert shown_log("10 %\r20 %") == "10 %\n20 %"
+
+
 COMMANDS = [
+    ("build", "--list"),
+    ("status",),
+    ("status", "--markdown"),
     ("build",),
     ("build", "nothing"),
     ("build", "--all"),
@@ -56,6 +65,12 @@ def test_a_name_with_escape_sequences_is_printed_as_text(feedstock: TinyFeedstoc
     assert "\x1b" not in run.stdout + run.stderr
     assert "\x07" not in run.stdout + run.stderr
     assert "Traceback" not in run.stderr
+
+
+def test_commands_print_through_one_door() -> None:
+    folder = ROOT / "feedstock_tools" / "cli"
+    users = {path.name for path in folder.glob("*.py") if "click.echo(" in path.read_text(encoding="utf-8")}
+    assert users == {"printing.py"}
 
 
 def test_a_missing_folder_is_bad_input(tmp_path: Path) -> None:

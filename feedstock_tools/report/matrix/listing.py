@@ -14,12 +14,17 @@ if TYPE_CHECKING:
 __all__ = ["list_json", "list_text"]
 
 
-def list_text(listed: Sequence[Listed]) -> str:
-    """A table with a line for each configuration."""
-    head = ("name", "platform", "accelerator", "Python", "would be built", "built", "file in .ci_support")
-    rows = [
+def list_text(listed: Sequence[Listed], rows: Mapping[str, int]) -> str:
+    """A table with a line for each configuration.
+
+    Args:
+        rows: how many rows each short name selects, which is how many builds it means.
+    """
+    head = ("name", "builds", "platform", "accelerator", "Python", "would be built", "built", "file in .ci_support")
+    lines = [
         (
             each.configuration.short_name,
+            str(rows[each.configuration.short_name]),
             each.configuration.platform,
             _accelerator(each),
             " ".join(each.configuration.pythons) or "-",
@@ -29,15 +34,16 @@ def list_text(listed: Sequence[Listed]) -> str:
         )
         for each in listed
     ]
-    return table(head, rows) if rows else "The feedstock has no configurations."
+    return table(head, lines, right=frozenset({1})) if lines else "The feedstock has no configurations."
 
 
-def list_json(listed: Sequence[Listed]) -> list[Mapping[str, Any]]:
-    """An object for each configuration."""
+def list_json(listed: Sequence[Listed], rows: Mapping[str, int]) -> list[Mapping[str, Any]]:
+    """An object for each configuration; `builds` is how many the short name means."""
     return [
         {
             "name": each.configuration.name,
             "short_name": each.configuration.short_name,
+            "builds": rows[each.configuration.short_name],
             "platform": each.configuration.platform,
             "accelerator": _accelerator(each),
             "pythons": list(each.configuration.pythons),

@@ -10,7 +10,7 @@ from feedstock_tools.builds.engines.contract import Built, Event, Failed, Starte
 from feedstock_tools.builds.runs.retries import Again
 from feedstock_tools.report.run.folding import Fold
 from feedstock_tools.report.run.plain import again_text, described, ending_text
-from feedstock_tools.wording import duration
+from feedstock_tools.wording import duration, shown, shown_log
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -42,6 +42,9 @@ class Lines:
 
     def say(self, text: str) -> None:
         """Write something the user should know, on lines of its own."""
+        self._write(shown(text))
+
+    def _write(self, text: str) -> None:
         self._stream.write(text + "\n")
         self._stream.flush()
 
@@ -59,7 +62,7 @@ class Lines:
             self.say(f"{work.name}: built {event.package.name} in {duration(event.seconds)}")
         elif isinstance(event, Failed):
             for line in self._recent.pop(work.name, ()):
-                self.say(f"  {line}")
+                self._write(f"  {shown_log(line)}")
             self.say(f"{work.name}: {event.output} failed: {event.reason}")
         elif not isinstance(event, Started):
             if event.stage == "feedstock-tools":
@@ -79,7 +82,7 @@ class Lines:
         how = "failed" if built.failed else "done"
         if self._fold.begin:
             self.say(f"{self._fold.begin}== {described(work)}: {how}")
-            self.say("\n".join(self._logs.pop(work.name, [])))
+            self._write(shown_log("\n".join(self._logs.pop(work.name, []))))
             self.say(self._fold.end)
         self.say(f"{work.name}: {how} ({self._ended} of {self._total})")
 
@@ -118,7 +121,7 @@ class LiveTable:
 
     def say(self, text: str) -> None:
         """Write something the user should know, on lines of its own."""
-        self._console.print(text, soft_wrap=True)
+        self._console.print(shown(text), soft_wrap=True)
 
     def begin(self, work: Work) -> None:
         """See `Observer`."""
@@ -162,7 +165,7 @@ class LiveTable:
         for name in ("elapsed", "expected"):
             table.add_column(name, no_wrap=True, justify="right")
         for cells in self._rows(progress):
-            table.add_row(*(Text(cell) for cell in cells))
+            table.add_row(*(Text(shown(cell)) for cell in cells))
         return table
 
     def _rows(self, progress: Progress) -> Iterable[tuple[str, str, str, str]]:

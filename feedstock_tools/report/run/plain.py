@@ -6,7 +6,7 @@ from io import TextIOWrapper
 from typing import TYPE_CHECKING, TextIO
 
 from feedstock_tools.report.run.folding import UNFOLDED, Fold
-from feedstock_tools.wording import counted
+from feedstock_tools.wording import counted, shown, shown_log
 
 if TYPE_CHECKING:
     from feedstock_tools.builds.engines.contract import Event
@@ -32,6 +32,9 @@ class Terminal:
 
     def say(self, text: str) -> None:
         """Write something the user should know, on lines of its own."""
+        self._write(shown(text))
+
+    def _write(self, text: str) -> None:
         self.stream.write(text + "\n")
         self.stream.flush()
 
@@ -53,7 +56,7 @@ class Terminal:
         elif isinstance(event, Failed):
             self.say(f"-- {event.output} failed: {event.reason}")
         elif event.stage not in _QUIET_STAGES and event.text.strip():
-            self.say(event.text.rstrip())
+            self._write(shown_log(event.text.rstrip()))
 
     def end(self, work: Work, built: BuiltRow) -> None:
         """See `Observer`."""

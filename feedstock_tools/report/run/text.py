@@ -9,6 +9,7 @@ from feedstock_tools.builds.ledger import BuildRecord
 from feedstock_tools.builds.plan.refusals import in_words
 from feedstock_tools.builds.runs.run import BuildResult, Outcome
 from feedstock_tools.feedstock.layout import Artifacts
+from feedstock_tools.feedstock.names import ShortName, select
 from feedstock_tools.units import size_text
 from feedstock_tools.wording import counted, table
 
@@ -22,6 +23,7 @@ __all__ = [
     "channel_notes",
     "engine_notes",
     "left_out_notes",
+    "name_notes",
     "path_notes",
     "refreshed_notes",
     "summary_json",
@@ -30,6 +32,8 @@ __all__ = [
 
 #: So many packages that were built before are listed with the new ones.
 _MOST_UNCHANGED = 40
+#: So many configurations of a short name are listed.
+_FEW = 4
 
 
 def refreshed_notes(refreshed: Refreshed) -> Iterator[str]:
@@ -45,6 +49,23 @@ def refreshed_notes(refreshed: Refreshed) -> Iterator[str]:
 def left_out_notes(left_out: Mapping[str, str]) -> Iterator[str]:
     """The configurations that `--all` leaves out, with the reasons."""
     return (f"Left out: {line}" for line in in_words(left_out))
+
+
+def name_notes(names: Sequence[str], candidates: Sequence[PlannedConfiguration]) -> Iterator[str]:
+    """What short names mean that mean several builds."""
+    exact = {each.name for each in candidates}
+    for name in names:
+        meant = select([name], candidates) if name not in exact and ShortName.parse(name) else ()
+        number = sum(len(each.rows) for each in meant)
+        if number > 1:
+            few = ", ".join(map(_in_full, meant[:_FEW]))
+            more = f" and {len(meant) - _FEW} more configurations" if len(meant) > _FEW else ""
+            yield f"{name} means {number} builds: {few}{more}"
+
+
+def _in_full(configuration: PlannedConfiguration) -> str:
+    pythons = f" (Python {', '.join(configuration.pythons)})" if configuration.pythons else ""
+    return f"{configuration.name}{pythons}"
 
 
 def engine_notes(workspace: Workspace, chosen: Sequence[PlannedConfiguration]) -> Iterator[str]:
