@@ -12,8 +12,9 @@ import pytest
 
 from tests.support import command
 from tests.support.feedstocks import TinyFeedstock
+from tests.support.needs import needs
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGINT for one process")
+pytestmark = needs("system", sys.platform != "win32", "SIGINT for one process")
 
 #: Says when Ctrl-C is first looked after, which is before anything of the command is imported.
 READY = """

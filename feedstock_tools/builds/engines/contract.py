@@ -7,7 +7,7 @@ same call can run one build on another machine.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -179,7 +179,3 @@ class Engine(Protocol):
         Leaving the context ends the build and everything that it started, whatever the reason for leaving.
         """
         ...
-
-
-#: Given each event of a build as it comes.
-Watcher = Callable[[Event], None]

@@ -1,0 +1,88 @@
+"""Identities stay what they were, byte for byte: what an earlier version has built is done for this one too.
+
+`identities_of_tiny.json` was recorded with version 0.1.0 at commit e375eab: for each output of the tiny feedstock the
+digests of what goes in, its identity in a plan, and its identity in a ledger for builds on conda-forge.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from feedstock_tools.builds.ledger import BuildRecord, Ledger, PackageRecord, now
+from feedstock_tools.builds.matrix.matrix import read_matrix
+from feedstock_tools.builds.plan.identity import candidates_of, identity_of_channels, identity_on, inputs_on
+from feedstock_tools.builds.plan.rendering import render_outputs
+from feedstock_tools.builds.plan.workspace import open_workspace
+from feedstock_tools.digests import digest_of_values, sha256_of
+from feedstock_tools.feedstock.configurations import outline
+from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedOutput, PlannedRow
+from tests.support.feedstocks import HERE, TinyFeedstock
+from tests.support.needs import needs
+
+RECORDED: list[dict[str, Any]] = json.loads(Path(__file__).with_name("identities_of_tiny.json").read_text())
+ENGINE = "rattler-build 0.73.0"
+#: What is rendered depends on the platform that builds.
+pytestmark = needs("system", HERE.subdir == "linux-64", "the identities recorded are those on linux-64")
+
+
+def recorded(row: str, output: str) -> dict[str, Any]:
+    """What was recorded of an output of a row."""
+    return next(each for each in RECORDED if (each["row"], each["output"]) == (row, output))
+
+
+def outputs(configurations: tuple[PlannedConfiguration, ...]) -> list[tuple[PlannedRow, PlannedOutput]]:
+    """Each output with its row."""
+    return [(row, output) for each in configurations for row in each.rows for output in row.outputs]
+
+
+@pytest.mark.parametrize("recorded", RECORDED, ids=lambda each: f"{each['row']} {each['output']}")
+def test_an_identity_is_the_hash_of_its_parts(recorded: dict[str, Any]) -> None:
+    assert digest_of_values(recorded["inputs"]) == recorded["identity"]
+    output = PlannedOutput("tiny", "1", "0", 0, "linux-64", recorded["identity"], inputs=recorded["inputs"])
+    base = identity_of_channels(["conda-forge"])
+    assert identity_on(base, output) == recorded["on conda-forge"]
+    assert inputs_on(base, output) == {**recorded["inputs"], "channels": base}
+
+
+def test_a_feedstock_is_rendered_to_the_identities_that_it_had(feedstock: TinyFeedstock) -> None:
+    configurations = tuple(each for each in outline(feedstock.folder) if each.platform == "linux-64")
+    recipe = feedstock.folder / "recipe" / "recipe.yaml"
+    rendered, _ = render_outputs(configurations, recipe, {"linux-64": ENGINE})
+    found = outputs(rendered)
+    assert len(found) == len(RECORDED)
+    for row, output in found:
+        before = recorded(row.name, output.name)
+        assert (output.inputs, output.identity) == (before["inputs"], before["identity"])
+
+
+def test_what_an_earlier_version_has_built_is_done(feedstock: TinyFeedstock) -> None:
+    workspace = open_workspace(feedstock.folder, None, ("conda-forge",), {})
+    chosen = workspace.chosen(["linux_64_cpu"])
+    with Ledger(workspace.artifacts.ledger) as ledger:
+        for row, output in outputs(chosen):
+            path = workspace.artifacts.root / output.subdir / output.file_name
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(output.stem)
+            state = path.stat()
+            file = f"{output.subdir}/{output.file_name}"
+            package = PackageRecord(".", file, state.st_size, sha256_of(path), state.st_mtime_ns)
+            identity = recorded(row.name, output.name)["on conda-forge"]
+            name = "linux_64_cuda_compiler_versionNone"
+            begun = BuildRecord(
+                identity, name, row.name, output.name, "running", now(), "logs/a", ENGINE, ("conda-forge",)
+            )
+            ledger.finish(replace(ledger.begin(begun), result="done", ended=now(), packages=(package,)))
+    (configuration,) = read_matrix(workspace, chosen).configurations
+    assert {each.state for each in configuration.outputs} == {"done"}
+    (stand_in, *_) = read_matrix(replace(workspace, channels=("stand-in",)), chosen).configurations
+    assert "done" not in {each.state for each in stand_in.outputs}
+
+
+def test_an_output_that_no_engine_renders_has_no_candidates() -> None:
+    row = PlannedRow("row", {}, None, None, (PlannedOutput("a", "1", "0", 0, "linux-64", ""),))
+    assert candidates_of([PlannedConfiguration("a", "linux-64", (row,))], (), {}) == {}
