@@ -94,7 +94,7 @@ _NAMES = {
 }
 
 
-if not TYPE_CHECKING:  # type checkers are to complain of names that are not there
+if not TYPE_CHECKING:  # type checkers must report unknown names
 
     def __getattr__(name: str) -> Any:
         if name not in _NAMES:

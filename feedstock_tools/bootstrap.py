@@ -1,6 +1,6 @@
-"""Make the environment that the tool runs in, on a machine that has Python and nothing else: for a checkout.
+"""Create the environment for a checkout of this tool, on a machine that has only Python.
 
-Standard library only, and in a syntax that Python 3.7 reads, so that old interpreters can say what is missing:
+Standard library only, in the syntax of Python 3.7, so that old interpreters can report what is missing:
 
     python -m feedstock_tools.bootstrap EXTRA PROGRAM [ARGUMENT ...]
 
@@ -34,9 +34,9 @@ __all__ = ["run_in_environment"]
 ROOT = Path(__file__).resolve().parent.parent
 LEAST_PYTHON = (3, 11)
 NEWEST_MINOR_TRIED = 20
-#: Seconds between two looks at what pip does, and between two lines where the output is no terminal.
+#: Seconds between two checks of pip's progress, and between two lines if the output is not a terminal.
 _TICK, _PAUSE = 0.2, 2.0
-#: The beginning of a line of pip's, and what it does then. `{}` is the rest of the line, as far as the group goes.
+#: The beginning of a line of pip's, and our progress message. `{}` is the text of the group.
 _STEPS = (
     (r"Collecting ([A-Za-z0-9._-]+)", "collecting {}"),
     (r"\s+Downloading (\S+ \([^)]+\))", "downloading {}"),
@@ -45,9 +45,9 @@ _STEPS = (
     (r"Installing collected packages: (.*)", "installing {}"),
     (r"WARNING: Retrying ()", "the package index does not answer; trying again{}"),
 )
-#: What a log says, and what that means and asks for.
+#: A pattern in a log, its meaning, and what to do.
 _REASONS = (
-    (r"No space left on device", "the disk is full.", "Make room and run it again."),
+    (r"No space left on device", "the disk is full.", "Free some space and run it again."),
     (
         r"No module named '?venv|ensurepip is not available|No module named '?ensurepip",
         "this Python has no venv.",
@@ -56,17 +56,17 @@ _REASONS = (
     (
         r"(?s)WARNING: Retrying.*(No matching distribution|Could not find|Max retries|Could not install)",
         "the package index cannot be reached.",
-        "The first run needs one that pip can reach; PIP_INDEX_URL names a mirror.",
+        "The first run needs a package index; set PIP_INDEX_URL to use a mirror.",
     ),
 )
 
 
 class _CannotMakeError(Exception):
-    """The environment cannot be made; the text says why."""
+    """The environment cannot be created; the message gives the reason."""
 
 
 def run_in_environment(extra: str, program: str, arguments: Sequence[str]) -> int:
-    """Run a program of the environment for `extra`, making that environment where it is missing.
+    """Run a program of the environment for `extra`, after creating that environment if it is missing.
 
     Returns the exit status (on POSIX the process is replaced and this does not return).
     """
@@ -87,13 +87,13 @@ def run_in_environment(extra: str, program: str, arguments: Sequence[str]) -> in
         _say(_failed(error, ROOT))
         return 1
     except KeyboardInterrupt:
-        _say("Interrupted; the next run makes the environment anew.")
+        _say("Interrupted; the next run creates the environment again.")
         return 130
     return _replace_process([str(found), *arguments])
 
 
 def _environment(name: str, extra: str) -> Path:
-    """The folder of an environment that is whole: beside the code, or in the user's cache where that is read-only."""
+    """The folder of a complete environment: beside the code, or in the user's cache if that is read-only."""
     folders = [place / name for place in (ROOT / ".environments", _cache())]
     for folder in folders:
         if _is_current(folder):
@@ -102,8 +102,8 @@ def _environment(name: str, extra: str) -> Path:
         if _is_writable(folder.parent):
             _make(folder, extra)
             return folder
-    listed = " nor in ".join(str(folder.parent) for folder in folders)
-    raise _CannotMakeError(f"An environment can be made neither in {listed}: they cannot be written.")
+    listed = " or ".join(str(folder.parent) for folder in folders)
+    raise _CannotMakeError(f"Cannot create an environment in {listed}: these folders are not writable.")
 
 
 def _cache() -> Path:
@@ -131,7 +131,7 @@ def _interpreter() -> str:
 
 
 def _digest_of_declaration() -> str:
-    """What an environment depends on: the declaration of the project and the interpreter that it was made with."""
+    """The inputs of an environment: the project's declaration and the interpreter that it was created with."""
     import tomllib
 
     with (ROOT / "pyproject.toml").open("rb") as file:
@@ -146,7 +146,7 @@ def _marker(folder: Path) -> Path:
 
 
 def _is_current(folder: Path) -> bool:
-    """Whether an environment is whole, and made for this declaration and an interpreter that is still there."""
+    """Whether an environment is complete, and created for this declaration and an interpreter that still exists."""
     try:
         return _marker(folder).read_text() == _digest_of_declaration() and _program(folder, "python").exists()
     except OSError:
@@ -154,7 +154,7 @@ def _is_current(folder: Path) -> bool:
 
 
 def _make(folder: Path, extra: str) -> None:
-    """Make the environment in `folder`, telling what is done; `_CannotMakeError` where that fails."""
+    """Create the environment in `folder` and show the progress; raises `_CannotMakeError` on failure."""
     log = folder.parent / f"{folder.name}.log"
     target = str(ROOT) if extra == "build" else f"{ROOT}[{extra}]"
     steps = [
@@ -163,9 +163,9 @@ def _make(folder: Path, extra: str) -> None:
     ]
     steps[1][1].extend(["--disable-pip-version-check", "-e", target])
     with _only_one(folder.parent / f"{folder.name}.lock") as lock, _terminating():
-        if _is_current(folder):  # another process made it while this one waited
+        if _is_current(folder):  # another process created it while this one waited
             return
-        _say(f"First run: making an environment in {folder}")
+        _say(f"First run: creating an environment in {folder}")
         began = time.monotonic()
         _remove(folder)
         try:
@@ -178,11 +178,9 @@ def _make(folder: Path, extra: str) -> None:
         except BaseException as error:
             _remove(folder)
             if isinstance(error, OSError):
-                raise _CannotMakeError(
-                    f"The environment cannot be made: {error.strerror or error}: {folder}"
-                ) from error
+                raise _CannotMakeError(f"Cannot create the environment: {error.strerror or error}: {folder}") from error
             raise
-        _say(f"Environment ready after {time.monotonic() - began:.0f} s; later runs use it as it is.")
+        _say(f"Environment ready after {time.monotonic() - began:.0f} s; later runs reuse it.")
 
 
 def _remove(folder: Path) -> None:
@@ -192,7 +190,7 @@ def _remove(folder: Path) -> None:
 
 
 def _run(command: list[str], log: IO[bytes], status: _Status, lock: IO[str]) -> int:
-    """Run a step with its output in the log; its exit status. The lock is held for as long as the step lives."""
+    """Run a step with its output in the log; return its exit status. The lock is held while the step runs."""
     options = {} if os.name == "nt" else {"pass_fds": (lock.fileno(),), "start_new_session": True}
     process = subprocess.Popen(
         command,
@@ -234,7 +232,7 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 
 def _step(line: str) -> str | None:
-    """What pip does by a line of its output; None where the line does not say it."""
+    """pip's current step from a line of its output; None if the line does not show it."""
     for pattern, text in _STEPS:
         match = re.match(pattern, line)
         if match:
@@ -243,7 +241,7 @@ def _step(line: str) -> str | None:
 
 
 class _Status:
-    """What is done at the moment, and for how long: one line that changes on a terminal, several lines elsewhere."""
+    """The current step and its duration: one changing line on a terminal, several lines elsewhere."""
 
     def __init__(self, began: float) -> None:
         self._began = began
@@ -259,7 +257,7 @@ class _Status:
             sys.stderr.write("\r\x1b[K")
 
     def show(self, text: str | None) -> None:
-        """Show what is done now; None: still the same."""
+        """Show the current step; None: unchanged."""
         self._text = text or self._text
         seconds = time.monotonic() - self._began
         if not self._live and seconds - self._shown < _PAUSE:
@@ -272,18 +270,18 @@ class _Status:
 
 
 def _explained(step: list[str], log: Path) -> str:
-    """Why a step failed: a sentence for what is known, else the end of its output."""
+    """Why a step failed: a sentence for a known reason, else the end of its output."""
     text = log.read_text(encoding="utf-8", errors="replace").strip()
-    where = f"The whole log is in {log}."
+    where = f"The full log is in {log}."
     for pattern, reason, advice in _REASONS:
         if re.search(pattern, text):
-            return f"The environment cannot be made: {reason}\n{advice}\n{where}"
+            return f"Cannot create the environment: {reason}\n{advice}\n{where}"
     last = [f"  | {line}" for line in text.splitlines()[-12:]]
-    return "\n".join(["The environment cannot be made. This failed:", f"  {' '.join(step)}", *last, where])
+    return "\n".join(["Cannot create the environment. This command failed:", f"  {' '.join(step)}", *last, where])
 
 
 def _failed(error: OSError, folder: Path) -> str:
-    return f"The environment cannot be made: {error.filename or folder}: {error.strerror or error}"
+    return f"Cannot create the environment: {error.filename or folder}: {error.strerror or error}"
 
 
 def _run_with_newer_python(extra: str, program: str, arguments: Sequence[str]) -> int:
@@ -294,8 +292,8 @@ def _run_with_newer_python(extra: str, program: str, arguments: Sequence[str]) -
         if newer and subprocess.run([newer, "-c", ""], capture_output=True, check=False).returncode == 0:
             _say("Python {}.{} is too old; using {}.".format(*sys.version_info[:2], newer))
             return _replace_process([newer, str(Path(__file__).resolve()), extra, program, *arguments])
-    _say(f"Python {least} or later is needed, and this is {sys.version.split()[0]} ({sys.executable}).")
-    _say(f"Install a newer one so that `python{least}` or later is on PATH, or start this with it.")
+    _say(f"Python {least} or later is required, but this is {sys.version.split()[0]} ({sys.executable}).")
+    _say(f"Install `python{least}` or later on PATH, or run this command with it.")
     return 2
 
 
@@ -309,10 +307,10 @@ def _replace_process(command: list[str]) -> int:
 
 @contextmanager
 def _only_one(lock: Path) -> Iterator[IO[str]]:
-    """Hold the lock file, so that two first runs at once do not make the same environment together."""
+    """Hold the lock file, so that two concurrent first runs do not create the same environment."""
     with lock.open("w") as handle:
         if not _locks(handle):
-            _say(f"Waiting for another process that makes an environment in {lock.parent}")
+            _say(f"Waiting for another process that creates an environment in {lock.parent}")
             while not _locks(handle):
                 time.sleep(_TICK)
         yield handle
@@ -335,7 +333,7 @@ def _locks(handle: IO[str]) -> bool:
 
 @contextmanager
 def _terminating() -> Iterator[None]:
-    """Let SIGTERM end what is started too, as Ctrl-C does."""
+    """Let SIGTERM also end child processes, as Ctrl-C does."""
     before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         yield

@@ -1,4 +1,4 @@
-"""Where the data that ships with the package lies: templates, variant files, examples; and reading the templates."""
+"""The data that ships with the package: templates, variant files, examples; and reading the templates."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ if TYPE_CHECKING:
 
 __all__ = ["PACKAGE", "data_folder", "text_templates"]
 
-#: The folder of this package: what reads or hashes its own code starts here.
+#: The folder of this package, for code that reads or hashes the package itself.
 PACKAGE = Path(__file__).resolve().parent
 
 
 def data_folder(name: str) -> Path:
-    """The folder `templates`, `variants` or `examples`: of an installation, else of the checkout."""
+    """The folder `templates`, `variants` or `examples` of an installation, else of the checkout."""
     installed = PACKAGE / "_data" / name
     return installed if installed.is_dir() else PACKAGE.parent / name
 
 
 def text_templates(opening: str = "{", closing: str = "}") -> Environment:
-    """Jinja over the templates of plain texts: a value that is not given is an error, and none is escaped.
+    """Jinja for the templates of plain texts: a missing value is an error, and values are not escaped.
 
     Args:
-        opening: and `closing`: the brackets of values (twice), blocks (with `%`) and comments (with `#`), such as the
-            text itself has not.
+        opening: and `closing`: the brackets of values (doubled), blocks (with `%`) and comments (with `#`), which the
+            text itself must not contain.
     """
     from jinja2 import FileSystemLoader, StrictUndefined
     from jinja2.sandbox import SandboxedEnvironment

@@ -1,7 +1,7 @@
 """Hashes of files and folders (what goes into a build, and whether anything has changed since) and of packages' names.
 
-Two strengths. `digest_of_files` reads every byte and is what an identity is made of. `stamp_of_files` looks at names,
-sizes and times of change alone, and only answers whether a digest made earlier needs making again.
+Two strengths. `digest_of_files` reads every byte; identities consist of such digests. `stamp_of_files` only reads
+names, sizes and modification times, and only shows whether an earlier digest must be computed again.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ __all__ = [
 #: The hexadecimal digits after the `h` in the name of a package.
 HASH_LENGTH = 7
 
-#: Folders that hold what tools leave behind, never what a build is made from.
+#: Folders with leftovers of tools, never with inputs of a build.
 _LEFT_BEHIND = frozenset({".git", "__pycache__", "build_artifacts", ".pytest_cache", ".mypy_cache", ".ruff_cache"})
 _BLOCK = 1 << 20
 
 
 def files_below(folder: Path) -> Iterator[str]:
-    """The files (and links) in a folder and its subfolders, in the order of their names; a file gives itself."""
+    """The files (and links) in a folder and its subfolders, ordered by name; for a file, the file itself."""
     if not folder.is_dir():
         if folder.exists() or folder.is_symlink():
             yield str(folder)
@@ -46,7 +46,7 @@ def files_below(folder: Path) -> Iterator[str]:
 def digest_of_files(roots: Iterable[Path]) -> str:
     """A hash over the relative names, the bytes and the executable bits of all files below each root.
 
-    A root that does not exist counts as empty: whoever needs it will say so.
+    A missing root counts as empty: the code that needs it will report it.
     """
     digest = sha256()
     for number, root in enumerate(roots):
@@ -63,7 +63,7 @@ def digest_of_files(roots: Iterable[Path]) -> str:
 
 
 def digest_of_values(content: Any) -> str:
-    """A hash over what JSON has, over mappings, and over the texts of whatever else there is."""
+    """A hash over JSON values, over mappings, and over the text of any other value."""
     text = json.dumps(
         content, sort_keys=True, default=lambda value: dict(value) if isinstance(value, Mapping) else str(value)
     )
@@ -71,7 +71,7 @@ def digest_of_values(content: Any) -> str:
 
 
 def stamp_of_files(roots: Iterable[Path]) -> str:
-    """A hash over the names, sizes and times of change of all files below each root."""
+    """A hash over the names, sizes and modification times of all files below each root."""
     digest = blake2b(digest_size=16)
     for root in roots:
         for path in files_below(root):

@@ -43,7 +43,7 @@ class FeedstockError(Exception):
 
     @classmethod
     def of(cls, mistakes: list[Mistake]) -> FeedstockError:
-        """One error for all `mistakes` (at least one), so that a user meets them in one go."""
+        """One error for all `mistakes` (at least one), so that a user sees them together."""
         error = cls(mistakes[0].message)
         error.mistakes = tuple(mistakes)
         return error
@@ -53,12 +53,12 @@ class FeedstockError(Exception):
 
 
 class InputError(FeedstockError):
-    """What was given cannot be used (exit code 2): a spec, recipe, variant file, name or option."""
+    """An invalid input (exit code 2): a spec, recipe, variant file, name or option."""
 
     exit_code = 2
 
 
 class WorkError(FeedstockError):
-    """What was asked for was understood and failed (exit code 1): a build, a solve, a transfer."""
+    """A valid operation that failed (exit code 1): a build, a solve, a transfer."""
 
     exit_code = 1

@@ -1,4 +1,4 @@
-"""Locks between threads and between runs, of names and of folders; each goes with the process that holds it."""
+"""Locks between threads and between runs, on names and on folders; each ends with the process that holds it."""
 
 from __future__ import annotations
 
@@ -18,20 +18,21 @@ _PAUSE = 0.1
 
 
 class Locks:
-    """Some locks that are held together. Release each when it is not needed any more, or close them all."""
+    """Locks that are held together. Release each when it is no longer needed, or close them all."""
 
     def __init__(self, held: dict[str, IO[bytes]]) -> None:
         self._held = held
 
     @classmethod
     def take(cls, folder: Path, names: Iterable[str]) -> Locks | None:
-        """Take the locks of all names at once; None, and none is held, where another holds one of them.
+        """Take the locks of all names at once; None (and no lock is held) if another process or thread holds one of
+        them.
 
         Args:
-            folder: where the files of locks lie; it is made where it is missing.
+            folder: the folder of lock files; created if missing.
 
         Raises:
-            WorkError: a lock's file cannot be made.
+            WorkError: a lock file cannot be created.
         """
         locks = cls({})
         for name in sorted(set(names)):
@@ -50,20 +51,20 @@ class Locks:
 
     @classmethod
     def wait_for(cls, folder: Path, names: Iterable[str]) -> Locks:
-        """As `take`, once they are free."""
+        """Like `take`, but wait until they are free."""
         listed = list(names)
         while (locks := cls.take(folder, listed)) is None:
             time.sleep(_PAUSE)
         return locks
 
     def release(self, name: str) -> None:
-        """Let go of one, if it is held."""
+        """Release one, if it is held."""
         stream = self._held.pop(name, None)
         if stream is not None:
             stream.close()
 
     def close(self) -> None:
-        """Let go of all."""
+        """Release all."""
         for name in list(self._held):
             self.release(name)
 
@@ -76,7 +77,7 @@ class Locks:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold the lock of a folder (made where it is missing), after waiting for other processes that hold it.
+    """Hold the lock of a folder (created if missing), after waiting for other processes that hold it.
 
     Raises:
         WorkError: the folder cannot be written.
@@ -95,7 +96,7 @@ def _opened(path: Path) -> IO[bytes]:
 
 
 def _lock(stream: IO[bytes], *, wait: bool) -> bool:
-    """Whether the lock of an open file was taken; it is let go of when the file is closed."""
+    """Whether the lock of an open file was taken; closing the file releases it."""
     try:
         if sys.platform == "win32":
             import msvcrt

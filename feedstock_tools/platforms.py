@@ -39,7 +39,7 @@ _SYSTEMS = {"linux": "linux", "darwin": "osx", "win32": "win"}
 
 @dataclass(frozen=True, slots=True, order=True)
 class Platform:
-    """A platform that packages are made for, e.g. `Platform("linux", "64")`."""
+    """A platform of packages, e.g. `Platform("linux", "64")`."""
 
     os: str
     arch: str
@@ -49,7 +49,7 @@ class Platform:
         """Read `linux-64` or `linux_64`.
 
         Raises:
-            InputError: the text names no platform that conda knows.
+            InputError: conda does not know the platform.
 
         >>> Platform.parse("osx_arm64").subdir
         'osx-arm64'

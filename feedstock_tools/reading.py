@@ -1,4 +1,4 @@
-"""Text files that people wrote, read with a bound on their size."""
+"""Reading text files with a limit on their size."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from feedstock_tools.errors import InputError
 
 __all__ = ["LARGEST_FILE", "LARGEST_SETTINGS", "is_file", "read_text"]
 
-#: Bytes; no recipe or variant file of conda-forge comes near this size. A larger one is a mistake or an attack.
+#: Bytes, far above any recipe or variant file of conda-forge. A larger one is a mistake or an attack.
 LARGEST_FILE = 512 * 1024
-#: The same for a conda-forge.yml, a configuration or a variants.yaml, whose keys are looked at more than once.
+#: The same for a conda-forge.yml, a configuration or a variants.yaml, whose keys are read more than once.
 LARGEST_SETTINGS = 256 * 1024
 
 
@@ -21,10 +21,10 @@ def is_file(path: Path) -> bool:
 
 
 def read_text(path: Path, largest: int = LARGEST_FILE) -> str:
-    """The text of a file, with line ends as `\\n`.
+    """The text of a file, with line endings as `\\n`.
 
     Raises:
-        InputError: it is missing, not a file, larger than `largest` bytes, holds NUL bytes or is not UTF-8.
+        InputError: it is missing, not a file, larger than `largest` bytes, contains NUL bytes or is not UTF-8.
     """
     try:
         with path.open("rb") as file:
@@ -36,7 +36,7 @@ def read_text(path: Path, largest: int = LARGEST_FILE) -> str:
     if len(content) > largest:
         raise InputError(f"is larger than {largest // 1024} KiB", path=path)
     if b"\0" in content:
-        raise InputError("is not a text file: it holds NUL bytes", path=path)
+        raise InputError("is not a text file: it contains NUL bytes", path=path)
     try:
         return content.decode("utf-8").replace("\r\n", "\n")
     except UnicodeDecodeError as error:

@@ -1,4 +1,4 @@
-"""What must not get into a ledger or out with a log: passwords and tokens, by their form or from the environment."""
+"""Secrets that must not enter a ledger or a log: passwords and tokens, by their form or from the environment."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ __all__ = ["known_secrets", "redacted", "secrets_in"]
 _NAMES = re.compile(
     r"TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY", re.IGNORECASE
 )
-#: A shorter value is no secret worth the name, and would be found everywhere.
+#: A shorter value is not a real secret, and would be found everywhere.
 _SHORTEST = 8
-#: Kind → its form. What is secret in it is a group of that name; stars are no secret. Of a URL that is a user with a
-#: password, or what stands alone before the `@` of the web's, where tokens are put; in `ssh://git@…` it is a user.
+#: Kind → its form. The group `secret` is the secret part; stars are not secret. In a URL it is a user with a
+#: password, or, for the web, a single word before the `@`, where tokens are put; in `ssh://git@…` it is a user.
 _FORMS = {
     "a token of GitHub": re.compile(r"\b(?P<secret>gh[pousr]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{40,})"),
     "an access key of AWS": re.compile(r"\b(?P<secret>(?:AKIA|ASIA)[0-9A-Z]{16})\b"),
@@ -26,12 +26,12 @@ _FORMS = {
 
 
 def known_secrets(environment: Mapping[str, str]) -> Mapping[str, str]:
-    """The variables of an environment that hold secrets, by what they are called."""
+    """The variables of an environment that contain secrets, according to their names."""
     return {name: value for name, value in environment.items() if _NAMES.search(name) and len(value) >= _SHORTEST}
 
 
 def redacted(text: str) -> str:
-    """A text with the secrets that are known by their form replaced by stars.
+    """A text in which secrets of a known form are replaced by stars.
 
     >>> redacted("https://me:word@example.org/t/ab-12/channel")
     'https://***@example.org/t/***/channel'
@@ -47,7 +47,7 @@ def _starred(found: re.Match[str]) -> str:
 
 
 def secrets_in(text: str, known: Mapping[str, str]) -> Mapping[str, int]:
-    """The kinds of secrets in a text, each with the first line (from 1) that has one; the secret itself is not told."""
+    """The kinds of secrets in a text, each with the first line (from 1) that has one; without the secret itself."""
     found: dict[str, int] = {}
     for number, kind in _secrets(text, known):
         found.setdefault(kind, number)

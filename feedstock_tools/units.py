@@ -17,7 +17,7 @@ def size_of(text: str) -> int:
     """The bytes of an amount; a unit without `B` is binary.
 
     Raises:
-        InputError: it is not an amount, or zero.
+        InputError: `text` is not an amount, or zero.
 
     >>> size_of("64 GiB") == 64 * 2**30, size_of("500MB"), size_of("16G") == 16 * 2**30, size_of("1024")
     (True, 500000000, True, 1024)
@@ -35,7 +35,7 @@ def time_of(text: str) -> float:
     """The seconds of a time.
 
     Raises:
-        InputError: it is not a time, or zero.
+        InputError: `text` is not a time, or zero.
 
     >>> time_of("90"), time_of("30 min"), time_of("3 h")
     (90.0, 1800.0, 10800.0)

@@ -1,6 +1,6 @@
 """The order of versions as conda has it, so that nothing needs a solver to compare two.
 
-(conda/models/version.py, VersionOrder: epoch, dotted parts, texts below numbers, `dev` lowest and `post` highest.)
+(conda/models/version.py, VersionOrder: epoch, dotted parts, strings below numbers, `dev` lowest and `post` highest.)
 py-rattler's `Version` orders what both take for a version in the same way, but for a `_` after a letter at the end:
 conda sorts `1a_` above `1a`, rattler below. Only conda accepts a `*`; rattler alone a `_` at the end of a local part.
 """
@@ -32,7 +32,7 @@ class InvalidVersionError(InputError, ValueError):
 @total_ordering
 @dataclass(frozen=True, eq=False)
 class Version:
-    """A parsed version; short ones are filled with zeros to compare, so that 1 equals 1.0.
+    """A parsed version; short ones are padded with zeros for comparison, so that 1 equals 1.0.
 
     Attributes:
         numbers: of a version that is numbers and dots alone, without zeros at its end; None for any other.

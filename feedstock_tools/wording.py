@@ -1,4 +1,4 @@
-"""How numbers, times and tables are written for people: one way of each for all that is printed."""
+"""The form of numbers, times and tables in all output."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 __all__ = ["aligned", "counted", "duration", "shown", "shown_log", "table"]
 
-#: What a terminal acts on instead of showing it: control characters but tab and line feed, marks that turn the
-#: direction of a line around, and halves of a pair of code points, which stand for bytes that are not UTF-8.
+#: Characters that a terminal acts on instead of showing them: control characters except tab and line feed, marks that
+#: turn the direction of a line around, and lone surrogates, which represent bytes that are not UTF-8.
 _UNSHOWN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 _NONE: frozenset[int] = frozenset()
@@ -26,7 +26,7 @@ def counted(number: int, what: str) -> str:
 
 
 def shown(text: str) -> str:
-    """A text that a terminal shows as it is and never acts on: names may come from strangers' files.
+    """A text that a terminal shows unchanged and never acts on: names may come from untrusted files.
 
     >>> print(shown("linux_64_\\x1b[2J\\x07"))
     linux_64_\\x1b[2J\\x07
@@ -48,7 +48,7 @@ def shown_log(text: str) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """A time span; empty for None, a span that is not known.
+    """A time span; empty for None, an unknown span.
 
     >>> duration(0.42), duration(42), duration(250), duration(7500)
     ('0.42 s', '42 s', '4 min 10 s', '2 h 05 min')

@@ -1,7 +1,7 @@
-"""Modules of this program as programs: the command that calls the `main` of one in a process of its own.
+"""Modules of this program as worker programs: the command that calls a module's `main` in a process of its own.
 
-The process is to run the code that runs here, from wherever that was imported, in whatever folder it starts, and to
-find the packages that this process has, which may come from a `PYTHONPATH` that it is not given.
+The process must run the same code, from wherever it was imported, in whatever folder it starts, and
+find the packages of this process, which may come from a `PYTHONPATH` that it does not inherit.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from feedstock_tools.data import PACKAGE
 
 __all__ = ["PACKAGES", "worker_command", "worker_words"]
 
-#: The folder that this program's own package lies in.
+#: The folder that contains this program's own package.
 PACKAGES = PACKAGE.parent
-#: Its arguments: the folders of packages, with colons between them; the module; what its `main` is called with.
+#: Its arguments: the folders of packages, with colons between them; the module; the arguments of its `main`.
 _START = (
     "import sys; from importlib import import_module; sys.path[:0] = sys.argv[1].split(':');"
     "sys.exit(import_module(sys.argv[2]).main(*sys.argv[3:]))"
@@ -23,14 +23,14 @@ _START = (
 
 
 def worker_command(module: str, *arguments: str) -> list[str]:
-    """The command that calls `main` of a module of this program with some texts, as this Python does.
+    """The command that calls `main` of a module of this program with some strings, in this Python.
 
-    Its exit status is what `main` returns.
+    Its exit status is the result of `main`.
     """
     places = [str(PACKAGES), *(place for place in sys.path if place and ":" not in place)]
     return [sys.executable, "-P", "-c", *worker_words(places, module, *arguments)]
 
 
 def worker_words(places: Sequence[str], module: str, *arguments: str) -> list[str]:
-    """What follows `python -P -c` to do the same with packages that lie in other folders."""
+    """The arguments after `python -P -c` to do the same with packages in other folders."""
     return [_START, ":".join(places), module, *arguments]

@@ -1,4 +1,4 @@
-"""Writing files whole: beside their place first and moved there then, so that nobody ever meets half of one."""
+"""Writing files atomically: first to a temporary name, then moved into place, so that nobody ever sees half of one."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ __all__ = ["replacing", "write_whole"]
 
 @contextmanager
 def replacing(path: Path, *, what: str = "cannot write", hint: str | None = None) -> Iterator[Path]:
-    """A path beside `path` to make a file at, which takes the place of `path` at the end of the block.
+    """A temporary path beside `path`; the file written there replaces `path` at the end of the block.
 
-    Folders that are missing are made. A file that is replaced hands on its mode; nothing stays behind where the block
-    fails. The name of the part begins with a dot and ends in `.part`, is short whatever `path` is called, and is no
-    other process's or thread's.
+    Missing folders are created. A replaced file passes on its mode; no file stays behind if the block
+    fails. The temporary name begins with a dot and ends in `.part`, is short whatever `path` is called, and is not used
+    by any other process or thread.
 
     Args:
-        what: the words for what failed, before the system's reason.
-        hint: what to do then.
+        what: the message before the system's reason.
+        hint: what to do about it.
 
     Raises:
-        WorkError: the system refuses; also where it does so within the block.
+        WorkError: the system refuses, also within the block.
     """
     part = path.with_name(f".{os.getpid()}-{os.urandom(6).hex()}.part")
     try:
@@ -42,10 +42,10 @@ def replacing(path: Path, *, what: str = "cannot write", hint: str | None = None
 
 
 def write_whole(path: Path, content: bytes | str, *, hint: str | None = None) -> None:
-    """Replace a file, or make it, with bytes or a text, which is written as UTF-8 and with its line breaks as they are.
+    """Replace or create a file with bytes or a text, which is written as UTF-8 with unchanged line breaks.
 
     Raises:
-        WorkError: it cannot be written; what was there before is as it was.
+        WorkError: it cannot be written; the old file is unchanged.
     """
     with replacing(path, hint=hint) as part:
         part.write_bytes(content.encode() if isinstance(content, str) else content)

@@ -105,7 +105,7 @@ def start(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 def test_a_first_run_makes_the_environment_and_says_so_and_a_second_uses_it(project: Path) -> None:
     first = start(project, *SMALL)
     assert (first.returncode, first.stdout) == (0, "small ran\n"), first.stderr
-    assert "First run: making an environment in" in first.stderr
+    assert "First run: creating an environment in" in first.stderr
     second = start(project, *SMALL)
     assert (second.returncode, second.stdout, second.stderr) == (0, "small ran\n", "")
 
@@ -123,7 +123,7 @@ def test_what_pip_cannot_install_is_explained_and_leaves_no_environment(quick: P
     run = start(quick, *SMALL)
     assert run.returncode == 1
     assert "no backend today" in run.stderr
-    assert "The whole log is in" in run.stderr
+    assert "The full log is in" in run.stderr
     assert not any(path.is_dir() for path in (quick / ".environments").iterdir())
 
 
@@ -144,7 +144,7 @@ time.sleep(0.3)
     (quick / "pip-does.py").write_text(does)
     lines = start(quick, *SMALL).stderr.splitlines()
     assert lines[1:3] == ["    0 s  creating it with venv", "    2 s  collecting click"]
-    assert lines[-1] == "Environment ready after 3 s; later runs use it as it is."
+    assert lines[-1] == "Environment ready after 3 s; later runs reuse it."
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_on_a_terminal_one_line_changes(quick: Path) -> None:
     shown = os.read(ours, 1 << 16).decode()
     os.close(ours)
     assert "\r\x1b[K    0 s  creating it with venv\r\x1b[K" in shown
-    assert "later runs use it as it is.\r\n" in shown
+    assert "later runs reuse it.\r\n" in shown
 
 
 @pytest.mark.skipif(os.name != "posix", reason="an environment links to its interpreter on POSIX")
@@ -234,8 +234,8 @@ def test_two_first_runs_at_once_make_one_environment(quick: Path) -> None:
     runs = [command.start(program, variables=os.environ) for _ in range(2)]
     said = sorted(run.communicate(timeout=60)[0] for run in runs)
     assert [run.returncode for run in runs] == [0, 0]
-    assert said[0].startswith("First run: making an environment")
-    assert said[1].startswith("Waiting for another process that makes an environment in")
+    assert said[0].startswith("First run: creating an environment")
+    assert said[1].startswith("Waiting for another process that creates an environment in")
     assert [text.endswith("small ran\n") for text in said] == [True, True]
 
 
@@ -255,8 +255,8 @@ def test_a_known_reason_is_said_in_one_message(quick: Path, does: str, reason: s
     run = start(quick, *SMALL)
     message = [line for line in run.stderr.splitlines()[1:] if not line.startswith("    ")]
     assert (run.returncode, len(message)) == (1, 3)
-    assert message[0] == f"The environment cannot be made: {reason}"
-    assert message[2].startswith("The whole log is in ")
+    assert message[0] == f"Cannot create the environment: {reason}"
+    assert message[2].startswith("The full log is in ")
 
 
 def test_a_python_without_venv_is_told_what_to_install(quick: Path) -> None:
@@ -278,7 +278,7 @@ def test_a_checkout_that_cannot_be_written_has_its_environment_in_the_user_s_cac
     monkeypatch.setenv("XDG_CACHE_HOME", str(quick / ".environments"))
     run = start(quick, *SMALL)
     assert (run.returncode, run.stderr.count("\n")) == (1, 1)
-    assert "they cannot be written" in run.stderr
+    assert "these folders are not writable" in run.stderr
 
 
 def test_where_there_is_no_checkout_nothing_is_made(project: Path) -> None:
@@ -319,4 +319,4 @@ def test_an_old_python_takes_a_newer_one_on_path(quick: Path) -> None:
 def test_without_a_newer_python_an_old_one_says_what_it_needs(quick: Path) -> None:
     run = old_python(quick, str(quick / "nothing"))
     assert run.returncode == 2
-    assert run.stderr.startswith("Python 3.11 or later is needed, and this is 3.8.0")
+    assert run.stderr.startswith("Python 3.11 or later is required, but this is 3.8.0")

@@ -2,7 +2,7 @@
 
 A package written here has the same bytes whenever its metadata and contents are the same. Its inner archives are
 Zstandard frames of stored (not compressed) blocks, so that no compression library is needed and its version cannot
-change the bytes; most of what is written here stays on this machine, where copying is cheaper than compressing.
+change the bytes; most packages written here stay on this machine, where copying is cheaper than compressing.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ _ZSTD_BLOCK = 128 * 1024
 
 
 def write_package(folder: Path, metadata: PackageMetadata, files: Iterable[PackageFile] = ()) -> Path:
-    """Write a `.conda` package into the subdir of a channel folder, and give its path.
+    """Write a `.conda` package into the subdir of a channel folder, and return its path.
 
     The package appears under its name only when it is complete. It is not indexed: see `index_channel`.
 
     Args:
-        folder: the channel folder; the subdir of the package is made in it.
-        metadata: what `info/index.json`, `about.json` and `run_exports.json` are to say.
+        folder: the channel folder; the subdir of the package is created in it.
+        metadata: the contents of `info/index.json`, `about.json` and `run_exports.json`.
         files: the contents, in any order, each path once.
 
     Raises:
@@ -70,7 +70,7 @@ def read_package(path: Path) -> PackageMetadata:
 
 
 def read_documents(path: Path, names: Sequence[str]) -> dict[str, bytes | None]:
-    """Some files of a package by their paths in it, in the order asked for; None for one that it does not have.
+    """Some files of a package by their paths in it, in the requested order; None for a missing one.
 
     Raises:
         WorkError: the package is missing or damaged.
@@ -104,7 +104,7 @@ def unpack(path: Path, folder: Path) -> None:
 
 
 def replace_document(path: Path, name: str, content: bytes) -> None:
-    """Put another text in the place of a file in the `info` part of a `.conda` package; its contents stay as they are.
+    """Replace the text of a file in the `info` part of a `.conda` package; its contents stay unchanged.
 
     Raises:
         WorkError: the package is damaged or cannot be written, or has no such file.
@@ -129,7 +129,7 @@ def replace_document(path: Path, name: str, content: bytes) -> None:
 
 
 async def _info_with(path: Path, name: str, content: bytes) -> bytes:
-    """The tar of the `info` part of a package, with another text in one of its files."""
+    """The tar of the `info` part of a package, with a new text for one of its files."""
     from rattler.package_streaming import PackageArchive
 
     buffer = io.BytesIO()
@@ -160,7 +160,7 @@ def _write_conda(stream: BinaryIO, metadata: PackageMetadata, files: Sequence[Pa
 
 
 def _package_archive(files: Sequence[PackageFile], timestamp: int) -> tuple[memoryview, list[dict[str, object]]]:
-    """The tar of the contents, and what `info/paths.json` says of them."""
+    """The tar of the contents, and their entries in `info/paths.json`."""
     buffer = io.BytesIO()
     paths: list[dict[str, object]] = []
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.GNU_FORMAT) as archive:
@@ -168,7 +168,7 @@ def _package_archive(files: Sequence[PackageFile], timestamp: int) -> tuple[memo
             entry: dict[str, object] = {"_path": file.path}
             if file.link is not None:
                 _add(archive, file.path, b"", timestamp, link=file.link)
-                # conda gives the hash of what the link points to; nothing at install time reads it for a link.
+                # conda records the hash of the link's target; nothing reads it for a link on installation.
                 entry |= {"path_type": "softlink", "sha256": sha256(b"").hexdigest(), "size_in_bytes": 0}
             else:
                 content = file.read()
@@ -215,7 +215,7 @@ def _add(
     link: str | None = None,
 ) -> None:
     if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
-        raise WorkError(f"'{name}' leaves the package")
+        raise WorkError(f"'{name}' leads out of the package")
     entry = tarfile.TarInfo(name)
     entry.mtime = timestamp // 1000
     entry.mode = 0o755 if executable else 0o644

@@ -1,4 +1,5 @@
-"""A channel that is a folder on this machine: indexing it, and adding packages so that it is whole at every moment."""
+"""A channel that is a folder on this machine: indexing it, and adding packages so that it is complete at every
+moment."""
 
 from __future__ import annotations
 
@@ -22,13 +23,14 @@ def index_channel(folder: Path, *, replaced: bool = False) -> None:
     """Write the repodata of every subdir of a channel folder (and `noarch`, which a channel must have).
 
     Args:
-        replaced: packages were replaced by others of the same name since the last time, so every package is read again;
-            the indexer of py-rattler looks at new names only.
+        replaced: packages were replaced by others with the same name since the last call, so every package is read
+            again; the indexer of py-rattler only reads new names.
 
-    Two processes that index one folder at once may lose each other's packages: `add_packages` indexes under a lock.
+    Two processes that index the same folder concurrently may lose each other's packages: `add_packages` indexes under a
+    lock.
 
     Raises:
-        WorkError: the folder cannot be written, or a package in it is damaged (it is named where it can be found).
+        WorkError: the folder cannot be written, or a package in it is damaged (named if it can be found).
     """
 
     from rattler.index import index_fs
@@ -42,10 +44,10 @@ def index_channel(folder: Path, *, replaced: bool = False) -> None:
 
 
 def add_packages(folder: Path, packages: Sequence[Path]) -> tuple[Path, ...]:
-    """Copy packages into a channel folder and index it; give their paths there.
+    """Copy packages into a channel folder and index it; return their paths there.
 
-    Every package is read before the first is copied. Each enters by rename, so that a reader never sees a part of one,
-    and the whole is done under a lock, so that several processes may add at once. A package of the same name is
+    Every package is read before the first is copied. Each enters by rename, so a reader never sees a part of one,
+    and a lock allows several processes to add packages. A package of the same name is
     replaced.
 
     Raises:
@@ -59,20 +61,20 @@ def add_packages(folder: Path, packages: Sequence[Path]) -> tuple[Path, ...]:
                 _copy_whole(package, target)
             index_channel(folder, replaced=len(new) < len(targets))
         except BaseException:
-            for target in new:  # not half there: in the folder and not in the index
+            for target in new:  # not left in the folder without an index entry
                 target.unlink(missing_ok=True)
             raise
     return targets
 
 
 def _target(folder: Path, package: Path) -> Path:
-    """Where a package belongs in the channel, by what its metadata says."""
+    """The place of a package in the channel, according to its metadata."""
     metadata = read_package(package)
     stem = metadata.file_name.removesuffix(".conda")
     if package.name not in {stem + suffix for suffix in PACKAGE_SUFFIXES}:
-        raise WorkError(f"the file should be named {metadata.file_name} by its metadata", path=package)
+        raise WorkError(f"by its metadata the file must be named {metadata.file_name}", path=package)
     if metadata.subdir != "noarch" and metadata.subdir not in KNOWN_SUBDIRS:
-        raise WorkError(f"the package is for '{metadata.subdir}', which is no platform", path=package)
+        raise WorkError(f"the package is for '{metadata.subdir}', which is not a platform", path=package)
     return folder / metadata.subdir / package.name
 
 
@@ -80,11 +82,11 @@ def _copy_whole(source: Path, target: Path) -> None:
     with replacing(target, what="cannot add the package to the channel") as part:
         shutil.copyfile(source, part)
         with part.open("r+b") as stream:
-            os.fsync(stream.fileno())  # whoever records that it is there is right after a power cut too
+            os.fsync(stream.fileno())  # records of its presence stay true after a power cut
 
 
 def _refuse_damaged(folder: Path) -> None:
-    """The indexer of py-rattler 0.28 panics, with a backtrace on stderr, on a package that is no archive."""
+    """The indexer of py-rattler 0.28 panics, with a backtrace on stderr, on a package that is not an archive."""
     for path in sorted(folder.glob("*/*")):
         if path.name.startswith(".") or not path.name.endswith(PACKAGE_SUFFIXES):
             continue

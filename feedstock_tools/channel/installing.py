@@ -21,15 +21,15 @@ _NOARCH: dict[str, NoArchLiteral] = {"generic": "generic", "python": "python"}
 
 
 def install(records: Sequence[Record], prefix: Path, platform: Platform, *, cache: Path | None = None) -> None:
-    """Make the environment `prefix` hold exactly these packages; scripts that packages bring are not run.
+    """Make the environment `prefix` contain exactly these packages; their scripts are not run.
 
     Args:
-        records: what `solve` gave.
-        cache: where packages are unpacked to be linked from; default: rattler's cache. Packages of the stand-in
+        records: the result of `solve`.
+        cache: the cache of unpacked packages; default: rattler's. Packages of the stand-in
             channel need a cache of their own, as real packages have the same names.
 
     Raises:
-        WorkError: a package cannot be had, is damaged, or cannot be linked.
+        WorkError: a package cannot be fetched, is damaged, or cannot be linked.
     """
     import rattler
     from rattler.exceptions import InstallerError, TransactionError
@@ -47,7 +47,7 @@ def install(records: Sequence[Record], prefix: Path, platform: Platform, *, cach
             )
         )
     except (InstallerError, TransactionError, OSError) as error:
-        raise WorkError(f"cannot make the environment: {first_cause(error)}", path=prefix) from error
+        raise WorkError(f"cannot create the environment: {first_cause(error)}", path=prefix) from error
 
 
 def _repodata_record(record: Record) -> RepoDataRecord:

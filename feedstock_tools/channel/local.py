@@ -1,4 +1,4 @@
-"""Channels that are folders of this machine; it imports little, as lists of configurations need it."""
+"""Channels that are folders of this machine; it imports little, since lists of configurations need it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["local_folder", "why_no_channel"]
 
 
 def local_folder(channel: str) -> Path | None:
-    """The folder of a channel that is given as a path or a file URL, else None.
+    """The folder of a channel given as a path or a file URL, else None.
 
     A path is absolute, or begins with a dot or `~`; anything else is the name of a channel.
     """
@@ -22,5 +22,5 @@ def local_folder(channel: str) -> Path | None:
 
 
 def why_no_channel(folder: Path) -> str | None:
-    """What a folder lacks to be a channel, in a few words; None where it is one."""
+    """Why a folder is not a channel, in a few words; None if it is one."""
     return None if (folder / "noarch" / "repodata.json").is_file() else "there is no noarch/repodata.json in it"

@@ -1,4 +1,4 @@
-"""What a conda package says of itself: values that are written into packages and read from packages and repodata."""
+"""The metadata of a conda package: values that are written into packages and read from packages and repodata."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 __all__ = ["DAMAGED", "PackageFile", "PackageMetadata", "Record", "RunExports"]
 
-#: What reading these documents raises where they are not as they should be: wrong JSON, keys, types or numbers.
+#: The exceptions for invalid documents: wrong JSON, keys, types or numbers.
 DAMAGED = (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError)
 
 
@@ -73,7 +73,7 @@ class PackageMetadata:
         return f"{self.name}-{self.version}-{self.build}.conda"
 
     def index_json(self) -> dict[str, Any]:
-        """info/index.json, which is also what repodata says of the package."""
+        """info/index.json, which is also the package's entry in repodata."""
         platform, _, arch = self.subdir.partition("-")
         document: dict[str, Any] = {
             "arch": {"64": "x86_64", "32": "x86"}.get(arch, arch) or None,
@@ -111,7 +111,7 @@ class PackageMetadata:
     def from_json(
         cls, index: Mapping[str, Any], about: Mapping[str, Any], run_exports: Mapping[str, Any]
     ) -> PackageMetadata:
-        """From the three documents in `info/`; one of `DAMAGED` where they are not as they should be."""
+        """From the three documents in `info/`; raises one of `DAMAGED` if they are invalid."""
         return cls(
             name=_word(index["name"]),
             version=_word(str(index["version"])),
@@ -135,7 +135,7 @@ class PackageMetadata:
 class PackageFile:
     """One file of a package: its path in the prefix, and its content as bytes, as a file to copy, or as a link.
 
-    `prefix` is a folder that is named in the text of the file and is to be replaced by the prefix on installation.
+    `prefix` is a folder in the text of the file that installation replaces by the prefix.
     """
 
     path: str
@@ -152,7 +152,7 @@ class PackageFile:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One package of a channel: what repodata says of it, and where it is."""
+    """One package of a channel: its entry in repodata, and its place."""
 
     name: str
     version: str
@@ -172,12 +172,12 @@ class Record:
 
     @property
     def distribution(self) -> str:
-        """Name, version and build as conda writes them in one word."""
+        """Name, version and build joined as conda does."""
         return f"{self.name}-{self.version}-{self.build}"
 
     @classmethod
     def from_repodata(cls, file_name: str, entry: Mapping[str, Any], *, channel: str, subdir: str) -> Record:
-        """Read one entry of `packages` or `packages.conda`; one of `DAMAGED` where it is not as it should be."""
+        """Read one entry of `packages` or `packages.conda`; raises one of `DAMAGED` if it is invalid."""
         return cls(
             name=_word(entry["name"]),
             version=_word(str(entry["version"])),
@@ -200,7 +200,7 @@ class Record:
         """The entry of repodata that `from_repodata` reads."""
         names = ("name", "version", "build", "build_number", "subdir", "noarch", "timestamp", "size")
         document = {name: getattr(self, name) for name in names}
-        if self.track_features:  # rattler takes an empty text for one feature, which ranks a build behind others
+        if self.track_features:  # rattler reads an empty string as one feature, which ranks a build below others
             document["track_features"] = " ".join(self.track_features)
         document |= {"depends": list(self.depends), "constrains": list(self.constrains)}
         if self.sha256:
@@ -210,17 +210,17 @@ class Record:
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"{str(value)[:80]} is no text")
+        raise TypeError(f"{str(value)[:80]} is not a string")
     if not value.isascii():
-        value.encode()  # JSON can hold halves of characters, which cannot be printed
+        value.encode()  # JSON can contain halves of characters, which cannot be printed
     return value
 
 
 def _word(value: object) -> str:
-    """A name, version or build, none of which may move a terminal's cursor."""
+    """A name, version or build, which must not contain terminal codes."""
     text = _text(value)
     if not text.isprintable():
-        raise ValueError(f"{text[:80]!r} holds control characters")
+        raise ValueError(f"{text[:80]!r} contains control characters")
     return text
 
 
@@ -228,7 +228,7 @@ def _texts(value: object) -> tuple[str, ...]:
     if not value:
         return ()
     if not isinstance(value, list | tuple):
-        raise TypeError(f"{str(value)[:80]} is no list")
+        raise TypeError(f"{str(value)[:80]} is not a list")
     return tuple(map(_text, value))
 
 
@@ -239,5 +239,5 @@ def _words(value: object) -> tuple[str, ...]:
 
 
 def _noarch(value: object) -> str | None:
-    # Very old repodata says `noarch: true` for what is "generic" today.
+    # Very old repodata has `noarch: true` for today's "generic".
     return "generic" if value is True else str(value) if value else None

@@ -1,4 +1,4 @@
-"""Which packages a channel does not have yet."""
+"""The packages that a channel does not have yet."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ __all__ = ["Promised", "lacking"]
 
 
 class Promised(Protocol):
-    """What is known of a package before it is built; `hash_input` is what the hash in its build string is made of."""
+    """The known values of a package before it is built; `hash_input` is the text behind the hash in its build
+    string."""
 
     @property
     def subdir(self) -> str: ...
@@ -31,11 +32,11 @@ _Package = TypeVar("_Package", bound=Promised)
 
 
 def lacking(packages: Iterable[_Package], channels: Sequence[str]) -> tuple[_Package, ...]:
-    """Those of the packages that none of the channels has.
+    """The packages that none of the channels has.
 
-    A package counts as there whichever of its two forms the channel has, `.conda` or `.tar.bz2`, and also where its
-    hash differs by just the virtual packages that it depends on: conda-build hashes those that run exports bring in,
-    such as `__glibc`, which nobody knows before solving (conda_build/metadata.py, get_hash_contents).
+    A package counts as present in either form, `.conda` or `.tar.bz2`, and also if its
+    hash differs only by the virtual packages that it depends on: conda-build hashes those that run exports bring in,
+    such as `__glibc`, which are unknown before solving (conda_build/metadata.py, get_hash_contents).
 
     Raises:
         WorkError: a channel cannot be read.

@@ -1,4 +1,4 @@
-"""What channels have: their repodata, whether they answer, and where they are."""
+"""Channels: their repodata, whether they answer, and their URLs."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ __all__ = [
 
 
 def channel_url(channel: str) -> str:
-    """The URL of a channel given as a name (`conda-forge`), a URL, or a folder, without a slash at its end.
+    """The URL of a channel given as a name (`conda-forge`), a URL, or a folder, without a trailing slash.
 
     >>> channel_url("https://example.org/my-channel/")
     'https://example.org/my-channel'
 
     Raises:
-        InputError: it is none of these.
+        InputError: `channel` has none of these forms.
     """
     from rattler import Channel
     from rattler.exceptions import InvalidChannelError
 
     if not channel.strip():
-        raise InputError("a channel needs a name, a URL or a folder")
+        raise InputError("a channel must be a name, a URL or a folder")
     folder = local_folder(channel)
     if folder is not None:
         return folder.as_uri()
@@ -49,9 +49,10 @@ def channel_url(channel: str) -> str:
 
 
 def why_unreachable(channel: str, *, seconds: float = 3.0) -> str | None:
-    """None where a channel answers within some seconds, else the reason in a few words.
+    """None if a channel answers within some seconds, else the reason in a few words.
 
-    A channel answers when the repodata of its `noarch` subdir, which every channel has, can be had in one of its forms.
+    A channel answers when the repodata of its `noarch` subdir, which every channel has, can be read in one of its
+    forms.
     """
     folder = local_folder(channel)
     if folder is not None:
@@ -61,7 +62,7 @@ def why_unreachable(channel: str, *, seconds: float = 3.0) -> str | None:
     def ask() -> None:
         answer[0] = _ask(f"{channel_url(channel)}/noarch/repodata.json", seconds)
 
-    # The look-up of a name has no time limit of its own, so the whole question is put aside when the time is over.
+    # Name resolution has no time limit of its own, so the whole request is abandoned when the time is over.
     thread = threading.Thread(target=ask, daemon=True)
     thread.start()
     thread.join(seconds)
@@ -81,12 +82,12 @@ def _ask(url: str, seconds: float) -> str | None:
 
 
 def read_records(channel: str, subdirs: Sequence[str], *, cache: Path | None = None) -> tuple[Record, ...]:
-    """All packages of a channel in some subdirs, as its repodata has them, in the order of file names.
+    """All packages of a channel in some subdirs, as its repodata has them, ordered by file name.
 
     A subdir that the channel does not have is empty, unless it is `noarch`.
 
     Args:
-        cache: where repodata of a channel that is not on this machine is kept, to fetch it once; default: nowhere.
+        cache: the folder that caches repodata of remote channels; default: none.
 
     Raises:
         WorkError: the channel cannot be reached, answers with an error, or its repodata is damaged.
@@ -100,7 +101,7 @@ def read_records(channel: str, subdirs: Sequence[str], *, cache: Path | None = N
 
 
 def builds_of(name: str, channel: str, subdirs: Sequence[str]) -> tuple[Record, ...]:
-    """The builds of one package, for which a channel on a server is not read as a whole; none where it has none.
+    """The builds of one package, without reading all of a remote channel; none if it has none.
 
     Raises:
         WorkError: the channel cannot be reached, answers with an error, or its repodata is damaged.
@@ -113,7 +114,7 @@ def builds_of(name: str, channel: str, subdirs: Sequence[str]) -> tuple[Record, 
         return tuple(record for record in read_records(url, subdirs) if record.name == name)
 
     async def query() -> list[tuple[str, str, str]]:
-        # A plain file server breaks the second query of shards (`_with_plain_repodata` in solving.py says how).
+        # A plain file server breaks the second query of shards (see `_with_plain_repodata` in solving).
         gateway = Gateway(default_config=SourceConfig(sharded_enabled=False))
         places = [Subdir(subdir) for subdir in subdirs]
         answers = await gateway.query([Channel(url)], places, [name], recursive=False)
@@ -138,7 +139,7 @@ def _cache_folder(cache: Path | None) -> Iterator[Path]:
 
 
 def _lying_here(url: str, folder: Path, subdir: str) -> list[Record]:
-    """The packages of a subdir of a channel on this machine; none where it has no such subdir."""
+    """The packages of a subdir of a channel on this machine; none if it has no such subdir."""
     path = folder / subdir / "repodata.json"
     try:
         document = json.loads(path.read_bytes())
@@ -159,7 +160,7 @@ def _lying_here(url: str, folder: Path, subdir: str) -> list[Record]:
 
 
 def _fetched(url: str, subdir: str, cache: Path) -> list[Record]:
-    """The packages of a subdir of a channel on a server; none where it has no such subdir."""
+    """The packages of a subdir of a channel on a server; none if it has no such subdir."""
 
     from rattler import Channel, Subdir, fetch_repo_data
     from rattler.exceptions import FetchRepoDataError
@@ -185,6 +186,6 @@ def _fetched(url: str, subdir: str, cache: Path) -> list[Record]:
 
 
 def first_cause(error: BaseException) -> str:
-    """The last cause that says something in a chain of causes as rattler writes it, which is where it began."""
+    """The last informative cause in rattler's chain of causes, which is the original one."""
     lines = [line.removeprefix("Caused by: ").strip() for line in str(error).splitlines()]
     return next((line for line in reversed(lines) if line and line != "Body:"), type(error).__name__)

@@ -1,4 +1,4 @@
-"""What a package of a channel exports: from the channel's run_exports.json, else from the package itself."""
+"""The run exports of a package in a channel: from the channel's run_exports.json, else from the package itself."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def run_exports_of(url: str) -> RunExports:
         WorkError: neither the subdir's run_exports.json nor the package can be read.
     """
     subdir, _, file_name = url.rpartition("/")
-    with _ONE_AT_A_TIME:  # the first to ask reads it for the others
+    with _ONE_AT_A_TIME:  # the first caller reads it for the others
         listed = _listed(subdir)
     if file_name in listed:
         return RunExports.from_json(listed[file_name].get("run_exports") or {})
@@ -42,10 +42,10 @@ def run_exports_of(url: str) -> RunExports:
 
 
 def listed_run_exports(urls: Iterable[str]) -> dict[str, RunExports]:
-    """The run exports of packages by URL, as far as they cost little: from run_exports.json, or from a file at hand.
+    """The run exports of packages by URL, as far as they are cheap: from run_exports.json, or from a local file.
 
     Raises:
-        WorkError: a run_exports.json or a package that is there cannot be read.
+        WorkError: an existing run_exports.json or package cannot be read.
     """
     found = {}
     for url in urls:
@@ -64,7 +64,7 @@ def _path(url: str) -> Path | None:
 
 @lru_cache(maxsize=16)
 def _listed(subdir: str) -> Mapping[str, Any]:
-    """The entries of a subdir's run_exports.json by file name; none where it has no such file."""
+    """The entries of a subdir's run_exports.json by file name; none if it has no such file."""
     for name in ("run_exports.json.bz2", "run_exports.json"):
         try:
             with urllib.request.urlopen(f"{subdir}/{name}", timeout=_SECONDS) as answer:  # noqa: S310 - a channel's URL
@@ -79,7 +79,7 @@ def _listed(subdir: str) -> Mapping[str, Any]:
 
 
 def _from_remote_package(url: str) -> RunExports:
-    """Fetch no more of a package than its metadata."""
+    """Fetch only the metadata of a package."""
     from rattler.networking import Client
     from rattler.package_streaming import PackageArchive
 
@@ -90,5 +90,5 @@ def _from_remote_package(url: str) -> RunExports:
     try:
         content = wait_for(read())
         return RunExports.from_json(json.loads(content)) if content else RunExports()
-    except Exception as error:  # rattler has no common base for what goes wrong here
+    except Exception as error:  # rattler has no common base for these errors
         raise WorkError(f"cannot read the run exports of {url}: {error}") from error

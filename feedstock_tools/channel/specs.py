@@ -16,12 +16,12 @@ __all__ = ["Spec", "admits", "read_spec"]
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """A match specification; None for what it does not restrict.
+    """A match specification; None where it restricts nothing.
 
     Attributes:
-        name: of the package, normalized.
+        name: the package's name, normalized.
         build: a pattern of build strings.
-        build_number: as the specification writes it, with its operator.
+        build_number: as written in the specification, with its operator.
     """
 
     name: str
@@ -35,7 +35,7 @@ def read_spec(text: str) -> Spec:
     """Read `cudnn >=8`, `tensorflow=2.6=cuda112*` or any other match specification.
 
     Raises:
-        InputError: it is not one.
+        InputError: `text` is not a match specification.
     """
     from rattler import MatchSpec
     from rattler.exceptions import InvalidMatchSpecError
@@ -55,7 +55,7 @@ def read_spec(text: str) -> Spec:
 
 @lru_cache(maxsize=65536)
 def admits(spec: str, version: str) -> bool:
-    """Whether conda's version specification `spec` (`11.*`, `>=11.2,<12`, `*`) lets a version in.
+    """Whether conda's version specification `spec` (`11.*`, `>=11.2,<12`, `*`) matches a version.
 
     Raises:
         InputError: `spec` or `version` is invalid.

@@ -1,4 +1,4 @@
-"""The state of a channel's repodata, to tell whether an answer that was found in it still holds."""
+"""The state of a channel's repodata, to decide whether a cached answer still holds."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _SECONDS = 10
 
 
 def repodata_state(channel: str, subdirs: Sequence[str]) -> str | None:
-    """A text that changes with the repodata of a channel; None where the channel does not tell.
+    """A text that changes with the repodata of a channel; None if its server does not report it.
 
-    Of a channel on this machine it is a hash over its files, of others what the server says of them.
+    For a channel on this machine it is a hash over its files, for others the server's headers.
     """
     folder = local_folder(channel)
     state = [channel_url(channel)]
@@ -37,7 +37,7 @@ def repodata_state(channel: str, subdirs: Sequence[str]) -> str | None:
 
 
 def _said_of(url: str) -> str | None:
-    """The tag and time of change of a file on a server; '' where there is no such file."""
+    """The tag and modification time of a file on a server; '' if there is no such file."""
     request = urllib.request.Request(url, method="HEAD")  # noqa: S310 - a channel's URL
     try:
         with urllib.request.urlopen(request, timeout=_SECONDS) as answer:  # noqa: S310

@@ -1,7 +1,7 @@
-"""Where packages can be published: a folder, an S3 bucket, anaconda.org, prefix.dev, a quetz server.
+"""Targets for publishing packages: a folder, an S3 bucket, anaconda.org, prefix.dev, a quetz server.
 
-Credentials come from where those services' own tools take them: environment variables, `RATTLER_AUTH_FILE` and the
-keyring (read by rattler), and for S3 what every AWS program reads. They are passed on and kept nowhere.
+Credentials come from the same places as for those services' own tools: environment variables, `RATTLER_AUTH_FILE` and
+the keyring (read by rattler), and for S3 those of every AWS program. They are passed on and stored nowhere.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from feedstock_tools.workers import worker_command
 
 __all__ = ["OTHER_PACKAGE", "Target", "parse_target"]
 
-#: What to do where a target has another package of a name.
-OTHER_PACKAGE = "Raise the build number, or remove the packages there."
-#: How long a service may take to begin with an answer.
+#: The hint if a target has a different package of the same name.
+OTHER_PACKAGE = "Raise the build number, or remove the package there."
+#: The time limit for a service to begin its answer.
 _SECONDS = 30.0
 
 _FORMS = "a folder, file://…, s3://BUCKET/CHANNEL, anaconda:OWNER[/LABEL], prefix:CHANNEL or quetz:CHANNEL"
-#: What looks like the name of a service, known or not; one letter is a Windows drive.
+#: The form of a service's name, known or not; a single letter is a Windows drive.
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9.+-]+:")
 #: The address of a channel, with or without its scheme: a host has a dot within it, or stands after a scheme.
 _HOST = re.compile(
@@ -44,58 +44,59 @@ _PUBLIC = {
 }
 #: Channels by names that nobody means a folder by.
 _NAMES = frozenset({"conda-forge", "defaults", "bioconda", "nvidia", "pytorch"})
-#: The name of the metadata of an S3 object that holds the hash of its package.
+#: The metadata key of an S3 object with the hash of its package.
 _HASH = "sha256"
 
 
 class Target(Protocol):
-    """A channel that packages can be put into."""
+    """A channel that packages can be published to."""
 
     @property
     def name(self) -> str:
-        """What it is called in messages."""
+        """Its name in messages."""
         ...
 
     @property
     def on_this_machine(self) -> bool:
-        """Whether nobody else is served from it."""
+        """Whether nobody else can download from it."""
         ...
 
     def there(self, files: Iterable[str]) -> Mapping[str, str | None]:
-        """Those of the files (`<subdir>/<file name>`) that it has, each with its SHA-256; None where it does not say.
+        """The files (`<subdir>/<file name>`) among the given ones that it has, each with its SHA-256; None if it does
+        not report that.
 
         Raises:
-            WorkError: it cannot be asked.
+            WorkError: it cannot be reached.
         """
         ...
 
     def put(self, package: Path, file: str, sha256: str) -> str:
-        """Add a package, whole or not at all: `published`.
+        """Add a package, whole or not at all; returns `published`.
 
-        Or `there`, where the target turns out to have it already, and `there, not verified` where it has one of that
-        name and does not show which.
+        Returns `there` if the target turns out to have it already, and `there, not verified` if it has one of that
+        name and does not show its hash.
 
         Raises:
-            WorkError: it cannot be added, or another one of its name is there; the reason holds no credentials.
+            WorkError: it cannot be added, or a different one of its name exists; the reason contains no credentials.
         """
         ...
 
     def finish(self) -> None:
-        """After the last package: bring its index up to date, where that is not done by the service."""
+        """After the last package: update its index, unless the service does that."""
         ...
 
 
 def parse_target(text: str, server: str | None, machine: Mapping[str, str], here: Path) -> Target:
-    """The target that a text names.
+    """The target for a name.
 
     Args:
         text: see the forms in the documentation of `publish`.
-        server: the URL of a service that is not the public one; `quetz:` needs it.
-        machine: the environment that credentials are looked up in.
-        here: the folder that a relative path starts from.
+        server: the URL of a private server; required for `quetz:`.
+        machine: the environment variables with credentials.
+        here: the base of relative paths.
 
     Raises:
-        InputError: it names none, or needs a server.
+        InputError: it is not a target, or needs a server.
     """
     kind, colon, rest = text.partition(":")
     if kind == "s3" and rest.startswith("//"):
@@ -107,7 +108,7 @@ def parse_target(text: str, server: str | None, machine: Mapping[str, str], here
     if not (here / text).is_dir():
         _refuse_names(text)
     if server:
-        raise InputError("--server goes with s3://, anaconda:, prefix: and quetz:")
+        raise InputError("--server requires an s3://, anaconda:, prefix: or quetz: target")
     folder = local_folder(text) if kind == "file" else here / text
     if folder is None or (folder.exists() and not folder.is_dir()):
         raise InputError(f"'{text}' is not a folder", hint=f"A target is {_FORMS}.")
@@ -146,7 +147,7 @@ class FolderTarget:
         return self.folder.as_uri()
 
     def there(self, files: Iterable[str]) -> Mapping[str, str | None]:
-        """See `Target`: by the files' own bytes."""
+        """See `Target`: from the files' own bytes."""
         from hashlib import file_digest
 
         found: dict[str, str | None] = {}
@@ -166,7 +167,7 @@ class FolderTarget:
         return "published"
 
     def finish(self) -> None:
-        """See `Target`: `put` has done it."""
+        """See `Target`: `put` has already done it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +184,7 @@ class S3Target:
         return self.url
 
     def there(self, files: Iterable[str]) -> Mapping[str, str | None]:
-        """See `Target`: by the hash that `put` leaves with an object, else by reading it."""
+        """See `Target`: from the hash that `put` stores with an object, else by reading it."""
         client, bucket = self._client(), urlsplit(self.url).netloc
         found: dict[str, str | None] = {}
         with _explained(self.url):
@@ -195,7 +196,7 @@ class S3Target:
         return found
 
     def put(self, package: Path, file: str, sha256: str) -> str:
-        """See `Target`: an object of S3 is there whole or not at all."""
+        """See `Target`: an S3 object is either complete or missing."""
         with _explained(self.url):
             bucket = urlsplit(self.url).netloc
             self._client().upload_file(str(package), bucket, self._key(file), ExtraArgs={"Metadata": {_HASH: sha256}})
@@ -220,7 +221,7 @@ class S3Target:
                 session_token=key.token,
                 addressing_style="path" if self.server else "virtual-host",
             )
-            # A bucket may have no object below noarch/ yet, and a channel needs its repodata.
+            # A bucket may have no object below noarch/ yet, but a channel needs its repodata.
             wait_for(index_s3(self.url, given, write_zst=True, write_shards=False))
 
     def _key(self, file: str) -> str:
@@ -239,7 +240,7 @@ class S3Target:
 
 
 def _head(client: Any, bucket: str, key: str) -> Any:
-    """What S3 says of an object; None where there is none."""
+    """The metadata of an S3 object; None if there is none."""
     from botocore.exceptions import ClientError
 
     try:
@@ -261,12 +262,12 @@ def _hash_of_object(client: Any, bucket: str, key: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Service:
-    """A service that packages are uploaded to over HTTP: where, and where its own tools find the key.
+    """A service that packages are uploaded to over HTTP: its address, and where its own tools find the key.
 
     Attributes:
-        server: of the public service; None where there is only one's own.
+        server: the public service; None if there are only private servers.
         keys: environment variables, the first that is set counts.
-        channel: the URL that its packages are read from, of the server, the channel and its label.
+        channel: the URL of its packages, from the server, the channel and its label.
     """
 
     server: str | None
@@ -294,14 +295,14 @@ def _service(kind: str, rest: str, server: str | None, machine: Mapping[str, str
     key = next((machine[name] for name in service.keys if machine.get(name)), None)
     path = f"{channel}/label/{label}" if label and label != "main" else channel
     read = service.channel.format(server=url.rstrip("/"), path=path)
-    if kind == "anaconda" and server:  # one's own server serves its channels below /conda
+    if kind == "anaconda" and server:  # a private server serves its channels below /conda
         read = f"{url.rstrip('/')}/conda/{path}"
     return ServiceTarget(kind, url.rstrip("/"), channel, label or "main", read, key, machine.get("RATTLER_AUTH_FILE"))
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceTarget:
-    """A channel of a service; uploads are rattler-build's. `read` is the URL that its packages are read from."""
+    """A channel of a service; rattler-build does the uploads. `read` is the URL of its packages."""
 
     kind: str
     server: str
@@ -318,20 +319,21 @@ class ServiceTarget:
         return f"{self.kind}:{self.channel}" + (f"/{self.label}" if self.label != "main" else "")
 
     def there(self, files: Iterable[str]) -> Mapping[str, str | None]:
-        """See `Target`: by its repodata, which some services bring up to date minutes after an upload."""
+        """See `Target`: from its repodata, which some services update minutes after an upload."""
         wanted = frozenset(files)
         subdirs = sorted({file.partition("/")[0] for file in wanted} | {"noarch"})
         try:
             records = read_records(self.read, subdirs)
         except WorkError as error:
             if "repodata not found" in str(error) or "404" in str(error):
-                return {}  # nothing was uploaded yet
+                return {}  # nothing has been uploaded yet
             raise
         listed = {f"{record.subdir}/{record.file_name}": record.sha256 for record in records}
         return {file: listed[file] for file in wanted if file in listed}
 
     def put(self, package: Path, file: str, sha256: str) -> str:
-        """See `Target`. Where the service refuses, the file that it serves under this name tells whether it has it."""
+        """See `Target`. If the service refuses, the file that it serves under this name shows whether it has the
+        package."""
         import subprocess
 
         asked = {
@@ -351,18 +353,18 @@ class ServiceTarget:
         if served == sha256:
             return "there"
         if served is not None:
-            raise WorkError(f"{self.name} has another package of this name: {file}", hint=OTHER_PACKAGE)
+            raise WorkError(f"{self.name} has a different package of this name: {file}", hint=OTHER_PACKAGE)
         reason = done.stdout.strip() or f"the upload ended with status {done.returncode}"
         if "already exists" in reason:
             return "there, not verified"
-        raise WorkError(f"{self.name} does not take {file}: {reason}")
+        raise WorkError(f"{self.name} refused {file}: {reason}")
 
     def finish(self) -> None:
-        """See `Target`: services index what they are given."""
+        """See `Target`: services index uploads themselves."""
 
 
 def _served(url: str) -> str | None:
-    """The SHA-256 of what everybody gets from a URL; None where that is nothing."""
+    """The SHA-256 of the public file at a URL; None if there is none."""
     import urllib.request
     from hashlib import file_digest
     from http.client import HTTPException
@@ -375,7 +377,7 @@ def _served(url: str) -> str | None:
 
 
 class _explained:  # noqa: N801 - reads as a function at its uses
-    """Tell what S3 or the indexer answers as a `WorkError`; botocore's messages hold no credentials."""
+    """Raise the answer of S3 or the indexer as a `WorkError`; botocore's messages contain no credentials."""
 
     def __init__(self, url: str) -> None:
         self._url = url

@@ -1,7 +1,7 @@
 """The process of one upload by rattler-build, started by `targets`.
 
-rattler-build holds Python's global lock for as long as an upload takes: in the main process nobody could stop it. What
-to do comes on standard input, the service's key with it, so that no list of processes shows it.
+rattler-build holds Python's global lock during an upload, so in the main process it could not be stopped. The
+task comes on standard input, including the service's key, so that no process list shows it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ["main"]
 
 
 def main() -> int:
-    """Upload what standard input asks for; the reason of a failure goes to standard output, without the key in it."""
+    """Upload the package named on standard input; the reason of a failure goes to standard output, without the key."""
     asked = json.load(sys.stdin)
     key = asked["key"]
     try:

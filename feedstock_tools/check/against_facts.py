@@ -235,7 +235,7 @@ def _visual_studio(row: _Row) -> Iterator[_Complaint]:
         for compiler in row.values.get(key, ()):
             year = re.fullmatch(r"vs(20\d\d)", compiler)
             if year and not first <= int(year[1]) <= last:
-                message = f"nvcc of CUDA {row.toolkit.version} takes Visual Studio {first} to {last}, not {year[1]}"
+                message = f"nvcc of CUDA {row.toolkit.version} accepts Visual Studio {first} to {last}, not {year[1]}"
                 yield key, message, row.source("visual_studio")
 
 

@@ -16,7 +16,7 @@ from feedstock_tools.yaml_reading.values import parse_json_types
 
 __all__ = ["FILES", "check_document", "checked"]
 
-#: The files of facts, and the model of each.
+#: The files of facts, each with its model.
 FILES: dict[str, type[FactsFile]] = {
     "cuda.yaml": CudaFile,
     "frameworks.yaml": FrameworksFile,
@@ -25,7 +25,7 @@ FILES: dict[str, type[FactsFile]] = {
 
 
 def checked(path: Path, model: type[FactsFile]) -> Any:
-    """The content of a file of facts that agrees with its model, as dictionaries, lists and scalars.
+    """The content of a file of facts that conforms to its model, as dictionaries, lists and scalars.
 
     Raises:
         InputError: the file cannot be read, is not YAML, or breaks the model; all mistakes in one error.

@@ -1,6 +1,6 @@
-"""What is known of CUDA toolkits, of how conda-forge pinned them, and of lists of GPU architectures.
+"""Facts about CUDA toolkits, conda-forge's pinning of them, and lists of GPU architectures.
 
-The facts are data: `variants/cuda.yaml`; each names where it is from. `facts.models.CudaFile` is the form of the file.
+The facts are data: `variants/cuda.yaml`; each names its source. `facts.models.CudaFile` is the form of the file.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from feedstock_tools.yaml_reading.values import parse_json_types
 __all__ = ["CudaFacts", "Drivers", "PinningRow", "Preset", "Source", "Toolkit", "load_cuda"]
 
 _ARCHITECTURE = re.compile(r"^(sm|compute)_(\d+)([af]?)$")
-#: What nvcc never knew: GPUs of capability 2.1 run the PTX of 2.0.
+#: Architectures that nvcc never supported: GPUs of capability 2.1 run the PTX of 2.0.
 _WITHOUT_PTX = "compute_21"
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where facts are from: a page, a file, or a repository at a commit."""
+    """The source of facts: a page, a file, or a repository at a commit."""
 
     name: str
     title: str
@@ -51,12 +51,12 @@ class Drivers:
 class Toolkit:
     """One CUDA toolkit by its minor version, as of its first release unless a source says otherwise.
 
-    `architectures` is the set that nvcc accepts, without `sm_` or `compute_` before it, by number: `35`, `90`, `90a`.
+    `architectures` is the set that nvcc accepts, without the prefix `sm_` or `compute_`, by number: `35`, `90`, `90a`.
     `era` says how conda-forge packages it: `cudatoolkit` (one runtime package, nvcc from the image) or `cuda-version`
-    (components). Bounds on host compilers are major versions, the newest that it takes; `oldest_gcc` is the oldest that
-    it is said to work with, which it does not check. `visual_studio` is the oldest and the newest year. `driver` is the
-    one it ships with, `least_driver` the least that runs what it compiled to machine code. `platforms` are those that
-    conda-forge has it for. `sources` names the sources of each fact. A fact that is not known is None.
+    (components). Limits on host compilers are major versions, the newest that it accepts; `oldest_gcc` is the oldest
+    that works according to its source, which nvcc does not check. `visual_studio` is the oldest and the newest year.
+    `driver` is the one it ships with, `least_driver` the minimum that runs its machine code. `platforms` are those for
+    which conda-forge has it. `sources` names the sources of each fact. An unknown fact is None.
     """
 
     version: str
@@ -72,22 +72,22 @@ class Toolkit:
     sources: Mapping[str, tuple[str, ...]]
 
     def accepts(self, architecture: str) -> bool:
-        """Whether this nvcc compiles for `sm_86`, `compute_86`, `sm_90a`, …; False for what is no architecture."""
+        """Whether this nvcc compiles for `sm_86`, `compute_86`, `sm_90a`, …; False for anything but an architecture."""
         match = _ARCHITECTURE.match(architecture)
         if match is None or architecture == _WITHOUT_PTX:
             return False
         return match[2] + match[3] in self.architectures
 
     def refused(self, architectures: tuple[str, ...]) -> tuple[str, ...]:
-        """Those of `architectures` that this nvcc does not compile for."""
+        """The given architectures that this nvcc does not compile for."""
         return tuple(architecture for architecture in architectures if not self.accepts(architecture))
 
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """A named choice of architectures: either lists for some CUDA versions, or candidates for every version.
+    """A named list of architectures: either lists for some CUDA versions, or candidates for every version.
 
-    Candidates stand for those that the toolkit accepts, as machine code, and the last of them as PTX too.
+    Candidates that the toolkit accepts are included as machine code, and the last of them as PTX too.
     """
 
     name: str
@@ -115,10 +115,10 @@ class Preset:
 
 @dataclass(frozen=True, slots=True)
 class PinningRow:
-    """What conda-forge's pinning said for a platform and a CUDA version (None: CPU) at a commit.
+    """The values of conda-forge's pinning for a platform and a CUDA version (None: CPU) at a commit.
 
-    `values` holds one value for each key, as the variant file has it. `origin` is `pinning` or the migration that named
-    the version; `added` are keys that the pinning of that day did not have yet, `note` says why they are right.
+    `values` has one value for each key, as in the variant file. `origin` is `pinning` or the migration that introduced
+    the version; `added` are keys that the pinning of that day did not have yet, `note` explains them.
     """
 
     cuda: str | None
@@ -149,10 +149,10 @@ class CudaFacts:
     pinning_repository: str
 
     def toolkit(self, version: str) -> Toolkit:
-        """The toolkit of a version such as `11.2` (`11.2.1` is taken as `11.2`).
+        """The toolkit of a version such as `11.2` (`11.2.1` is read as `11.2`).
 
         Raises:
-            InputError: no facts are known of it.
+            InputError: there are no facts about it.
         """
         minor = ".".join(version.split(".")[:2])
         if minor not in self.toolkits:
@@ -163,7 +163,7 @@ class CudaFacts:
         """The architectures of a named preset for a CUDA version, as nvcc's names, machine code first.
 
         Raises:
-            InputError: there is no such preset, nothing is known of the version, or the preset has no list for it.
+            InputError: the preset or the version is unknown, or the preset has no list for the version.
         """
         if name not in self.presets:
             near = get_close_matches(name, self.presets, n=1)
@@ -172,35 +172,33 @@ class CudaFacts:
         return self.presets[name].architectures(self.toolkit(version))
 
     def gpu(self, name: str) -> Gpu:
-        """The GPU of a name such as `RTX 3080` or `NVIDIA A100-SXM4-80GB`; see `find_gpu`.
+        """The GPU with a name such as `RTX 3080` or `NVIDIA A100-SXM4-80GB`; see `find_gpu`.
 
         Raises:
-            InputError: none is called so.
+            InputError: there is no such GPU.
         """
         return find_gpu(name, self.gpus)
 
     def versions(self, platform: Platform) -> tuple[str, ...]:
-        """The CUDA versions that the pinning or a migration named for a platform, oldest first."""
+        """The CUDA versions of the pinning and its migrations for a platform, oldest first."""
         return tuple(row.cuda for row in self.rows if row.platform == platform and row.cuda is not None)
 
     def pinning_row(self, version: str | None, platform: Platform) -> PinningRow:
-        """What the last pinning that had a CUDA version (None: CPU) said for a platform.
+        """The values of the last pinning that had a CUDA version (None: CPU) for a platform.
 
         Raises:
-            InputError: conda-forge never named this version for the platform.
+            InputError: conda-forge's pinning never had this version for the platform.
         """
         for row in self.rows:
             if row.platform == platform and row.cuda == version:
                 return row
         what = "CPU builds" if version is None else f"CUDA {version}"
-        known = ", ".join(self.versions(platform)) or "none"
-        raise InputError(
-            f"conda-forge's pinning never named {what} for {platform}", hint=f"CUDA versions it named: {known}."
-        )
+        known = ", ".join(self.versions(platform)) or "no CUDA version"
+        raise InputError(f"conda-forge's pinning never had {what} for {platform}", hint=f"It had: {known}.")
 
 
 def load_cuda(path: Path | None = None) -> CudaFacts:
-    """The facts of `path`, by default of the `variants/cuda.yaml` that ships with this package (read once).
+    """The facts of `path`; default: the `variants/cuda.yaml` that ships with this package (read once).
 
     Raises:
         InputError: `path` breaks the form of such a file; all mistakes, each with line and column.
@@ -226,7 +224,7 @@ def _load(path: Path | None) -> CudaFacts:
 
 
 def _shipped() -> Any:
-    """Tests hold this file against its model, which takes longer to import than the file to read."""
+    """Tests check this file against its model, which takes longer to import than the file to read."""
     path = data_folder("variants") / "cuda.yaml"
     return parse_json_types(read_text(path), path)
 

@@ -17,7 +17,7 @@ from feedstock_tools.platforms import KNOWN_SUBDIRS
 __all__ = ["expanded"]
 
 Location = tuple[str | int, ...]
-#: Where a mistake is, and what it is.
+#: The location of a mistake, and its message.
 Finding = tuple[Location, str]
 
 _SUBDIRS = (*KNOWN_SUBDIRS, "noarch")
@@ -31,12 +31,12 @@ _HASH_LENGTH = 7
 
 
 class _UnreadableError(ValueError):
-    """What is wrong with one row."""
+    """The mistake in one row."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Draft:
-    """A package whose exact pins (a name, then where needed version and hash) are not yet filled in."""
+    """A package whose exact pins (a name, then optionally version and hash) are not yet filled in."""
 
     package: KnownPackage
     exact: tuple[str, ...]
@@ -45,11 +45,11 @@ class _Draft:
 
 
 def expanded(content: Mapping[str, Any], *, check: bool) -> tuple[tuple[KnownPackage, ...], list[Finding]]:
-    """The packages of a file, and what is wrong in it.
+    """The packages of a file, and its mistakes.
 
     Args:
-        content: of a file that agrees with `facts.models.PackagesFile`, every scalar a text.
-        check: look also for packages that are there twice and for dependencies that are not there.
+        content: of a file that conforms to `facts.models.PackagesFile`, every scalar a string.
+        check: also report duplicate packages and missing dependencies.
     """
     findings: list[Finding] = []
     sources = {name: _source(entry) for name, entry in content["sources"].items()}
@@ -81,10 +81,10 @@ def _drafts(
         location = (*rows, at)
         used = set(re.findall(r"\{(\w+)\}", json.dumps(merged)))
         for key in sorted(merged.keys() - _KEYS - used):
-            findings.append((location, f"'{key}' is neither a key of a package nor named by one of its texts"))
+            findings.append((location, f"'{key}' is neither a key of a package nor used by one of its values"))
         subdirs = merged.get("subdirs", ["noarch"] if "noarch" in merged else [])
         if not subdirs:
-            findings.append((location, "a package needs a list of subdirs, or must be noarch"))
+            findings.append((location, "a package must have a list of subdirs, or be noarch"))
         for subdir in subdirs:
             try:
                 yield _draft(merged, subdir, sources, location)
@@ -97,7 +97,7 @@ def _draft(row: Mapping[str, Any], subdir: str, sources: Mapping[str, PackageSou
         raise _UnreadableError(f"'{subdir}' is not a subdir")
     for key in ("name", "version", "source"):
         if key not in row:
-            raise _UnreadableError(f"it needs a {key}")
+            raise _UnreadableError(f"'{key}' is missing")
     if row["source"] not in sources:
         raise _UnreadableError(f"there is no source '{row['source']}'")
     words = _words(row, subdir)
@@ -125,7 +125,7 @@ def _draft(row: Mapping[str, Any], subdir: str, sources: Mapping[str, PackageSou
 def _with_build(
     package: KnownPackage, row: Mapping[str, Any], words: Mapping[str, str], exact: Iterable[str]
 ) -> KnownPackage:
-    """Fill in the build string; a hash that the file does not give is made from what the package says."""
+    """Fill in the build string; a missing hash is computed from the package's metadata."""
     template = row.get("build", "h{hash}_{number}")
     given = row.get("hash")
     known = given.get(words["platform"]) if isinstance(given, Mapping) else given
@@ -145,7 +145,7 @@ def _with_build(
 
 
 def _words(row: Mapping[str, Any], subdir: str) -> dict[str, str]:
-    """What templates may name: the platform, parts of the version, and every text that the row has."""
+    """The names for templates: the platform, parts of the version, and every string of the row."""
     parts = str(row["version"]).split(".")
     major = parts[0]
     return {
@@ -184,7 +184,7 @@ def _fill(template: str, words: Mapping[str, str]) -> str:
         raise _UnreadableError(f"'{template}': {error}") from error
     for name in names:
         if name not in words:
-            raise _UnreadableError(f"'{template}' names '{name}', which the row does not have")
+            raise _UnreadableError(f"'{template}' uses '{name}', which the row does not have")
     return re.sub(r"\{(\w+)\}", lambda match: words[match[1]], template)
 
 
@@ -213,12 +213,12 @@ def _pinned(draft: _Draft, siblings: Iterable[KnownPackage], findings: list[Find
 
 
 def _disagreements(packages: Sequence[KnownPackage], locations: Sequence[Location]) -> Iterator[Finding]:
-    """Packages that are there twice, and dependencies that are not there."""
+    """Duplicate packages, and missing dependencies."""
     places: dict[str, set[str]] = {}
     seen: set[tuple[str, str]] = set()
     for package, location in zip(packages, locations, strict=True):
         if (package.subdir, package.distribution) in seen:
-            yield location, f"{package.subdir}/{package.distribution} is there twice"
+            yield location, f"{package.subdir}/{package.distribution} is listed twice"
         seen.add((package.subdir, package.distribution))
         places.setdefault(package.name, set()).add(package.subdir)
     for package, location in zip(packages, locations, strict=True):

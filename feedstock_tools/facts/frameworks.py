@@ -1,4 +1,4 @@
-"""How frameworks such as TensorFlow are had with and without a GPU, for each platform.
+"""How to install frameworks such as TensorFlow with and without a GPU, for each platform.
 
 The facts are data: `variants/frameworks.yaml`. `facts.models.FrameworksFile` is the form of the file.
 """
@@ -21,11 +21,12 @@ __all__ = ["Framework", "Frameworks", "NoWay", "Setup", "load_frameworks"]
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """One way to have a framework, for an accelerator (`gpu`, `cpu`), some platforms and CUDA versions (None: all).
+    """One way to install a framework, for an accelerator (`gpu`, `cpu`), some platforms and CUDA versions (None: all).
 
-    `package` is the conda package whose build is meant, `builds` the pattern of such builds and `exact` that of builds
-    made with just the CUDA version asked for; `conda` are further packages, `pip` what pip installs (the framework
-    first) for the versions of `python`. `{cuda}`, `{major}`, `{digits}` and, in variables, `{prefix}` are filled in.
+    `package` is the conda package whose build determines the accelerator, `builds` the pattern of its builds and
+    `exact` that of builds made with exactly the requested CUDA version; `conda` are further packages, `pip` those that
+    pip installs (the framework first) for the versions of `python`. `{cuda}`, `{major}`, `{digits}` and, in variables,
+    `{prefix}` are filled in.
     """
 
     accelerator: str
@@ -43,7 +44,7 @@ class Setup:
 
 @dataclass(frozen=True, slots=True)
 class NoWay:
-    """Why a framework cannot be had for an accelerator on some platforms."""
+    """Why a framework is not available for an accelerator on some platforms."""
 
     accelerator: str
     platforms: tuple[str, ...]
@@ -53,7 +54,7 @@ class NoWay:
 
 @dataclass(frozen=True, slots=True)
 class Framework:
-    """A framework: the line that checks whether it sees the GPU, and the ways to have it, the best first."""
+    """A framework: the line that checks whether it sees the GPU, and the ways to install it, the best first."""
 
     name: str
     also: tuple[str, ...]
@@ -71,7 +72,7 @@ class Frameworks:
     sources: Mapping[str, str]
 
     def find(self, name: str) -> Framework | None:
-        """The framework of a name that people ask for it by, such as `torch`; None for other packages."""
+        """The framework with a common name such as `torch`; None for other packages."""
         if name in self.frameworks:
             return self.frameworks[name]
         return next((framework for framework in self.frameworks.values() if name in framework.also), None)
@@ -79,7 +80,7 @@ class Frameworks:
 
 @lru_cache(maxsize=4)
 def load_frameworks(path: Path | None = None) -> Frameworks:
-    """The facts of `path`, by default of the `variants/frameworks.yaml` that ships with this package (read once).
+    """The facts of `path`; default: the `variants/frameworks.yaml` that ships with this package (read once).
 
     Raises:
         InputError: `path` breaks the form of such a file; all mistakes, each with line and column.
@@ -93,7 +94,7 @@ def load_frameworks(path: Path | None = None) -> Frameworks:
 
 
 def _shipped() -> Any:
-    """Tests hold this file against its model, which takes longer to import than the file to read."""
+    """Tests check this file against its model, which takes longer to import than the file to read."""
     path = data_folder("variants") / "frameworks.yaml"
     return parse_json_types(read_text(path), path)
 

@@ -12,13 +12,13 @@ from feedstock_tools.errors import InputError
 
 __all__ = ["Gpu", "find_gpu", "gpus_of"]
 
-#: Words that a driver, a shop or a person may or may not put before a name.
+#: Optional words before a name, as used by drivers, shops and people.
 _MAKERS = {"nvidia", "geforce", "tesla"}
 
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """A GPU as NVIDIA lists it: `GeForce RTX 3080`, capability `8.6`, generation `Ampere`, and where that is said."""
+    """A GPU as NVIDIA lists it: `GeForce RTX 3080`, capability `8.6`, generation `Ampere`, and the source."""
 
     name: str
     capability: str
@@ -27,7 +27,7 @@ class Gpu:
 
     @property
     def architecture(self) -> str:
-        """What nvcc calls it: `sm_86`."""
+        """nvcc's name for it: `sm_86`."""
         return f"sm_{self.capability.replace('.', '')}"
 
 
@@ -41,12 +41,12 @@ def gpus_of(section: Mapping[str, Any]) -> tuple[Gpu, ...]:
 
 
 def find_gpu(name: str, gpus: Iterable[Gpu]) -> Gpu:
-    """The GPU that a driver or a person calls `name`: the one with the longest name that `name` begins with.
+    """The GPU with the longest name that `name`, from a driver or a person, begins with.
 
     Case, hyphens and the words NVIDIA, GeForce and Tesla do not matter.
 
     Raises:
-        InputError: none is called so; with the nearest.
+        InputError: there is no such GPU; with the nearest names.
 
     >>> gpus = [Gpu("A10", "8.6", "Ampere", "a page"), Gpu("A100", "8.0", "Ampere", "a page")]
     >>> find_gpu("NVIDIA A100-SXM4-80GB", gpus).architecture
@@ -59,12 +59,12 @@ def find_gpu(name: str, gpus: Iterable[Gpu]) -> Gpu:
         if found is not None:
             return found
     names = _nearest(asked, by_words)
-    near = f"Near it are {', '.join(names)}." if names else "Write it as RTX 3080, or ask by compute capability."
-    raise InputError(f"no GPU is known as '{name}'", hint=near)
+    near = f"Near it are {', '.join(names)}." if names else "Write it as RTX 3080, or give its compute capability."
+    raise InputError(f"unknown GPU '{name}'", hint=near)
 
 
 def _nearest(asked: tuple[str, ...], by_words: Mapping[tuple[str, ...], Gpu]) -> list[str]:
-    """Names that hold all words that were asked for, else names that are spelt much like them."""
+    """Names that contain all requested words, else names with a similar spelling."""
     holding = [gpu.name for words, gpu in by_words.items() if asked and set(asked) <= set(words)]
     alike = get_close_matches(" ".join(asked), [" ".join(words) for words in by_words], n=3, cutoff=0.5)
     return holding[:5] or [by_words[tuple(text.split(" "))].name for text in alike]

@@ -1,4 +1,4 @@
-"""What the stand-in channel knows of a real package."""
+"""A real package as the stand-in channel knows it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["KnownPackage", "PackageSource"]
 
 @dataclass(frozen=True, slots=True)
 class PackageSource:
-    """The recipe that says what a package is: a file of a feedstock at a commit, and the day of that commit."""
+    """The recipe of a package: a file of a feedstock at a commit, and the day of that commit."""
 
     feedstock: str
     commit: str
@@ -30,10 +30,10 @@ class PackageSource:
 
 @dataclass(frozen=True, slots=True)
 class KnownPackage:
-    """The metadata of one package as its recipe gives it.
+    """The metadata of one package, from its recipe.
 
-    `role` says what the stand-in channel makes of it, if more than metadata: a compiler, its tools, or Python.
-    `hash_known` is False where the seven digits in the build string are of our own making.
+    `role` is set if the stand-in channel builds more than metadata: a compiler, its tools, or Python.
+    `hash_known` is False if the seven digits in the build string are made up.
     """
 
     name: str
@@ -53,5 +53,5 @@ class KnownPackage:
 
     @property
     def distribution(self) -> str:
-        """Name, version and build as conda writes them in one word."""
+        """Name, version and build joined as conda does."""
         return f"{self.name}-{self.version}-{self.build}"

@@ -14,10 +14,11 @@ __all__ = ["GoesWith", "Library", "LibraryRelease", "libraries_of"]
 
 @dataclass(frozen=True, slots=True)
 class GoesWith:
-    """Which CUDA versions builds of a library run with, by their run requirements.
+    """The CUDA versions that builds of a library run with, by their run requirements.
 
-    All three are version specifications of conda: `built` of the CUDA version that a build was made with, `versions` of
-    the library, `cuda` of what it runs with, where `{built}` stands for the former. `commit` is a recipe that says so.
+    All three are version specifications of conda: `built` for the CUDA version that a build was made with, `versions`
+    for the library, `cuda` for the versions it runs with, where `{built}` stands for the former. `commit` is the
+    source.
     """
 
     built: str
@@ -30,7 +31,7 @@ class GoesWith:
 class LibraryRelease:
     """One version as the feedstock built it at a commit; `cuda` has the platforms of each CUDA version.
 
-    A version that was built again for other CUDA versions is there once for each of those builds.
+    A version that was built again for other CUDA versions appears once for each of those builds.
     """
 
     version: str
@@ -38,13 +39,13 @@ class LibraryRelease:
     cuda: Mapping[str, tuple[str, ...]]
 
     def built_for(self, cuda: str, platform: Platform) -> bool:
-        """Whether it was built with just this CUDA version for a platform."""
+        """Whether it was built with exactly this CUDA version for a platform."""
         return platform.subdir in self.cuda.get(cuda, ())
 
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """A library with its releases, newest first. Of `goes_with` the first entry that fits a build counts."""
+    """A library with its releases, newest first. The first entry of `goes_with` that matches a build counts."""
 
     name: str
     repository: str

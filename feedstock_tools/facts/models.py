@@ -1,7 +1,7 @@
 """The form of the files of facts, as pydantic models.
 
-They check a file before it is trusted: in tests, in `maintenance/facts.py`, and where a user names a file of their own.
-The files that ship are read without them, since pydantic takes longer to import than the facts to read. The JSON
+They check a file before it is trusted: in tests, in `maintenance/facts.py`, and for a user's own file.
+The shipped files are read without them, since pydantic takes longer to import than the facts take to read. The JSON
 Schemas in `variants/`, which editors read, are generated from them (`python maintenance/facts.py schemas`).
 """
 
@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 __all__ = ["CudaFile", "FactsFile", "FrameworksFile", "PackagesFile", "json_schema"]
 
 T = TypeVar("T")
-#: For a key that may be left out: defaults are not checked, so that the key cannot be null.
+#: The default of an optional key: defaults are not checked, so the key cannot be null.
 _ABSENT: Any = None
 
 
@@ -26,7 +26,7 @@ def _each_once(items: list[T]) -> list[T]:
 
 
 class FactsFile(BaseModel):
-    """A part of a file of facts: only known keys, and values of just the type that they have."""
+    """A part of a file of facts: only known keys, and values of exactly their type."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -38,14 +38,14 @@ Numbers = Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)*$")]
 Subdir = Annotated[str, Field(pattern=r"^[a-z]+-[a-z0-9]+$")]
 Commit = Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")]
 Day = Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]
-#: What nvcc accepts after `sm_` and `compute_`.
+#: The names that nvcc accepts after `sm_` and `compute_`.
 Accepted = Annotated[str, Field(pattern=r"^[0-9]{2,3}[af]?$")]
 Architecture = Annotated[str, Field(pattern=r"^(sm|compute)_[0-9]{2,3}[af]?$")]
 Listed = Annotated[list[T], Field(min_length=1, json_schema_extra={"uniqueItems": True}), AfterValidator(_each_once)]
 
 
 class SourceEntry(FactsFile):
-    """A page or file that facts are from."""
+    """A page or file that is the source of facts."""
 
     title: Text
     url: Address = Field(_ABSENT)
@@ -62,30 +62,30 @@ class ToolkitEntry(FactsFile):
     """A CUDA toolkit as of its first release."""
 
     era: Literal["cudatoolkit", "cuda-version"] = Field(description="How conda-forge packages it.")
-    architectures: Listed[Accepted] = Field(description="What nvcc accepts after sm_ and compute_.")
-    oldest_gcc: int = Field(_ABSENT, description="The oldest major version of GCC that it is said to work with.")
+    architectures: Listed[Accepted] = Field(description="The names that nvcc accepts after sm_ and compute_.")
+    oldest_gcc: int = Field(_ABSENT, description="The oldest major version of GCC that works, according to its source.")
     newest_gcc: int = Field(_ABSENT, description="The newest major version of GCC that nvcc accepts.")
     newest_clang: int = Field(_ABSENT, description="The newest major version of Clang that nvcc accepts.")
     visual_studio: Annotated[list[int], Field(min_length=2, max_length=2)] = Field(
         _ABSENT, description="The oldest and the newest Visual Studio (year) that nvcc accepts."
     )
     driver: DriversEntry = Field(_ABSENT, description="The driver that it ships with.")
-    least_driver: DriversEntry | None = Field(description="The least driver that runs its machine code.")
-    platforms: Listed[Subdir] = Field(_ABSENT, description="The platforms that conda-forge has it for.")
+    least_driver: DriversEntry | None = Field(description="The minimum driver that runs its machine code.")
+    platforms: Listed[Subdir] = Field(_ABSENT, description="The platforms for which conda-forge has it.")
     sources: dict[str, Annotated[list[str], Field(min_length=1)]] = Field(
         description="For each fact above, the names of its sources."
     )
 
 
 class PresetEntry(FactsFile):
-    """A named choice of GPU architectures."""
+    """A named list of GPU architectures."""
 
     description: str
     source: str
     lists: dict[Minor, Listed[Architecture]] = Field({}, description="Architectures by CUDA version.")
     candidates: Listed[Accepted] = Field(
         _ABSENT,
-        description="For CUDA versions without a list: those of these that the toolkit accepts, the last as PTX too.",
+        description="For CUDA versions without a list: the toolkit's own among these, the last as PTX too.",
     )
 
 
@@ -97,7 +97,7 @@ class PinningRowEntry(FactsFile):
     commit: Commit
     date: Day
     origin: Annotated[str, Field(pattern=r"^(pinning|ordering|migration [a-z0-9_]+)$")] = Field(
-        description="What named the version: the pinning, a migration, or only the ordering of a migration."
+        description="The source of the version: the pinning, a migration, or only the ordering of a migration."
     )
     added: list[str] = Field([], description="Keys that the pinning of that day did not have.")
     note: str = Field(_ABSENT)
@@ -105,7 +105,7 @@ class PinningRowEntry(FactsFile):
 
 
 class PinningEntry(FactsFile):
-    """What conda-forge's global pinning said of each platform and CUDA version when it last had it."""
+    """The last values of conda-forge's global pinning for each platform and CUDA version."""
 
     repository: Address
     rows: list[PinningRowEntry]
@@ -131,7 +131,7 @@ class ReleaseEntry(FactsFile):
 
 
 class LibraryEntry(FactsFile):
-    """A library of NVIDIA's on conda-forge."""
+    """An NVIDIA library on conda-forge."""
 
     repository: Address
     goes_with: Annotated[list[GoesWithEntry], Field(min_length=1)] = Field(
@@ -151,20 +151,20 @@ class GpusEntry(FactsFile):
 class CudaFile(FactsFile):
     """The facts about CUDA: `variants/cuda.yaml`."""
 
-    sources: dict[str, SourceEntry] = Field(description="Where facts are from, by a short name.")
+    sources: dict[str, SourceEntry] = Field(description="The sources of facts, by a short name.")
     toolkits: dict[Minor, ToolkitEntry] = Field(description="CUDA toolkits by minor version.")
     presets: dict[Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")], PresetEntry] = Field(
-        description="Named choices of GPU architectures."
+        description="Named lists of GPU architectures."
     )
     pinning: PinningEntry
-    libraries: dict[str, LibraryEntry] = Field(description="Libraries of NVIDIA's on conda-forge, by package name.")
+    libraries: dict[str, LibraryEntry] = Field(description="NVIDIA's libraries on conda-forge, by package name.")
     gpus: dict[Annotated[str, Field(pattern=r"^[0-9]+\.[0-9]$")], GpusEntry] = Field(
         description="GPUs by compute capability."
     )
 
 
 class AddressEntry(FactsFile):
-    """A page that facts are from."""
+    """A page that is the source of facts."""
 
     title: Text
     url: Address
@@ -213,7 +213,7 @@ class FrameworksFile(FactsFile):
 
 
 class RecipeEntry(FactsFile):
-    """The recipe that says what a package is: a file of a feedstock at a commit, and the day of that commit."""
+    """The recipe of a package: a file of a feedstock at a commit, and the day of that commit."""
 
     feedstock: str
     commit: Commit
@@ -225,7 +225,7 @@ Templates = list[str] | dict[Annotated[str, Field(pattern=r"^(all|linux|osx|win|
 
 
 class RunExportsEntry(FactsFile):
-    """What a package exports to those built against it, by kind."""
+    """The run exports of a package, by kind."""
 
     weak: Templates = []
     strong: Templates = []
@@ -235,7 +235,7 @@ class RunExportsEntry(FactsFile):
 
 
 class PackageEntry(FactsFile):
-    """The keys of a package; every other key is a word that its texts may name as `{key}`."""
+    """The keys of a package; every other key is a word that its values may use as `{key}`."""
 
     model_config = ConfigDict(extra="allow", strict=True)
     __pydantic_extra__: dict[str, str]
@@ -252,7 +252,7 @@ class PackageEntry(FactsFile):
     depends: Templates = []
     constrains: Templates = []
     track_features: Templates = []
-    exact: Templates = Field([], description="Packages of the same recipe that are pinned to their very build.")
+    exact: Templates = Field([], description="Packages of the same recipe, pinned to their exact build.")
     exact_constrains: Templates = []
     run_exports: RunExportsEntry = Field(_ABSENT)
     role: Literal["binutils", "c_compiler", "cxx_compiler", "python", "nvcc", "nvcc_activation"] = Field(
@@ -269,7 +269,7 @@ class FamilyEntry(PackageEntry):
 
 
 class PackagesFile(FactsFile):
-    """The packages of the stand-in channel: `variants/packages.yaml`. Every scalar is read as text."""
+    """The packages of the stand-in channel: `variants/packages.yaml`. Every scalar is read as a string."""
 
     sources: dict[str, RecipeEntry] = Field(description="Recipes, by a short name.")
     packages: list[FamilyEntry]
@@ -282,7 +282,7 @@ def json_schema(model: type[FactsFile]) -> dict[str, Any]:
 
 
 def _without_null_defaults(schema: Any) -> Any:
-    """A key that may be left out has no value then; it cannot be null."""
+    """An optional key has no value if it is left out; it cannot be null."""
     if isinstance(schema, list):
         return [_without_null_defaults(part) for part in schema]
     if not isinstance(schema, dict):

@@ -1,4 +1,4 @@
-"""What real recipes say of the packages that the stand-in channel holds.
+"""The packages of the stand-in channel, from real recipes.
 
 The data is `variants/packages.yaml`: a table of sources (a feedstock at a commit) and a list of families of packages,
 which `facts.families` expands. docs/stand-in-channel.md describes the format; `facts.models.PackagesFile` is its form.
@@ -34,7 +34,7 @@ def read_packages(path: Path | None = None) -> tuple[KnownPackage, ...]:
         path: a file to use instead of the one that ships with this tool; it is checked first.
 
     Raises:
-        InputError: the file cannot be read or holds mistakes; all of them.
+        InputError: the file cannot be read or has mistakes; all of them.
     """
     document = None if path is None else _checked(path)
     content = parse_texts(read_text(packages_file()), packages_file()) if document is None else document.content

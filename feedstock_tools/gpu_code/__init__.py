@@ -1,1 +1,1 @@
-"""GPU code in built files: which architectures are there, and whether they are those that were promised."""
+"""GPU code in built files: which architectures they contain, and whether all those in the spec are there."""

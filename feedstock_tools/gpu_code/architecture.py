@@ -28,7 +28,7 @@ class Architecture:
         """Read `sm_86`, `compute_90`, `sm_100f`.
 
         Raises:
-            InputError: it is none.
+            InputError: `text` is not an architecture.
         """
         match = re.fullmatch(r"(sm|compute)_(\d{2,3})([af]?)", text)
         if match is None:
@@ -44,10 +44,10 @@ class Architecture:
         return f"{self.number // 10}.{self.number % 10}{self.suffix}"
 
     def runs_on(self, capability: int) -> bool:
-        """Whether a GPU of a capability takes it.
+        """Whether a GPU of a capability runs it.
 
-        Machine code does on GPUs of the same major capability and the same or a later minor one; PTX on those of the
-        same or any later capability; code with suffix `a` on just that one, with `f` on later ones of the family.
+        Machine code runs on GPUs of the same major capability and the same or a later minor one; PTX on those of the
+        same or any later capability; code with suffix `a` only on that one, with `f` on later ones of the family.
         """
         if self.number == capability:
             return True
@@ -63,6 +63,6 @@ def parse_architectures(names: Sequence[str]) -> tuple[Architecture, ...]:
     """Read a list of `sm_86` and `compute_86`.
 
     Raises:
-        InputError: one of them is none.
+        InputError: one of them is not an architecture.
     """
     return tuple(Architecture.parse(name) for name in names)

@@ -1,7 +1,7 @@
 """The GPU code in a file, by its headers: NVIDIA's fat binaries, bare cubins and PTX as text.
 
-The form of a fat binary was learned from the files that nvcc 11.8 to 13.0 write and from what `cuobjdump` says of them;
-NVIDIA does not document it. Compressed code needs no decompression: its header says what it is for.
+The form of a fat binary was learned from the files that nvcc 11.8 to 13.0 write and from the output of `cuobjdump`;
+NVIDIA does not document it. Compressed code needs no decompression: its header names its architecture.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _EM_CUDA = 190
 _OLD_ABI = 51
 _OLD_ACCELERATED = 0x800
 _PTX_TEXT = re.compile(rb"\.version\s+\d+\.\d+\s+\.target\s+sm_(\d{2,3})([af]?)\b")
-#: GPU architectures there are; anything else is no header but bytes that look like one.
+#: GPU architectures there are; anything else is not a header but bytes that look like one.
 _NUMBERS = range(10, 1000)
 
 
@@ -49,8 +49,8 @@ class GpuCode:
 
     Attributes:
         architecture: `sm_86` for machine code and LTO's intermediate code, `compute_86` for PTX.
-        kind: `machine code`, `PTX` or `LTO`, which nothing runs before it was linked.
-        compressed: whether it has to be unpacked before it can be looked at.
+        kind: `machine code`, `PTX` or `LTO`, which cannot run before it is linked.
+        compressed: whether it must be unpacked before it can be inspected.
         offset: its place in the file, in bytes.
     """
 
@@ -77,7 +77,7 @@ def gpu_code_in_file(path: Path) -> tuple[GpuCode, ...]:
 
 
 def gpu_code_in_bytes(content: _Bytes) -> tuple[GpuCode, ...]:
-    """As `gpu_code_in_file`, of a file's content, in the order in which the code stands there."""
+    """Like `gpu_code_in_file`, for a file's content, in the order of the code."""
     found: list[GpuCode] = []
     inside: list[range] = []
     start = content.find(_FATBIN_MAGIC)
@@ -93,7 +93,7 @@ def gpu_code_in_bytes(content: _Bytes) -> tuple[GpuCode, ...]:
 
 
 def _fatbin(content: _Bytes, start: int) -> tuple[int, list[GpuCode]]:
-    """Where a fat binary ends and what is in it; 0 and nothing where it is none, or is cut off."""
+    """The end of a fat binary and its contents; 0 and nothing if it is not one, or is cut off."""
     if start + _FATBIN.size > len(content):
         return 0, []
     _, _, header, length = _FATBIN.unpack_from(content, start)
@@ -114,7 +114,7 @@ def _fatbin(content: _Bytes, start: int) -> tuple[int, list[GpuCode]]:
 
 
 def _cubins(content: _Bytes) -> Iterator[GpuCode]:
-    """Cubins that are in no fat binary, as programs hold that load them by themselves."""
+    """Cubins outside of fat binaries, as in programs that load them by themselves."""
     for match in _CUBIN.finditer(content):
         at = match.start()
         if at + _CUBIN_HEADER_LENGTH > len(content):

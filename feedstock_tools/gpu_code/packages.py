@@ -1,4 +1,4 @@
-"""The GPU code of packages, file by file, and what it lacks of what was promised."""
+"""The GPU code of packages, file by file, and the architectures that it lacks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def gpu_code(path: Path) -> Mapping[str, tuple[GpuCode, ...]]:
     """The GPU code of a package, a folder or a single file, by the file's path in it; files without any are left out.
 
     Raises:
-        WorkError: the path is missing or is no readable package.
+        WorkError: the path is missing or is not a readable package.
     """
     if path.is_dir():
         return _below(path)
@@ -40,15 +40,15 @@ def _below(folder: Path) -> dict[str, tuple[GpuCode, ...]]:
 
 
 def lacking(promised: Iterable[Architecture], found: Mapping[str, tuple[GpuCode, ...]]) -> tuple[Architecture, ...]:
-    """The architectures that were promised and that no file has, in the order of the promise."""
+    """The required architectures that no file has, in the order of the requirement."""
     there = {code.architecture for codes in found.values() for code in codes if code.kind != "LTO"}
     return tuple(architecture for architecture in promised if architecture not in there)
 
 
 def as_text(found: Mapping[str, tuple[GpuCode, ...]]) -> str:
-    """A line for each file: its architectures, and how many pieces of code there are."""
+    """A line for each file: its architectures, and the number of pieces of code."""
     if not found:
-        return "There is no GPU code in it."
+        return "It contains no GPU code."
     lines = []
     for name, codes in found.items():
         packed = sum(code.compressed for code in codes)
@@ -79,7 +79,7 @@ def as_json(found: Mapping[str, tuple[GpuCode, ...]]) -> str:
 
 
 def architecture_names(codes: Iterable[GpuCode]) -> list[str]:
-    """Each architecture once, machine code first, as lists for nvcc have them; LTO's as `lto_90`."""
+    """Each architecture once, machine code first, as in lists for nvcc; LTO's as `lto_90`."""
     found = {(code.kind == "LTO", code.architecture.ptx, code.architecture.number, _name(code)) for code in codes}
     return [name for *_, name in sorted(found)]
 

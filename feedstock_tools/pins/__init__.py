@@ -1,1 +1,1 @@
-"""Which CUDA, cuDNN, NCCL, compiler, driver and GPU go together, as a graph that can be asked."""
+"""Which CUDA, cuDNN, NCCL, compiler, driver and GPU go together, as a graph that can be queried."""

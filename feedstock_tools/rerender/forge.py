@@ -136,7 +136,7 @@ def _no_recipe(feedstock: Path, recipe: Path) -> InputError:
         message += ", but a meta.yaml"
         hint = "conda-forge.yml sets `conda_build_tool: rattler-build`, which requires a recipe.yaml."
     elif (feedstock / "feedstock.yaml").is_file():
-        hint = "`feedstock-tools generate` generates it from feedstock.yaml."
+        hint = "`feedstock-tools generate` writes it from feedstock.yaml."
     return InputError(message, path=recipe, hint=hint)
 
 

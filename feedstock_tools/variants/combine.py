@@ -1,4 +1,4 @@
-"""Lay variant files over each other, later ones winning, as conda-build does (variants.py: combine_specs)."""
+"""Combine variant files, later ones overriding earlier ones, as conda-build does (variants.py: combine_specs)."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ __all__ = ["combine"]
 
 
 def combine(configs: Sequence[VariantConfig]) -> VariantConfig:
-    """One configuration of several; a key is replaced by a later file unless it is zipped and the file has only a part.
+    """Combine several configurations; a later file replaces a key unless it is zipped and the file has only a part.
 
-    A part of a zip group replaces the values if it is as long as the rest of the group; otherwise it must name values
-    that are there, and changes nothing.
+    A part of a zip group replaces the values if it is as long as the rest of the group; otherwise it must name existing
+    values, and changes nothing.
 
     Raises:
-        InputError: such a part names values that are not there, or keys of a group differ in length in one file.
+        InputError: such a part names missing values, or keys of a group differ in length in one file.
     """
     extend_keys = tuple(dict.fromkeys((*EXTENDING_KEYS, *(key for config in configs for key in config.extend_keys))))
     zip_keys = tuple(dict.fromkeys(group for config in configs for group in config.zip_keys))
@@ -48,13 +48,13 @@ def combine(configs: Sequence[VariantConfig]) -> VariantConfig:
 
 
 def _place(key: str, config: VariantConfig, group: tuple[str, ...], values: dict[str, tuple[str, ...]]) -> bool:
-    """Put the values that `config` has for `key` into `values`, if they are to go there; whether they went."""
+    """Put the values that `config` has for `key` into `values` if they apply; return whether they did."""
     new = config.values[key]
     if all(member in config.values for member in group):
         for member in group:
             if len(config.values[member]) != len(new):
                 raise InputError(
-                    f"'{key}' and '{member}' go together and have different numbers of values", **_place_of(config, key)
+                    f"'{key}' and '{member}' are zipped but have different numbers of values", **_place_of(config, key)
                 )
         values.update({member: config.values[member] for member in group})
         return True

@@ -1,7 +1,7 @@
 """Read the `variants.yaml` beside a `recipe.yaml`: lists of values with `if`, `then` and `else`.
 
-(rattler_build_conda_compat/loader.py: parse_recipe_config_file.) Unlike `conda_build_config.yaml` it is typed: a whole
-number without quotes stays one, as far as into `.ci_support`.
+(rattler_build_conda_compat/loader.py: parse_recipe_config_file.) Unlike `conda_build_config.yaml` it is typed: an
+unquoted whole number stays one, even in `.ci_support`.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _NOTHING = frozenset({"", "~", "null", "Null", "NULL"})
 def load_conditional(
     path: Path, platform: Platform, *, environ: Mapping[str, str] | None = None, rules: CondaBuildRules | None = None
 ) -> VariantConfig:
-    """Read a `variants.yaml` as it holds for `platform`.
+    """Read a `variants.yaml` for `platform`.
 
     Args:
-        environ: the environment variables that conditions may look at; never this process's.
+        environ: the environment variables that conditions may read; never this process's.
 
     Raises:
-        InputError: it cannot be read, a condition is wrong, or a value is neither plain nor a list of plain values.
+        InputError: it cannot be read, a condition is invalid, or a value is neither plain nor a list of plain values.
     """
     document = compose(read_text(path, LARGEST_SETTINGS), path)
     if document is None:
@@ -65,7 +65,7 @@ def _flat(value: Any) -> Any:
 
 
 class _Reader:
-    """Turns YAML's nodes into texts, lists and mappings, taking the branches whose conditions hold."""
+    """Turns YAML's nodes into strings, lists and mappings, taking the branches whose conditions hold."""
 
     def __init__(self, path: Path, namespace: Namespace) -> None:
         self.path = path
@@ -89,7 +89,7 @@ class _Reader:
         return _FLAGS.get(text, text)
 
     def _items(self, node: Any) -> Iterator[Any]:
-        """The items of a list (or the one item that stands for it), with conditions resolved."""
+        """The items of a list (or a single item in its place), with conditions resolved."""
         for item in items(node) if node.id == "sequence" else (node,):
             inside = members(item)
             if "if" not in inside:
@@ -111,7 +111,7 @@ class _Reader:
             AttributeError,
             RecursionError,
         ) as error:
-            raise self._fail(node, f"the condition '{node.value}' cannot be computed: {error}") from error
+            raise self._fail(node, f"the condition '{node.value}' cannot be evaluated: {error}") from error
 
     def _fail(self, node: Any, message: str) -> InputError:
         place = place_of(node)

@@ -41,7 +41,7 @@ def _mistake(config: VariantConfig, key: str, message: str) -> Mistake:
 
 
 def squash(space: VariantSpace, like: VariantConfig) -> VariantConfig:
-    """The configuration that spans `space`; everything that spans no variants is taken from `like`."""
+    """The configuration that spans `space`; keys that span no variants come from `like`."""
     return VariantConfig(
         values={key: axis.column(key) for axis in space.axes for key in axis.keys},
         zip_keys=tuple(axis.keys for axis in space.axes if len(axis.keys) > 1),

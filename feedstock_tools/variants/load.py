@@ -46,14 +46,15 @@ def defaults(platform: Platform, rules: CondaBuildRules | None = None) -> Varian
 def load(
     path: Path, platform: Platform, *, environ: Mapping[str, str] | None = None, rules: CondaBuildRules | None = None
 ) -> VariantConfig:
-    """Read a variant file as it holds for `platform`.
+    """Read a variant file for `platform`.
 
     Args:
-        environ: the environment variables that selectors may look at (conda-smithy sets a few); never this process's.
+        environ: the environment variables that selectors may read (conda-smithy sets a few); never this process's.
         rules: the version of conda-build to follow; default the newest.
 
     Raises:
-        InputError: it cannot be read, a selector is wrong, or what is left is no valid variant file; with lines.
+        InputError: it cannot be read, a selector is invalid, or the selected lines are not a valid variant file; with
+            lines.
     """
     return parse(read_text(path), path, platform, environ=environ, rules=rules)
 
@@ -66,7 +67,7 @@ def parse(
     environ: Mapping[str, str] | None = None,
     rules: CondaBuildRules | None = None,
 ) -> VariantConfig:
-    """As `load`, for text at hand; `path` is for messages and origins."""
+    """Like `load`, for a string; `path` is for messages and origins."""
     return _read(text, path, platform, tuple((environ or {}).items()), rules or CondaBuildRules())
 
 
@@ -74,7 +75,7 @@ def parse(
 def _read(
     text: str, path: Path | None, platform: Platform, environ: tuple[tuple[str, str], ...], rules: CondaBuildRules
 ) -> VariantConfig:
-    """Whoever rerenders many feedstocks in one process reads the same pinning each time."""
+    """Cached, since a process that rerenders many feedstocks reads the same pinning each time."""
     content, lines = select_yaml(text, path, platform, dict(environ), rules)
     groups = content.get("zip_keys")
     if rules.refuses_empty_groups and isinstance(groups, list) and "" in groups:
@@ -82,7 +83,7 @@ def _read(
             f"selectors leave a zip group without keys on {platform}",
             path=path,
             line=lines.get("zip_keys"),
-            hint="Give the group's dash the selectors of its keys.",
+            hint="Add the selectors of the group's keys to its dash.",
         )
     config = config_of(content, path, lines)
     _check(config, path, lines)
@@ -92,10 +93,10 @@ def _read(
 def select_yaml(
     text: str, path: Path | None, platform: Platform, environ: Mapping[str, str], rules: CondaBuildRules
 ) -> tuple[Mapping[str, Any], Mapping[str, int]]:
-    """The mapping that a file with selectors holds for a platform, without empty keys, and the line of each key.
+    """The mapping of a file with selectors for a platform, without empty keys, and the line of each key.
 
     Raises:
-        InputError: selectors or YAML are wrong, or it is no mapping.
+        InputError: selectors or YAML are invalid, or it is not a mapping.
     """
     selected, numbers = select_lines(text, Namespace(platform.subdir, platform.subdir, {}, environ, rules), rules, path)
     content, lines = _parsed(selected, path)
@@ -108,7 +109,7 @@ def _parsed(selected: str, path: Path | None) -> tuple[Mapping[str, Any], Mappin
     if content is None or content == "":
         content = {}
     if not isinstance(content, dict):
-        raise InputError("is to be a mapping of keys to values", path=path)
+        raise InputError("must be a mapping of keys to values", path=path)
     trim_empty(content)
     lines = {}
     for number, line in enumerate(selected.split("\n")):
@@ -119,7 +120,7 @@ def _parsed(selected: str, path: Path | None) -> tuple[Mapping[str, Any], Mappin
 
 
 def trim_empty(mapping: dict[str, Any]) -> None:
-    """Take out the keys that selectors left without values, in place."""
+    """Remove the keys that selectors left without values, in place."""
     for key, value in list(mapping.items()):
         if isinstance(value, dict):
             trim_empty(value)
@@ -133,10 +134,10 @@ def trim_empty(mapping: dict[str, Any]) -> None:
 def config_of(
     content: Mapping[str, Any], path: Path | None = None, lines: Mapping[str, int] | None = None
 ) -> VariantConfig:
-    """A parsed mapping as a configuration; nothing is checked but the shapes of the values.
+    """A parsed mapping as a configuration; only the shapes of the values are checked.
 
     Raises:
-        InputError: a value is neither a text nor a list of texts nor, where one may be, a mapping.
+        InputError: a value is neither a string nor a list of strings nor (where allowed) a mapping.
     """
     where = lines or {}
     own = tuple(dict.fromkeys(_texts("extend_keys", content.get("extend_keys", []), path, where)))
@@ -172,14 +173,16 @@ def _texts(key: str, value: Any, path: Path | None, lines: Mapping[str, int]) ->
     items = value if isinstance(value, list) else [value]
     flat = tuple(item[0] if isinstance(item, list) and len(item) == 1 else item for item in items)
     if not all(isinstance(item, str) for item in flat):
-        raise InputError(f"the values of '{key}' are to be a list of plain values", path=path, line=lines.get(key))
+        raise InputError(f"the values of '{key}' must be a list of plain values", path=path, line=lines.get(key))
     return flat
 
 
 def _pins(value: Any, path: Path | None, lines: Mapping[str, int]) -> dict[str, Mapping[str, str]]:
     if not isinstance(value, dict) or not all(isinstance(pin, (dict, str)) for pin in value.values()):
-        raise InputError("pin_run_as_build is a mapping of mappings", path=path, line=lines.get("pin_run_as_build"))
-    # conda-build takes one text for both ends.
+        raise InputError(
+            "pin_run_as_build must be a mapping of mappings", path=path, line=lines.get("pin_run_as_build")
+        )
+    # conda-build uses a single string for both ends.
     pins = {name: {"min_pin": pin, "max_pin": pin} if isinstance(pin, str) else pin for name, pin in value.items()}
     return {name: {str(key): str(text) for key, text in pin.items()} for name, pin in pins.items()}
 
@@ -189,7 +192,7 @@ def _groups(value: Any, path: Path | None, lines: Mapping[str, int]) -> tuple[tu
     if all(isinstance(group, str) for group in groups):
         groups = [groups] if groups else []
     if not all(isinstance(group, list) and all(isinstance(key, str) for key in group) for group in groups):
-        raise InputError("zip_keys is a list of lists of keys", path=path, line=lines.get("zip_keys"))
+        raise InputError("zip_keys must be a list of lists of keys", path=path, line=lines.get("zip_keys"))
     return tuple(tuple(group) for group in groups)
 
 
@@ -200,14 +203,14 @@ def _check(config: VariantConfig, path: Path | None, lines: Mapping[str, int]) -
 
 
 def faults(config: VariantConfig) -> list[tuple[str, str]]:
-    """What conda-build refuses in a configuration: pairs of key and message; empty where all is well."""
-    found = [(key, f"the key '{key}' has a '-'; keys are written with '_'") for key in config.values if "-" in key]
+    """The mistakes for which conda-build refuses a configuration: pairs of key and message."""
+    found = [(key, f"the key '{key}' has a '-'; use '_' in keys") for key in config.values if "-" in key]
     seen: set[str] = set()
     # The same keys in another order are the same group, as conda-build compares groups as sets.
     for group in {frozenset(group): group for group in reversed(config.zip_keys)}.values():
         names = ", ".join(group)
         if len(group) > _LARGEST_GROUP:
-            found.append((group[0], f"a zip group of more than {_LARGEST_GROUP} keys"))
+            found.append((group[0], f"the zip group has more than {_LARGEST_GROUP} keys"))
             continue
         for key in group:
             if key not in config.values:

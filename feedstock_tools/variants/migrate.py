@@ -1,7 +1,7 @@
 """Migrations: files that change a pinning step by step (conda_smithy/variant_algebra.py).
 
-A migration without an operation raises pins, never lowers them; `key_add` adds rows to a key and what is zipped with
-it, `key_remove` takes rows away.
+A migration without an operation raises pins, never lowers them; `key_add` adds rows to a key and the keys zipped with
+it, `key_remove` removes rows.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Values = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """A migration as it holds for a platform: its variants, and how they are to be laid over a pinning."""
+    """A migration for a platform: its variants, and how to apply them to a pinning."""
 
     config: VariantConfig
     timestamp: float = -1.0
@@ -37,7 +37,7 @@ class Migration:
     path: Path | None = None
 
     def order_of(self, key: str) -> Values | None:
-        """The order of the values of `key` that the migration lays down, if it does."""
+        """The migration's ordering of the values of `key`, if any."""
         return None if self.ordering is None else self.ordering.get(key)
 
     def fail(self, message: str, hint: str | None = None) -> InputError:
@@ -51,26 +51,26 @@ def load_migration(
     """Read a migration file for a platform.
 
     Raises:
-        InputError: it cannot be read or its `__migrator` section is not as expected.
+        InputError: it cannot be read or its `__migrator` section is invalid.
     """
     content, lines = select_yaml(read_text(path), path, platform, environ or {}, rules or CondaBuildRules())
     settings: Any = content.get("__migrator", {})
     if not isinstance(settings, dict):
-        raise InputError("__migrator is to be a mapping", path=path, line=lines.get("__migrator"))
+        raise InputError("__migrator must be a mapping", path=path, line=lines.get("__migrator"))
     rest = {key: value for key, value in content.items() if key not in ("__migrator", "migrator_ts")}
     try:
         timestamp = float(content.get("migrator_ts", -1.0))
     except (TypeError, ValueError) as error:
-        raise InputError("migrator_ts is to be a number", path=path, line=lines.get("migrator_ts")) from error
+        raise InputError("migrator_ts must be a number", path=path, line=lines.get("migrator_ts")) from error
     operation = settings.get("operation")
     if operation not in (None, "key_add", "key_remove"):
-        raise InputError(f"'{operation}' is no operation", path=path, hint="Known are key_add and key_remove.")
+        raise InputError(f"'{operation}' is not an operation", path=path, hint="Known are key_add and key_remove.")
     primary_keys = _listed(settings.get("primary_key", []))
     if operation is not None and len(primary_keys) != 1:
-        raise InputError(f"{operation} needs one primary_key", path=path, line=lines.get("__migrator"))
+        raise InputError(f"{operation} must have one primary_key", path=path, line=lines.get("__migrator"))
     ordering = settings.get("ordering", {})
     if not isinstance(ordering, dict) or not all(isinstance(order, list) for order in ordering.values()):
-        raise InputError("ordering is to be a mapping of keys to lists of values", path=path)
+        raise InputError("ordering must be a mapping of keys to lists of values", path=path)
     return Migration(
         config=config_of(rest, path, lines),
         timestamp=timestamp,
@@ -89,10 +89,10 @@ def _listed(value: Any) -> Values:
 def migrate(
     config: VariantConfig, migrations: Sequence[Migration], rules: MigrationRules | None = None
 ) -> VariantConfig:
-    """Apply migrations in the order of their time stamps, then of their paths.
+    """Apply migrations ordered by time stamp, then by path.
 
     Raises:
-        InputError: a migration does not fit what it is applied to; names the migration.
+        InputError: a migration does not fit the pinning; names the migration.
     """
     chosen = rules or MigrationRules()
     for migration in sorted(migrations, key=lambda one: (one.timestamp, str(one.path))):
@@ -112,12 +112,12 @@ def _origins(config: VariantConfig, migration: Migration) -> dict[str, Any]:
 
 
 def _rank(value: str, order: Values | None, migration: Migration, key: str) -> Any:
-    """What values are compared by: their place in the ordering, else the version they read as, else themselves."""
+    """The sort key of values: their place in the ordering, else their version, else the value itself."""
     if order is not None:
         if value not in order:
             raise migration.fail(
                 f"the value '{value}' of '{key}' is not in the migration's ordering ({', '.join(order)})",
-                hint=f"Add '{value}' to __migrator/ordering/{key}, or leave this migration out.",
+                hint=f"Add '{value}' to __migrator/ordering/{key}, or remove this migration.",
             )
         return order.index(value)
     try:
@@ -130,7 +130,7 @@ def _sorted(values: set[str], order: Values | None, migration: Migration, key: s
     try:
         return sorted(sorted(values), key=lambda value: _rank(value, order, migration, key))
     except TypeError as error:
-        raise migration.fail(f"the values of '{key}' cannot be put in order") from error
+        raise migration.fail(f"the values of '{key}' cannot be sorted") from error
 
 
 def _newer(left: str, right: str, key: str, migration: Migration) -> str:
@@ -141,7 +141,7 @@ def _newer(left: str, right: str, key: str, migration: Migration) -> str:
 
 
 def _merged(key: str, left: Values, right: Values, migration: Migration, rules: MigrationRules) -> Values:
-    """Position by position the newer value, and what the longer list has more; with an ordering, its last ones."""
+    """The newer value at each position, then the rest of the longer list; with an ordering, its last values."""
     order = migration.order_of(key)
     if order is None or not rules.merge_by_ordering:
         if order is None:
@@ -158,12 +158,12 @@ def _merged(key: str, left: Values, right: Values, migration: Migration, rules: 
     if len(places) < longer:
         if len(places) == 1:
             return (left[0],) * longer
-        raise migration.fail(f"the values of '{key}' repeat, so its ordering does not say which to take")
+        raise migration.fail(f"the values of '{key}' repeat, so its ordering does not determine which to use")
     return tuple(order[place] for place in places[-longer:])
 
 
 def _add_rows(config: VariantConfig, migration: Migration) -> VariantConfig:
-    """`key_add`: rows of the primary key's zip group that are not there are added and all are put in order."""
+    """`key_add`: missing rows of the primary key's zip group are added and all are sorted."""
     new = migration.config.values
     key = migration.primary_keys[0]
     if key not in new:
@@ -174,7 +174,7 @@ def _add_rows(config: VariantConfig, migration: Migration) -> VariantConfig:
     values = dict(config.values)
     for member in joined:
         if len(values.get(member, ())) != 1:
-            raise migration.fail(f"'{member}' cannot join the zip group of '{key}': it has not exactly one value")
+            raise migration.fail(f"'{member}' cannot join the zip group of '{key}': it must have exactly one value")
         values[member] = values[member] * len(values[key])
     # A recipe's own file can leave a group with lists of different lengths, which the added rows then even out.
     former = rows = list(zip(*(values[member] for member in group), strict=False))
@@ -193,7 +193,7 @@ def _add_rows(config: VariantConfig, migration: Migration) -> VariantConfig:
             try:
                 rows.sort(key=lambda one: _rank(one[place], order, migration, key))
             except TypeError as error:
-                raise migration.fail(f"the values of '{key}' cannot be put in order") from error
+                raise migration.fail(f"the values of '{key}' cannot be sorted") from error
     if rows is not former:
         values.update({member: tuple(row[column] for row in rows) for column, member in enumerate(group)})
     _merge_ordered(values, config, migration, {key, *joined})
@@ -217,9 +217,9 @@ def _widened(
 
 
 def _add_by_key(config: VariantConfig, migration: Migration, rules: MigrationRules) -> VariantConfig:
-    """`key_add` as before whole rows were compared: a value of the primary key that is there already adds nothing.
+    """`key_add` before versions that compare whole rows: an existing value of the primary key adds nothing.
 
-    Of keys that the migration does not set, one that joins the group with it keeps its value; others have none.
+    A key that the migration does not set keeps its value if it joins the group; others get none.
     """
     new = migration.config.values
     key = migration.primary_keys[0]
@@ -267,13 +267,13 @@ def _merge_ordered(
 
 
 def _remove_row(config: VariantConfig, migration: Migration) -> VariantConfig:
-    """`key_remove`: the primary key's value goes, with the rows that it stands in."""
+    """`key_remove`: the primary key's value is removed, with its rows."""
     key = migration.primary_keys[0]
     gone = migration.config.values.get(key)
     if gone is None or key not in config.values or gone[0] not in config.values[key]:
         return config
     if len(gone) != 1:
-        raise migration.fail(f"key_remove takes one value of '{key}' at a time")
+        raise migration.fail(f"key_remove can only remove one value of '{key}' at a time")
     old = config.values[key]
     left = [value for value in _sorted(set(old), migration.order_of(key), migration, key) if value != gone[0]]
     places = [old.index(value) for value in left]
@@ -282,7 +282,7 @@ def _remove_row(config: VariantConfig, migration: Migration) -> VariantConfig:
 
 
 def _raise_pins(config: VariantConfig, migration: Migration, rules: MigrationRules) -> VariantConfig:
-    """No operation: what only one side has stays or comes, what both have is merged key by key."""
+    """No operation: keys on one side only are kept or added, common ones are merged key by key."""
     new = migration.config
     zip_keys = _merged_groups(config.zip_keys, new.zip_keys)
     joint = [key for key in config.values if key in new.values]
@@ -315,7 +315,7 @@ def _raise_pins(config: VariantConfig, migration: Migration, rules: MigrationRul
 
 
 def _merged_groups(left: tuple[Values, ...], right: tuple[Values, ...]) -> tuple[Values, ...]:
-    """A group of the left that a group of the right contains gives way to it; then all are sorted."""
+    """A group of the left side is replaced by a group of the right that contains it; then all are sorted."""
     if not left or not right:
         return left or right
     mine, theirs = set(map(frozenset, left)), set(map(frozenset, right))

@@ -1,8 +1,8 @@
-"""Variants as values: a configuration of axes, and the space of variants that a choice of rows on each axis spans.
+"""Variants as values: a configuration of axes, and the space of variants spanned by rows on each axis.
 
-A variant file says `key: [values]` and which keys go together (`zip_keys`). Its product can hold thousands of variants
+A variant file has `key: [values]` and the keys that are zipped (`zip_keys`). Its product can have thousands of variants
 of hundreds of keys; since every selection that a rerender makes is by key, it is a selection of rows on each axis, and
-the product need never be made. `VariantSpace` is that: independent axes with the rows that are left on each.
+the product is never computed. `VariantSpace` is independent axes with the remaining rows of each.
 """
 
 from __future__ import annotations
@@ -28,18 +28,19 @@ __all__ = [
     "values_to_json",
 ]
 
-#: One choice of a value for every key.
+#: One value for every key.
 Variant = Mapping[str, str]
 
-#: Stands in a row of a zip group where a migration set a part of it only; such rows make no variants. No file holds it.
+#: The value in a row of a zip group that a migration set only in part; such rows make no variants. No file contains it.
 NO_VALUE = "\0"
 
-#: What JSON has a number's text under.
+#: The JSON key of a number's text.
 _NUMBER = "whole number"
 
 
 def values_of(keys: Sequence[str]) -> Callable[[Variant], tuple[str, ...]]:
-    """A function that gives a variant's values of `keys`, all of which it has to have; made once, quick for many.
+    """A function that returns a variant's values of `keys`, all of which must exist; built once, fast for many
+    variants.
 
     >>> values_of(["python"])({"python": "3.12", "zlib": "1"})
     ('3.12',)
@@ -50,7 +51,7 @@ def values_of(keys: Sequence[str]) -> Callable[[Variant], tuple[str, ...]]:
 
 
 class WholeNumber(str):
-    """A value that was written as a number without quotes and is written so again; else as its text.
+    """A value that was written as an unquoted number and is written that way again; otherwise a string.
 
     >>> sorted([WholeNumber(10), WholeNumber(9)]), WholeNumber(9) == "9"
     (['9', '10'], True)
@@ -74,7 +75,7 @@ def values_to_json(values: Variant) -> dict[str, Any]:
 
 
 def values_from_json(content: Mapping[str, Any]) -> dict[str, str]:
-    """The inverse of `values_to_json`; `KeyError` or `TypeError` where it is something else."""
+    """The inverse of `values_to_json`; `KeyError` or `TypeError` for any other document."""
     return {key: WholeNumber(value[_NUMBER]) if isinstance(value, dict) else value for key, value in content.items()}
 
 
@@ -89,9 +90,9 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class VariantConfig:
-    """What variant files say after selectors: the values of each key, and the groups of keys that go together.
+    """The contents of variant files after selectors: the values of each key, and the groups of zipped keys.
 
-    `extended` holds the lists that grow from file to file instead of being replaced (`ignore_version` and the like) and
+    `extended` has the lists that grow from file to file instead of being replaced (`ignore_version` and the like) and
     `mappings` dictionaries under other keys than `pin_run_as_build`; neither spans variants. `origins` names the files
     that set a key, the one that decided last.
     """
@@ -115,7 +116,7 @@ class VariantConfig:
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """Keys that go together and the rows of values left for them (each row as long as `keys`)."""
+    """Zipped keys and their remaining rows of values (each row as long as `keys`)."""
 
     keys: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
@@ -141,7 +142,7 @@ class VariantSpace:
 
     @property
     def count(self) -> int:
-        """How many variants there are (which can be more than `len` could say)."""
+        """The number of variants (which can exceed the limit of `len`)."""
         return prod(len(axis.rows) for axis in self.axes)
 
     def __iter__(self) -> Iterator[Variant]:
@@ -187,7 +188,7 @@ class VariantSpace:
         return dict(zip(self._axis_of, chain.from_iterable(axis.rows[0] for axis in self.axes), strict=True))
 
     def where(self, choice: Mapping[str, Collection[str]]) -> VariantSpace:
-        """The part where each key of `choice` has one of the given values; keys that no axis has are left aside."""
+        """The part where each key of `choice` has one of the given values; keys that no axis has are ignored."""
         touched: dict[int, list[str]] = {}
         for key in choice:
             if key in self._axis_of:
@@ -201,5 +202,5 @@ class VariantSpace:
         return VariantSpace(tuple(axes))
 
     def project(self, keys: Collection[str]) -> VariantSpace:
-        """The axes that hold one of `keys`, whole (a zip group is not torn apart)."""
+        """The axes with one of `keys`, complete (a zip group is not split)."""
         return VariantSpace(tuple(axis for axis in self.axes if any(key in keys for key in axis.keys)))

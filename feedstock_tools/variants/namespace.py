@@ -31,7 +31,7 @@ _COMPILERS = {
     "win": {"c_compiler": "vs2017", "cxx_compiler": "vs2017", "fortran_compiler": "gfortran", "vc": "14"},
 }
 _ARCHITECTURES = {"32": "x86", "64": "x86_64"}
-#: Before every system and architecture of conda was a selector, these were (conda's NON_X86_LINUX_MACHINES).
+#: The selectors before every system and architecture of conda was one (conda's NON_X86_LINUX_MACHINES).
 _OLD_SUBDIRS = (
     *("linux-64", "linux-32", "osx-64", "win-64", "linux-aarch64", "linux-arm64", "linux-armv6l", "linux-armv7l"),
     *("linux-ppc64", "linux-ppc64le", "linux-riscv64", "linux-s390x"),
@@ -40,7 +40,7 @@ _PYTHONS = (26, 27, 33, 34, 35, 36)
 
 
 def default_variant(subdir: str) -> Variant:
-    """What conda-build fills in for keys that no file sets."""
+    """conda-build's defaults for keys that no file sets."""
     return {**DEFAULT_VARIANT, **_COMPILERS.get(subdir.partition("-")[0], {}), "target_platform": subdir}
 
 
@@ -70,7 +70,7 @@ def _platform_names(subdir: str, rules: CondaBuildRules) -> Mapping[str, Any]:
 
 
 class _Os:
-    """The part of the module `os` that selectors may look at, over the environment that was given."""
+    """The part of the module `os` that selectors may use, with the given environment."""
 
     pathsep = ":"
     sep = "/"
@@ -92,11 +92,11 @@ def _typed(value: str) -> Any:
 
 
 class Namespace(Mapping[str, Any]):
-    """Looks names up as conda-build orders them: platform, Python and the like, environment, then variant keys.
+    """Looks names up in conda-build's order: platform, Python and the like, environment, then variant keys.
 
-    `subdir` is the platform that is built for (`noarch` for such an output), `rendered` the one being rendered;
+    `subdir` is the target platform (`noarch` for such an output), `rendered` the one being rendered;
     `variant` is empty for variant files, the variant itself in a recipe. Variant values that look like whole numbers
-    or booleans are given as such.
+    or booleans are converted.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What versions of conda-build and conda-smithy do differently with variants, as data that the readers take."""
+"""The differences between versions of conda-build and conda-smithy in handling variants, as data for the readers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class CondaBuildRules:
     `get_used_vars` and `get_hash_contents` of metadata.py, `distribute_variants` of render.py.
     """
 
-    #: A line that is a comment and nothing else is blanked (kept, without text); older versions removed it (24.5.0).
+    #: A line with only a comment is blanked (kept, without text); older versions removed it (24.5.0).
     blank_comment_lines: bool = True
     #: A variable counts as used in `{{ }}` only by its whole name; before, any prefix of the name did (24.11.0).
     whole_names_only: bool = True
@@ -28,20 +28,20 @@ class CondaBuildRules:
     whole_names_in_for_and_set: bool = True
     #: In `{% set y = … %}` a variable counts only if its name begins there; before, a suffix did (25.11.0).
     whole_suffix_in_set: bool = True
-    #: In `{% if … %}` a variable counts anywhere; before, only right behind `if` (3.20.4).
+    #: In `{% if … %}` a variable counts anywhere; before, only right after `if` (3.20.4).
     anywhere_in_conditions: bool = True
     #: `stdlib('c')` counts as a use of `c_stdlib` and `c_stdlib_version`, and of CONDA_BUILD_SYSROOT (24.3.0).
     stdlib_uses: bool = True
-    #: Outputs that render alike in several variants are all kept; before, the last of them stood for all (24.5.1).
+    #: Outputs that render alike in several variants are all kept; before, only the last of them (24.5.1).
     keep_equal_outputs: bool = True
     #: Virtual packages in `run` (`__cuda`) are part of a package's hash (3.25.0).
     hash_virtual_packages: bool = True
-    #: A use of `c_compiler` or `cxx_compiler` is one of CONDA_BUILD_SYSROOT too (3.20.5).
+    #: A use of `c_compiler` or `cxx_compiler` also counts as a use of CONDA_BUILD_SYSROOT (3.20.5).
     compiler_uses_sysroot: bool = True
     #: `cdt('x')` counts as a use of every `cdt_*` key (25.3.0).
     cdt_uses: bool = True
-    #: `target_platform` counts as used by all that is not noarch; before, only where it is not the rendered platform
-    #: (3.20.5).
+    #: `target_platform` counts as used by everything but noarch outputs; before, only if it is not the rendered
+    #: platform (3.20.5).
     target_platform_used: bool = True
     #: `channel_targets` counts as used by every output (3.21.0; 3.20.5 counted it as a requirement).
     channel_targets_used: bool = True
@@ -51,11 +51,11 @@ class CondaBuildRules:
     build_platform_selector: bool = True
     #: Every system and architecture of conda is a selector; before, those of Linux, macOS and Windows (3.28.0).
     all_platforms_select: bool = True
-    #: Architectures besides x86 select on every system; before, on Linux only, so that `arm64` was none (3.20.0).
+    #: Architectures besides x86 select on every system; before, on Linux only, so `arm64` was not a selector (3.20.0).
     architectures_everywhere: bool = True
-    #: A zip group that selectors leave empty makes a file invalid; before, it was passed over (3.20.0).
+    #: A zip group that selectors leave empty makes a file invalid; before, it was skipped (3.20.0).
     refuses_empty_groups: bool = True
-    #: `pin_run_as_build` begins with `r-base` besides `python` (24.1.0).
+    #: `pin_run_as_build` contains `r-base` besides `python` by default (24.1.0).
     r_base_pinned: bool = True
 
 
@@ -63,13 +63,13 @@ class CondaBuildRules:
 class MigrationRules:
     """Behaviours of conda-smithy's variant algebra that changed between versions; the defaults are the newest."""
 
-    #: `key_add` compares whole rows of the zip group, and knows `additional_zip_keys`; before, the primary key alone.
+    #: `key_add` compares whole rows of the zip group, and supports `additional_zip_keys`; before, only the primary key.
     add_whole_rows: bool = True
-    #: `key_add` knows `additional_zip_keys`, and leaves other zipped keys that it does not set empty (3.26.0).
+    #: `key_add` supports `additional_zip_keys`, and leaves other zipped keys that it does not set empty (3.26.0).
     knows_additional_zip_keys: bool = True
     #: `key_add` merges keys that have an ordering and are neither primary nor newly zipped (3.50.1).
     orders_other_keys: bool = True
-    #: A migration without an operation takes the rows that its `primary_key` chooses.
+    #: A migration without an operation uses the rows that its `primary_key` selects.
     primary_key_chooses_rows: bool = True
     #: With an ordering, lists of different lengths are merged as a whole; before, position by position.
     merge_by_ordering: bool = True

@@ -1,8 +1,8 @@
 """Selectors of conda-build's files: `text  # [linux and cuda_compiler_version != "None"]`.
 
-A line with a selector stays if its condition holds and loses the bracket; whole-line comments go. Conditions are Python
-expressions of conda-build's small dialect; they are checked against a list of what may stand in them, compiled once and
-evaluated without builtins. (conda_build/metadata.py: sel_pat, select_lines, eval_selector.)
+A line with a selector stays if its condition holds and loses the bracket; whole-line comments are removed. Conditions
+are Python expressions of conda-build's small dialect; they are checked against a list of allowed syntax, compiled once
+and evaluated without builtins. (conda_build/metadata.py: sel_pat, select_lines, eval_selector.)
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from feedstock_tools.variants.rules import CondaBuildRules
 __all__ = ["SelectorLine", "evaluate", "has_selectors", "select_lines", "split_lines"]
 
 _SELECTOR = re.compile(r"(.+?)\s*(#.*)?\[([^\[\]]+)\](?(2)[^()]*)$")
-#: Bounds that no recipe comes near, so that matching and evaluating cannot take long.
+#: Limits far above any recipe, so that matching and evaluating cannot take long.
 _LONGEST_LINE = 10_000
 _MOST_LINES = 50_000
 _LONGEST_SELECTOR = 1_000
@@ -80,7 +80,7 @@ _ATTRIBUTES = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class SelectorLine:
-    """A line without its selector, the selector (None: always there) and the number of the line in its file."""
+    """A line without its selector, the selector (None: unconditional) and the number of the line in its file."""
 
     text: str
     selector: str | None
@@ -91,10 +91,10 @@ class SelectorLine:
 def split_lines(text: str, blank_comments: bool = True) -> tuple[SelectorLine, ...]:
     """Split a file's text into lines and their selectors.
 
-    `blank_comments`: comment lines stay as empty lines (newer conda-build), else they are left out.
+    `blank_comments`: comment lines become empty lines (newer conda-build), else they are removed.
 
     Raises:
-        InputError: there are more lines than in any file of a feedstock, or one is longer than any; matching takes
+        InputError: there are too many lines, or too long ones; matching takes
             time that grows with its square.
     """
     lines = text.splitlines()
@@ -124,7 +124,7 @@ def _split(lines: Sequence[str], blank_comments: bool) -> Iterator[SelectorLine]
 
 
 def has_selectors(text: str) -> bool:
-    """Whether a line of `text` has what reads as a selector; quick where none has."""
+    """Whether a line of `text` looks as if it had a selector; fast if none has."""
     if "]" not in text:
         return False
     return any(
@@ -138,7 +138,7 @@ def _compile(selector: str) -> CodeType:
     if len(selector) > _LONGEST_SELECTOR:
         raise ValueError(f"longer than {_LONGEST_SELECTOR} characters")
     with warnings.catch_warnings():
-        # What Python finds odd in a selector, such as `1or 2`, is the author's affair.
+        # Python's warnings about selectors such as `1or 2` are not shown.
         warnings.simplefilter("ignore", SyntaxWarning)
         return _checked(selector.strip())
 
@@ -148,17 +148,17 @@ def _checked(selector: str) -> CodeType:
     growing = 0
     for node in ast.walk(tree):
         if not isinstance(node, _NODES):
-            raise ValueError(f"{type(node).__name__} cannot stand in a selector")
+            raise ValueError(f"{type(node).__name__} is not allowed in a selector")
         if isinstance(node, ast.Attribute):
             if node.attr not in _ATTRIBUTES:
-                raise ValueError(f".{node.attr} cannot stand in a selector")
+                raise ValueError(f".{node.attr} is not allowed in a selector")
             growing += node.attr in _GROWING
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id not in _FUNCTIONS:
             raise ValueError(f"{node.func.id}() cannot be called in a selector")
         if isinstance(node, ast.Call) and not isinstance(node.func, ast.Name | ast.Attribute):
             raise ValueError("only functions and methods can be called in a selector")
     if growing > _MOST_GROWING_CALLS:
-        raise ValueError("joins or replaces too often")
+        raise ValueError("it has too many joins or replacements")
     return compile(tree, "<selector>", "eval")
 
 
@@ -166,7 +166,7 @@ def evaluate(selector: str, namespace: Mapping[str, Any]) -> bool:
     """Whether the condition holds; names that the namespace lacks are false, replaced as text as conda-build does.
 
     Raises:
-        ValueError, TypeError and the like: the condition is not of the dialect or cannot be computed.
+        ValueError, TypeError and the like: the condition is not in the dialect or cannot be evaluated.
 
     >>> evaluate("linux and not unheard_of", {"linux": True})
     True
@@ -176,7 +176,7 @@ def evaluate(selector: str, namespace: Mapping[str, Any]) -> bool:
             return bool(eval(_compile(selector), {"__builtins__": _FUNCTIONS}, namespace))  # noqa: S307 - checked nodes only
         except NameError as error:
             selector = selector.replace(error.name or "", "False")
-    raise ValueError("names too many unknown variables")
+    raise ValueError("it names too many unknown variables")
 
 
 def select_lines(
@@ -186,9 +186,9 @@ def select_lines(
     path: Path | None = None,
     known: dict[str, bool] | None = None,
 ) -> tuple[str, tuple[int, ...]]:
-    """The text that is left under `namespace`, and for each of its lines the number of the line in `text`.
+    """The selected text under `namespace`, and for each of its lines the line number in `text`.
 
-    `known` remembers what selectors came to, for callers that select from several texts in one namespace.
+    `known` caches the values of selectors, for callers that select from several texts in one namespace.
 
     Raises:
         InputError: a selector cannot be evaluated; with its line.

@@ -1,1 +1,1 @@
-"""Reading YAML: as nodes with places, as plain values, and quickly for variant files; no other room composes it."""
+"""Reading YAML: as nodes with places, as plain values, and quickly for variant files; no other module composes YAML."""

@@ -1,7 +1,7 @@
-"""The YAML that recipes and variant files are written in: blocks of keys, lists and simple values, a line each.
+"""The simple YAML of recipes and variant files: blocks of keys, lists and simple values, one a line.
 
-PyYAML reads it at a cost for each value; here every different line is looked at once. What is written otherwise, or
-might mean something else than it seems to, is left to PyYAML.
+PyYAML's cost is per value; here every different line is parsed once. Text in any other form, or
+with a possibly different meaning, is left to PyYAML.
 """
 
 from __future__ import annotations
@@ -13,25 +13,25 @@ from typing import Any, NamedTuple
 
 __all__ = ["NotSimpleError", "parse_block"]
 
-#: A value that means just what it says: nothing that YAML takes for a mark, comment or key in it.
+#: A literal value: it contains nothing that YAML reads as a mark, comment or key.
 _PLAIN = r"[A-Za-z0-9_./](?:[ !\"$-9;-~]|:(?=[!-~]))*?"
-#: The same, or in quotes, with nothing in them that is written otherwise than it is meant.
+#: The same, or in quotes, without escapes.
 _SCALAR = rf"{_PLAIN}|'[ -&(-~]*'|\"[ !#-\[\]-~]*\""
 _LINE = re.compile(rf"([ ]*)(-[ ]+)?(?:([A-Za-z_][\w.-]*):(?:[ ]+({_SCALAR}))?|({_SCALAR}))[ ]*", re.ASCII)
 #: Deeper blocks are left to PyYAML, and longer lines.
 _DEEPEST = 60
 _LONGEST_LINE = 1_000
 
-#: Gives what a value stands for, with the quotes that it was written in.
+#: Returns the value for a scalar and its quotes.
 Scalar = Callable[[str], Any]
 
 
 class NotSimpleError(Exception):
-    """The text is more than blocks of simple values, or no YAML at all."""
+    """The text is more than blocks of simple values, or not YAML at all."""
 
 
 class _Line(NamedTuple):
-    """`indent` is the column where it begins, `column` the one behind the mark of an item of a list."""
+    """`indent` is the column where it begins, `column` the one after the mark of a list item."""
 
     indent: int
     column: int
@@ -45,10 +45,10 @@ class _Line(NamedTuple):
 
 @lru_cache(maxsize=8192)
 def _line(text: str) -> _Line | None:
-    """A line taken apart; None for a blank one.
+    """A parsed line; None for a blank one.
 
     Raises:
-        NotSimpleError: there is something else in it.
+        NotSimpleError: the line has another form.
     """
     if not text.strip(" "):
         return None
@@ -63,14 +63,14 @@ def _line(text: str) -> _Line | None:
 
 
 def parse_block(text: str, scalar: Scalar, nothing: Any = None) -> Any:
-    """What a text of blocks stands for; equal values may be the same object.
+    """The value of a text of blocks; equal values may be the same object.
 
     Args:
         scalar: reads a value or key.
-        nothing: stands behind a key without a value.
+        nothing: the value of a key without one.
 
     Raises:
-        NotSimpleError: it is to be read by PyYAML.
+        NotSimpleError: PyYAML must read the text.
     """
     lines = [line for line in map(_line, text.split("\n")) if line is not None]
     if not lines:
@@ -82,7 +82,7 @@ def parse_block(text: str, scalar: Scalar, nothing: Any = None) -> Any:
 
 
 def _block(lines: Sequence[_Line], at: int, scalar: Scalar, nothing: Any) -> tuple[Any, int]:
-    """The mapping or list that begins at a line, and the number of the line behind it."""
+    """The mapping or list that begins at a line, and the number of the line after it."""
     first = lines[at]
     if first.column == first.indent:
         return _mapping(lines, at, first.indent, scalar, nothing)
@@ -102,7 +102,7 @@ def _block(lines: Sequence[_Line], at: int, scalar: Scalar, nothing: Any) -> tup
 
 
 def _mapping(lines: Sequence[_Line], at: int, column: int, scalar: Scalar, nothing: Any) -> tuple[dict[Any, Any], int]:
-    """As `_block`, of a mapping whose keys stand in a column; the first may be behind the mark of an item."""
+    """Like `_block`, for a mapping whose keys are in one column; the first may follow the mark of an item."""
     content: dict[Any, Any] = {}
     start = at
     while at < len(lines):

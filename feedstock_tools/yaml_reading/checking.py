@@ -1,4 +1,4 @@
-"""A YAML document held against a pydantic model: every mistake with its place, and the nearest valid word."""
+"""A YAML document checked against a pydantic model: every mistake with its place, and the nearest valid word."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from feedstock_tools.yaml_reading.positions import Document, Location
 
 __all__ = ["mistakes_of", "model_at"]
 
-#: pydantic's name of a kind of mistake → what to say. `{input}` is what was written, the rest comes from pydantic.
+#: pydantic's kind of mistake → our message. `{input}` is the value in the file, the rest comes from pydantic.
 _MESSAGES = {
     "missing": "'{key}' is missing",
     "extra_forbidden": "unknown key '{key}' in {of}",
@@ -41,9 +41,9 @@ def mistakes_of(document: Document, error: ValidationError, root: type[BaseModel
     """Each mistake with its line and column in the file.
 
     Args:
-        error: what the model says against the document's content.
+        error: the model's errors for the document's content.
         root: the model of the whole document.
-        what: what such a document is called: `a spec`.
+        what: the name of such a document: `a spec`.
     """
     return [_mistake(document, details, root, what) for details in error.errors(include_url=False)]
 
@@ -57,7 +57,7 @@ def _mistake(document: Document, details: ErrorDetails, root: type[BaseModel], w
 
 
 def _in_file(document: Document, location: Location) -> Location:
-    """pydantic's location without the names of union members, which no file has."""
+    """pydantic's location without the names of union members, which are not in the file."""
     found: Location = ()
     for at, part in enumerate(location):
         longer = (*found, part)
@@ -88,7 +88,7 @@ def _said(details: ErrorDetails, location: Location, root: type[BaseModel], what
 
 
 def _owner(location: Location, what: str) -> str:
-    """The last name on the way, which says whose key it is: `outputs`, not `3`."""
+    """The last name of a location, the owner of the key: `outputs`, not `3`."""
     return str(next((part for part in reversed(location) if isinstance(part, str)), what))
 
 
@@ -99,7 +99,7 @@ def _shape(value: Any) -> str:
         return "a list"
     if value is None:
         return "nothing"
-    return f"'{value}'" if value else "an empty text"
+    return f"'{value}'" if value else "an empty string"
 
 
 def _hint(details: ErrorDetails, location: Location, root: type[BaseModel]) -> str | None:
@@ -118,7 +118,7 @@ def _hint(details: ErrorDetails, location: Location, root: type[BaseModel]) -> s
 
 
 def _hint_of_field(location: Location, root: type[BaseModel]) -> str | None:
-    """What the schema says of the key."""
+    """The schema's description of the key."""
     named = [part for part in location if isinstance(part, str)]
     model = model_at(location[: location.index(named[-1])] if named else (), root)
     described = model.model_fields.get(named[-1]) if model and named else None
@@ -131,7 +131,7 @@ def _nearest(word: str, words: list[str]) -> str:
 
 
 def model_at(location: Location, root: type[BaseModel]) -> type[BaseModel] | None:
-    """The model whose keys stand at a location, None where the keys are free."""
+    """The model whose keys stand at a location, None if the keys are free."""
     model: type[BaseModel] | None = root
     for part in location:
         if model is None:

@@ -1,10 +1,10 @@
 """YAML texts as PyYAML's nodes, which know their line and column: the one place that composes YAML to read it.
 
-Whoever needs places walks the nodes with `members`, `items` and `place_of`; whoever needs values alone takes
-`yaml_reading.values`. All readers share the bounds that this module checks before anything is built from the nodes:
-how deep a text nests, how many values its aliases stand for, and how many keys its merges (`<<`) bring together.
-A key that stands twice in a mapping counts as PyYAML has it, the last one, but for `yaml_reading.positions`, which
-reports it.
+Code that needs places walks the nodes with `members`, `items` and `place_of`; code that only needs values uses
+`yaml_reading.values`. All readers share the limits that this module checks before anything is built from the nodes:
+the nesting depth, the number of values with aliases followed, and the number of keys through merges (`<<`).
+Of duplicate keys in a mapping the last one counts, as in PyYAML, except in `yaml_reading.positions`, which
+reports them.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ __all__ = [
     "place_of",
 ]
 
-#: Brackets within brackets, or characters that indent a line; no file of conda-forge comes near it.
+#: The limit on nested brackets and on characters that indent a line, far above any file of conda-forge.
 _DEEPEST = 400
 #: Values in one file with its aliases followed; conda-forge's pinning has a few thousand.
 _LARGEST_EXPANSION = 500_000
-#: Keys that all merges of one file bring together. A merge copies them, so their sum is bounded and not each alone.
+#: Keys through all merges of one file. A merge copies them, so their sum is limited and not each alone.
 _MOST_MERGED = 10_000
 _MERGE = "tag:yaml.org,2002:merge"
 
@@ -53,13 +53,13 @@ class Node(Protocol):
 
 
 class Schema(Enum):
-    """What the scalars of a text are tagged as."""
+    """The tags of the scalars of a text."""
 
-    #: Every scalar is a text (YAML's failsafe schema): `3.10` stays as it is written.
+    #: Every scalar is a string (YAML's failsafe schema): `3.10` stays as written.
     TEXTS = "texts"
-    #: YAML's usual types: numbers, truth values, dates and null besides texts.
+    #: YAML's usual types: numbers, booleans, dates and null besides strings.
     TYPES = "types"
-    #: The same, but numbers are texts (conda_build/metadata.py: StringifyNumbersLoader).
+    #: The same, but numbers are strings (conda_build/metadata.py: StringifyNumbersLoader).
     TEXT_NUMBERS = "text numbers"
 
 
@@ -76,11 +76,11 @@ def compose(text: str, path: Path | None = None, schema: Schema = Schema.TEXTS, 
 
     Args:
         path: for messages.
-        first: take the first document and leave the others alone.
+        first: read the first document and ignore the others.
 
     Raises:
-        InputError: not YAML, nested too deep, more than one document, an alias that holds itself, or aliases or merge
-            keys that grow without bound.
+        InputError: not YAML, nested too deep, more than one document, an alias that contains itself, or aliases or
+            merge keys that grow without limit.
     """
     import yaml
 
@@ -93,7 +93,7 @@ def compose(text: str, path: Path | None = None, schema: Schema = Schema.TEXTS, 
                 if loader.check_node():
                     node = loader.get_node()
                 if not first and loader.check_node():
-                    raise InputError("holds more than one document", path=path)
+                    raise InputError("contains more than one document", path=path)
             finally:
                 loader.dispose()
             if node is not None and "*" in text:  # nothing grows without an alias
@@ -105,7 +105,7 @@ def compose(text: str, path: Path | None = None, schema: Schema = Schema.TEXTS, 
 
 @lru_cache(maxsize=len(Schema))
 def _loader(schema: Schema) -> Any:
-    """PyYAML's loader for a schema, from C where there is one."""
+    """PyYAML's loader for a schema, in C if available."""
     import yaml
 
     if schema is Schema.TEXTS:
@@ -122,7 +122,7 @@ def _loader(schema: Schema) -> Any:
 
 
 def as_input_error(error: Exception, path: Path | None) -> InputError:
-    """What PyYAML raises, as an error of ours with the place that it names."""
+    """PyYAML's exception as an InputError with its place."""
     if isinstance(error, RecursionError):
         return InputError("is nested too deep", path=path)
     problem = getattr(error, "problem", None) or getattr(error, "context", None)
@@ -132,9 +132,9 @@ def as_input_error(error: Exception, path: Path | None) -> InputError:
 
 
 def _check_depth(text: str, path: Path | None, loader: Any) -> None:
-    """Refuse text that nests deeper than any file of a feedstock, since libyaml's composer ends the process for it.
+    """Refuse text that nests deeper than any file of a feedstock, since libyaml's composer would crash the process.
 
-    Brackets and marks are counted first, wherever they stand: quick, and never too few. Where they are many, which a
+    Brackets and marks are counted first, wherever they are: fast, and never too few. If there are many, which a
     script full of brackets may be too, YAML's events are counted.
     """
     deepest = depth = 0
@@ -147,7 +147,7 @@ def _check_depth(text: str, path: Path | None, loader: Any) -> None:
 
 
 def _is_deep(loader: Any) -> bool:
-    """Whether the events of a text go deeper than the bound; nothing recurses here."""
+    """Whether the events of a text exceed the depth limit; without recursion."""
     depth = 0
     while depth <= _DEEPEST and loader.check_event():
         kind = type(loader.get_event()).__name__
@@ -157,7 +157,7 @@ def _is_deep(loader: Any) -> bool:
 
 
 class _Sizes:
-    """Measures a document with its aliases and merges followed; each node once, however often it is named."""
+    """Measures a document with its aliases and merges followed; each node once, however often it is referenced."""
 
     def __init__(self, path: Path | None) -> None:
         self.path = path
@@ -166,12 +166,12 @@ class _Sizes:
         self.merged = 0
 
     def of(self, node: Any) -> int:
-        """The number of nodes that `node` stands for."""
+        """The number of nodes that `node` expands to."""
         if node.id == "scalar":
             return 1
         known = self.sizes.get(id(node))
         if known == 0:
-            raise self._error(node, "an alias stands for a list or mapping that holds it")
+            raise self._error(node, "an alias refers to a list or mapping that contains it")
         if known is not None:
             return known
         self.sizes[id(node)] = 0
@@ -180,7 +180,7 @@ class _Sizes:
             for part in child if isinstance(child, tuple) else (child,):
                 size += self.of(part)
         if size > _LARGEST_EXPANSION:
-            raise self._error(node, "its aliases stand for too many values")
+            raise self._error(node, "its aliases expand to too many values")
         if node.id == "mapping":
             self.keys[id(node)] = self._keys(node)
         self.sizes[id(node)] = size
@@ -192,7 +192,7 @@ class _Sizes:
         copied = sum(self.keys.get(id(one), 0) for value in sources for one in (value, *items(value)))
         self.merged += copied
         if self.merged > _MOST_MERGED:
-            raise self._error(node, "its merge keys bring too many values together")
+            raise self._error(node, "its merge keys combine too many values")
         return len(node.value) + copied
 
     def _error(self, node: Any, message: str) -> InputError:
@@ -205,17 +205,17 @@ def is_mapping(node: Node | None) -> bool:
 
 
 def pairs(node: Node | None) -> Sequence[tuple[Node, Node]]:
-    """The keys of a mapping and what they stand for, in order; none of any other node."""
+    """The keys of a mapping and their values, in order; none for any other node."""
     return node.value if node is not None and node.id == "mapping" else ()
 
 
 def members(node: Node | None) -> dict[str, Node]:
-    """What the plain keys of a mapping stand for; empty for any other node."""
+    """The values of a mapping's plain keys; empty for any other node."""
     return {key.value: value for key, value in pairs(node) if key.id == "scalar"}
 
 
 def items(node: Node | None) -> Sequence[Node]:
-    """The items of a list; none of any other node."""
+    """The items of a list; none for any other node."""
     return node.value if node is not None and node.id == "sequence" else ()
 
 

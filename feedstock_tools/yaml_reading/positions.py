@@ -1,6 +1,6 @@
-"""YAML as plain values that remember where they stood: every scalar a text, every mapping and list with its places.
+"""YAML as plain values with their positions: every scalar a string, every mapping and list with its places.
 
-Nothing is constructed but texts, lists and mappings, whatever tags a file may name. Keys that stand twice are reported.
+Only strings, lists and mappings are constructed, whatever tags a file may have. Duplicate keys are reported.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["Document", "Location", "parse_document"]
 
 Location = tuple[str | int, ...]
 
-#: A spec has some hundred lines; these bounds are far above what a person writes.
+#: A spec has some hundred lines; these limits are far above what a person writes.
 _LARGEST_TREE = 20_000
 _DEEPEST = 40
 _LONGEST_TEXT = 10_000
@@ -27,7 +27,7 @@ _QUOTING = frozenset("'\"|>")
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """The values of a file, and where each stands: of a key (`keys`) and of its value (`values`)."""
+    """The values of a file, and their places: of keys (`keys`) and of values (`values`)."""
 
     path: Path | None
     content: Any
@@ -36,7 +36,7 @@ class Document:
     mistakes: tuple[Mistake, ...] = ()
 
     def place(self, location: Location, *, of_key: bool = False) -> Place:
-        """Where `location` stands, or the innermost part around it that the file has."""
+        """The place of `location`, or of the innermost part around it that the file has."""
         first, second = (self.keys, self.values) if of_key else (self.values, self.keys)
         for end in range(len(location), -1, -1):
             found = first.get(location[:end]) or second.get(location[:end])
@@ -48,10 +48,10 @@ class Document:
 def parse_document(text: str, path: Path | None = None) -> Document:
     """Read a YAML text.
 
-    Keys that stand twice in a mapping are in `mistakes` and the first one counts, so that the rest can be checked too.
+    Duplicate keys in a mapping are in `mistakes` and the first one counts, so that the rest can be checked too.
 
     Raises:
-        InputError: not YAML, empty, nested too deep, too large with aliases followed, or an alias that holds itself.
+        InputError: not YAML, empty, nested too deep, too large with aliases followed, or an alias that contains itself.
     """
     node = compose(text, path)
     if node is None:
@@ -75,14 +75,14 @@ class _Reader:
         self.seen += 1
         place = place_of(node)
         if self.seen > _LARGEST_TREE:
-            raise InputError("its aliases stand for too many values", path=self.path, line=place.line)
+            raise InputError("its aliases expand to too many values", path=self.path, line=place.line)
         if len(location) > _DEEPEST:
             raise InputError("is nested too deep", path=self.path, line=place.line)
         self.values[location] = place
         if node.id == "scalar" and len(node.value) > _LONGEST_TEXT:
-            raise InputError(f"a text is longer than {_LONGEST_TEXT} characters", path=self.path, line=place.line)
+            raise InputError(f"a string is longer than {_LONGEST_TEXT} characters", path=self.path, line=place.line)
         if node.tag not in _PLAIN_TAGS:
-            self._mistake(node, f"the tag {node.tag} is not used here", "Write the value without a tag.")
+            self._mistake(node, f"the tag {node.tag} is not allowed", "Write the value without a tag.")
         if node.id == "mapping":
             return self._mapping(node, location)
         if node.id == "sequence":
@@ -93,12 +93,12 @@ class _Reader:
         content: dict[str, Any] = {}
         for key_node, value_node in node.value:
             if key_node.id != "scalar":
-                self._mistake(key_node, "a key is a word", "Write `key: value`.")
+                self._mistake(key_node, "a key must be a word", "Write `key: value`.")
                 continue
             key = str(key_node.value)
             if key in content:
                 first = self.keys[(*location, key)].line
-                self._mistake(key_node, f"'{key}' stands here a second time", f"The first is in line {first}.")
+                self._mistake(key_node, f"'{key}' is a duplicate key", f"The first one is in line {first}.")
                 continue
             self.keys[(*location, key)] = place_of(key_node)
             content[key] = self.value(value_node, (*location, key))

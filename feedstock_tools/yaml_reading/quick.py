@@ -1,9 +1,9 @@
-"""Long variant files, read quickly: every top-level key on its own, and once for all platforms that share its text.
+"""A fast reader for long variant files: every top-level key separately, and once for all platforms that share its text.
 
-Why this exists beside PyYAML: conda-forge's pinning has 3,000 lines, and a rerender reads it once for each platform.
-PyYAML makes a node and a value of every scalar, which takes 40 to 78 ms for each platform; here it takes 3 to 18 ms
-(benchmarks/rerender.py measures the whole). Blocks of simple values go through `blocks`; everything else, anchors above
-all, goes to PyYAML, so that both readers always agree (tests/yaml_reading/test_quick.py holds them together).
+It exists because conda-forge's pinning has 3,000 lines, and a rerender reads it once for each platform.
+PyYAML creates a node and a value for every scalar, which takes 40 to 78 ms for each platform; here it takes 3 to 18 ms
+(benchmarks/rerender.py measures the whole). Blocks of simple values go through `blocks`; everything else, especially
+anchors, goes to PyYAML, so that both readers always agree (tests/yaml_reading/test_quick.py compares them).
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from feedstock_tools.yaml_reading.values import parse_texts
 __all__ = ["may_have_anchors", "parse_variant_yaml"]
 
 _KEY_START = re.compile(r"^(?=[^\s#\-])", re.MULTILINE)
-#: More keys than any variant file has; so many are parsed together.
+#: More keys than any variant file has; beyond this number they are parsed together.
 _MOST_PARTS = 4_000
 _MARK = re.compile(r"[&*](?=[^\s,\[\]{}])")
 
 
 def may_have_anchors(text: str) -> bool:
-    """Whether YAML's anchors or aliases, which reach from one part of a file into another, may be in `text`.
+    """Whether YAML's anchors or aliases, which refer to other parts of a file, may be in `text`.
 
-    They stand where a node begins: `3.9.* *netlib` is a text.
+    They begin a node: `3.9.* *netlib` is a string.
     """
     for mark in _MARK.finditer(text):
         end = mark.start()
@@ -40,7 +40,7 @@ def may_have_anchors(text: str) -> bool:
 
 
 def _is_tag(text: str, end: int) -> bool:
-    """Whether the word that ends at `end` is a tag, which may stand before a mark."""
+    """Whether the word that ends at `end` is a tag, which may precede a mark."""
     start = end
     while start and not text[start - 1].isspace():
         start -= 1
@@ -48,7 +48,7 @@ def _is_tag(text: str, end: int) -> bool:
 
 
 def parse_variant_yaml(text: str, path: Path | None) -> Any:
-    """As `parse_texts`, quicker for texts of many simple keys; parts of the result are shared between calls."""
+    """Like `parse_texts`, but faster for texts with many simple keys; parts of the result are shared between calls."""
     if may_have_anchors(text):
         return parse_texts(text, path)
     content: dict[str, Any] = {}

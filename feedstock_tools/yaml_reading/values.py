@@ -1,4 +1,4 @@
-"""YAML texts as plain values: texts alone, as variant files are read, or YAML's usual types, as settings are."""
+"""YAML texts as plain values: only strings, for variant files, or YAML's usual types, for settings."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from feedstock_tools.yaml_reading.nodes import Schema, as_input_error, compose, 
 
 __all__ = ["parse_first", "parse_json_types", "parse_texts", "parse_types", "parse_with_numbers", "read_texts"]
 
-#: What rattler-build takes for a number where it has no quotes.
+#: The unquoted scalars that rattler-build reads as numbers.
 _WHOLE = re.compile(r"[-+]?[0-9]{1,18}")
 _TEXTS = frozenset({"tag:yaml.org,2002:str", "tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:merge"})
 _value_of = attrgetter("value")
 
 
 def parse_texts(text: str, path: Path | None = None) -> Any:
-    """Mappings, lists and texts: every scalar as it is written. Errors as of `nodes.compose`."""
+    """Mappings, lists and strings: every scalar as written. Errors as for `nodes.compose`."""
     return _plain(text, path, _value_of)
 
 
 def parse_with_numbers(text: str, path: Path | None, number: Callable[[str], str]) -> Any:
-    """As `parse_texts`, but a whole number without quotes is what `number` makes of it."""
+    """Like `parse_texts`, but `number` converts unquoted whole numbers."""
 
     def scalar(node: Any) -> str:
         value: str = node.value
@@ -39,11 +39,11 @@ def parse_types(text: str, path: Path | None = None, schema: Schema = Schema.TYP
     """Values of YAML's usual types.
 
     Args:
-        schema: `TYPES`, or `TEXT_NUMBERS` to leave numbers as they are written.
-        first: take the first document and leave the others alone.
+        schema: `TYPES`, or `TEXT_NUMBERS` to keep numbers as written.
+        first: read the first document and ignore the others.
 
     Raises:
-        InputError: as of `nodes.compose`; also a tag that names something other than plain data.
+        InputError: as for `nodes.compose`; also a tag that names something other than plain data.
     """
     node = compose(text, path, schema, first=first)
     if node is None:
@@ -57,7 +57,7 @@ def parse_types(text: str, path: Path | None = None, schema: Schema = Schema.TYP
 
 
 def parse_json_types(text: str, path: Path | None = None) -> Any:
-    """Values of JSON's types: numbers, truth values and null; dates are texts, and `<<` is a plain key."""
+    """Values of JSON's types: numbers, booleans and null; dates are strings, and `<<` is a plain key."""
     return _plain(text, path, _json_scalar, Schema.TYPES)
 
 
@@ -75,7 +75,7 @@ def parse_first(text: str, path: Path | None = None) -> Any:
 
 
 def read_texts(path: Path) -> Any:
-    """The content of a file by `parse_texts`; errors also as of `reading.read_text`."""
+    """The content of a file by `parse_texts`; errors also as for `reading.read_text`."""
     return parse_texts(read_text(path), path)
 
 
@@ -92,7 +92,7 @@ def _plain(text: str, path: Path | None, scalar: Callable[[Any], Any], schema: S
 
 
 class _Plain:
-    """Makes values of nodes; what aliases stand for is one object, as PyYAML has it."""
+    """Converts nodes to values; aliases of a node share one object, as in PyYAML."""
 
     def __init__(self, path: Path | None, scalar: Callable[[Any], Any]) -> None:
         self.path = path

@@ -74,7 +74,7 @@ def test_a_document_is_replaced_and_the_contents_stay(tmp_path: Path) -> None:
 
 
 def test_a_package_cannot_write_outside_of_its_prefix(tmp_path: Path) -> None:
-    with pytest.raises(WorkError, match="leaves the package"):
+    with pytest.raises(WorkError, match="leads out of the package"):
         write_package(tmp_path, LIBRARY, [PackageFile("../../etc/passwd", b"")])
     assert not list(tmp_path.rglob("*.conda"))
     assert not list(tmp_path.rglob("*.part"))

@@ -51,7 +51,7 @@ def test_nothing_is_added_where_one_package_is_damaged(tmp_path: Path) -> None:
 def test_a_package_under_another_name_is_refused(tmp_path: Path) -> None:
     renamed = package(tmp_path, "one").rename(tmp_path / "linux-64/other-1.0-h_0.conda")
 
-    with pytest.raises(WorkError, match=r"should be named one-1\.0-h_0\.conda"):
+    with pytest.raises(WorkError, match=r"must be named one-1\.0-h_0\.conda"):
         add_packages(tmp_path / "channel", [renamed])
 
 

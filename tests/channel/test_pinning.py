@@ -146,7 +146,7 @@ def test_a_folder_or_file_is_a_pinning_of_no_known_version(tmp_path: Path) -> No
     path = tmp_path / "conda_build_config.yaml"
     path.write_text("python: [3.12]\n")
     assert find_pinning(tmp_path, tmp_path / "cache") == find_pinning(path, tmp_path / "cache") == Pinning(path)
-    assert Pinning(path).describe(datetime.now(UTC)) == f"the pinning {path}, of no known version"
+    assert Pinning(path).describe(datetime.now(UTC)) == f"the pinning {path}, of unknown version"
 
 
 def test_a_conda_environment_says_which_pinning_it_holds(tmp_path: Path) -> None:
@@ -160,16 +160,18 @@ def test_a_pinning_that_is_not_there_is_said_with_what_to_do(channel: Path, tmp_
     cache = tmp_path / "cache"
     assert "Fetch one with 'feedstock-tools pinning update'" in the_error(lambda: find_pinning(None, cache))
     fetch_pinning(str(channel), cache)
-    assert f"feedstock-tools pinning fetch {OLD}'. Kept are: {NEW}." in the_error(lambda: find_pinning(OLD, cache))
+    assert f"feedstock-tools pinning fetch {OLD}'. Fetched versions: {NEW}." in the_error(
+        lambda: find_pinning(OLD, cache)
+    )
     assert "no such file or folder" in the_error(lambda: find_pinning("nowhere", cache))
-    assert "so it is no pinning" in the_error(lambda: find_pinning(tmp_path, cache))
+    assert "so it is not a pinning" in the_error(lambda: find_pinning(tmp_path, cache))
 
 
 def test_a_version_that_a_channel_lacks_is_said_with_the_nearest(channel: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"has no conda-forge-pinning 2021\.10\.30") as caught:
         fetch_pinning(str(channel), tmp_path / "cache", "2021.10.30")
     assert f"{OLD}, {NEW}" in str(caught.value)
-    with pytest.raises(InputError, match="'newest' is no version"):
+    with pytest.raises(InputError, match="'newest' is not a version"):
         fetch_pinning(str(channel), tmp_path / "cache", "newest")
 
 
@@ -237,10 +239,10 @@ def test_a_damaged_package_is_one_message(
         ({"../../outside": b""}, "../../outside"),
         ({"share/conda-forge/../../../outside": b""}, "outside"),
         ({"/tmp/outside": b""}, "/tmp/outside"),
-        ({MIGRATION: "/etc/passwd"}, f"it holds a link, '{MIGRATION}'"),
-        ({"conda_build_config.yaml": "/etc/passwd"}, "it holds a link, 'conda_build_config.yaml'"),
+        ({MIGRATION: "/etc/passwd"}, f"it contains a link instead of a file, '{MIGRATION}'"),
+        ({"conda_build_config.yaml": "/etc/passwd"}, "it contains a link instead of a file, 'conda_build_config.yaml'"),
         ({"share/conda-forge/c:\\outside": b""}, "it would write outside its folder"),
-        ({"readme": b""}, "holds no conda_build_config.yaml"),
+        ({"readme": b""}, "contains no conda_build_config.yaml"),
     ],
 )
 def test_a_package_that_would_write_elsewhere_is_refused(

@@ -181,5 +181,5 @@ def test_a_channel_is_named_in_three_ways(given: str, url: str) -> None:
 
 
 def test_nothing_is_not_a_channel() -> None:
-    with pytest.raises(InputError, match="a channel needs"):
+    with pytest.raises(InputError, match="a channel must be"):
         channel_url(" ")

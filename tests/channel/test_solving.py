@@ -149,5 +149,5 @@ def test_a_package_damaged_since_it_was_indexed_is_not_installed(probes: str, tm
     for path in Path(probes).glob("linux-64/probe-*.conda"):
         path.write_bytes(b"rubbish")
 
-    with pytest.raises(WorkError, match="cannot make the environment"):
+    with pytest.raises(WorkError, match="cannot create the environment"):
         install(records, tmp_path / "prefix", LINUX, cache=tmp_path / "cache")

@@ -44,9 +44,9 @@ def test_the_examples_have_no_mistake() -> None:
 @pytest.mark.parametrize(
     ("name", "key", "value", "said"),
     [
-        ("linux_64_cuda11.2", "c_compiler_version", "11", "takes host gcc up to 10, not 11"),
-        ("linux_64_cuda11.2", "cxx_compiler_version", "12.3", "takes host gcc up to 10, not 12.3"),
-        ("win_64_cuda11.2", "cxx_compiler", "vs2022", "takes Visual Studio 2017 to 2019, not 2022"),
+        ("linux_64_cuda11.2", "c_compiler_version", "11", "accepts host gcc up to 10, not 11"),
+        ("linux_64_cuda11.2", "cxx_compiler_version", "12.3", "accepts host gcc up to 10, not 12.3"),
+        ("win_64_cuda11.2", "cxx_compiler", "vs2022", "accepts Visual Studio 2017 to 2019, not 2022"),
         ("linux_64_cuda12.9", "cudnn", "8.4", "cudnn 8.4 was never built for CUDA 12.9 on linux-64"),
         ("linux_64_cuda11.2", "nccl", "2.22", "nccl 2.22 was never built for CUDA 11.2 on linux-64"),
         ("win_64_cuda12.9", "nccl", "2", "nccl 2 was never built for CUDA 12.9 on win-64"),
@@ -89,7 +89,7 @@ def test_rows_of_a_zip_are_looked_at_one_by_one() -> None:
     plain = {key: values for key, values in original.values.items() if "compiler" not in key and key != "docker_image"}
     values = {**plain, "cuda_compiler_version": ("None", "11.2", "12.9"), "c_compiler_version": ("15", "12", "14")}
     (found,) = check(FACTS, [Configuration("linux_64_", original.platform, values, (zipped,))])
-    assert found.message == "nvcc of CUDA 11.2 takes host gcc up to 10, not 12"
+    assert found.message == "nvcc of CUDA 11.2 accepts host gcc up to 10, not 12"
     assert found.source is not None
 
 

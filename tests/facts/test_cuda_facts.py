@@ -201,10 +201,10 @@ def test_the_versions_of_a_platform_are_those_that_conda_forge_named() -> None:
 
 
 def test_a_version_that_was_never_pinned_is_an_error() -> None:
-    with pytest.raises(InputError, match=r"never named CUDA 11\.0 for linux-aarch64") as caught:
+    with pytest.raises(InputError, match=r"never had CUDA 11\.0 for linux-aarch64") as caught:
         FACTS.pinning_row("11.0", Platform.parse("linux-aarch64"))
     assert "11.2, 11.8, 12.0" in str(caught.value)
-    with pytest.raises(InputError, match=r"never named CPU builds for zos-z"):
+    with pytest.raises(InputError, match=r"never had CPU builds for zos-z"):
         FACTS.pinning_row(None, Platform.parse("zos-z"))
 
 

@@ -94,7 +94,7 @@ def test_the_schemas_for_editors_are_made_from_the_models(name: str) -> None:
         ("newest_gcc", "newst_gcc", "unknown key 'newst_gcc' in '11.2'", 7, 5),
         ('"450.80.02"', "450.8", "expected a string, not '450.8'", 8, 27),
         ("    era: cudatoolkit\n", "", "'era' is missing", 5, 5),
-        ("presets: {}", "presets: {}\npresets: {}", "'presets' stands here a second time", 11, 1),
+        ("presets: {}", "presets: {}\npresets: {}", "'presets' is a duplicate key", 11, 1),
         (GOOD, "- a list", "expected a mapping, not a list", 1, 1),
     ],
 )

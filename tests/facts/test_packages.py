@@ -63,11 +63,11 @@ def test_an_exact_pin_names_the_build_of_its_sibling(tmp_path: Path) -> None:
     [
         ("{name: a, source: recipe, subdirs: [moon-64], rows: [{version: '1'}]}", "'moon-64' is not a subdir"),
         ("{name: a, source: other, subdirs: [linux-64], rows: [{version: '1'}]}", "there is no source 'other'"),
-        ("{name: a, source: recipe, subdirs: [linux-64], rows: [{number: '1'}]}", "it needs a version"),
-        ("{name: a, source: recipe, rows: [{version: '1'}]}", "needs a list of subdirs"),
+        ("{name: a, source: recipe, subdirs: [linux-64], rows: [{number: '1'}]}", "'version' is missing"),
+        ("{name: a, source: recipe, rows: [{version: '1'}]}", "must have a list of subdirs"),
         ("{name: a, source: recipe, subdirs: [linux-64], rows: [{version: '1', depends: [b]}]}", "not in the file"),
         ("{name: a, source: recipe, subdirs: [linux-64], rows: [{version: '1', exact: [b]}]}", "no b 1 to pin"),
-        ("{name: a, source: recipe, subdirs: [linux-64], rows: [{version: '1', depends: ['{x}']}]}", "names 'x'"),
+        ("{name: a, source: recipe, subdirs: [linux-64], rows: [{version: '1', depends: ['{x}']}]}", "uses 'x'"),
         (
             "{name: a, source: recipe, subdirs: [linux-64], rows: [{version: '1', depends: b}]}",
             "expected a list",
@@ -78,7 +78,7 @@ def test_an_exact_pin_names_the_build_of_its_sibling(tmp_path: Path) -> None:
             "{name: a, source: recipe, subdirs: [linux-64], rows: [{version: '1', run_exports: {odd: []}}]}",
             "unknown key 'odd' in 'run_exports'",
         ),
-        ("{name: a, source: recipe, subdirs: [linux-64], rows: [{version: '1'}, {version: '1'}]}", "there twice"),
+        ("{name: a, source: recipe, subdirs: [linux-64], rows: [{version: '1'}, {version: '1'}]}", "listed twice"),
         (
             "{name: a, source: recipe, subdirs: [linux-64], depend: [], rows: [{version: '1'}]}",
             "expected a string",

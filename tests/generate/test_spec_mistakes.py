@@ -77,7 +77,7 @@ def test_a_good_spec_is_read() -> None:
         ("license: MIT", "licence: MIT", 21, 3, "unknown key 'licence' in 'about'", "Did you mean 'license'?"),
         ("summary: A", "summary: {a: b} #", 22, 12, "expected a string, not a mapping", "One line."),
         ("maintainers: [someone]", "maintainers: []", 23, 14, "expected at least one entry", None),
-        ("name: demo\n", "name: demo\nname: x\n", 2, 1, "'name' stands here a second time", "line 1"),
+        ("name: demo\n", "name: demo\nname: x\n", 2, 1, "'name' is a duplicate key", "line 1"),
         ("[someone]", "!!python/name:os.system [x]", 23, 14, "the tag", "without a tag"),
     ],
 )
@@ -142,7 +142,7 @@ def test_groups_that_use_each_other_are_a_mistake(groups: str, cycle: str) -> No
         (b"- a\n- b\n", "a spec must be a mapping"),
         (b"\x00\x01", "NUL bytes"),
         (b"\xff\xfe", "UTF-8"),
-        (b"a: &x [*x]", "an alias stands for a list or mapping that holds it"),
+        (b"a: &x [*x]", "an alias refers to a list or mapping that contains it"),
         (b"a: " + b"[" * 5000, "nested too deep"),
         (b"a: &a [x]\nb: &b [" + b"*a," * 200 + b"]\nc: [" + b"*b," * 200 + b"]", "too many values"),
         (b"x" * (1 << 20) + b"y", "is larger than"),

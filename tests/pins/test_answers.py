@@ -24,7 +24,7 @@ def resolve(*arguments: str, code: int = 0) -> str:
 def test_one_line_for_each_release_with_its_reason() -> None:
     lines = {line.split("  ")[0]: line for line in resolve("cuda=11.2", "cudnn=8.1").splitlines()}
     assert lines["cuDNN"].split()[1] == "8.1.0.77"
-    assert lines["gcc"].endswith("CUDA 11.2: its nvcc takes host gcc 5 to 10")
+    assert lines["gcc"].endswith("CUDA 11.2: its nvcc accepts host gcc 5 to 10")
     assert lines["driver"].split()[1:4] == ["450.80.02", "or", "later"]
 
 

@@ -135,8 +135,8 @@ def test_a_machine_with_an_old_driver_gets_the_newest_that_it_runs(channel: str)
 def test_a_build_for_another_toolkit_that_runs_with_this_one_is_said_to_be(channel: str) -> None:
     arguments = ["--channel", channel, "pytorch", "--platform", "linux-64", "--cuda"]
     text = CliRunner().invoke(command, [*arguments, "12.8"], catch_exceptions=False).output
-    assert "pytorch 2.5.0 cuda126_mkl_py312_h9_0, made with CUDA 12.6." in text
-    assert "No build of it that was made with CUDA 12.8 can be had; this one runs with it." in text
+    assert "pytorch 2.5.0 cuda126_mkl_py312_h9_0, built with CUDA 12.6." in text
+    assert "There is no build of it for CUDA 12.8; this one runs with it." in text
     assert "No build of it" not in CliRunner().invoke(command, [*arguments, "12.6"], catch_exceptions=False).output
 
 

@@ -54,8 +54,8 @@ def test_a_kind_of_which_there_is_none_is_left_out(facts_graph: PinGraph) -> Non
 @pytest.mark.parametrize(
     ("demands", "conflict", "said", "nearest"),
     [
-        (["cuda=12.4", "gcc=5"], ["cuda=12.4", "gcc=5"], "nvcc takes host gcc 6 to 13", ["cuda=12.4", "gcc=6"]),
-        (["cuda=11.2", "gcc=13"], ["cuda=11.2", "gcc=13"], "nvcc takes host gcc 5 to 10", ["cuda=11.2", "gcc=10"]),
+        (["cuda=12.4", "gcc=5"], ["cuda=12.4", "gcc=5"], "nvcc accepts host gcc 6 to 13", ["cuda=12.4", "gcc=6"]),
+        (["cuda=11.2", "gcc=13"], ["cuda=11.2", "gcc=13"], "nvcc accepts host gcc 5 to 10", ["cuda=11.2", "gcc=10"]),
         (
             ["python=3.9", "sm=70", "cuda=13.0"],
             ["sm=70", "cuda=13.0"],

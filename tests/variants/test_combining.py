@@ -101,7 +101,7 @@ def test_a_shorter_part_with_new_values_is_refused_where_it_stands(folder: Path)
         ({"a": [{"b": "c"}]}, "list of plain values"),
         ("- a\n", "mapping of keys"),
         ("a: {1\n", "is not YAML"),
-        ("a: &x\n  - *x\n", "that holds it"),
+        ("a: &x\n  - *x\n", "that contains it"),
         ({"pin_run_as_build": ["a"]}, "mapping of mappings"),
     ],
 )

@@ -129,7 +129,7 @@ def test_between_3_26_and_3_54_a_row_of_a_part_of_the_group_makes_no_variant(tmp
         ({"__migrator": {**CUDA13["__migrator"], "ordering": {"cuda_compiler_version": ["13.0"]}}}, "ordering"),
         ({"c_compiler_version": None}, "zipped with c_compiler_version"),
         ({"__migrator": {"operation": "key_add", "primary_key": "unheard_of"}, "unheard_of": ["1"]}, "does not have"),
-        ({"__migrator": {"operation": "multiply"}}, "is no operation"),
+        ({"__migrator": {"operation": "multiply"}}, "is not an operation"),
         ({"migrator_ts": "yesterday"}, "must be a number"),
     ],
 )

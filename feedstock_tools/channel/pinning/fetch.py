@@ -27,7 +27,7 @@ from feedstock_tools.errors import InputError, WorkError
 
 __all__ = ["available_pinnings", "fetch_pinning"]
 
-# The package of today has 300 files and less than half a megabyte.
+# Today's package has 300 files and less than half a megabyte.
 _MOST_FILES = 20_000
 _MOST_BYTES = 64 * 1024 * 1024
 _RETRIES = 2
@@ -37,18 +37,18 @@ Answer = TypeVar("Answer")
 
 
 def fetch_pinning(channel: str, cache: Path, version: str | None = None, *, seconds: float = _SECONDS) -> Pinning:
-    """Fetch a version of the package conda-forge-pinning, unless it is in the cache already.
+    """Fetch a version of the package conda-forge-pinning, unless it is already in the cache.
 
-    The cache is changed once the package is here, whole and in order; what was kept before stays.
+    The cache only changes once the package is complete and checked; other versions stay.
 
     Args:
         channel: a name such as `conda-forge`, a URL, or a folder.
-        cache: the folder that `pinning_cache` names.
+        cache: the folder returned by `pinning_cache`.
         version: such as `2021.10.29.07.34.22`; default: the newest, which is always looked up in the channel.
-        seconds: how long each of the two transfers may take.
+        seconds: the time limit for each of the two transfers.
 
     Raises:
-        InputError: `version` is no version, or the channel does not have it.
+        InputError: `version` is not a version, or the channel does not have it.
         WorkError: the channel cannot be reached, or the package is damaged or would write outside its folder.
     """
     if version is not None:
@@ -89,7 +89,7 @@ def available_pinnings(channel: str, *, seconds: float = _SECONDS) -> tuple[Reco
 
 
 def _queried(url: str, cache: Path, seconds: float) -> tuple[Record, ...]:
-    """What the channel says of this one name; where it has sharded repodata, little more than that is transferred."""
+    """The channel's entries for this one name; with sharded repodata, little else is transferred."""
     from rattler import Channel, Gateway, Subdir
     from rattler.exceptions import GatewayError
 
@@ -111,7 +111,7 @@ def _queried(url: str, cache: Path, seconds: float) -> tuple[Record, ...]:
 def _choose(records: Sequence[Record], version: str | None, channel: str) -> Record:
     if version is not None and version_numbers(version) is None:
         raise InputError(
-            f"'{version}' is no version of {PINNING_PACKAGE}", hint="Versions look like 2021.10.29.07.34.22."
+            f"'{version}' is not a version of {PINNING_PACKAGE}", hint="Versions look like 2021.10.29.07.34.22."
         )
     wanted = version_numbers(version) if version is not None else None
     matching = [record for record in records if wanted is None or version_numbers(record.version) == wanted]
@@ -123,7 +123,7 @@ def _choose(records: Sequence[Record], version: str | None, channel: str) -> Rec
     newer = [record.version for record in records if (version_numbers(record.version) or ()) > (wanted or ())]
     raise InputError(
         f"the channel {channel} has no {PINNING_PACKAGE} {version}",
-        hint=f"The nearest that it has: {', '.join((*older[-1:], *newer[:1]))}.",
+        hint=f"The nearest versions there: {', '.join((*older[-1:], *newer[:1]))}.",
     )
 
 
@@ -133,21 +133,21 @@ def _kept(cache: Path, version: str) -> Pinning | None:
 
 
 def _download(record: Record, folder: Path, seconds: float) -> Path:
-    """The package's file, of the size and hash that the channel promises."""
+    """The package's file, with the size and hash from the channel's repodata."""
     suffix = ".tar.bz2" if record.file_name.endswith(".tar.bz2") else ".conda"
     target = folder / f"package{suffix}"
     here = local_folder(record.channel)
     if here is None:
         _transfer(record, target, seconds)
     elif PurePosixPath(record.file_name).name != record.file_name:
-        raise WorkError(f"'{record.file_name}' is no name of a package's file", path=here)
+        raise WorkError(f"'{record.file_name}' is not a valid name of a package file", path=here)
     else:
         shutil.copyfile(here / record.subdir / record.file_name, target)
     size = target.stat().st_size
     if record.size and size != record.size:
-        raise WorkError(f"{record.url} is damaged: it has {size} bytes, and the channel says {record.size}")
+        raise WorkError(f"{record.url} is damaged: it has {size} bytes instead of {record.size}")
     if record.sha256 and sha256(target.read_bytes()).hexdigest() != record.sha256:
-        raise WorkError(f"{record.url} is damaged: its SHA-256 is not the one that the channel says")
+        raise WorkError(f"{record.url} is damaged: its SHA-256 differs from the channel's repodata")
     return target
 
 
@@ -165,7 +165,7 @@ def _transfer(record: Record, target: Path, seconds: float) -> None:
 
 
 class _Limited:
-    """A stream that ends a transfer which grows without end."""
+    """A stream that stops an endless transfer."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -181,15 +181,15 @@ class _Limited:
 
 
 def _unpack(package: Path, folder: Path, record: Record) -> None:
-    """Write the files of the pinning, and no other, below `folder`."""
+    """Write only the files of the pinning below `folder`."""
     try:
         files = wait_for(_contents(package))
     except _RefusedError as error:
         raise WorkError(f"{record.url} is refused: {error}") from error
     except Exception as error:  # rattler raises several types, among them plain Exception, for a damaged archive
-        raise WorkError(f"{record.url} is no readable package: {first_cause(error)}") from error
+        raise WorkError(f"{record.url} is not a readable package: {first_cause(error)}") from error
     if PINNING_FILE not in files:
-        raise WorkError(f"{record.url} holds no {PINNING_FILE}, so it is no pinning")
+        raise WorkError(f"{record.url} contains no {PINNING_FILE}, so it is not a pinning")
     for name, content in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -197,7 +197,7 @@ def _unpack(package: Path, folder: Path, record: Record) -> None:
 
 
 class _RefusedError(Exception):
-    """A package whose members are not those of a pinning."""
+    """A package with members that a pinning must not have."""
 
 
 async def _contents(package: Path) -> dict[str, bytes]:
@@ -209,13 +209,13 @@ async def _contents(package: Path) -> dict[str, bytes]:
     async for entry in archive.stream("pkg"):
         if not _stays_inside(entry.name):
             raise _RefusedError(f"it would write outside its folder, to {entry.name!r}")
-        left -= entry.size  # of all members, since what is not kept is decompressed too
+        left -= entry.size  # of all members, since skipped ones are decompressed too
         if left < 0 or len(files) >= _MOST_FILES:
-            raise _RefusedError(f"it holds more than {_MOST_FILES} files or {_MOST_BYTES} bytes")
+            raise _RefusedError(f"it contains more than {_MOST_FILES} files or {_MOST_BYTES} bytes")
         if not (entry.name == PINNING_FILE or entry.name.startswith("share/conda-forge/")):
             continue
         if entry.is_link:
-            raise _RefusedError(f"it holds a link, {entry.name!r}, where a file should be")
+            raise _RefusedError(f"it contains a link instead of a file, {entry.name!r}")
         if not entry.is_file:
             continue
         files[entry.name] = await entry.read()
@@ -228,7 +228,7 @@ def _stays_inside(name: str) -> bool:
 
 
 def _keep(new: Path, place: Path, record: Record) -> Pinning:
-    """Move a complete pinning to its place; another one of the same version, from another channel, gives way."""
+    """Move a complete pinning to its place; one of the same version from another channel is replaced."""
     origin = {"version": record.version, "build": record.build, "channel": record.channel, "sha256": record.sha256}
     (new / ORIGIN_FILE).write_text(json.dumps(origin, indent=2) + "\n", encoding="utf-8")
     try:

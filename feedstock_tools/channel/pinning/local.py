@@ -1,6 +1,6 @@
-"""conda-forge's global pinning as it lies on this machine: a folder, or one fetched before, in the user's cache.
+"""conda-forge's global pinning on this machine: a folder, or a fetched one in the user's cache.
 
-A pinning is laid out as the package conda-forge-pinning is: `conda_build_config.yaml`, and migrations in
+A pinning is laid out as the package conda-forge-pinning: `conda_build_config.yaml`, and migrations in
 `share/conda-forge/migrations`. Nothing here uses the network: see `channel.pinning.fetch`.
 """
 
@@ -27,14 +27,14 @@ __all__ = [
 
 PINNING_PACKAGE = "conda-forge-pinning"
 PINNING_FILE = "conda_build_config.yaml"
-#: The file of a cached pinning that says where it is from.
+#: The file of a cached pinning with its origin.
 ORIGIN_FILE = "pinning.json"
 MIGRATIONS = Path("share/conda-forge/migrations")
 
 
 @dataclass(frozen=True, slots=True)
 class Pinning:
-    """A pinning on this machine: its `conda_build_config.yaml`, and what is known of where it is from."""
+    """A pinning on this machine: its `conda_build_config.yaml`, and its origin, if known."""
 
     path: Path
     version: str | None = None
@@ -43,7 +43,7 @@ class Pinning:
 
     @property
     def folder(self) -> Path:
-        """The folder that holds the pinning, as `rerender --pinning` takes it."""
+        """The folder of the pinning, as `rerender --pinning` takes it."""
         return self.path.parent
 
     @property
@@ -53,17 +53,17 @@ class Pinning:
 
     @property
     def released(self) -> datetime | None:
-        """When it was released, which its version says; None where that is not known."""
+        """The time of its release, from its version; None if unknown."""
         return None if self.version is None else _moment(self.version)
 
     def describe(self, now: datetime) -> str:
         """The pinning in a few words: `conda-forge-pinning 2021.10.29.07.34.22 (5 years old)`."""
         if self.version is None:
-            return f"the pinning {self.path}, of no known version"
+            return f"the pinning {self.path}, of unknown version"
         return f"{PINNING_PACKAGE} {self.version} ({age_in_words(now - self.released) if self.released else 'no date'})"
 
     def to_json(self, now: datetime) -> dict[str, object]:
-        """What is known of it, for `--json`."""
+        """The values for `--json`."""
         released = self.released
         return {
             "version": self.version,
@@ -77,7 +77,7 @@ class Pinning:
 
 
 def pinning_cache(environment: Mapping[str, str]) -> Path:
-    """The folder in the user's cache where pinnings are kept, by the environment's conventions on this system."""
+    """The folder of pinnings in the user's cache, by this system's conventions."""
     home = Path(environment.get("HOME") or environment.get("USERPROFILE") or Path.home())
     if environment.get("XDG_CACHE_HOME"):
         root = Path(environment["XDG_CACHE_HOME"])
@@ -91,7 +91,7 @@ def pinning_cache(environment: Mapping[str, str]) -> Path:
 
 
 def cached_pinnings(cache: Path) -> tuple[Pinning, ...]:
-    """The pinnings in a cache, the newest last; none where there is no such folder."""
+    """The pinnings in a cache, the newest last; none if there is no such folder."""
     try:
         folders = [entry for entry in cache.iterdir() if entry.is_dir() and not entry.name.startswith(".")]
     except (FileNotFoundError, NotADirectoryError):
@@ -103,12 +103,12 @@ def cached_pinnings(cache: Path) -> tuple[Pinning, ...]:
 
 
 def find_pinning(given: str | Path | None, cache: Path) -> Pinning:
-    """The pinning to rerender with; the network is never asked.
+    """The pinning to rerender with; never uses the network.
 
     Args:
-        given: a folder laid out as the package is, its `conda_build_config.yaml`, or a version that was fetched
-            before; None: the newest that was fetched.
-        cache: the folder that `pinning_cache` names.
+        given: a folder laid out as the package, its `conda_build_config.yaml`, or a fetched
+            version; None: the newest fetched one.
+        cache: the folder returned by `pinning_cache`.
 
     Raises:
         InputError: there is no such pinning; the hint says how to get one.
@@ -124,7 +124,7 @@ def find_pinning(given: str | Path | None, cache: Path) -> Pinning:
     path = Path(given)
     if path.is_dir():
         if not (path / PINNING_FILE).is_file():
-            raise InputError(f"there is no {PINNING_FILE} in this folder, so it is no pinning", path=path)
+            raise InputError(f"there is no {PINNING_FILE} in this folder, so it is not a pinning", path=path)
         return _cached(path) or Pinning(path / PINNING_FILE, _installed_version(path))
     if path.is_file():
         return Pinning(path)
@@ -135,7 +135,8 @@ def find_pinning(given: str | Path | None, cache: Path) -> Pinning:
 
 
 def version_numbers(version: str) -> tuple[int, ...] | None:
-    """A version as numbers, since `2021.10.29.07.34.22` and `2021.10.29.7.34.22` are one; None: this is no version."""
+    """A version as numbers, since `2021.10.29.07.34.22` and `2021.10.29.7.34.22` are the same; None: this is not a
+    version."""
     parts = version.split(".")
     if len(parts) < 3 or not all(part.isascii() and part.isdigit() and len(part) <= 9 for part in parts):
         return None
@@ -163,13 +164,13 @@ def _of_version(version: str, cache: Path) -> Pinning:
             return pinning
     kept = ", ".join(pinning.version or "" for pinning in cached[-3:]) or "none"
     raise InputError(
-        f"the pinning {version} was not fetched yet",
-        hint=f"Fetch it with 'feedstock-tools pinning fetch {version}'. Kept are: {kept}.",
+        f"the pinning {version} has not been fetched",
+        hint=f"Fetch it with 'feedstock-tools pinning fetch {version}'. Fetched versions: {kept}.",
     )
 
 
 def _cached(folder: Path) -> Pinning | None:
-    """A pinning that this tool fetched; None where the folder holds something else."""
+    """A pinning that this tool fetched; None if the folder contains something else."""
     try:
         origin = json.loads((folder / ORIGIN_FILE).read_bytes())
         version, channel, sha256 = (str(origin[key]) for key in ("version", "channel", "sha256"))
@@ -180,7 +181,7 @@ def _cached(folder: Path) -> Pinning | None:
 
 
 def _installed_version(prefix: Path) -> str | None:
-    """The version of the pinning that a conda environment holds."""
+    """The version of the pinning in a conda environment."""
     names = (path.name for path in sorted((prefix / "conda-meta").glob(f"{PINNING_PACKAGE}-*.json")))
     versions = (name.removeprefix(f"{PINNING_PACKAGE}-").partition("-")[0] for name in names)
     return next((version for version in versions if version_numbers(version)), None)

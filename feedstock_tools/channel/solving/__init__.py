@@ -1,1 +1,2 @@
-"""Solving: one environment or many at once, why there is none, and which builds a solver is free to choose."""
+"""Solving: one environment or many in parallel, the reasons for conflicts, and the builds that only time stamps
+choose."""

@@ -1,6 +1,6 @@
-"""Solving many environments at once: repodata is read once, equal questions are asked once, solvers run side by side.
+"""Solving many environments in parallel: repodata is read once, and equal questions are solved once.
 
-Packages that are not built yet can stand beside those of the channels, as records in a first channel of their own.
+Packages that are not built yet can be added as records in a first channel of their own.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 __all__ = ["PROMISED", "Answer", "ManySolves", "Solved"]
 
-#: The channel of packages that are promised and not built yet.
+#: The channel of planned packages that are not built yet.
 PROMISED = "file:///promised"
 
 
 @dataclass(frozen=True, slots=True)
 class Solved:
-    """A package of a solved environment; `run_exports` where repodata has them."""
+    """A package of a solved environment; `run_exports` if repodata has them."""
 
     name: str
     version: str
@@ -45,9 +45,9 @@ class Solved:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The packages of an environment by name, or in a few words why there are none.
+    """The packages of an environment by name, or the reason in a few words why there are none.
 
-    `by_time` are pairs of a build and another that only their time stamps chose between (`left_to_time`).
+    `by_time` are pairs of builds between which only time stamps chose (`left_to_time`).
     """
 
     packages: Mapping[str, Solved]
@@ -56,12 +56,12 @@ class Answer:
 
 
 class ManySolves:
-    """Solves environments in channels that stay open; to be used within one event loop, and closed.
+    """Solves environments in channels that stay open; use it within one event loop, and close it.
 
     Args:
-        channels: URLs, names or folders by subdir, the first preferred.
-        at_once: how many solvers run at the same time.
-        done: is called after each environment that was solved.
+        channels: URLs, names or folders by subdir, the first has priority.
+        at_once: the number of solvers that run in parallel.
+        done: called after each solved environment.
     """
 
     def __init__(
@@ -81,12 +81,12 @@ class ManySolves:
         self._exports: dict[str, RunExports] = {}
 
     def close(self) -> None:
-        """Give back what is open."""
+        """Release open resources."""
         self._folder.cleanup()
 
     @property
     def count(self) -> int:
-        """How many different environments were asked for."""
+        """The number of different environments that were requested."""
         return len(self._asked)
 
     async def names(self, platform: Platform) -> frozenset[str]:
@@ -100,13 +100,13 @@ class ManySolves:
         return await self._names[platform.subdir]
 
     async def solve(self, question: Question, promised: Sequence[Record] = ()) -> Answer:
-        """Solve an environment; one that was asked for before is not solved again.
+        """Solve an environment; a repeated one is not solved again.
 
         Args:
             promised: packages that are not in the channels; they hide those of the same names there.
 
         Raises:
-            InputError: a spec or a virtual package is not one.
+            InputError: a spec or a virtual package is invalid.
             WorkError: a channel cannot be read.
         """
         question.check()
@@ -117,7 +117,7 @@ class ManySolves:
         return await self._asked[key]
 
     async def run_exports(self, package: Solved) -> RunExports:
-        """What a package exports, from repodata, the channel's run_exports.json or the package itself.
+        """The run exports of a package, from repodata, the channel's run_exports.json or the package itself.
 
         Raises:
             WorkError: none of them can be read.
@@ -158,7 +158,7 @@ class ManySolves:
     async def _with_plain_repodata(
         self, question: Question, sources: Sequence[Channel | SparseRepoData | MultiSource]
     ) -> list[RepoDataRecord]:
-        """As `solve` does: where reading fails, once more without sharded repodata."""
+        """As `solve` does: if reading fails, try again without sharded repodata."""
         from rattler import Gateway, SourceConfig
         from rattler.exceptions import GatewayError
 
@@ -185,7 +185,7 @@ class ManySolves:
         return self._promised[key]
 
     def _package(self, found: RepoDataRecord) -> Solved:
-        """A record of rattler as a value, made once for a package that many environments have."""
+        """A record of rattler as a value, created once for a package in many environments."""
         url = found.url
         if url not in self._solved or url.startswith(PROMISED):
             exports = json.loads(found.to_json()).get("run_exports")

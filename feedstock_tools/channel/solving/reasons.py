@@ -1,4 +1,4 @@
-"""Why nothing satisfies some specs: the solver's tree of conflicts, cut to its leaves, which are the causes."""
+"""Why nothing satisfies some specs: the solver's tree of conflicts, reduced to its leaves, which are the causes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TOGETHER = "The following packages are incompatible"
 
 
 def short_reason(explanation: str) -> str:
-    """The causes of a conflict that py-rattler explained as a tree, one a line, six at most.
+    """The causes of a conflict that py-rattler explained as a tree, one a line, at most six.
 
     >>> print(short_reason("Cannot solve the request because of: No candidates were found for cudnn 9.*.\\n"))
     no channel has 'cudnn 9.*'
@@ -41,7 +41,7 @@ def short_reason(explanation: str) -> str:
 
 
 def only_lacks(reason: str) -> bool:
-    """Whether a short reason is that channels lack packages, and nothing else.
+    """Whether a short reason consists only of packages that channels lack.
 
     >>> only_lacks("no channel has 'cudnn 9.*'"), only_lacks("these are incompatible: a, b")
     (True, False)

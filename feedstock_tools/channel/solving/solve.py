@@ -1,4 +1,4 @@
-"""Solving: which packages of some channels make an environment that satisfies some specs, or why none do."""
+"""Solving: which packages of some channels form an environment that satisfies some specs, or why none do."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _LIMIT = timedelta(minutes=5)
 
 
 class SolveError(WorkError):
-    """No environment satisfies the specs; the message is short, and `explanation` is all that the solver said."""
+    """No environment satisfies the specs; the message is short, and `explanation` is the solver's full output."""
 
     def __init__(self, message: str, explanation: str) -> None:
         super().__init__(message)
@@ -56,7 +56,7 @@ def virtual_packages(platform: Platform, *, cuda: str | None = None, glibc: str 
 
     Args:
         cuda: the newest CUDA version that the machine's driver runs; None for a machine without a GPU.
-        glibc: of a machine with Linux; the default is that of conda-forge's images of 2025.
+        glibc: the version on a Linux machine; default: that of conda-forge's images of 2025.
 
     >>> virtual_packages(Platform.parse("linux-64"), cuda="12.9")
     ('__unix=0', '__linux=5.10', '__glibc=2.28', '__archspec=1=x86_64', '__cuda=12.9')
@@ -83,12 +83,12 @@ def solve(
 
     Args:
         specs: match specifications as conda reads them: `python 3.12.*`, `gpuprobe =1.0=cuda112*`.
-        channels: names, URLs or folders, the first preferred (strict priority).
-        virtual: what the machine is to have, as `name=version` or `name=version=build`: see `virtual_packages`.
-        constraints: specifications that hold for a package only where it is needed.
+        channels: names, URLs or folders, the first has strict priority.
+        virtual: the virtual packages of the machine, as `name=version` or `name=version=build`: see `virtual_packages`.
+        constraints: specifications that apply to a package only if it is needed.
 
     Raises:
-        InputError: a spec, a virtual package or a channel is not one.
+        InputError: a spec, a virtual package or a channel is invalid.
         SolveError: nothing satisfies the specs.
         WorkError: a channel cannot be reached, answers with an error, or has damaged repodata.
     """
@@ -100,10 +100,10 @@ def solve(
 def decided_by_time(
     specs: Sequence[str], channels: Sequence[str], platform: Platform, *, virtual: Sequence[str] = ()
 ) -> tuple[tuple[Record, Record], ...]:
-    """Where only time stamps decide which package an environment gets: pairs of the two that were chosen.
+    """Pairs of packages between which only time stamps decide in an environment.
 
     The environment is solved twice, with the time stamps of all packages rising and then falling in the order of their
-    names, versions and builds. Where nothing is left to the order in which packages were built, the answer is empty. A
+    names, versions and builds. If nothing depends on the order in which packages were built, the result is empty. A
     package that only one of the two environments has is paired with itself.
 
     Raises:
@@ -176,7 +176,7 @@ def _solve(
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What an environment is to hold and what it is for: the arguments of `solve` as one value."""
+    """The specs of an environment and its machine: the arguments of `solve` as one value."""
 
     specs: tuple[str, ...]
     platform: Platform
@@ -184,10 +184,10 @@ class Question:
     constraints: tuple[str, ...] = ()
 
     def check(self) -> None:
-        """Refuse what cannot be asked.
+        """Refuse invalid questions.
 
         Raises:
-            InputError: a spec, a constraint or a virtual package is not one.
+            InputError: a spec, a constraint or a virtual package is invalid.
         """
         for spec in (*self.specs, *self.constraints):
             _match_spec(spec)
@@ -198,7 +198,7 @@ class Question:
 async def solved_records(
     question: Question, sources: Sequence[Channel | SparseRepoData | MultiSource], gateway: Gateway
 ) -> list[RepoDataRecord]:
-    """The records of rattler that answer a question; for programs that solve many at once, with `plain_errors`."""
+    """The records of rattler that answer a question; for programs that solve many in parallel, with `plain_errors`."""
     import rattler
 
     subdirs = [rattler.Subdir(question.platform.subdir), rattler.Subdir("noarch")]
@@ -234,9 +234,10 @@ def plain_errors() -> Iterator[None]:
 
 
 def _with_plain_repodata(work: Callable[[Gateway], Coroutine[None, None, tuple[Record, ...]]]) -> tuple[Record, ...]:
-    """Do the work, and where reading a channel fails do it again without sharded repodata.
+    """Do the work; if reading a channel fails, repeat it without sharded repodata.
 
-    Asked again for shards, a plain file server answers "not modified", which py-rattler 0.28 takes for an error.
+    On a second request for shards, a plain file server answers "not modified", which py-rattler 0.28 treats as an
+    error.
     """
     from rattler import Gateway, SourceConfig
     from rattler.exceptions import GatewayError
@@ -253,7 +254,7 @@ async def _refuse_other_channels(
     subdirs: Sequence[Subdir],
     gateway: Gateway,
 ) -> None:
-    """Hold what was asked for to strict priority too: py-rattler 0.28 applies it to what packages depend on only."""
+    """Apply strict priority to the requested packages too: py-rattler 0.28 applies it only to dependencies."""
     from rattler import Channel
 
     channels = [source for source in sources if isinstance(source, Channel)]
@@ -300,5 +301,5 @@ def _virtual_package(text: str) -> GenericVirtualPackage:
         return GenericVirtualPackage(PackageName(name), Version(version or "0"), BuildString(build or "0"))
     except (InvalidPackageNameError, InvalidVersionError) as error:
         raise InputError(
-            f"'{text}' is not a virtual package: {error}", hint="Write, for instance, __cuda=12.9."
+            f"'{text}' is not a virtual package: {error}", hint="Write for example __cuda=12.9."
         ) from error

@@ -1,7 +1,7 @@
-"""Builds that a solver could as well have taken: where only the time of building decided which it was.
+"""Alternative builds that a solver could have chosen, had they been built at another time.
 
-Two builds of the same version with the same build number, both of which fit the same environment, are told apart by
-their time stamps alone. What is installed then changes with the next upload.
+Two builds of the same version with the same build number, both of which fit the same environment, differ only in
+their time stamps for the solver. The installed package then changes with the next upload.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ __all__ = ["left_to_time"]
 async def left_to_time(
     question: Question, solved: Sequence[RepoDataRecord], skipped: str, gateway: Gateway
 ) -> tuple[tuple[str, str], ...]:
-    """Pairs of a build that was taken and another that would have done as well, as `name version build`.
+    """Pairs of a chosen build and an equally good one, as `name version build`.
 
-    Only what was asked for by name is looked at, and only builds that could take the other's place in just this
-    environment: one that needs other versions of what it depends on is ranked by those.
+    Only packages requested by name are compared, and only builds that could replace the other in exactly this
+    environment: one that needs other versions of its dependencies is ranked by those.
 
     Args:
-        question: what was solved.
+        question: the solved question.
         solved: the packages of the answer.
-        skipped: packages of the channel with this URL are not looked at.
-        gateway: has the channels' repodata.
+        skipped: packages of the channel with this URL are skipped.
+        gateway: gives access to the channels' repodata.
     """
     from rattler import MatchSpec
 
@@ -51,7 +51,7 @@ async def left_to_time(
 
 
 async def _siblings(found: RepoDataRecord, question: Question, gateway: Gateway) -> list[RepoDataRecord]:
-    """Other builds that nothing but time ranks before or behind one, as far as they themselves tell."""
+    """Other builds that only time stamps rank above or below one, judging by their own metadata."""
     from rattler import Channel, Subdir
 
     subdirs = [Subdir(question.platform.subdir), Subdir("noarch")]
@@ -68,7 +68,7 @@ async def _siblings(found: RepoDataRecord, question: Question, gateway: Gateway)
 
 
 def _fits(other: RepoDataRecord, chosen: Mapping[str, RepoDataRecord], machine: Mapping[str, Version]) -> bool:
-    """Whether a build has in an environment all that it depends on, and none of what it excludes."""
+    """Whether an environment satisfies all dependencies and constraints of a build."""
     return all(_kept(spec, chosen, machine, needed=True) for spec in _specs(other.depends)) and all(
         _kept(spec, chosen, machine, needed=False) for spec in _specs(other.constrains)
     )
@@ -90,7 +90,7 @@ def _kept(
 
 
 def _specs_on(name: str, records: Iterable[RepoDataRecord]) -> list[MatchSpec]:
-    """What the packages of an environment ask of one of them."""
+    """The requirements of an environment's packages on one of them."""
     return [
         spec
         for record in records

@@ -1,4 +1,4 @@
-"""An environment with frameworks, for the GPU or the CPU: solved to the build that is meant, or the reason why not."""
+"""An environment with frameworks, for the GPU or the CPU: solved to the intended build, or the reason why not."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from feedstock_tools.platforms import Platform
 __all__ = ["Environment", "Request", "environment", "request_of", "specs_of"]
 
 _TOOLKITS = ("cudatoolkit", "cuda-version")
-#: So many ways to combine the ways of several packages are tried.
+#: The limit on combinations of ways for several packages.
 _MOST = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is asked for.
+    """A requested environment.
 
-    `accelerator` is `gpu` or `cpu`; `cuda` the CUDA version that builds are to be made for (None: the newest that the
+    `accelerator` is `gpu` or `cpu`; `cuda` the CUDA version of the builds (None: the newest that the
     machine runs); `machine` the newest one that the machine's driver runs; `virtual` further virtual packages of it, as
-    `name=version`, that go before the usual ones. With `solved` false the channels are not asked.
+    `name=version`, that override the usual ones. With `solved` false the channels are not queried.
     """
 
     packages: tuple[str, ...]
@@ -49,21 +49,21 @@ class Request:
 
     @property
     def machine_has(self) -> tuple[str, ...]:
-        """The virtual packages of the machine that is solved for."""
+        """The virtual packages of the target machine."""
         gpu = (self.machine or self.cuda) if self.accelerator == "gpu" else None
         usual = {text.partition("=")[0]: text for text in virtual_packages(self.platform, cuda=gpu)}
         return tuple((usual | {text.partition("=")[0]: text for text in self.virtual}).values())
 
     @property
     def driver_cuda(self) -> str | None:
-        """The CUDA version of the machine's `__cuda`; None where it has none."""
+        """The CUDA version of the machine's `__cuda`; None if it has none."""
         found = dict(text.partition("=")[::2] for text in self.machine_has)
         return found.get("__cuda", "").partition("=")[0] or None
 
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """An environment: the way to each package, what was solved (nothing where it was not asked for), and notes."""
+    """An environment: the way to each package, the solved packages (none if not requested), and notes."""
 
     request: Request
     parts: tuple[Part, ...]
@@ -71,7 +71,7 @@ class Environment:
     notes: tuple[str, ...]
 
     def record(self, name: str) -> Record | None:
-        """The package of a name that was solved; None where there is none."""
+        """The solved package with a name; None if there is none."""
         return next((record for record in self.records if record.name == name), None)
 
 
@@ -88,14 +88,14 @@ def request_of(
     solved: bool = True,
     probed: Callable[[], Machine] = probe,
 ) -> Request:
-    """What is asked for, completed by what this machine is.
+    """A request, completed with the properties of this machine.
 
-    Where neither GPU nor CPU is asked for, a CUDA version means the GPU, and so does a GPU in this machine, if it is
-    this machine's platform that is asked for. The machine is taken to run the CUDA version asked for; without one, what
-    its own driver runs, or, for another machine or without a driver, the newest that is known.
+    If neither GPU nor CPU is requested, a CUDA version means the GPU, and so does a GPU in this machine, if
+    this machine's platform is requested. The machine is assumed to run the requested CUDA version; without one, the
+    version that its own driver runs, or, for another machine or without a driver, the newest known one.
 
     Raises:
-        InputError: the platform is not one, or the CPU build is asked for with a CUDA version.
+        InputError: the platform is invalid, or the CPU build is requested with a CUDA version.
     """
     where = Platform.parse(platform) if platform else Platform.here()
     if gpu is False and cuda is not None:
@@ -117,11 +117,11 @@ def request_of(
 
 
 def environment(request: Request, facts: CudaFacts, frameworks: Frameworks) -> Environment:
-    """The environment that is asked for, by the best ways that solve.
+    """The requested environment, by the best ways that solve.
 
     Raises:
-        InputError: a package, version or channel is not one.
-        WorkError: a channel cannot be reached, or nothing gives what is asked for: each reason.
+        InputError: a package, version or channel is invalid.
+        WorkError: a channel cannot be reached, or no way works: each reason.
     """
     wishes = [wished(package, frameworks) for package in request.packages]
     if request.cuda is not None:
@@ -146,7 +146,7 @@ def environment(request: Request, facts: CudaFacts, frameworks: Frameworks) -> E
 
 
 def specs_of(parts: Sequence[Part], request: Request) -> tuple[str, ...]:
-    """The specifications that conda's part of an environment is solved from."""
+    """The specifications for conda's part of an environment."""
     specs = dict.fromkeys(spec for part in parts for spec in part.specs)
     python = ",".join(dict.fromkeys(part.python for part in parts if part.python))
     if request.python:
@@ -164,7 +164,7 @@ def _ways(wish: Wish, request: Request, facts: CudaFacts, frameworks: Frameworks
     found = list(parts_of(wish, request.accelerator, request.cuda, request.driver_cuda, request.platform, facts))
     if not found:
         reasons = reasons_without(wish, request.accelerator, request.platform, frameworks)
-        unknown = f"no way to have {wish.name} for {_asked(request)} is known"
+        unknown = f"there is no known way to install {wish.name} for {_asked(request)}"
         raise WorkError(f"there is no {wish.name} for {_asked(request)}", hint="\n  ".join(reasons) or unknown)
     return found
 
@@ -175,7 +175,7 @@ def _asked(request: Request) -> str:
 
 
 def _pip_agrees(parts: Sequence[Part]) -> bool:
-    """Whether no part brings an index of its own for pip beside another that pip is to install."""
+    """Whether no part adds a pip index of its own beside another part that pip installs."""
     lists = [part.pip for part in parts if part.pip]
     return len(lists) < 2 or not any(text.startswith("--") for texts in lists for text in texts)
 
@@ -200,9 +200,9 @@ def _solved(parts: Sequence[Part], request: Request) -> tuple[Record, ...]:
 def _newest_toolkit(
     parts: tuple[Part, ...], records: tuple[Record, ...], request: Request
 ) -> tuple[tuple[Part, ...], tuple[Record, ...]]:
-    """Of the builds of a version that a driver runs, that made with the newest toolkit, which metadata may not decide.
+    """The build with the newest toolkit, of the builds of a version that a driver runs; metadata may not decide this.
 
-    Builds for several CUDA versions often differ in nothing that a solver prefers, and then their time stamps decide.
+    Builds for several CUDA versions often do not differ for a solver, and then their time stamps decide.
     """
     chosen = list(parts)
     for number, part in enumerate(parts):
@@ -246,19 +246,19 @@ def _described(parts: Sequence[Part]) -> str:
 
 
 def _notes(parts: Sequence[Part], records: Sequence[Record], request: Request, frameworks: Frameworks) -> Iterator[str]:
-    """What a user should know of the environment."""
+    """Notes for the user of the environment."""
     for part in parts:
         name = part.wish.name
         if part.setup is None:
-            yield f"Nothing is known of {name}: it is taken as it is called."
+            yield f"{name} is not a known framework: it is requested under this name."
             continue
         found = next((record for record in records if record.name == part.setup.package), None)
         if found is not None:
             toolkit = toolkit_of(found)
-            made = f", made with CUDA {toolkit}" if toolkit and request.accelerator == "gpu" else ""
+            made = f", built with CUDA {toolkit}" if toolkit and request.accelerator == "gpu" else ""
             yield f"{found.name} {found.version} {found.build}{made}."
             if not part.exact and toolkit != request.cuda:
-                yield f"No build of it that was made with CUDA {request.cuda} can be had; this one runs with it."
+                yield f"There is no build of it for CUDA {request.cuda}; this one runs with it."
         elif part.pip:
-            yield f"{name} is had by pip, which is not solved here: {part.pip[0]}."
+            yield f"pip installs {name}, which is not solved here: {part.pip[0]}."
             yield from reasons_without(part.wish, request.accelerator, request.platform, frameworks)

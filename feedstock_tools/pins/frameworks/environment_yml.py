@@ -1,4 +1,4 @@
-"""An environment as `conda env create` reads it: environment.yml, with how to create and check it in its comments."""
+"""An environment as `conda env create` reads it: environment.yml, with comments on how to create and check it."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _BRACKETS = re.compile(r"(?P<name>[^\[]+)\[(?:version='(?P<version>[^']*)')?,?(?
 
 
 def document(environment: Environment, *, name: str, prefix: PurePath | None, exact: bool) -> dict[str, Any]:
-    """What environment.yml holds, as a value.
+    """The contents of environment.yml, as a value.
 
     Args:
-        prefix: the folder that the environment will be in; without it, variables that name the folder are left out.
-        exact: every package that was solved, not only those that were asked for and what decides their build.
+        prefix: the folder of the environment; without it, variables with the folder are left out.
+        exact: every solved package, not only the requested ones and those that determine their build.
     """
     conda = list(_exactly(environment, exact) if environment.records else _unsolved(environment))
     pip = [text for part in environment.parts for text in part.pip]
@@ -42,7 +42,7 @@ def document(environment: Environment, *, name: str, prefix: PurePath | None, ex
 
 
 def as_yaml(environment: Environment, *, name: str, prefix: PurePath | None, exact: bool, file: str) -> str:
-    """The text of environment.yml; `file` is what it will be called."""
+    """The text of environment.yml; `file` is its file name."""
     import yaml
 
     comments = "\n".join(f"# {line}".rstrip() for line in _comments(environment, name, prefix, file))
@@ -51,7 +51,7 @@ def as_yaml(environment: Environment, *, name: str, prefix: PurePath | None, exa
 
 
 def as_json(environment: Environment, *, name: str, prefix: PurePath | None, exact: bool, file: str) -> str:
-    """The environment, what was solved, and the lines to create and to check it, for programs."""
+    """The environment, its solution, and the commands to create and check it, for programs."""
     return json.dumps(
         {
             "environment": document(environment, name=name, prefix=prefix, exact=exact),
@@ -105,13 +105,13 @@ def _comments(environment: Environment, name: str, prefix: PurePath | None, file
         yield f"  {line}"
     checks = tuple(_checks(environment, name, prefix))
     if checks:
-        yield f"and see whether it {'works' if request.accelerator == 'cpu' else 'finds the GPU'} with"
+        yield f"and check whether it {'works' if request.accelerator == 'cpu' else 'finds the GPU'} with"
     for line in checks:
         yield f"  {line}"
 
 
 def _create(environment: Environment, name: str, prefix: PurePath | None, file: str) -> Iterator[str]:
-    """The commands that make the environment; the virtual package is named for machines that have no GPU themselves."""
+    """The commands that create the environment; the virtual package is set for machines without a GPU."""
     where = f"-p {prefix}" if prefix else f"-n {name}"
     cuda = environment.request.driver_cuda if environment.request.accelerator == "gpu" else None
     command = f"conda env create {where} -f {file}"
@@ -124,7 +124,7 @@ def _create(environment: Environment, name: str, prefix: PurePath | None, file: 
     if prefix is None:
         for key, value in _variables(environment).items():
             if "{prefix}" in value:
-                # conda writes the values of `variables` in single quotes, so that a folder has to be named in full.
+                # conda writes the values of `variables` in single quotes, so a folder must be written in full.
                 setting = value.replace("{prefix}", "$CONDA_PREFIX")
                 yield f'conda activate {name} && conda env config vars set {key}="{setting}"'
 
@@ -138,5 +138,5 @@ def _checks(environment: Environment, name: str, prefix: PurePath | None) -> Ite
             yield f'conda run {where} python -c "import {_IMPORTS.get(framework.name, framework.name)}"'
 
 
-#: What a framework is imported as, where that is not its name.
+#: The module of a framework, if it differs from its name.
 _IMPORTS = {"pytorch": "torch"}

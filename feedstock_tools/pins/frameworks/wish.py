@@ -1,4 +1,4 @@
-"""What people ask of an environment with frameworks, and the ways in which the facts say that it can be had."""
+"""The packages requested for an environment with frameworks, and the known ways to install them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PACKAGE = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)\s*(?P<rest>.*)", re
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """One PACKAGE as it was asked for: what is known of it (None: nothing), its version and its build (None: any)."""
+    """One requested PACKAGE: its facts (None: unknown), its version and its build (None: any)."""
 
     name: str
     framework: Framework | None
@@ -31,10 +31,10 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One way to have a wish, with `{cuda}` and its like filled in.
+    """One way to install a requested package, with `{cuda}` and the like filled in.
 
-    `specs` are specifications for the solver, `named` the packages among them that the environment is to name; `exact`
-    says whether the build was made with the CUDA version that was asked for.
+    `specs` are specifications for the solver, `named` the packages among them that the environment names; `exact`
+    whether the build was made with the requested CUDA version.
     """
 
     wish: Wish
@@ -51,7 +51,7 @@ def wished(package: str, frameworks: Frameworks) -> Wish:
     """Read `tensorflow`, `torch=2.1`, `numpy >=2` or any other match specification.
 
     Raises:
-        InputError: it is none.
+        InputError: `package` is not a match specification.
     """
     match = _PACKAGE.fullmatch(package.strip())
     if match is None:
@@ -64,10 +64,10 @@ def wished(package: str, frameworks: Frameworks) -> Wish:
 def parts_of(
     wish: Wish, accelerator: str, cuda: str | None, machine: str | None, platform: Platform, facts: CudaFacts
 ) -> Iterator[Part]:
-    """The ways to have a wish, the best first.
+    """The ways to install a requested package, the best first.
 
     Args:
-        cuda: the CUDA version asked for; None for whatever goes with the machine.
+        cuda: the requested CUDA version; None for any that works on the machine.
         machine: the newest CUDA version that the machine's driver runs; None for a machine without a GPU.
     """
     if wish.framework is None:
@@ -87,7 +87,7 @@ def parts_of(
 
 
 def reasons_without(wish: Wish, accelerator: str, platform: Platform, frameworks: Frameworks) -> tuple[str, ...]:
-    """What the facts say of why a framework cannot be had for an accelerator on a platform."""
+    """The reasons from the facts why a framework is not available for an accelerator on a platform."""
     if accelerator == "gpu" and platform.subdir in frameworks.without_cuda:
         return (frameworks.without_cuda[platform.subdir],)
     framework = wish.framework
@@ -106,15 +106,15 @@ def pip_version(spec: str) -> str:
     ('==2.6.*', '>=2.6,<2.8', '==2.6.0')
 
     Raises:
-        InputError: it has alternatives, which pip does not know.
+        InputError: it has alternatives, which pip does not support.
     """
     if "|" in spec:
-        raise InputError(f"'{spec}' has alternatives, and pip knows none", hint="Ask for one of them.")
+        raise InputError(f"'{spec}' has alternatives, which pip does not support", hint="Choose one of them.")
     return ",".join(part if part[:1] in "<>=!~" else f"=={part}" for part in spec.split(","))
 
 
 def _cuda_of(setup: Setup, cuda: str | None, machine: str | None, facts: CudaFacts) -> str | None:
-    """The CUDA version that a way is for: that asked for, else the newest of its own that the machine's driver runs."""
+    """The CUDA version of a way: the requested one, else its newest that the machine's driver runs."""
     if cuda is not None:
         return cuda if setup.cuda is None or admits(setup.cuda, cuda) else None
     if machine is None or setup.cuda is None:

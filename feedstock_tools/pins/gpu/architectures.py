@@ -1,4 +1,4 @@
-"""GPU architectures of a build: in the form that each build system wants, and which GPUs they serve and how."""
+"""GPU architectures of a build: in the form of each build system, and which GPUs run them and how."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Served:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """A list of architectures for a toolkit, with where the choice is from."""
+    """A list of architectures for a toolkit, with its preset."""
 
     toolkit: Toolkit
     preset: str
@@ -33,10 +33,10 @@ class Chosen:
     gpus: tuple[Gpu, ...]
 
     def written(self, form: str) -> str:
-        """The list as a build system takes it.
+        """The list in the form of a build system.
 
         Raises:
-            InputError: no such build system is known.
+            InputError: the build system is unknown.
         """
         if form not in FORMS:
             raise InputError(f"unknown form '{form}'", hint=f"Known are {', '.join(FORMS)}.")
@@ -44,7 +44,7 @@ class Chosen:
         return f"{variable}={write(self.architectures)}" if variable else write(self.architectures)
 
     def coverage(self) -> tuple[tuple[str, Served, tuple[Gpu, ...]], ...]:
-        """For each capability of the GPUs that are known: how they run the build."""
+        """How GPUs of each known capability run the build."""
         capabilities = dict.fromkeys(gpu.capability for gpu in self.gpus)
         return tuple(
             (
@@ -91,14 +91,15 @@ class Chosen:
 
 
 def choose(facts: CudaFacts, cuda: str, preset: str) -> Chosen:
-    """The architectures of a preset for a CUDA version, given as `11.2` or `cuda=11.2`; `all`: every one it knows.
+    """The architectures of a preset for a CUDA version, given as `11.2` or `cuda=11.2`; `all`: every one that its nvcc
+    knows.
 
     Raises:
-        InputError: the version or preset is not known, or the preset names what this nvcc does not.
+        InputError: the version or preset is unknown, or the preset has an architecture unknown to this nvcc.
     """
     name, _, version = cuda.rpartition("=")
     if name not in ("", "cuda"):
-        raise InputError(f"'{cuda}' is no CUDA version", hint="Write cuda=11.2.")
+        raise InputError(f"'{cuda}' is not a CUDA version", hint="Write cuda=11.2.")
     toolkit = facts.toolkit(version.strip())
     if preset == "all":
         plain = [known for known in toolkit.architectures if known.isdigit()]
@@ -112,7 +113,7 @@ def choose(facts: CudaFacts, cuda: str, preset: str) -> Chosen:
 
 
 def served(architectures: Sequence[Architecture], capability: int) -> Served:
-    """How a GPU of a capability (86) runs a build with these architectures: by the newest code that it takes."""
+    """How a GPU of a capability (86) runs a build with these architectures: by the newest code that it can run."""
     taken = [architecture for architecture in architectures if architecture.runs_on(capability)]
     native = [architecture for architecture in taken if not architecture.ptx]
     best = max(native or taken, key=lambda architecture: (architecture.number, architecture.suffix), default=None)
@@ -123,19 +124,19 @@ _WORDS = {"native": "native", "ptx": "PTX at first start", "no": "not at all"}
 
 
 def _tensorflow(architectures: Sequence[Architecture]) -> str:
-    """As TensorFlow's configure reads it: `sm_75,compute_80` (third_party/gpus/cuda_configure.bzl)."""
+    """In the form of TensorFlow's configure: `sm_75,compute_80` (third_party/gpus/cuda_configure.bzl)."""
     return ",".join(str(architecture) for architecture in architectures)
 
 
 def _pytorch(architectures: Sequence[Architecture]) -> str:
-    """As torch/utils/cpp_extension.py and cmake/Modules_CUDA_fix read it: `7.5;8.0+PTX`."""
+    """In the form of torch/utils/cpp_extension.py and cmake/Modules_CUDA_fix: `7.5;8.0+PTX`."""
     ptx = {architecture.dotted for architecture in architectures if architecture.ptx}
     names = dict.fromkeys(architecture.dotted for architecture in architectures)
     return ";".join(f"{name}+PTX" if name in ptx else name for name in names)
 
 
 def _cmake(architectures: Sequence[Architecture]) -> str:
-    """As CMake's CUDA_ARCHITECTURES has it (CMake 3.18 and later): `75-real;86` is both kinds of 86."""
+    """In the form of CMake's CUDA_ARCHITECTURES (CMake 3.18 and later): `75-real;86` is both kinds of 86."""
     kinds: dict[str, set[bool]] = {}
     for architecture in architectures:
         kinds.setdefault(f"{architecture.number}{architecture.suffix}", set()).add(architecture.ptx)
@@ -148,7 +149,7 @@ def _nvcc(architectures: Sequence[Architecture]) -> str:
     return " ".join(f"-gencode=arch=compute_{a.number}{a.suffix},code={a}" for a in architectures)
 
 
-#: The variable that a build system reads, and how the list is written there.
+#: The variable of a build system, and the form of its list.
 FORMS: MappingProxyType[str, tuple[str, Callable[[Sequence[Architecture]], str]]] = MappingProxyType(
     {
         "nvcc": ("", _nvcc),

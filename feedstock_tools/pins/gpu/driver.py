@@ -1,4 +1,4 @@
-"""The GPUs of this machine, asked of the driver's own library: nothing is needed but that and the standard library."""
+"""The GPUs of this machine, from the driver's own library and the standard library alone."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MAJOR, _MINOR = 75, 76
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """A GPU as the driver names it, with its compute capability (`8.6`) and memory in bytes."""
+    """A GPU with the driver's name for it, with its compute capability (`8.6`) and memory in bytes."""
 
     name: str
     capability: str
@@ -33,9 +33,9 @@ class Device:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What the driver says: its version (`535.129.03`), the newest CUDA that it runs (`12.2`), and the GPUs.
+    """The driver's answer: its version (`535.129.03`), the newest CUDA that it runs (`12.2`), and the GPUs.
 
-    `problem` says why there is nothing to say: no driver, no GPU, or a driver that does not work.
+    `problem` is the reason for an empty answer: no driver, no GPU, or a driver that does not work.
     """
 
     driver: str | None = None
@@ -49,7 +49,7 @@ class _DriverError(Exception):
 
 
 def probe(load: Callable[[str], Any] = ctypes.CDLL) -> Machine:
-    """Ask the driver of this machine. Where there is none the answer says so; nothing is raised.
+    """Query the driver of this machine. A missing driver is reported in the answer and raises nothing.
 
     Args:
         load: opens a library by name, as `ctypes.CDLL` does.
@@ -106,7 +106,7 @@ def _check(library: Any, status: int, function: str) -> None:
     named = getattr(library, "cuGetErrorString", None)
     if named is not None and named(status, byref(text)) == 0 and text.value:
         raise _DriverError(f"{function}: {text.value.decode('utf-8', 'replace')}")
-    raise _DriverError(f"{function} answers {status}")
+    raise _DriverError(f"{function} returned {status}")
 
 
 def _driver_version(load: Callable[[str], Any]) -> str | None:

@@ -1,4 +1,4 @@
-"""Which builds a GPU runs, and how: a table for this machine's GPUs or one that is named, by toolkit or by package."""
+"""Which builds a GPU runs, and how: a table for this machine's GPUs or a named one, by toolkit or by package."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Judged", "Report", "report"]
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A verdict on what is named: `CUDA 11.2`, or a build of a package."""
+    """A verdict on the named item: `CUDA 11.2`, or a build of a package."""
 
     what: str
     cuda: str | None
@@ -28,7 +28,7 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """For each card, the verdicts; `machine` where this machine was asked."""
+    """The verdicts for each card; `machine` if this machine was queried."""
 
     machine: Machine | None
     cards: tuple[tuple[Card, tuple[Judged, ...]], ...]
@@ -86,11 +86,11 @@ def report(
         name, capability: the GPU; with neither, those of this machine.
         driver: the driver of the named GPU's machine.
         cuda: only this toolkit, or builds of it.
-        preset: judge builds by this list of architectures; default: by what their toolkit compiles for.
+        preset: judge builds by this list of architectures; default: all those of their toolkit.
         packages: match specifications; their builds are looked up in `channels` for `platform` (default: this one).
 
     Raises:
-        InputError: a name, version or option is not one, or contradicts another.
+        InputError: a name, version or option is invalid, or contradicts another.
         WorkError: a channel cannot be read, or has no such package.
     """
     facts = load_cuda()
@@ -101,7 +101,7 @@ def report(
         cards = [card_named(facts, name, driver) if name else card_of_capability(facts, str(capability), driver)]
     else:
         if driver:
-            raise InputError("--driver is for a GPU that is named", hint="Add --model or --capability.")
+            raise InputError("--driver requires a named GPU", hint="Add --model or --capability.")
         machine = probe()
         cards = [Card(device.name, device.capability, machine.driver, machine.cuda) for device in machine.devices]
     builds: list[Found] | None = None
@@ -115,7 +115,7 @@ def _builds(spec: str, channels: Sequence[str], platform: Platform | None, cuda:
     found = search(spec, channels, platform or Platform.here())
     kept = [one for one in found if cuda is None or one.toolkit is None or f"{one.toolkit}.".startswith(f"{cuda}.")]
     if not kept:
-        raise WorkError(f"no build of '{spec}' belongs to CUDA {cuda}")
+        raise WorkError(f"there is no build of '{spec}' for CUDA {cuda}")
     return kept
 
 
@@ -135,17 +135,17 @@ def _judged(
 def _verdict(facts: CudaFacts, card: Card, found: Found, preset: str | None) -> Verdict:
     """The verdict on a build of a channel, by its guard on the driver and by its toolkit."""
     if found.toolkit is None:
-        return Verdict("cpu", None, ("It belongs to no CUDA toolkit.",))
+        return Verdict("cpu", None, ("It uses no CUDA toolkit.",))
     guard = next((spec for spec in found.record.depends if spec.startswith("__cuda ")), None)
     if guard and card.driver_cuda is not None:
         from feedstock_tools.channel.specs import admits
 
         if not admits(guard.split(" ")[1], card.driver_cuda):
-            return Verdict("no", None, (f"It demands {guard}, and the driver runs CUDA up to {card.driver_cuda}.",))
-    # Metadata such as `cuda-version >=12` names the major version alone; the first toolkit of it promises least.
+            return Verdict("no", None, (f"It requires {guard}, but the driver runs CUDA up to {card.driver_cuda}.",))
+    # Metadata such as `cuda-version >=12` names only the major version; its first toolkit supports the least.
     version = found.toolkit if "." in found.toolkit else f"{found.toolkit}.0"
     if version not in facts.toolkits:
-        return Verdict("no", None, (f"Nothing is known of CUDA {version}.",))
+        return Verdict("no", None, (f"CUDA {version} is unknown.",))
     return judge(facts, card, version, _architectures(facts, preset, version))
 
 
@@ -187,5 +187,5 @@ def _in_a_table(judged: Sequence[Judged]) -> list[str]:
 
 
 def _shortly(verdict: Verdict) -> str:
-    """The reason that decides."""
+    """The decisive reason."""
     return verdict.reasons[-1 if verdict.how == "no" else 0]

@@ -20,9 +20,9 @@ HOW = {"native": "native", "ptx": "PTX at first start", "no": "not at all", "cpu
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A GPU to judge builds for, and what is known of the machine that it is in.
+    """A GPU to judge builds for, and its machine as far as known.
 
-    `driver_cuda` is the newest CUDA version that its driver runs (`12.2`); None where no driver is given.
+    `driver_cuda` is the newest CUDA version that its driver runs (`12.2`); None if no driver is given.
     """
 
     name: str
@@ -32,13 +32,13 @@ class Card:
 
     @property
     def number(self) -> int:
-        """The capability as architectures have it: 86."""
+        """The capability in the form of architectures: 86."""
         return int(self.capability.replace(".", ""))
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """How a card runs a build: `native`, `ptx`, `no` or `cpu`; the code it takes; and why, in sentences."""
+    """How a card runs a build: `native`, `ptx`, `no` or `cpu`; the code it runs; and the reasons, in sentences."""
 
     how: str
     by: str | None
@@ -46,15 +46,15 @@ class Verdict:
 
     @property
     def words(self) -> str:
-        """The verdict as tables have it: `PTX at first start`."""
+        """The verdict for tables: `PTX at first start`."""
         return HOW[self.how]
 
 
 def card_named(facts: CudaFacts, name: str, driver: str | None = None) -> Card:
-    """The card of a name such as `RTX 3080`, in a machine with a driver, where one is given.
+    """The card with a name such as `RTX 3080`, in a machine with a driver, if given.
 
     Raises:
-        InputError: no GPU is known by the name, or the driver is no version.
+        InputError: the GPU is unknown, or the driver is not a version.
     """
     gpu = facts.gpu(name)
     return _with_driver(facts, Card(gpu.name, gpu.capability), driver)
@@ -64,11 +64,11 @@ def card_of_capability(facts: CudaFacts, capability: str, driver: str | None = N
     """A card of a compute capability: `8.6`, `86`, `sm_86`.
 
     Raises:
-        InputError: it is none, or the driver is no version.
+        InputError: it is not a capability, or the driver is not a version.
     """
     number = kind_named("sm").read(capability)
     if not number.isdigit():
-        raise InputError(f"'{capability}' is no compute capability", hint="Write it as 8.6.")
+        raise InputError(f"'{capability}' is not a compute capability", hint="Write it as 8.6.")
     dotted = f"{int(number) // 10}.{int(number) % 10}"
     names = [gpu.name for gpu in facts.gpus if gpu.capability == dotted]
     return _with_driver(facts, Card(f"GPU like {names[0]}" if names else "GPU", dotted), driver)
@@ -78,11 +78,11 @@ def judge(facts: CudaFacts, card: Card, cuda: str, architectures: Sequence[str] 
     """How a card runs a build made with a CUDA toolkit.
 
     Args:
-        architectures: what the build was compiled for (`sm_80`, `compute_80`, …). None: what is judged is whether this
+        architectures: those that the build was compiled for (`sm_80`, `compute_80`, …). None: judge whether this
             nvcc compiles for the card's own architecture, and else which PTX of it the driver would compile.
 
     Raises:
-        InputError: nothing is known of the toolkit, or an architecture is none.
+        InputError: the toolkit is unknown, or an architecture is invalid.
     """
     toolkit = facts.toolkit(cuda)
     refused = _refused_by_driver(card, toolkit.version)
@@ -119,13 +119,13 @@ def _of_build(card: Card, cuda: str, built: Sequence[Architecture], known: Seque
     found = served(built, card.number)
     own = Architecture(card.number)
     if found.by is None:
-        return Verdict("no", None, (f"Nothing in the build is for compute capability {card.capability}.",))
+        return Verdict("no", None, (f"The build has no code for compute capability {card.capability}.",))
     if found.how == "native":
         note = "" if found.by == own else f", which a GPU of capability {card.capability} runs"
-        return Verdict("native", str(found.by), (f"The build holds machine code for {found.by}{note}.",))
+        return Verdict("native", str(found.by), (f"The build contains machine code for {found.by}{note}.",))
     too_old = _cannot_compile(card, cuda)
     if too_old:
-        return Verdict("no", None, (f"The build holds only PTX ({found.by}) for this GPU.", too_old))
+        return Verdict("no", None, (f"The build contains only PTX ({found.by}) for this GPU.", too_old))
     reasons = [f"The driver compiles the build's PTX ({found.by}) at first start."]
     if own not in known:
         reasons.append(f"CUDA {cuda}'s own ptxas does not know {own}.")
@@ -138,7 +138,7 @@ def _refused_by_driver(card: Card, cuda: str) -> str | None:
     if card.driver_cuda is None or parse_version(card.driver_cuda) >= parse_version(least):
         return None
     driver = f"driver {card.driver}" if card.driver else "driver"
-    return f"The {driver} runs CUDA up to {card.driver_cuda}, and CUDA {cuda} needs one for {least} or later."
+    return f"The {driver} runs CUDA up to {card.driver_cuda}, but CUDA {cuda} needs one for {least} or later."
 
 
 def _cannot_compile(card: Card, cuda: str) -> str | None:
@@ -162,7 +162,7 @@ def _with_driver(facts: CudaFacts, card: Card, driver: str | None) -> Card:
     try:
         cuda = reported_cuda(facts, driver)
     except ValueError as error:
-        raise InputError(f"'{driver}' is no version of a driver", hint="Write it as 535.129.03.") from error
+        raise InputError(f"'{driver}' is not a driver version", hint="Write it as 535.129.03.") from error
     if cuda is None:
-        raise InputError(f"driver {driver} is older than all that are known")
+        raise InputError(f"driver {driver} is older than all known ones")
     return Card(card.name, card.capability, driver, cuda)

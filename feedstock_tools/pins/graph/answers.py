@@ -13,12 +13,12 @@ from feedstock_tools.wording import aligned
 
 __all__ = ["as_config", "as_document", "as_table", "as_text", "conflict_document"]
 
-#: Kinds whose releases are pins of a conda_build_config.yaml, by the key and the number of version parts it takes.
+#: Kinds whose releases are pins of a conda_build_config.yaml, by key and number of version parts.
 _PINS = (("cudnn", "cudnn", 2), ("nccl", "nccl", 2), ("cutensor", "cutensor", 2), ("python", "python", 2))
 
 
 def as_text(graph: PinGraph, chosen: Mapping[str, str]) -> str:
-    """One line for each release of a set: what it is, and the bound or origin that it is there by."""
+    """One line for each release of a set, with the bound or origin that explains it."""
     rows = [
         (kind_named(kind).title, _version(kind, version), _reason(graph, chosen, kind))
         for kind, version in chosen.items()
@@ -35,7 +35,7 @@ def as_table(sets: Sequence[Mapping[str, str]]) -> str:
 
 
 def as_document(graph: PinGraph, chosen: Mapping[str, str]) -> dict[str, Any]:
-    """One set as a value for JSON: each release with what it asks of the others in the set, and the source of that."""
+    """One set as a value for JSON: each release with its requirements on the others in the set, and their sources."""
     return {
         kind: {
             "version": version,
@@ -59,10 +59,10 @@ def conflict_document(conflict: Conflict) -> dict[str, Any]:
 
 
 def as_config(chosen: Mapping[str, str], facts: CudaFacts) -> str:
-    """One set as lines of a conda_build_config.yaml that need nothing else: one value for each key.
+    """One set as lines of a conda_build_config.yaml that are self-contained: one value for each key.
 
     Compiler packages, image and glibc are those of the last row of conda-forge's pinning that had this CUDA version for
-    this platform; where it never had, they are left out, and a comment says so.
+    this platform; if it never had, they are left out, and a comment says so.
     """
     lines = [
         f"# {kind_named(kind).title} {_version(kind, version)}" for kind, version in chosen.items() if kind in _MACHINE
@@ -70,7 +70,7 @@ def as_config(chosen: Mapping[str, str], facts: CudaFacts) -> str:
     values = dict(_config(chosen, _row(chosen, facts)))
     row = _row(chosen, facts)
     if row is not None:
-        lines.append(f"# Keys not of the set are from conda-forge's pinning at {row.commit[:10]} ({row.date}).")
+        lines.append(f"# Keys outside of the set come from conda-forge's pinning at {row.commit[:10]} ({row.date}).")
     elif "cuda" in chosen:
         platform = chosen.get("platform", "this platform")
         lines.append(f"# conda-forge's pinning never had CUDA {chosen['cuda']} for {platform}: add an image yourself.")
@@ -117,7 +117,7 @@ def _version(kind: str, version: str) -> str:
 
 
 def _reason(graph: PinGraph, chosen: Mapping[str, str], kind: str) -> str:
-    """Why this version: the bound of another release in the set that lets in no better one, or else its own bounds."""
+    """Why this version: the bound of another release in the set that allows no better one, or else its own bounds."""
     versions = graph.versions.get(kind, ())
     place = versions.index(chosen[kind])
     better = versions[place + 1 :] if kind_named(kind).least else versions[:place][::-1]
@@ -137,5 +137,5 @@ def _reason(graph: PinGraph, chosen: Mapping[str, str], kind: str) -> str:
 
 
 def _quoted(value: str) -> str:
-    """A YAML scalar that stays text: versions would be read as numbers."""
+    """A YAML scalar that stays a string: versions would be read as numbers."""
     return f'"{value}"' if value.replace(".", "").isdigit() else value

@@ -1,4 +1,4 @@
-"""A question to the pin graph, from the texts of a command line to an answer that can be printed."""
+"""A question to the pin graph, from the words of a command line to a printable answer."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["Answer", "records_of", "resolve"]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The sets that hold, or the conflict; `more` where there are more sets than were wanted."""
+    """The sets that meet the demands, or the conflict; `more` if there are more sets than the maximum."""
 
     graph: PinGraph
     facts: CudaFacts
@@ -47,7 +47,7 @@ class Answer:
         """For a conda_build_config.yaml: the first set.
 
         Raises:
-            WorkError: there is a conflict, and so no set to write.
+            WorkError: there is a conflict, so there is no set to write.
         """
         if self.conflict is not None:
             raise WorkError(str(self.conflict))
@@ -77,7 +77,7 @@ def resolve(
             package: `pytorch=2.1`.
         channels: names, URLs or folders that packages are taken from; none: what the facts say of conda-forge.
         platform: whose packages of the channels; default: what a demand names, else linux-64.
-        facts: whether what the facts say counts beside the channels.
+        facts: whether the facts count in addition to the channels.
         kinds: the kinds of release in the answer beside those demanded; none: the usual ones.
         most: the largest number of sets in the answer.
 
@@ -94,7 +94,7 @@ def resolve(
     known = load_cuda()
     demanded = parse_demands(demands, known.gpus)
     if not facts and not channels:
-        raise InputError("without facts a channel is needed", hint="Add --channel.")
+        raise InputError("--no-facts requires a channel", hint="Add --channel.")
     records, origin = None, ""
     if channels:
         named = [demand.spec for demand in demanded if demand.kind == "platform"]
@@ -111,10 +111,10 @@ def resolve(
 
 
 def records_of(channels: Sequence[str], *platforms: str) -> tuple[Record, ...]:
-    """All packages of some channels for some platforms, noarch ones too.
+    """All packages of some channels for some platforms, including noarch ones.
 
     Raises:
-        InputError: a channel or platform is not one.
+        InputError: a channel or platform is invalid.
         WorkError: a channel cannot be read.
     """
     subdirs = (*(Platform.parse(platform).subdir for platform in platforms), "noarch")

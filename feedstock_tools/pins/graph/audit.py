@@ -1,4 +1,4 @@
-"""What the facts say of conda-forge's packages against what a channel really has: each disagreement."""
+"""The facts about conda-forge's packages compared with a real channel: each disagreement."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PLATFORMS = ("linux-64", "linux-aarch64", "linux-ppc64le", "win-64")
 
 @dataclass(frozen=True, slots=True, order=True)
 class Disagreement:
-    """One: on a platform, of a release, what the facts say and what the channel has."""
+    """One disagreement: the platform, the release, the facts, and the channel's contents."""
 
     platform: str
     kind: str
@@ -33,13 +33,13 @@ class Disagreement:
 def audit(
     facts: CudaFacts, records: Sequence[Record], origin: str, platforms: Iterable[str]
 ) -> tuple[Disagreement, ...]:
-    """Where the facts and a channel disagree on toolkits and libraries: which there are, and what goes with which CUDA.
+    """The disagreements between facts and a channel on toolkits and libraries: which exist, and their CUDA versions.
 
-    Toolkits and libraries of which a channel has nothing at all for a platform are passed over, so that a channel of a
+    Toolkits and libraries that a channel lacks entirely for a platform are skipped, so that a channel of a
     few packages can be audited too; CUDA versions that only one side knows count for toolkits, not again for libraries.
 
     Args:
-        records: what the channel has, of all platforms asked for.
+        records: the channel's packages, for all requested platforms.
         platforms: subdirs.
     """
     known = graph_of_facts(facts)
@@ -54,7 +54,7 @@ def audit(
 
 
 def as_text(found: Sequence[Disagreement], origin: str) -> str:
-    """A line for all versions of which the same is to be said, then how many disagreements there are."""
+    """A line for all versions with the same disagreement, then the number of disagreements."""
     versions: dict[tuple[str, str, str, str], list[str]] = {}
     for one in found:
         versions.setdefault((one.platform, one.kind, one.facts, one.channel), []).append(one.version)
@@ -99,7 +99,7 @@ def _of_partners(known: PinGraph, channel: PinGraph, release: Release, platform:
 
 
 def _releases(graph: PinGraph, kind: str, platform: str) -> set[str]:
-    """The versions of a kind that there are for a platform."""
+    """The versions of a kind for a platform."""
     chosen = {"platform": platform}
     return {version for version in graph.versions.get(kind, ()) if graph.open_to(chosen, Release(kind, version))}
 

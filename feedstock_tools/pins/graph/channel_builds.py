@@ -1,8 +1,8 @@
 """The builds of a channel's packages, each as ways in which its version goes with CUDA, its libraries and Python.
 
-What a build depends on through other packages counts as what it names itself: a `tensorflow-gpu` goes with the CUDA of
-the `tensorflow` whose build it names. What a build exports binds what is built with it, and so counts too. Each chain
-of dependencies is followed for itself: that two of them ask for different builds of one package is not seen.
+Indirect dependencies of a build count as its own: a `tensorflow-gpu` goes with the CUDA of
+the `tensorflow` whose build it names. Run exports of a build constrain packages built with it, and so count too. Each
+chain of dependencies is followed separately: a conflict between two of them over builds of one package is not noticed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["VIRTUAL_KINDS", "Builds", "packages_between"]
 #: Virtual packages that are kinds of the graph.
 VIRTUAL_KINDS = MappingProxyType({"__cuda": "__cuda", "__glibc": "glibc"})
 _MINOR = frozenset({"cuda", "python"})
-#: More different ways than this of what one build depends on are not told apart.
+#: More different ways than this for the dependencies of one build are not distinguished.
 _MOST_WAYS = 64
 
 
@@ -41,7 +41,7 @@ class Builds:
 
     Args:
         kinds: the kind of each package that has one, by name.
-        between: the names of those without one that count for what they depend on.
+        between: the names of packages without a kind that count because of their dependencies.
         records: the builds of all of them.
         scales: the versions of virtual packages, by kind.
         exports: run exports by the URL of a build.
@@ -66,15 +66,15 @@ class Builds:
         self._of_build: dict[str, tuple[Way, ...]] = {}
 
     def release(self, record: Record) -> Release:
-        """The release that a build is of."""
+        """The release of a build."""
         return Release(kind := self._kinds[record.name], _version(kind, record.version))
 
     def ways(self, record: Record) -> tuple[Way, ...]:
-        """How a build goes with others; none for one whose metadata cannot be read, or that nothing satisfies."""
+        """How a build goes with others; none if its metadata cannot be read or nothing satisfies it."""
         return self._ways(record, frozenset({record.name}))
 
     def _ways(self, record: Record, path: frozenset[str]) -> tuple[Way, ...]:
-        """`path` has the names of the packages that led here, which a circle of dependencies would come back to."""
+        """`path` has the names of the packages that led here, to detect cycles of dependencies."""
         if record.url not in self._of_build:
             try:
                 found: tuple[Way, ...] = (self._own_way(record),)
@@ -88,7 +88,7 @@ class Builds:
         return self._of_build[record.url]
 
     def _own_way(self, record: Record) -> Way:
-        """What a build names itself; `InputError` where that cannot be read."""
+        """The direct requirements of a build; `InputError` if they cannot be read."""
         own = self._kinds.get(record.name)
         allowed: dict[str, frozenset[str]] = {}
         needed = set()
@@ -110,7 +110,7 @@ class Builds:
         return Way(MappingProxyType(allowed), frozenset(needed), record.url)
 
     def _ways_through(self, spec: str, path: frozenset[str]) -> tuple[Way, ...]:
-        """The different ways of the builds that a dependency lets in."""
+        """The different ways of the builds that a dependency allows."""
         if spec not in self._through:
             wanted = _read(spec)
             builds = [record for record in self._by_name.get(wanted.name, ()) if _admitted(wanted, record)]
@@ -126,12 +126,12 @@ class Builds:
 
 
 def _version(kind: str, version: str) -> str:
-    """The version that a release has: `11.3` for a cudatoolkit 11.3.1."""
+    """The version of a release: `11.3` for a cudatoolkit 11.3.1."""
     return ".".join(version.split(".")[:2]) if kind in _MINOR else version
 
 
 def packages_between(kinds: Mapping[str, str], records: Iterable[Record]) -> frozenset[str]:
-    """The packages without a kind that depend, themselves or through others, on one of CUDA or its libraries."""
+    """The packages without a kind that depend, directly or indirectly, on CUDA or one of its libraries."""
     dependents: dict[str, set[str]] = {}
     for record in records:
         for spec in record.depends:
@@ -146,7 +146,7 @@ def packages_between(kinds: Mapping[str, str], records: Iterable[Record]) -> fro
 
 
 def _joined(ways: Sequence[Way], others: Sequence[Way]) -> tuple[Way, ...]:
-    """Each of some ways together with each of some others, as far as they can be had together."""
+    """The compatible combinations of two lists of ways."""
     if len(others) > _MOST_WAYS:
         return tuple(ways)
     found = []
@@ -162,7 +162,7 @@ def _joined(ways: Sequence[Way], others: Sequence[Way]) -> tuple[Way, ...]:
 
 
 def _loosest(ways: Iterable[Way]) -> tuple[Way, ...]:
-    """Of some alternatives those that no other makes needless by letting in all that they do."""
+    """The alternatives that are not covered by another one."""
     different = {(frozenset(way.allowed.items()), way.needed): way for way in ways}
     kept: list[Way] = []
     for way in sorted(different.values(), key=lambda way: -sum(map(len, way.allowed.values()))):
@@ -173,7 +173,7 @@ def _loosest(ways: Iterable[Way]) -> tuple[Way, ...]:
 
 
 def _covers(way: Way, other: Way) -> bool:
-    """Whether a way lets in all that another does."""
+    """Whether a way allows everything that another does."""
     return way.needed <= other.needed and all(
         kind in other.allowed and other.allowed[kind] <= versions for kind, versions in way.allowed.items()
     )

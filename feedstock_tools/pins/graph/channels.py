@@ -1,4 +1,4 @@
-"""Channels by the names that conda prints: `pkgs/main`, `conda-forge`; and the channels that `defaults` stands for."""
+"""Channels by the names that conda prints: `pkgs/main`, `conda-forge`; and the channels of `defaults`."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from feedstock_tools.channel.repodata import channel_url
 
 __all__ = ["channel_anywhere", "channel_title", "channel_urls"]
 
-#: What `defaults` stands for on Linux (conda/base/constants.py, DEFAULT_CHANNELS_UNIX).
+#: The channels of `defaults` on Linux (conda/base/constants.py, DEFAULT_CHANNELS_UNIX).
 _DEFAULTS = ("https://repo.anaconda.com/pkgs/main", "https://repo.anaconda.com/pkgs/r")
-#: Hosts that conda leaves out of a channel's name.
+#: Hosts that conda omits from a channel's name.
 _HOSTS = frozenset({"conda.anaconda.org", "repo.anaconda.com"})
 
 
@@ -19,7 +19,7 @@ def channel_urls(channel: str) -> tuple[str, ...]:
     """The URLs of a channel given as a name, URL or folder.
 
     Raises:
-        InputError: it is none of these.
+        InputError: `channel` has none of these forms.
     """
     if channel == "defaults":
         return _DEFAULTS
@@ -29,13 +29,14 @@ def channel_urls(channel: str) -> tuple[str, ...]:
 
 
 def channel_anywhere(channel: str) -> str:
-    """A channel as it can be named from any folder: a name or URL as it is, a folder by its URL."""
+    """A channel in a form that works from any folder: a name or URL unchanged, a folder as its URL."""
     folder = local_folder(channel)
     return channel if folder is None else folder.as_uri()
 
 
 def channel_title(channel: str) -> str:
-    """The name of a channel, for tables: `pkgs/main`, `conda-forge`; of a folder its last part, or two within a `pkgs`.
+    """The name of a channel, for tables: `pkgs/main`, `conda-forge`; for a folder its last part, or two within a
+    `pkgs`.
 
     >>> channel_title("https://repo.anaconda.com/pkgs/main/")
     'pkgs/main'

@@ -1,4 +1,4 @@
-"""What is demanded of a set of releases: `cuda=11.2`, `gcc<=10`, `cudnn`, `platform=linux-64`, `gpu=RTX 3080`."""
+"""Demands on a set of releases: `cuda=11.2`, `gcc<=10`, `cudnn`, `platform=linux-64`, `gpu=RTX 3080`."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _FORM = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """That a set has a release of some kind, and which: `spec` is a version specification as conda has them.
+    """The demand that a set has a release of some kind; `spec` is a version specification of conda.
 
-    For kinds whose versions are names (platform, architecture), `spec` is the name itself. `text` is as it was written.
+    For kinds whose versions are names (platform, architecture), `spec` is the name itself. `text` is the original text.
     """
 
     kind: str
@@ -32,7 +32,7 @@ class Demand:
     text: str
 
     def admits(self, version: str) -> bool:
-        """Whether a version of the kind is what is demanded."""
+        """Whether a version of the kind meets the demand."""
         if self.spec == "*":
             return True
         return admits(self.spec, version) if kind_named(self.kind).versioned else self.spec == version
@@ -44,18 +44,19 @@ class Demand:
 def parse_demand(text: str, gpus: Sequence[Gpu] = ()) -> Demand:
     """Read one demand.
 
-    `cuda=11.2` is 11.2 and what begins with `11.2.`; `==`, `>=`, `<`, `!=` and several of them with commas are as conda
-    has them; a name alone demands any version. `gpu=` takes the name of a GPU and demands its architecture.
+    `cuda=11.2` means 11.2 and all versions that begin with `11.2.`; `==`, `>=`, `<`, `!=` and several of them with
+    commas are as in conda; a name alone demands any version. `gpu=` takes the name of a GPU and demands its
+    architecture.
 
     Raises:
-        InputError: it is no demand, or what it names is unknown.
+        InputError: it is not a demand, or its name or version is unknown.
 
     >>> parse_demand("cudnn=8.1").spec
     '8.1.*'
     """
     match = _FORM.match(text)
     if match is None:
-        raise InputError(f"'{text}' is no demand", hint="Write cuda=11.2, 'gcc<=10', cudnn, or platform=linux-64.")
+        raise InputError(f"'{text}' is not a demand", hint="Write cuda=11.2, 'gcc<=10', cudnn, or platform=linux-64.")
     name, operator, version = match["name"].lower(), match["operator"], match["version"]
     if name == "gpu":
         if operator != "=":
@@ -67,11 +68,11 @@ def parse_demand(text: str, gpus: Sequence[Gpu] = ()) -> Demand:
         return Demand(kind.name, "*", text.strip())
     if not kind.versioned:
         if operator not in ("=", "=="):
-            raise InputError(f"'{text}': a {kind.title} is demanded with '='", hint=f"Write {name}=….")
+            raise InputError(f"'{text}': a {kind.title} must be demanded with '='", hint=f"Write {name}=….")
         return Demand(kind.name, kind.read(version), text.strip())
     if kind.name in KINDS and not version[0].isdigit() and version[0] not in "<>=!":
         raise InputError(
-            f"'{text}': '{version}' is no version of {kind.title}", hint=f"Write {name}=… with its number."
+            f"'{text}': '{version}' is not a version of {kind.title}", hint=f"Write {name}=… with its number."
         )
     return Demand(kind.name, _spec(operator, version, text), text.strip())
 
@@ -109,7 +110,7 @@ def parse_demands(texts: Iterable[str], gpus: Sequence[Gpu] = ()) -> tuple[Deman
 
 
 def versions_named(demands: Iterable[Demand], graph: PinGraph) -> Mapping[str, frozenset[str]]:
-    """Versions that demands name and no release has: `driver=535` where the graph has none of that branch."""
+    """Versions in demands that no release has: `driver=535` where the graph has none of that branch."""
     named: dict[str, set[str]] = {}
     for demand in demands:
         if any(demand.admits(version) for version in graph.versions.get(demand.kind, ())):

@@ -1,4 +1,4 @@
-"""Why some demands cannot be kept together: the fewest that cannot, a sentence for each, and what would hold."""
+"""Why some demands are incompatible: the smallest conflict, a sentence for each demand, and what would work."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _MOST = 8
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Demands that cannot be kept together, as few as there are: drop any of them and the others can be.
+    """A minimal set of incompatible demands: without any one of them the others are compatible.
 
-    `sentences` has one for each demand; `nearest` are whole lists of demands that hold, each with one demand changed as
-    little as possible, the least change first.
+    `sentences` has one for each demand; `nearest` are complete lists of demands that work, each with one demand changed
+    as little as possible, the least change first.
     """
 
     demands: tuple[Demand, ...]
@@ -39,7 +39,7 @@ class Conflict:
 
 
 def explain(graph: PinGraph, demands: Sequence[Demand]) -> Conflict | None:
-    """Why no set keeps the demands; None where one does."""
+    """Why no set meets the demands; None if one does."""
     if can_hold(graph, demands):
         return None
     fewest = smallest_conflict(graph, demands)
@@ -48,10 +48,10 @@ def explain(graph: PinGraph, demands: Sequence[Demand]) -> Conflict | None:
 
 
 def smallest_conflict(graph: PinGraph, demands: Sequence[Demand]) -> tuple[Demand, ...]:
-    """The fewest of some demands that no set keeps together (all, where any set keeps them: ask `can_hold` first).
+    """The smallest conflict among some demands (all of them if there is none: call `can_hold` first).
 
-    Demands are dropped one by one while no set keeps the rest, which gives a conflict that is minimal; then every
-    smaller choice is tried, which gives the smallest.
+    Demands are dropped one by one while no set meets the rest, which yields a minimal conflict; then every
+    smaller choice is tried, which yields the smallest.
     """
     rest = list(demands)
     for demand in demands:
@@ -66,7 +66,7 @@ def smallest_conflict(graph: PinGraph, demands: Sequence[Demand]) -> tuple[Deman
 
 
 def _sentence(graph: PinGraph, demand: Demand, conflict: Sequence[Demand]) -> str:
-    """What a demand asks of the others in a conflict."""
+    """The requirements of a demand on the others in a conflict."""
     versions = graph.versions.get(demand.kind, ())
     matching = [version for version in versions if demand.admits(version)]
     title = kind_named(demand.kind).title
@@ -78,7 +78,7 @@ def _sentence(graph: PinGraph, demand: Demand, conflict: Sequence[Demand]) -> st
         return f"{demand}: there is no such {title} in {origin}; there are {there_are}."
     if len(conflict) == 1:
         bound = _closed_bound(graph, demand.kind, matching)
-        return f"{demand}: {bound.said}{_cited(bound)}." if bound else f"{demand}: what it needs is not to be had."
+        return f"{demand}: {bound.said}{_cited(bound)}." if bound else f"{demand}: its requirements are not available."
     others = {other.kind: other for other in conflict if other.kind != demand.kind}
     example = Release(demand.kind, _nearest_match(graph, demand, matching, tuple(others.values())))
     bounds = _speaking_of(graph, example, others)
@@ -94,7 +94,7 @@ def _sentence(graph: PinGraph, demand: Demand, conflict: Sequence[Demand]) -> st
 
 
 def _nearest_match(graph: PinGraph, demand: Demand, matching: Sequence[str], others: Sequence[Demand]) -> str:
-    """Of the versions that a demand lets in, the one that is nearest to holding with the others."""
+    """The version among those that a demand allows that comes nearest to working with the others."""
     replaced = _replacement(graph, demand, others)
     if replaced is None:
         return matching[0]
@@ -104,7 +104,7 @@ def _nearest_match(graph: PinGraph, demand: Demand, matching: Sequence[str], oth
 
 
 def _speaking_of(graph: PinGraph, release: Release, others: Mapping[str, Demand]) -> list[Bound]:
-    """The bounds of a release that shut out what others demand, or else those that let in some of their kinds only."""
+    """The bounds of a release that exclude what others demand, or else those that allow only some of their kinds."""
     excluding, restricting = [], []
     for bound in graph.bounds_of(release):
         for kind in bound.kinds & others.keys():
@@ -118,18 +118,18 @@ def _speaking_of(graph: PinGraph, release: Release, others: Mapping[str, Demand]
 
 
 def _closed_bound(graph: PinGraph, kind: str, versions: Sequence[str]) -> Bound | None:
-    """A bound that no release can keep, of the newest version that has one."""
+    """A bound that no release can meet, of the newest version that has one."""
     bounds = [bound for version in versions for bound in graph.bounds_of(Release(kind, version))]
     return next((bound for bound in bounds if all(_closed(graph, way) for way in bound.ways)), None)
 
 
 def _closed(graph: PinGraph, way: Way) -> bool:
-    """Whether a way needs a kind of which none of the versions that it lets in is there."""
+    """Whether a way needs a kind without any of the versions that it allows."""
     return any(not way.allowed[kind] & frozenset(graph.versions.get(kind, ())) for kind in way.needed)
 
 
 def _restriction(graph: PinGraph, demand: Demand, kind: str) -> str | None:
-    """The versions of another kind that go with a demand; None where all do."""
+    """The versions of another kind that go with a demand; None if all do."""
     versions = graph.versions.get(kind, ())
     going = [version for version in versions if can_hold(graph, [demand, Demand(kind, _exact(kind, version), "")])]
     if len(going) == len(versions):
@@ -139,7 +139,7 @@ def _restriction(graph: PinGraph, demand: Demand, kind: str) -> str | None:
 
 
 def _nearest(graph: PinGraph, demands: tuple[Demand, ...], fewest: Sequence[Demand]) -> tuple[tuple[Demand, ...], ...]:
-    """Lists of demands that hold, each with one demand of the conflict at the nearest version that will do."""
+    """Lists of demands that work, each with one demand of the conflict at the nearest version that works."""
     found = []
     for changed in fewest:
         others = tuple(demand for demand in demands if demand.kind != changed.kind)
@@ -156,7 +156,7 @@ def _nearest(graph: PinGraph, demands: tuple[Demand, ...], fewest: Sequence[Dema
 
 
 def _replacement(graph: PinGraph, demand: Demand, others: Sequence[Demand]) -> tuple[int, Demand] | None:
-    """The demand for the nearest version of the same kind that holds with the others, and how many steps it is away."""
+    """The demand for the nearest version of the same kind that works with the others, and its distance in steps."""
     for steps, version in enumerate(_by_distance(graph, demand)):
         nearer = Demand(demand.kind, _exact(demand.kind, version), f"{demand.kind}={version}")
         if can_hold(graph, [*others, nearer]):
@@ -165,7 +165,7 @@ def _replacement(graph: PinGraph, demand: Demand, others: Sequence[Demand]) -> t
 
 
 def _by_distance(graph: PinGraph, demand: Demand) -> Iterator[str]:
-    """The versions of a demand's kind, those next to what is demanded first."""
+    """The versions of a demand's kind, those nearest to the demand first."""
     versions = list(graph.versions.get(demand.kind, ()))
     matching = [index for index, version in enumerate(versions) if demand.admits(version)]
     if matching:
@@ -180,14 +180,14 @@ def _by_distance(graph: PinGraph, demand: Demand) -> Iterator[str]:
 
 
 def _placed(kind: str, versions: Sequence[str], named: str) -> int:
-    """How many of some versions (newest first) are newer than one that is named; all, where it is no version."""
+    """The number of versions (newest first) that are newer than a given one; all if it is not a version."""
     if not named or not named[0].isdigit():
         return len(versions)
     return list(newest_first(kind, [*versions, named])).index(named)
 
 
 def _what_holds(graph: PinGraph, demands: Iterable[Demand]) -> tuple[Demand, ...]:
-    """The demands in their order; one that cannot be kept with those before it is changed, or dropped."""
+    """The demands in their order; one that conflicts with those before it is changed, or dropped."""
     held: list[Demand] = []
     for demand in demands:
         if can_hold(graph, [*held, demand]):

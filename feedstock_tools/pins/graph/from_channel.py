@@ -1,9 +1,9 @@
-"""The pin graph that a channel's repodata gives: which version of a package goes with which of another.
+"""The pin graph of a channel's repodata: which version of a package goes with which of another.
 
-A version of a package is a release, each of its builds a way: what it depends on, itself or through others, must be
-there, what it constrains must fit where it is there, and so must what it exports, as what is built with it needs it.
-`cudatoolkit` and `cuda-version` are both the release of CUDA, by major and minor version; Python too is known by its
-minor version.
+A version of a package is a release, each of its builds a way: its direct and indirect dependencies must be
+present, its constraints must hold for present packages, and so must its run exports, since packages built with it need
+them. `cudatoolkit` and `cuda-version` are both the release of CUDA, by major and minor version; Python too is known by
+its minor version.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ def graph_of_channel(
     """The graph of a channel's packages of CUDA, its libraries and Python, and of those named in `packages`.
 
     Args:
-        records: what the channel has, of any packages.
+        records: the channel's packages.
         origin: the channel's name, for explanations.
-        virtual: versions of the kinds `__cuda` and `glibc` that a machine may have; those which the packages name are
-            there in any case.
-        exports: the run exports of builds by URL, as far as they are known.
+        virtual: versions of the kinds `__cuda` and `glibc` that a machine may have; versions named by packages are
+            added in any case.
+        exports: the run exports of builds by URL, as far as known.
     """
     kinds = {**CHANNEL_KINDS, **{name: name for name in packages if name not in CHANNEL_KINDS}}
     between = packages_between(kinds, records)
@@ -71,7 +71,7 @@ def graph_of_channel(
 
 
 def _scales(records: Iterable[Record], virtual: Mapping[str, Iterable[str]]) -> dict[str, frozenset[str]]:
-    """The versions of `__cuda` and glibc that are given, and those that some package names."""
+    """The given versions of `__cuda` and glibc, and those named by packages."""
     found = {kind: set(virtual.get(kind, ())) for kind in VIRTUAL_KINDS.values()}
     for record in records:
         for spec in (*record.depends, *record.constrains):
@@ -82,7 +82,7 @@ def _scales(records: Iterable[Record], virtual: Mapping[str, Iterable[str]]) -> 
 
 
 def _named_versions(spec: str) -> Iterator[str]:
-    """The versions in `>=11.2,<12|10.2.*`, less the upper bounds."""
+    """The versions in `>=11.2,<12|10.2.*`, without the upper bounds."""
     for part in spec.replace("|", ",").split(" ")[0].split(","):
         text = part.strip("=>!~").removesuffix(".*")
         if text and not part.startswith("<") and text[0].isdigit() and "a" not in text:
@@ -94,4 +94,4 @@ def _said(origin: str, specs: Iterable[str]) -> str:
     if not texts:
         return f"{origin} has it"
     more = f" and {len(texts) - 6} more" if len(texts) > 6 else ""
-    return f"its builds in {origin} ask for {', '.join(texts[:6])}{more}"
+    return f"its builds in {origin} require {', '.join(texts[:6])}{more}"

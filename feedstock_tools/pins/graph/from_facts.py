@@ -1,4 +1,4 @@
-"""The pin graph that the facts give: toolkits, compilers, architectures, drivers, and conda-forge's libraries."""
+"""The pin graph of the facts: toolkits, compilers, architectures, drivers, and conda-forge's libraries."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LINUX = frozenset({"linux-64", "linux-aarch64", "linux-ppc64le"})
 _WINDOWS = frozenset({"win-64"})
 _PLATFORMS = _LINUX | _WINDOWS
 _YEARS = ("2012", "2013", "2015", "2017", "2019", "2022", "2026")
-#: Kinds whose bounds are ranges, so that a version which no fact names (a machine's driver) can stand in the graph too.
+#: Kinds whose bounds are ranges, so that a version which no fact names (a machine's driver) can be in the graph too.
 _SCALES = ("gcc", "clang", "driver", "glibc")
 
 Scales = Mapping[str, frozenset[str]]
@@ -33,9 +33,9 @@ def graph_of_facts(
     """The graph of `variants/cuda.yaml`.
 
     Args:
-        cuda_versions: the CUDA versions to speak of, also some of which no facts are known; default: all known ones.
+        cuda_versions: the CUDA versions of the graph, possibly with ones that have no facts; default: all known ones.
         also: further versions of gcc, clang, the driver and glibc, for example the driver of a machine.
-        pythons: versions of Python; the facts bound them with nothing.
+        pythons: versions of Python; the facts do not restrict them.
     """
     scales = _scales(facts, also or {})
     cudas = tuple(facts.toolkits if cuda_versions is None else dict.fromkeys(cuda_versions))
@@ -52,7 +52,7 @@ def graph_of_facts(
 
 
 def reported_cuda(facts: CudaFacts, driver: str, *, windows: bool = False) -> str | None:
-    """The newest CUDA version that a driver runs, by its branch: that of the last toolkit shipped with it or before.
+    """The newest CUDA version that a driver runs, from its branch: that of the last toolkit shipped with it or before.
 
     None for a driver from before the first toolkit of the facts.
     """
@@ -70,7 +70,7 @@ def _of_system(drivers: Drivers | None, windows: bool) -> str | None:
 
 
 def _scales(facts: CudaFacts, also: Mapping[str, Iterable[str]]) -> Scales:
-    """The versions of what the facts bound by ranges, or name as sets."""
+    """The versions of kinds that the facts restrict by ranges or sets."""
     toolkits = facts.toolkits.values()
     drivers = (drivers for toolkit in toolkits for drivers in (toolkit.driver, toolkit.least_driver) if drivers)
     rows = [row.values for row in facts.rows if row.cuda is not None and row.platform.os == "linux"]
@@ -89,7 +89,7 @@ def _scales(facts: CudaFacts, also: Mapping[str, Iterable[str]]) -> Scales:
 
 
 def _of_cuda(cuda: str, facts: CudaFacts, scales: Scales) -> Iterator[Bound]:
-    """What a toolkit asks of platform, compilers, architectures, driver and glibc."""
+    """The requirements of a toolkit on platform, compilers, architectures, driver and glibc."""
     release = Release("cuda", cuda)
     toolkit = facts.toolkits.get(cuda)
     if toolkit is None:
@@ -123,20 +123,20 @@ def _platform_bound(release: Release, toolkit: Toolkit, source: str) -> Bound:
 
 
 def _unknown(release: Release, kind: str) -> Bound:
-    """Nothing is known, so nothing may be claimed: no release of that kind can stand beside this one."""
-    return Bound(release, (Way({kind: frozenset()}),), f"nothing is known of its {kind}")
+    """Without facts, nothing may be claimed: no release of that kind can be combined with this one."""
+    return Bound(release, (Way({kind: frozenset()}),), f"its {kind} is unknown")
 
 
 def _host_bound(
     release: Release, kind: str, bounds: tuple[int | None, int | None], scale: frozenset[str], source: str
 ) -> Bound:
-    """The host compilers from the oldest, where it is known, to the newest."""
+    """The host compilers from the oldest (if known) to the newest."""
     oldest, newest = bounds
     if newest is None:
         return _unknown(release, kind)
     allowed = frozenset(version for version in scale if (oldest or 0) <= parse_version(version).major <= newest)
     span = f"up to {newest}" if oldest is None else f"{oldest} to {newest}"
-    return Bound(release, (Way({kind: allowed}, source=source),), f"its nvcc takes host {kind} {span}")
+    return Bound(release, (Way({kind: allowed}, source=source),), f"its nvcc accepts host {kind} {span}")
 
 
 def _visual_studio_bound(release: Release, toolkit: Toolkit, source: str) -> Bound:
@@ -144,7 +144,7 @@ def _visual_studio_bound(release: Release, toolkit: Toolkit, source: str) -> Bou
         return _unknown(release, "visual-studio")
     first, last = toolkit.visual_studio
     allowed = frozenset(year for year in _YEARS if first <= int(year) <= last)
-    said = f"its nvcc takes Visual Studio {first} to {last}"
+    said = f"its nvcc accepts Visual Studio {first} to {last}"
     return Bound(release, (Way({"visual-studio": allowed}, source=source),), said)
 
 
@@ -170,7 +170,7 @@ def _glibc_bound(release: Release, facts: CudaFacts, scale: frozenset[str]) -> B
             words.append(f"{least} on {row.platform}")
             known.add(row.platform.subdir)
     ways.append(Way({"platform": _PLATFORMS - known, "glibc": frozenset()}))
-    said = f"conda-forge builds it for glibc {_listed(words)}" if words else "nothing is known of its glibc"
+    said = f"conda-forge builds it for glibc {_listed(words)}" if words else "its glibc is unknown"
     return Bound(release, tuple(ways), said)
 
 
@@ -213,7 +213,7 @@ def _of_the_machine(facts: CudaFacts, scales: Scales) -> Iterator[Bound]:
             cuda = reported_cuda(facts, driver, windows=system == "Windows")
             allowed = {"platform": platforms, "__cuda": frozenset({cuda} if cuda else ())}
             ways.append(Way(allowed, source="release notes"))
-            words.append(f"up to {cuda} on {system}" if cuda else f"none that is known on {system}")
+            words.append(f"up to {cuda} on {system}" if cuda else f"no known version on {system}")
         yield Bound(Release("driver", driver), tuple(ways), f"it runs CUDA {' and '.join(words)}")
 
 

@@ -1,4 +1,4 @@
-"""What the releases of the pin graph are releases of: their names, their order, and which of them an answer prefers."""
+"""The kinds of releases in the pin graph: their names, their order, and the releases that an answer prefers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from feedstock_tools.versions import parse_version
 
 __all__ = ["KINDS", "Kind", "kind_named", "newest_first", "preferred"]
 
-#: The platforms in the order in which an answer prefers them, where none is demanded.
+#: The platforms in order of preference, if none is demanded.
 _PLATFORMS = ("linux-64", "linux-aarch64", "win-64", "linux-ppc64le")
 
 
@@ -21,8 +21,9 @@ class Kind:
     """One kind of release.
 
     Args:
-        least: an answer takes the least that will do, as it is a demand on the machine and no choice of the maintainer.
-        asked_only: it is in an answer only when it is named.
+        least: an answer takes the lowest that works, since it is a requirement on the machine and not a choice of the
+            maintainer.
+        asked_only: it is in an answer only if it is named.
         versioned: versions are compared as conda does; else only equality counts.
     """
 
@@ -34,10 +35,10 @@ class Kind:
     versioned: bool = True
 
     def read(self, text: str) -> str:
-        """A version of this kind as a person writes it, in the form that releases have.
+        """A version of this kind as a person writes it, in the form of releases.
 
         Raises:
-            InputError: it cannot be one.
+            InputError: it cannot be a version of this kind.
         """
         if self.name == "platform":
             return Platform.parse(text).subdir
@@ -47,7 +48,7 @@ class Kind:
         return text
 
 
-#: In the order in which an answer settles them: what stands first is taken newest before what follows is looked at.
+#: In the order in which an answer chooses them: the newest release of the first kind is tried before the next kinds.
 KINDS = {
     kind.name: kind
     for kind in (
@@ -70,7 +71,7 @@ _BY_ALIAS = {alias: kind for kind in KINDS.values() for alias in (kind.name, *ki
 
 
 def kind_named(name: str) -> Kind:
-    """The kind of that name or alias; any other name is a package of a channel, which is in an answer when named."""
+    """The kind of that name or alias; any other name is a package of a channel, which is in an answer if named."""
     return _BY_ALIAS.get(name) or Kind(name, name, asked_only=True)
 
 
@@ -93,7 +94,7 @@ def preferred(kind: str, versions: Iterable[str]) -> tuple[str, ...]:
 def _architecture_named(text: str) -> str:
     match = re.match(r"^(?:sm_|compute_)?(\d+)\.?(\d)([af]?)$", text.strip())
     if match is None:
-        raise InputError(f"'{text}' is no GPU architecture", hint="Write it as 8.6, sm_86 or sm_90a.")
+        raise InputError(f"'{text}' is not a GPU architecture", hint="Write it as 8.6, sm_86 or sm_90a.")
     return "".join(match.groups())
 
 

@@ -1,4 +1,4 @@
-"""The pin graph: releases, the bounds between them, and whether a set of releases keeps all bounds."""
+"""The pin graph: releases, the bounds between them, and whether a set of releases meets all bounds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Bound", "Chosen", "PinGraph", "Release", "Way"]
 
-#: A set of releases: the version of each kind, None for a kind of which there is none in the set.
+#: A set of releases: the version of each kind, None for a kind that the set lacks.
 Chosen = Mapping[str, str | None]
 
 
@@ -32,9 +32,9 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """One way in which a release goes with others: of each kind named, one of these versions.
+    """One way in which a release goes with others: one of these versions for each named kind.
 
-    Of the kinds in `needed` there must be one; of the others there may be none. `source` says where that is from.
+    The set must have a release of the kinds in `needed`; the others may be missing. `source` is the origin of the way.
     """
 
     allowed: Mapping[str, frozenset[str]]
@@ -45,7 +45,7 @@ class Way:
         return hash((frozenset(self.allowed.items()), self.needed, self.source))
 
     def open_to(self, chosen: Chosen) -> bool:
-        """Whether what is chosen so far leaves this way open; kinds that `chosen` does not have are undecided."""
+        """Whether the choices so far leave this way open; kinds that `chosen` does not have are undecided."""
         for kind, versions in self.allowed.items():
             if kind not in chosen:
                 continue
@@ -60,7 +60,7 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """What a release asks of others: one of its ways. `said` is the bound in words, without the release."""
+    """A requirement of a release on others: one of its ways. `said` is the bound in words, without the release."""
 
     release: Release
     ways: tuple[Way, ...]
@@ -68,7 +68,7 @@ class Bound:
 
     @property
     def kinds(self) -> frozenset[str]:
-        """The kinds that the bound speaks of."""
+        """The kinds that the bound restricts."""
         return frozenset(kind for way in self.ways for kind in way.allowed)
 
     def open_to(self, chosen: Chosen) -> bool:
@@ -77,13 +77,13 @@ class Bound:
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """Where the bound is from, each source once."""
+        """The sources of the bound, each once."""
         return tuple(dict.fromkeys(way.source for way in self.ways if way.source))
 
 
 @dataclass(frozen=True)
 class PinGraph:
-    """Releases and bounds. `origins` says where the releases of a kind are from, `name` where the graph is."""
+    """Releases and bounds. `origins` names the source of each kind's releases, `name` that of the graph."""
 
     releases: frozenset[Release]
     bounds: tuple[Bound, ...]
@@ -92,7 +92,7 @@ class PinGraph:
 
     @cached_property
     def versions(self) -> Mapping[str, tuple[str, ...]]:
-        """The versions of each kind, newest first; kinds in the order in which answers settle them."""
+        """The versions of each kind, newest first; kinds in the order in which answers choose them."""
         found: dict[str, set[str]] = {}
         for release in self.releases:
             found.setdefault(release.kind, set()).add(release.version)
@@ -108,12 +108,12 @@ class PinGraph:
         return {release: tuple(bounds) for release, bounds in found.items()}
 
     def bounds_of(self, release: Release) -> tuple[Bound, ...]:
-        """What a release asks of others."""
+        """The requirements of a release on others."""
         return self._bounds_of.get(release, ())
 
     @cached_property
     def beside(self) -> Mapping[str, frozenset[str]]:
-        """For each kind those that some bound speaks of together with it; kinds without bounds are not there."""
+        """For each kind those that share a bound with it; kinds without bounds are missing."""
         found: dict[str, set[str]] = {}
         for together in {bound.kinds | {bound.release.kind} for bound in self.bounds}:
             for kind in together:
@@ -121,7 +121,7 @@ class PinGraph:
         return {kind: frozenset(others) for kind, others in found.items()}
 
     def holds(self, chosen: Chosen) -> bool:
-        """Whether all releases of a set exist and keep each other's bounds; a kind that is not named is not there."""
+        """Whether all releases of a set exist and meet each other's bounds; an unnamed kind is missing from the set."""
         whole = {kind: chosen.get(kind) for kind in {*self.versions, *chosen}}
         return all(
             (release := Release(kind, version)) in self.releases
@@ -131,7 +131,7 @@ class PinGraph:
         )
 
     def open_to(self, chosen: Chosen, release: Release) -> bool:
-        """Whether a release can join what is chosen so far, as far as the bounds of either say."""
+        """Whether a release is compatible with the choices so far, by the bounds of both."""
         joined = {**chosen, release.kind: release.version}
         if not all(bound.open_to(joined) for bound in self.bounds_of(release)):
             return False
@@ -143,7 +143,7 @@ class PinGraph:
         )
 
     def network(self) -> networkx.MultiDiGraph[Any]:
-        """The graph for networkx: releases as nodes, and an edge from a release to each that a way of it lets in.
+        """The graph for networkx: releases as nodes, and an edge from a release to each that one of its ways allows.
 
         Edges have the attributes `said` (the bound in words), `source`, `way` (its number) and `needed`.
         """

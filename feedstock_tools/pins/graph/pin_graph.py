@@ -25,25 +25,25 @@ def pin_graph(
     records: Sequence[Record] | None = None,
     origin: str = "the channel",
 ) -> PinGraph:
-    """The graph to put demands to.
+    """The graph for demands.
 
-    A channel says what there is of CUDA, its libraries, Python and any other package that is demanded, and what goes
-    with what among them; the facts say the rest: compilers, architectures, drivers.
+    A channel provides CUDA, its libraries, Python and any other demanded package, and which of them go
+    together; everything else comes from the facts: compilers, architectures, drivers.
 
     Args:
-        facts: None for what the channel says alone (`records` must be given then).
-        demands: what will be demanded: versions of drivers and compilers that no fact names get a place in the graph.
-        records: what a channel has; None for what the facts say of conda-forge.
+        facts: None to use only the channel (`records` must be given then).
+        demands: the later demands: their versions of drivers and compilers are added to the graph.
+        records: a channel's packages; None for conda-forge according to the facts.
         origin: the channel's name.
 
     Raises:
-        WorkError: the run exports of packages that are demanded cannot be read.
+        WorkError: the run exports of demanded packages cannot be read.
     """
     demanded = tuple(demands)
     if records is None:
         if facts is None:
-            raise ValueError("a graph is made of facts, of a channel, or of both")
-        # The facts bound Python with nothing, so that it is there only for those who name it.
+            raise ValueError("a graph needs facts, a channel, or both")
+        # The facts do not restrict Python, so it is only added if a demand names it.
         pythons = known_pythons() if any(demand.kind == "python" for demand in demanded) else ()
         graph = graph_of_facts(facts, pythons=pythons)
         named = versions_named(demanded, graph)
@@ -62,13 +62,13 @@ def pin_graph(
 
 
 def known_pythons() -> tuple[str, ...]:
-    """The minor versions of Python that the facts know packages of, oldest first."""
+    """The minor versions of Python with packages in the facts, oldest first."""
     versions = (package.version for package in read_packages() if package.name == "python")
     return tuple(dict.fromkeys(".".join(version.split(".")[:2]) for version in versions))
 
 
 def _without(known: PinGraph, channel: PinGraph, libraries: Iterable[str]) -> PinGraph:
-    """What the facts say beside a channel: nothing of what packages are there, as the channel knows that itself."""
+    """The part of the facts that applies in addition to a channel: not its packages, which the channel knows itself."""
     own = frozenset(channel.origins)
     of_packages = {*libraries, "python", "glibc"} | (own - {"cuda"})
     bounds = tuple(

@@ -1,8 +1,8 @@
 """Which releases go together: one consistent set for some demands, or every one.
 
-A set has at most one release of each kind and keeps the bounds of all its releases. It has a release of every kind that
-is demanded or that another needs, and of each other kind that is asked for one wherever one can join. Sets are tried
-newest first, kind after kind in the order of `kinds.KINDS`; of what is a demand on the machine, the least comes first.
+A set has at most one release of each kind and meets the bounds of all its releases. It has a release of every kind that
+is demanded or that another needs, and of each other requested kind if one can join. Sets are tried
+newest first, kind after kind in the order of `kinds.KINDS`; requirements on the machine start with the lowest.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["all_sets", "asked_kinds", "can_hold", "first_set"]
 
 
 def asked_kinds(graph: PinGraph, demands: Sequence[Demand], only: Sequence[str] = ()) -> tuple[str, ...]:
-    """The kinds that an answer has: those demanded, and `only` those named, or else the graph's usual ones.
+    """The kinds of an answer: the demanded ones, and those in `only`, or else the graph's usual ones.
 
     Raises:
         InputError: the graph has no release of a kind in `only`.
@@ -34,19 +34,19 @@ def asked_kinds(graph: PinGraph, demands: Sequence[Demand], only: Sequence[str] 
 
 
 def can_hold(graph: PinGraph, demands: Sequence[Demand], chosen: Chosen = MappingProxyType({})) -> bool:
-    """Whether some set with what is `chosen` already (None: without that kind) keeps all demands and bounds."""
+    """Whether some set with the releases in `chosen` (None: without that kind) meets all demands and bounds."""
     return _Search(graph, demands).can_end(dict(chosen))
 
 
 def first_set(graph: PinGraph, demands: Sequence[Demand], kinds: Sequence[str]) -> dict[str, str] | None:
-    """The set that is tried first among those that hold; kinds of which there can be none are left out of it."""
+    """The first set that meets the demands; kinds that cannot be included are left out of it."""
     return next(all_sets(graph, demands, kinds), None)
 
 
 def all_sets(graph: PinGraph, demands: Sequence[Demand], kinds: Sequence[str]) -> Iterator[dict[str, str]]:
-    """Every set that holds, in the order in which they are tried.
+    """Every set that meets the demands, in the order in which they are tried.
 
-    Of kinds that are demands on the machine (driver, glibc), each set has the least that will do: such kinds do not
+    For kinds that are requirements on the machine (driver, glibc), each set has the minimum: such kinds do not
     multiply the sets.
     """
     search = _Search(graph, demands)
@@ -55,13 +55,13 @@ def all_sets(graph: PinGraph, demands: Sequence[Demand], kinds: Sequence[str]) -
     for chosen in search.sets(needless, {}):
         completed = next(filter(search.is_full, search.sets(least, chosen)), None)
         if completed is not None:
-            # What a release needs beyond the kinds asked for is in the set too, so that it can be checked.
+            # The set also contains what a release needs beyond the requested kinds, so that it can be checked.
             whole = search.with_needed(completed)
             yield {kind: version for kind in graph.versions if (version := whole.get(kind)) is not None}
 
 
 class _Search:
-    """One question to the graph: the versions that demands leave of each kind, and the search over them."""
+    """One question to the graph: the versions of each kind that meet the demands, and the search over them."""
 
     def __init__(self, graph: PinGraph, demands: Sequence[Demand]) -> None:
         self._graph = graph
@@ -72,9 +72,10 @@ class _Search:
         }
 
     def sets(self, kinds: Sequence[str], chosen: dict[str, str | None]) -> Iterator[dict[str, str | None]]:
-        """Every choice for `kinds` on top of `chosen` that can still end well, in order; None where none may join.
+        """Every choice for `kinds` on top of `chosen` that can still succeed, in order; None for a kind without
+        release.
 
-        Of those that `is_full` rejects, the ones that can be told early are left out.
+        Choices that `is_full` would reject are left out if that is clear early.
         """
         if not kinds:
             yield chosen
@@ -92,7 +93,7 @@ class _Search:
             yield from self.sets(rest, without)
 
     def is_full(self, chosen: Chosen) -> bool:
-        """Whether no release of a kind that is left out could join after all."""
+        """Whether no release of an omitted kind could still join."""
         decided: dict[str, str | None] = {kind: version for kind, version in chosen.items() if version is not None}
         return not any(
             self.can_end({**decided, kind: candidate})
@@ -102,22 +103,22 @@ class _Search:
         )
 
     def _is_settled(self, kind: str, chosen: Chosen) -> bool:
-        """Whether all that a kind is bound to has a version already: what can join now can join whatever follows.
+        """Whether all kinds bound to this one already have a version: a release that can join now can always join.
 
-        A set without it would not be full then, however it went on.
+        A set without it would not be full then, whatever follows.
         """
         return all(chosen.get(other) is not None for other in self._graph.beside.get(kind, ()))
 
     def can_end(self, chosen: dict[str, str | None]) -> bool:
-        """Whether what is chosen can be completed with what is demanded and needed; other kinds may be left out."""
+        """Whether the choice can be completed with all demanded and needed kinds; others may be left out."""
         return self._alive(chosen) and self._ending(chosen) is not None
 
     def with_needed(self, chosen: dict[str, str | None]) -> dict[str, str | None]:
-        """What is chosen, completed with what is demanded and needed."""
+        """The choice, completed with all demanded and needed kinds."""
         return self._ending(chosen) or chosen
 
     def _alive(self, chosen: dict[str, str | None]) -> bool:
-        """Whether each release that is chosen is there, each demand can still be kept, and no bound is broken."""
+        """Whether each chosen release exists, each demand can still be met, and no bound is violated."""
         for kind, version in chosen.items():
             if version is None:
                 if kind in self._demanded:
@@ -144,7 +145,7 @@ class _Search:
         return None
 
     def _needs(self, chosen: dict[str, str | None]) -> list[tuple[Sequence[str | None], str]]:
-        """A kind of which a release must still be there for some bound to hold, with the versions that may do."""
+        """A kind that some bound still needs, with the versions that meet it."""
         for kind, version in chosen.items():
             if version is None:
                 continue
@@ -153,7 +154,7 @@ class _Search:
                 if all(lacking):
                     common = frozenset.intersection(*lacking)
                     wanted = min(common or frozenset.union(*lacking))
-                    # Where another way can do without this kind, to have none of it is a choice too.
+                    # If another way works without this kind, leaving it out is a choice too.
                     return [([*self._open(wanted, chosen), *(() if common else (None,))], wanted)]
         return []
 

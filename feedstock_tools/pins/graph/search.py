@@ -1,4 +1,4 @@
-"""What a channel has of a package: the table that `conda search` prints, with the toolkit of each build."""
+"""The builds of a package in a channel: the table of `conda search`, with the toolkit of each build."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["Found", "as_json", "as_table", "of_toolkit", "search"]
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """One build: its record, the channel by the name that conda prints, and its toolkit."""
+    """One build: its record, the channel's name as conda prints it, and its toolkit."""
 
     record: Record
     channel: str
@@ -36,7 +36,7 @@ def search(spec: str, channels: Sequence[str], platform: Platform) -> tuple[Foun
         spec: a match specification, whose name may have `*`: `cudnn`, `cudnn >=8`, `cuda*`, `tensorflow=2.6=cuda112*`.
 
     Raises:
-        InputError: the specification or a channel is not one.
+        InputError: the specification or a channel is invalid.
         WorkError: no channel has such a package, or one cannot be read.
     """
     subdirs = (platform.subdir, "noarch")
@@ -59,26 +59,26 @@ def search(spec: str, channels: Sequence[str], platform: Platform) -> tuple[Foun
 
 
 def of_toolkit(found: Iterable[Found], cuda: str) -> tuple[Found, ...]:
-    """Those builds that belong to a toolkit: `11.2`, or `11` for all of 11.x.
+    """The builds for a toolkit: `11.2`, or `11` for all of 11.x.
 
     Raises:
         WorkError: there is none.
     """
     kept = tuple(one for one in found if one.toolkit and f"{one.toolkit}.".startswith(f"{cuda}."))
     if not kept:
-        raise WorkError(f"no build of it belongs to CUDA {cuda}")
+        raise WorkError(f"there is no build for CUDA {cuda}")
     return kept
 
 
 class _Accepts:
-    """Whether a record is what a specification asks for."""
+    """Whether a record matches a specification."""
 
     def __init__(self, spec: str) -> None:
         text = spec.strip()
         self.name = text.split(" ")[0].split("=")[0].split("<")[0].split(">")[0].split("!")[0].split("[")[0].lower()
         if not self.name:
             raise InputError(f"'{spec}' names no package", hint="Write cudnn, 'cudnn >=8', or 'cuda*'.")
-        # The name is matched apart: rattler's patterns of names are not conda's in every case.
+        # The name is matched separately: rattler's name patterns differ from conda's in some cases.
         rest = text[len(self.name) :]
         self._rest = read_spec(f"x{rest}") if rest.strip() else None
 
@@ -116,7 +116,7 @@ def _line(first: str, name: str, version: str, build: str, channel: str, toolkit
 
 
 def as_json(found: Iterable[Found]) -> str:
-    """A list of builds, with what repodata says of each."""
+    """A list of builds, with the repodata entry of each."""
     return json.dumps(
         [
             {
@@ -133,7 +133,7 @@ def as_json(found: Iterable[Found]) -> str:
 
 
 def _ordered(found: Sequence[Found]) -> tuple[Found, ...]:
-    """By name, version and build; what is no version to conda comes before all that are."""
+    """By name, version and build; invalid versions come before valid ones."""
     versions = newest_first("version", (one.record.version for one in found if _is_version(one.record.version)))
     places = {version: -place for place, version in enumerate(versions)}
     before = -len(versions)

@@ -1,4 +1,4 @@
-"""Which CUDA toolkit a build of a package belongs to, by its own version, its build string or what it depends on."""
+"""The CUDA toolkit of a package's build, from its own version, its build string or its dependencies."""
 
 from __future__ import annotations
 
@@ -17,9 +17,11 @@ _VERSION = re.compile(r"(\d+\.\d+|\d+)")
 
 
 def toolkit_of(record: Record) -> str | None:
-    """The toolkit by major and minor version (`11.2`), or by as much as the metadata says (`12`); None for none.
+    """The toolkit by major and minor version (`11.2`), or as much of it as the metadata has (`12`); None if it uses
+    none.
 
-    The build string comes first, as it says what a build was made with, where a dependency says what it may run with.
+    The build string comes first, since it names the toolkit of the build, whereas a dependency names versions it may
+    run with.
     """
     if record.name in _OWN:
         return ".".join(record.version.split(".")[:2])
