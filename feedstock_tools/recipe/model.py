@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from feedstock_tools.variants.model import Variant, VariantSpace
 
@@ -32,7 +32,8 @@ class RenderedOutput:
     (those that agree with it in what splits the recipe at its top level). `requirements` is by section: `build`,
     `host`, `run`, `run_constrained`. `noarch` is `python`, `generic` or None. `skip`
     is true for an output that is not built; `pins_numpy` for the old spelling `numpy x.x`, which pins NumPy at run time
-    to the version at build time. `hashing` returns the contents of the hash in its build string for a variant.
+    to the version at build time. `hash_input` are the contents of the hash in its build string, as far as they are
+    known before solving; empty for v1.
     """
 
     name: str
@@ -46,17 +47,12 @@ class RenderedOutput:
     used: UsedVariables
     skip: bool = False
     pins_numpy: bool = False
-    hashing: Callable[[Variant], Mapping[str, str]] | None = None
+    hash_input: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def file_stem(self) -> str:
         """`name-version-build`, as package files are named without their extension."""
         return f"{self.name}-{self.version}-{self.build_string}"
-
-    @property
-    def hash_input(self) -> Mapping[str, str]:
-        """The contents of the build string's hash, as far as they are known before solving; empty for v1."""
-        return self.hashing(self.variant) if self.hashing is not None else {}
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.model import RenderedOutput
 from feedstock_tools.recipe.v0 import recipe as v0
+from feedstock_tools.recipe.v0.meta import Meta
 from feedstock_tools.recipe.v1 import recipe as v1
 from feedstock_tools.recipe.v1_engine import read_v1
 from feedstock_tools.rerender.configurations.configuration import Configuration
@@ -21,7 +23,9 @@ __all__ = [
     "PackageFile",
     "as_record",
     "as_table",
+    "contents_with_rattler_build",
     "output_files",
+    "packages_with_conda_build",
     "render_with_conda_build",
     "render_with_rattler_build",
 ]
@@ -101,9 +105,18 @@ def output_files(
 
 
 def render_with_rattler_build(
-    folder: Path, configuration: Configuration, builder: Platform, rules: Rules, *, watch: v1.WatchV1 | None = None
+    folder: Path, configuration: Configuration, builder: Platform, rules: Rules
 ) -> Iterator[RenderedOutput]:
-    """Render as `rattler-build build -m` does: the recipe's own variant file counts too, below the configuration.
+    """The outputs of `contents_with_rattler_build` alone."""
+    return (output for _, output in contents_with_rattler_build(folder, configuration, builder, rules))
+
+
+def contents_with_rattler_build(
+    folder: Path, configuration: Configuration, builder: Platform, rules: Rules
+) -> tuple[tuple[Mapping[str, Any], RenderedOutput], ...]:
+    """Each output with the content of the rendered recipe that it was made from.
+
+    As `rattler-build build -m` renders: the recipe's own variant file counts too, below the configuration.
 
     Raises:
         InputError: the recipe or its variant file cannot be read or rendered.
@@ -111,19 +124,22 @@ def render_with_rattler_build(
     recipe = read_v1(folder / "recipe.yaml")
     platform = configuration.platform
     given = variants_of(folder, configuration, rules.conda_build)
-    yield from v1.render_recipe_v1(recipe, given, platform, build_platform=builder, watch=watch).outputs
+    return v1.render_with_contents_v1(recipe, given, platform, builder)
 
 
 def render_with_conda_build(
-    folder: Path,
-    configuration: Configuration,
-    builder: Platform,
-    rules: Rules,
-    *,
-    watch: v0.Watch | None = None,
-    keep_pins: bool = False,
+    folder: Path, configuration: Configuration, builder: Platform, rules: Rules
 ) -> Iterator[RenderedOutput]:
-    """Render as `conda build -m` does: the recipe's own variant file counts too, below the configuration.
+    """The outputs of `packages_with_conda_build` alone."""
+    return (output for _, output in packages_with_conda_build(folder, configuration, builder, rules))
+
+
+def packages_with_conda_build(
+    folder: Path, configuration: Configuration, builder: Platform, rules: Rules, *, keep_pins: bool = False
+) -> tuple[tuple[Meta, RenderedOutput], ...]:
+    """Each output with the package that it was made from.
+
+    As `conda build -m` renders: the recipe's own variant file counts too, below the configuration.
 
     Raises:
         InputError: the recipe cannot be read or rendered.
@@ -136,7 +152,7 @@ def render_with_conda_build(
     layers.append(given_variants(configuration))
     given = _filtered(_without_torn_groups(combine(layers), configuration), layers[:0:-1])
     recipe = v0.read_recipe(folder, behaviour)
-    yield from v0.render_recipe(recipe, given, builder, environ={}, watch=watch, keep_pins=keep_pins).outputs
+    return v0.render_with_packages(recipe, given, builder, keep_pins=keep_pins)
 
 
 def _filtered(config: VariantConfig, layers: Sequence[VariantConfig]) -> VariantConfig:

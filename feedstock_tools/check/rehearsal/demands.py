@@ -12,7 +12,7 @@ from feedstock_tools.recipe.model import RenderedOutput
 from feedstock_tools.recipe.pins import Requirement, pin_of_mapping, requirement_of_text
 from feedstock_tools.recipe.specs import as_list, ensure_valid_spec
 from feedstock_tools.rerender.configurations.configuration import Configuration
-from feedstock_tools.rerender.outputs import render_with_conda_build, render_with_rattler_build
+from feedstock_tools.rerender.outputs import contents_with_rattler_build, packages_with_conda_build
 from feedstock_tools.rerender.rules import Rules
 
 if TYPE_CHECKING:
@@ -83,14 +83,8 @@ def demands_of(folder: Path, row: Row, rules: Rules, *, v1: bool) -> tuple[Deman
 
 
 def _of_recipe_yaml(folder: Path, row: Row, rules: Rules) -> Iterator[Demands]:
-    contents: dict[int, Mapping[str, Any]] = {}
-
-    def note(content: Mapping[str, Any], output: RenderedOutput) -> None:
-        contents[id(output)] = content
-
-    outputs = list(render_with_rattler_build(folder, row.configuration, row.builder, rules, watch=note))
-    for output in outputs:
-        yield _from_rendered_recipe(output, contents[id(output)])
+    for content, output in contents_with_rattler_build(folder, row.configuration, row.builder, rules):
+        yield _from_rendered_recipe(output, content)
 
 
 def _from_rendered_recipe(output: RenderedOutput, content: Mapping[str, Any]) -> Demands:
@@ -162,17 +156,8 @@ def _typed(items: Any) -> tuple[Requirement, ...]:
 
 
 def _of_meta_yaml(folder: Path, row: Row, rules: Rules) -> Iterator[Demands]:
-    metas: dict[int, Meta] = {}
-    kept: list[RenderedOutput] = []
-
-    def note(meta: Meta, output: RenderedOutput) -> None:
-        kept.append(output)  # so that no other object gets its id
-        metas[id(output)] = meta
-
-    for output in list(
-        render_with_conda_build(folder, row.configuration, row.builder, rules, watch=note, keep_pins=True)
-    ):
-        yield _from_meta(output, metas[id(output)], row)
+    for meta, output in packages_with_conda_build(folder, row.configuration, row.builder, rules, keep_pins=True):
+        yield _from_meta(output, meta, row)
 
 
 def _from_meta(output: RenderedOutput, meta: Meta, row: Row) -> Demands:

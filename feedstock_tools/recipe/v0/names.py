@@ -39,8 +39,10 @@ _PREFIXES: tuple[tuple[str, tuple[str, ...], int], ...] = (
 #: The keys that the prefixes of build strings follow.
 _PREFIX_KEYS = frozenset(key for _, names, _ in _PREFIXES for name in names for key in (name, name.replace("-", "_")))
 
+#: A hash, and its contents.
+Hash = tuple[str, Mapping[str, str]]
 #: Hashes by the values that they contain, for each combination of keys, omitted keys, and further contents.
-Hashes = dict[tuple[object, ...], dict[tuple[str, ...], str]]
+Hashes = dict[tuple[object, ...], dict[tuple[str, ...], Hash]]
 
 
 class BuildStrings:
@@ -65,37 +67,38 @@ class BuildStrings:
         self._prefix_values = values_of([key for key in _PREFIX_KEYS if key in meta.variant])
         self._plain: dict[tuple[str, ...], str] = {}
 
-    def of(self, variant: Variant) -> str:
-        """The build string in a variant, with its hash, as in built packages."""
+    def of(self, variant: Variant) -> tuple[str, Mapping[str, str]]:
+        """The build string in a variant, with its hash, as in built packages; and the contents of the hash."""
         if self._whole is not None:
-            return self._whole
+            return self._whole, {}
         values = self._prefix_values(variant)
         plain = self._plain.get(values)
         if plain is None:
             plain = self._plain[values] = _default_string(self._meta, variant)
         values = self._values(variant)
-        hash_ = self._hashes.get(values)
-        if hash_ is None:
+        known = self._hashes.get(values)
+        if known is None:
             contents = self._contents(values)
-            hash_ = self._hashes[values] = package_hash(contents) if contents else ""
-        if _HASH_PLACEHOLDER.search(plain):
-            return _HASH_PLACEHOLDER.sub(hash_, plain)
-        start, *rest = plain.rsplit("_", 1)
-        if start.lstrip("-").isdigit():
-            start = f"{hash_}_{start}" if hash_ else start
-        else:
-            start += hash_
-        return "_".join((start, *rest))
-
-    def hash_input(self, variant: Variant) -> Mapping[str, str]:
-        """The contents of the build string's hash in a variant; empty if it has none."""
-        return {} if self._whole is not None else self._contents(self._values(variant))
+            known = self._hashes[values] = (package_hash(contents) if contents else "", contents)
+        return _with_hash(plain, known[0]), known[1]
 
     def _contents(self, values: Sequence[str]) -> Mapping[str, str]:
         """The contents of a hash; empty if there is none."""
         used = zip(self._keys, values, strict=True)
         contents = {key: value for key, value in used if key not in self._left_out or " " in value}
         return {**(contents if list(contents) != ["target_platform"] else {}), **self._virtual}
+
+
+def _with_hash(plain: str, hash_: str) -> str:
+    """A build string with its hash: in the place that it has for one, else before the build number."""
+    if _HASH_PLACEHOLDER.search(plain):
+        return _HASH_PLACEHOLDER.sub(hash_, plain)
+    start, *rest = plain.rsplit("_", 1)
+    if start.lstrip("-").isdigit():
+        start = f"{hash_}_{start}" if hash_ else start
+    else:
+        start += hash_
+    return "_".join((start, *rest))
 
 
 @lru_cache(maxsize=64)

@@ -33,7 +33,7 @@ from feedstock_tools.variants.namespace import Namespace, default_variant
 from feedstock_tools.variants.selectors import has_selectors, select_lines
 from feedstock_tools.versions import parse_version
 
-__all__ = ["Recipe", "Watch", "parse_recipe", "read_recipe", "render_recipe"]
+__all__ = ["Recipe", "Watch", "parse_recipe", "read_recipe", "render_recipe", "render_with_packages"]
 
 #: Called with each output and the package that it was made from, which is shared by variants that render alike.
 Watch = Callable[[Meta, RenderedOutput], None]
@@ -92,9 +92,16 @@ def render_recipe(
     Raises:
         InputError: the recipe or the variants are invalid; with file and line.
     """
-    rendering = _Rendering(recipe, config, platform, environ or {}, watch, keep_pins, keep_skipped)
-    outputs = tuple(rendering.outputs())
+    rendering = _Rendering(recipe, config, platform, environ or {}, keep_pins, keep_skipped)
+    outputs = tuple(output for _, output in rendering.outputs(watch))
     return RenderedRecipe(outputs, rendering.space, rendering.feedstock_name)
+
+
+def render_with_packages(
+    recipe: Recipe, config: VariantConfig, platform: Platform, *, keep_pins: bool = False
+) -> tuple[tuple[Meta, RenderedOutput], ...]:
+    """As `render_recipe` in an empty environment: each output with the package that it was made from."""
+    return tuple(_Rendering(recipe, config, platform, {}, keep_pins).outputs())
 
 
 @dataclass
@@ -103,7 +110,6 @@ class _Rendering:
     config: VariantConfig
     platform: Platform
     environ: Mapping[str, str]
-    watch: Watch | None = None
     keep_pins: bool = False
     keep_skipped: bool = False
     count: int = 0
@@ -140,11 +146,12 @@ class _Rendering:
             if key in tokens or key in always or "_compiler" in key or "_stdlib" in key
         )
 
-    def outputs(self) -> Iterator[RenderedOutput]:
-        """All outputs that are wanted."""
+    def outputs(self, watch: Watch | None = None) -> Iterator[tuple[Meta, RenderedOutput]]:
+        """All outputs that are wanted, with the packages that they were made from."""
         for top in self._tops():
             if self.keep_skipped or not top.skip:
-                yield from (made for made in self._outputs_of(top) if self.keep_skipped or not made.skip)
+                made = self._outputs_of(top, watch)
+                yield from ((meta, output) for meta, output in made if self.keep_skipped or not output.skip)
 
     # --- the top level, once for each combination of the variables that it loops over
 
@@ -199,23 +206,23 @@ class _Rendering:
 
     # --- outputs, once for each combination of the variables that the whole recipe uses
 
-    def _outputs_of(self, top: Meta) -> list[RenderedOutput]:
+    def _outputs_of(self, top: Meta, watch: Watch | None) -> list[tuple[Meta, RenderedOutput]]:
         made = self._packages_of(top)
         order = sort_by_dependencies(
             [(meta.name, meta.requirements, meta.kind) for meta, _ in made], self.recipe.text.path
         )
         # The keys an output uses follow from the rendered text, whatever versions the variant fills in.
         finishers: dict[Meta, _Finisher] = {}
-        found: dict[object, RenderedOutput] = {}
+        found: dict[object, tuple[Meta, RenderedOutput]] = {}
         for place in order:
             meta, variant = made[place]
             finisher = finishers.get(meta)
             if finisher is None:
                 finisher = finishers[meta] = self._finisher(meta)
             finished = finisher.of(variant)
-            if self.watch is not None:
-                self.watch(meta, finished)
-            found[finisher.identity(variant) if meta.kind == "conda" else place] = finished
+            if watch is not None:
+                watch(meta, finished)
+            found[finisher.identity(variant) if meta.kind == "conda" else place] = (meta, finished)
         return list(found.values())
 
     def _packages_of(self, top: Meta) -> list[tuple[Meta, Variant]]:
@@ -358,13 +365,13 @@ class _Finisher:
             used=used,
             skip=meta.skip,
             pins_numpy=pins_numpy(meta),
-            hashing=strings.hash_input,
         )
 
     def of(self, variant: Variant) -> RenderedOutput:
         """The output in a variant."""
         requirements = VariantRequirements(self._requirements, variant)
-        return self._made(build_string=self._strings.of(variant), requirements=requirements, variant=variant)
+        string, contents = self._strings.of(variant)
+        return self._made(build_string=string, hash_input=contents, requirements=requirements, variant=variant)
 
     def identity(self, variant: Variant) -> tuple[object, ...]:
         """The output's identity within the recipe: its name, and the values of the keys that it uses."""

@@ -21,7 +21,7 @@ from feedstock_tools.variants.explode import explode
 from feedstock_tools.variants.model import Axis, VariantConfig, VariantSpace
 from feedstock_tools.yaml_reading.values import parse_texts
 
-__all__ = ["WatchV1", "render_recipe_v1"]
+__all__ = ["WatchV1", "render_recipe_v1", "render_with_contents_v1"]
 
 #: Called with each output and the rendered recipe that it was made from.
 WatchV1 = Callable[[Mapping[str, Any], RenderedOutput], None]
@@ -53,7 +53,23 @@ def render_recipe_v1(
     Raises:
         InputError: the engine cannot render the recipe with these variants.
     """
-    builder = build_platform or platform
+    made = _rendered(recipe, config, platform, build_platform or platform, all_branches=all_branches)
+    if watch is not None:
+        for row, output in made:
+            watch(row.recipe.to_dict(), output)
+    return RenderedRecipe(tuple(output for _, output in made), explode(config), _feedstock_name(recipe))
+
+
+def render_with_contents_v1(
+    recipe: ParsedV1, config: VariantConfig, platform: Platform, builder: Platform
+) -> tuple[tuple[Mapping[str, Any], RenderedOutput], ...]:
+    """As `render_recipe_v1`: each output with the content of the rendered recipe that it was made from."""
+    return tuple((row.recipe.to_dict(), output) for row, output in _rendered(recipe, config, platform, builder))
+
+
+def _rendered(
+    recipe: ParsedV1, config: VariantConfig, platform: Platform, builder: Platform, *, all_branches: bool = False
+) -> list[tuple[Rendering, RenderedOutput]]:
     values = {
         **config.values,
         **{key: values for key, values in config.extended.items() if key not in config.values},
@@ -62,7 +78,7 @@ def render_recipe_v1(
     }
     built = _built_rows(recipe, values, config, (platform, builder))
     if built is None:
-        return RenderedRecipe((), explode(config), _feedstock_name(recipe))
+        return []
     groups = (built.keys, *(group for group in config.zip_keys if group[0] not in built.keys))
     chosen = {**values, **{key: built.column(key) for key in built.keys}}
     zipped = [group for group in groups if len(group) > 1]
@@ -72,8 +88,7 @@ def render_recipe_v1(
         for row in render(recipe, part, zipped, platform, builder)
     ]
     mentioned = mentioned_variables(parse_texts(recipe.text, recipe.path)) if all_branches else {}
-    outputs = tuple(_Outputs(config, recipe.path, mentioned, watch).of(rows))
-    return RenderedRecipe(outputs, explode(config), _feedstock_name(recipe))
+    return list(_Outputs(config, recipe.path, mentioned).of(rows))
 
 
 def _feedstock_name(recipe: ParsedV1) -> str:
@@ -117,15 +132,8 @@ def _built_rows(
 class _Outputs:
     """Turns the engine's rows into outputs; common parts of rows are created once."""
 
-    def __init__(
-        self,
-        config: VariantConfig,
-        path: Path,
-        mentioned: Mapping[str | None, frozenset[str]],
-        watch: WatchV1 | None,
-    ) -> None:
+    def __init__(self, config: VariantConfig, path: Path, mentioned: Mapping[str | None, frozenset[str]]) -> None:
         self.path = path
-        self.watch = watch
         self.mentioned = mentioned
         zipped = frozenset(key for group in config.zip_keys for key in group)
         self.zipped = [axis for axis in explode(config).axes if axis.keys[0] in zipped]
@@ -134,7 +142,8 @@ class _Outputs:
         self.looping = frozenset(key for key, values in config.values.items() if len(set(values)) > 1)
         self._spaces: dict[tuple[tuple[tuple[str, str], ...], frozenset[str]], VariantSpace] = {}
 
-    def of(self, rows: list[Rendering]) -> Iterator[RenderedOutput]:
+    def of(self, rows: list[Rendering]) -> Iterator[tuple[Rendering, RenderedOutput]]:
+        """Each output with the row that it was made from."""
         siblings: set[str] = set()
         seen = set()
         for row in rows:
@@ -148,10 +157,7 @@ class _Outputs:
             unseen = self._unseen(row, siblings).difference(used)
             space = self._space(used, unseen, row.recipe.package.name)
             for chosen in self._choices(space, unseen & self.looping):
-                output = self._output(row, frozenset(used) | unseen, space.where(chosen) if chosen else space)
-                if self.watch is not None:
-                    self.watch(row.recipe.to_dict(), output)
-                yield output
+                yield row, self._output(row, frozenset(used) | unseen, space.where(chosen) if chosen else space)
 
     def _used(self, row: Rendering, siblings: set[str]) -> dict[str, str]:
         """The keys that the engine reports, without siblings, and without the platform for noarch packages."""
