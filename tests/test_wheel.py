@@ -1,0 +1,51 @@
+"""An installed wheel builds from any folder, and what is installed stays as it was."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.support import command
+from tests.support.feedstocks import GPU, TinyFeedstock
+from tests.support.paths import ROOT
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of packages with the wheel of this checkout, as pip unpacks it."""
+    folder = tmp_path_factory.mktemp("wheel")
+    build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder)]
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
+    (wheel,) = folder.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(folder / "site-packages")
+    return folder / "site-packages"
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Every file with its content, less the byte code that Python itself keeps."""
+    files = (path for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc")
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
+
+
+def test_it_builds_from_any_folder_and_leaves_what_is_installed_alone(
+    installed: Path, feedstock: TinyFeedstock, tmp_path: Path
+) -> None:
+    before = contents(installed)
+    variables = os.environ | {"PYTHONPATH": str(installed)}
+    code = "import feedstock_tools; print(feedstock_tools.__file__)"
+    where = command.run([sys.executable, "-c", code], tmp_path, variables).stdout
+    assert where == f"{installed}/feedstock_tools/__init__.py\n"
+
+    build = feedstock.command(f"{GPU}_py3.11", "--feedstock", str(feedstock.folder))
+    run = command.run(build, tmp_path, variables)
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert feedstock.packages()
+    bootstrap = [sys.executable, "-m", "feedstock_tools.bootstrap", "build", "python"]
+    assert command.run(bootstrap, tmp_path, variables).returncode == 2, "no environment is made of an installation"
+    assert contents(installed) == before
