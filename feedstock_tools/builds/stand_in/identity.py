@@ -14,6 +14,12 @@ __all__ = ["STAND_IN_FORMAT", "digest", "stand_in_identity"]
 
 #: Grows when packages come out differently from the same data, so that channels made before are not taken for current.
 STAND_IN_FORMAT = 8
+#: What stood above the data on packages when ledgers were first made.
+_HEAD = b"""\
+# What the stand-in channel holds: the metadata of real packages, as the recipes say it at the commits named here.
+# docs/stand-in-channel.md describes the format; feedstock_tools/facts/packages.py reads and checks it.
+
+"""
 
 
 def stand_in_identity(platform: Platform, *, path: str | None = None, toolkits: Path | None = None) -> str:
@@ -26,13 +32,19 @@ def stand_in_identity(platform: Platform, *, path: str | None = None, toolkits: 
     stats = [f"{name} {Path(name).stat().st_mtime_ns} {Path(name).stat().st_size}" for name in compilers if name]
     if not stats:
         stats = [sys.executable]  # zig serves; ledgers know it by the interpreter that once called it
-    packages = sha256((data_folder("variants") / "packages.yaml").read_bytes()).hexdigest()
+    packages = _digest_of_packages((data_folder("variants") / "packages.yaml").read_bytes())
     if platform != Platform.here():
         stats += cross_programs(platform, path=path)
         if cross_gcc(platform, path=path) is None and zig_compiles_for(platform):
             stats.append(f"zig {ZIG_VERSION}")
     compilers_of_cuda = [toolkit.identity for toolkit in found_toolkits(toolkits)]
     return digest(str(STAND_IN_FORMAT), platform.subdir, packages, *stats, *compilers_of_cuda)
+
+
+def _digest_of_packages(content: bytes) -> str:
+    """The hash of the data on packages, whatever the comments above them say: they change no build."""
+    at = content.find(b"sources:")
+    return sha256(_HEAD + content[at:] if at > 0 else content).hexdigest()
 
 
 def digest(*parts: str) -> str:
