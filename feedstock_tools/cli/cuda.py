@@ -117,6 +117,7 @@ def show(
 
     The HTML page holds table and picture in one file and needs no network.
     """
+    options.refuse_both(as_json, markdown)
     from feedstock_tools.platforms import Platform
     from feedstock_tools.report.pins import show as pin_show
     from feedstock_tools.writing import write_whole

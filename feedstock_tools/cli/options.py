@@ -37,6 +37,7 @@ __all__ = [
     "pinning",
     "platform",
     "preset",
+    "refuse_both",
     "rules",
     "server",
     "timeout",
@@ -136,6 +137,18 @@ output_dir = option(
     default_text="build_artifacts in the feedstock",
 )
 as_json = option("--json", "as_json", is_flag=True, meaning="Print the result as JSON")
+
+
+def refuse_both(as_json: bool, markdown: bool) -> None:
+    """Refuse --json beside --markdown.
+
+    Raises:
+        UsageError: both are given.
+    """
+    if as_json and markdown:
+        raise click.UsageError("--json and --markdown exclude each other")
+
+
 markdown = option("--markdown", is_flag=True, meaning="Print the result as Markdown")
 check = option("--check", is_flag=True, meaning="Write nothing; exit with 1 if a file would change")
 diff = option("--diff", "show_diff", is_flag=True, meaning="Print what changes")

@@ -39,6 +39,7 @@ def command(
     linux_64_cuda11.2; without one all configurations are planned. What a row needs is from the spec's needs, else from
     the builds in the ledger, else an equal part of the machine.
     """
+    options.refuse_both(as_json, markdown)
     from feedstock_tools.builds.plan.agenda import agenda
     from feedstock_tools.builds.plan.capacity import Capacity
     from feedstock_tools.cli.opening import note_on_stderr, opened

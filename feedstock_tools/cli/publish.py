@@ -45,6 +45,7 @@ def command(
     from feedstock_tools.report.publishing import PublishLines, published_json, published_text
 
     place = parse_target(target, server, os.environ, Path.cwd())
+    _note_new_folder(target)
     workspace = opened(feedstock, output_dir, channels)
     matrix = read_matrix(workspace, workspace.chosen(names))
     observer = PublishLines(sys.stderr if as_json else sys.stdout)
@@ -53,3 +54,10 @@ def command(
         say_json(published_json(place, packages))
     else:
         say(published_text(place, packages))
+
+
+def _note_new_folder(target: str) -> None:
+    """Say that a bare word is taken for a folder to be made, since `build` takes such a word for a channel's name."""
+    bare = ":" not in target and not target.startswith((".", "~")) and not Path(target).is_absolute()
+    if bare and not Path(target).exists():
+        say(f"note: '{target}' is taken for a new folder here; write ./{target} to say so", err=True)

@@ -37,6 +37,7 @@ def command(
     the name of a file in .ci_support without .yaml, a glob over those names, or a short name such as linux_64_cuda11.2.
     The HTML page is one file that fetches nothing, with filters, logs and a picture of the builds over time.
     """
+    options.refuse_both(as_json, markdown)
     from feedstock_tools.builds.matrix.matrix import read_matrix
     from feedstock_tools.cli.opening import opened
 

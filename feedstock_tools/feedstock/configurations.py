@@ -11,7 +11,7 @@ from feedstock_tools.feedstock.names import select
 from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedRow
 from feedstock_tools.rerender.configurations.configuration import CI_SUPPORT, Configuration, read_configurations
 from feedstock_tools.rerender.configurations.own_variants import with_own_values
-from feedstock_tools.rerender.configurations.rows import cuda_version, python_version, rows_of
+from feedstock_tools.rerender.configurations.rows import cuda_version, python_version, rows_of, with_rows
 
 __all__ = ["choose", "configurations_of", "outline"]
 
@@ -30,9 +30,9 @@ def configurations_of(feedstock: Path, names: Sequence[str] = ()) -> tuple[Confi
 
 
 def choose(names: Sequence[str], configurations: Sequence[Configuration]) -> tuple[Configuration, ...]:
-    """The configurations that the names mean, each once; all of them where no name is given.
+    """The configurations that the names mean, each once and with the rows that they mean; all where no name is given.
 
-    A name is that of a file without `.yaml`, a glob, or a short name such as `linux_64_cuda11.2`.
+    A name is that of a file without `.yaml`, a glob, or a short name such as `linux_64_cuda11.2_py3.12`.
 
     Raises:
         InputError: a name means none; all such names at once, each with the nearest that there are.
@@ -40,9 +40,8 @@ def choose(names: Sequence[str], configurations: Sequence[Configuration]) -> tup
     if not names:
         return tuple(configurations)
     known = {configuration.name: configuration for configuration in configurations}
-    return tuple(
-        known[each.name] for each in select(names, [_planned(configuration) for configuration in configurations])
-    )
+    chosen = select(names, [_planned(configuration) for configuration in configurations])
+    return tuple(with_rows(known[each.name], [row.name for row in each.rows]) for each in chosen)
 
 
 def outline(feedstock: Path) -> tuple[PlannedConfiguration, ...]:

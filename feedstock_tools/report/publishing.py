@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from feedstock_tools.builds.publish.publish import untested_in_words
 from feedstock_tools.units import size_text
-from feedstock_tools.wording import table
+from feedstock_tools.wording import shown, table
 
 if TYPE_CHECKING:
     from feedstock_tools.builds.publish.publish import Published
@@ -35,7 +35,7 @@ class PublishLines:
         self._say(f"[{number}/{total}] {package.file} ({size_text(package.size)})")
 
     def _say(self, text: str) -> None:
-        self._stream.write(f"{text}\n")
+        self._stream.write(f"{shown(text)}\n")
         self._stream.flush()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
-from feedstock_tools.wording import table
+from feedstock_tools.wording import shown, table
 
 if TYPE_CHECKING:
     from feedstock_tools.builds.ledger import TestRecord
@@ -37,7 +37,7 @@ class TestLines:
         self._say("\n".join([*last_lines, f"{package}: {reason}" if self._several else reason]))
 
     def _say(self, text: str) -> None:
-        self._stream.write(f"{text}\n")
+        self._stream.write(f"{shown(text)}\n")
         self._stream.flush()
 
 

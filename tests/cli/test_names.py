@@ -1,12 +1,14 @@
 """What short names mean is counted in the list, and told before a build starts."""
 
 import json
+from pathlib import Path
 
 import pytest
 
 from feedstock_tools.feedstock.names import ShortName, rows_by_short_name, select
 from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedRow
-from tests.support.feedstocks import GPU, HERE, TinyFeedstock
+from tests.support import command
+from tests.support.feedstocks import GPU, HERE, TinyFeedstock, copy_of_example
 
 
 def configuration(name: str, platform: str, *rows: tuple[str | None, str | None]) -> PlannedConfiguration:
@@ -56,3 +58,22 @@ def test_a_build_says_so_before_it_starts(name: str, said: str | None, gpu_feeds
     assert run.returncode == 0, run.stdout + run.stderr
     first = run.stdout.splitlines()[0]
     assert first == said if said else " means " not in run.stdout
+
+
+@pytest.mark.parametrize("recipe_format", ["v0", "v1"])
+def test_a_short_name_with_a_python_selects_its_packages_in_outputs_too(recipe_format: str, tmp_path: Path) -> None:
+    folder = copy_of_example("gpuprobe", tmp_path)
+    if recipe_format == "v0":
+        spec = folder / "feedstock.yaml"
+        spec.write_text(f"format: v0\n{spec.read_text(encoding='utf-8')}".replace("\nformat: v1", ""), encoding="utf-8")
+        assert command.run(command.tool("generate", str(folder))).returncode == 0
+        assert command.run(command.tool("rerender", str(folder))).returncode == 0
+
+    def files(name: str) -> set[str]:
+        run = command.run(command.tool("outputs", str(folder), name, "--json"))
+        assert run.returncode == 0, run.stderr
+        return {entry["file"] for entry in json.loads(run.stdout)}
+
+    by_python = {version: files(f"linux_64_cuda11.2_py{version}") for version in ("3.11", "3.12", "3.13", "3.14")}
+    assert [len(found) for found in by_python.values()] == [4, 4, 4, 4]
+    assert set().union(*by_python.values()) == files("linux_64_cuda11.2")

@@ -94,3 +94,8 @@ def test_a_word_is_a_folder_if_it_holds_a_feedstock(tmp_path: Path, monkeypatch:
     (tmp_path / "hello" / "feedstock.yaml").write_text("name: hello\n")
     assert "hello/.ci_support" in chosen("outputs", "hello").replace("\\", "/")
     assert "there is no feedstock in this folder" in chosen("outputs", "hello", "--feedstock", ".")
+
+
+@pytest.mark.parametrize("command", ["plan", "status", "cuda show"])
+def test_there_is_one_form_of_a_result(command: str) -> None:
+    assert "--json and --markdown exclude each other" in chosen(command, "--json", "--markdown")

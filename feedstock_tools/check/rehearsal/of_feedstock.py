@@ -75,7 +75,7 @@ def rehearse_feedstock(
         InputError: the feedstock or its recipe is invalid.
         WorkError: a channel cannot be read.
     """
-    key = _key(feedstock.inputs, [one.name for one in configurations], channels.by_subdir)
+    key = _key(feedstock.inputs, configurations, channels.by_subdir)
     remembered = _remembered(artifacts)
     if key is not None and not fresh and (known := _known(remembered.get(key))) is not None:
         return known
@@ -164,13 +164,16 @@ def platforms_of(forge: Forge, configurations: Sequence[Configuration]) -> list[
     return sorted(own | {builders.get(platform, platform) for platform in own})
 
 
-def _key(inputs: Sequence[Path], names: Sequence[str], channels: Mapping[str, Sequence[str]]) -> str | None:
+def _key(
+    inputs: Sequence[Path], configurations: Sequence[Configuration], channels: Mapping[str, Sequence[str]]
+) -> str | None:
     """A hash of all inputs of an answer; None if a channel does not report its state."""
     states = [repodata_state(channel, (subdir, "noarch")) for subdir, listed in channels.items() for channel in listed]
     if any(state is None for state in states):
         return None
     own = f"{__version__} {sys.version_info[:2]} {stamp_of_files([PACKAGE, data_folder('variants')])}"
-    return sha256("\0".join(map(str, [own, digest_of_files(inputs), *names, *states])).encode()).hexdigest()
+    meant = [(each.name, sorted(each.values.items())) for each in configurations]  # of which names may leave out rows
+    return sha256("\0".join(map(str, [own, digest_of_files(inputs), *meant, *states])).encode()).hexdigest()
 
 
 def _remembered(artifacts: Artifacts) -> dict[str, Any]:

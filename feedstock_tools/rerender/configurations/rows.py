@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 from itertools import product
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.rerender.configurations.configuration import Configuration
 
-__all__ = ["NO_LOOP", "Row", "cuda_version", "python_version", "rows_of"]
+__all__ = ["NO_LOOP", "Row", "cuda_version", "python_version", "rows_of", "with_rows"]
 
 #: Keys of a configuration that are instructions for a CI job and span no variants: only their first value counts.
 NO_LOOP = frozenset({"channel_sources", "channel_targets", "docker_image", "github_actions_labels", "target_platform"})
@@ -52,6 +52,33 @@ def rows_of(configuration: Configuration) -> tuple[Row, ...]:
     varying = [key for key in configuration.values if len({choice.get(key) for choice in choices}) > 1]
     rows = [Row(_row_name(configuration.name, choice, varying), choice) for choice in choices]
     return tuple({row.name: row for row in rows}.values())
+
+
+def with_rows(configuration: Configuration, names: Collection[str]) -> Configuration:
+    """A configuration without the values that only other rows have; itself where that is none of them.
+
+    Rows that lie between the chosen ones stay, where these are no product of values.
+
+    Args:
+        names: those of the rows that are wanted, at least one.
+
+    >>> from feedstock_tools.platforms import Platform
+    >>> two = Configuration("a", Platform.parse("linux-64"), {"python": ("3.11.*", "3.12.*"), "zlib": ("1",)})
+    >>> with_rows(two, ["a_py3.12"]).values
+    {'python': ('3.12.*',), 'zlib': ('1',)}
+    """
+    rows = rows_of(configuration)
+    chosen = [row.values for row in rows if row.name in names]
+    if len(chosen) == len(rows):
+        return configuration
+    values = dict(configuration.values)
+    zipped = [[key for key in group if key in values] for group in configuration.zip_keys]
+    single = [[key] for key in values if key not in NO_LOOP and not any(key in group for group in zipped)]
+    for group in (*zipped, *single):
+        wanted = {tuple(each[key] for key in group) for each in chosen}
+        kept = [together for together in zip(*(values[key] for key in group), strict=True) if together in wanted]
+        values.update(zip(group, zip(*kept, strict=True), strict=True) if kept else ())
+    return replace(configuration, values=values)
 
 
 def _combinations(configuration: Configuration) -> Iterator[dict[str, str]]:
