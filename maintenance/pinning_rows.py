@@ -82,7 +82,7 @@ def _pinning(clone: Path, commit: str, platform: Platform, cuda: bool) -> Varian
 
 
 def _migration(clone: Path, commit: str, origin: str, platform: Platform) -> Mapping[str, Any]:
-    text = _file(clone, commit, _path(origin))
+    text = _file(clone, commit, path_of(origin))
     return select_yaml(text, None, platform, _environment(platform, True, False), CondaBuildRules())[0]
 
 
@@ -127,7 +127,8 @@ def _migrated_row(pinning: VariantConfig, migration: Mapping[str, Any], cuda: st
     return row
 
 
-def _path(origin: str) -> str:
+def path_of(origin: str) -> str:
+    """The file of the pinning that an origin stands for."""
     return CONFIG if origin == "pinning" else f"{MIGRATIONS}/{origin.removeprefix('migration ')}.yaml"
 
 
@@ -147,7 +148,7 @@ def last_row(clone: Path, platform: Platform, cuda: str | None) -> tuple[str, st
     """
     for commit in git(clone, "rev-list", "--first-parent", "HEAD", "--", CONFIG, MIGRATIONS).split():
         for origin in origins(clone, commit):
-            if cuda and f"- {cuda}" not in _file(clone, commit, _path(origin)):
+            if cuda and f"- {cuda}" not in _file(clone, commit, path_of(origin)):
                 continue  # most commits: much faster than reading them
             try:
                 row = row_at(clone, commit, platform, cuda, origin)

@@ -1,1 +1,1 @@
-"""The tests. `python -m tests` runs them; docs/contributing.md tells how they are laid out."""
+"""The tests. `python -m tests` runs them; CONTRIBUTING.md says how."""

@@ -40,7 +40,7 @@ def record_text(record: Record) -> str:
     """A record as the repository keeps it."""
     lines = "".join(f"{kind} = {count}\n" for kind, count in sorted(record.skipped.items()))
     return f"""\
-# What a run of all tests comes to on Linux with what the `test` extra brings and nothing else (docs/contributing.md).
+# What a run of all tests comes to on Linux with what the `test` extra brings and nothing else (CONTRIBUTING.md).
 # Written by `.ci/run --record`; a later run that does not reach it fails.
 passed = {record.passed}
 
