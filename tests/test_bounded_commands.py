@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
-import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,22 +64,24 @@ class Ended:
     memory: int
 
 
+#: Runs a command and writes how it ended to a file. The system counts the memory of the process that starts another as
+#: that one's, and this program takes little, which a process of pytest does not.
+MEASURE = """
+import json, os, sys
+pid = os.posix_spawn(sys.argv[2], sys.argv[2:], os.environ)
+_, status, usage = os.wait4(pid, 0)
+with open(sys.argv[1], "w") as file:
+    json.dump([os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024], file)
+"""
+
+
 def run_measured(folder: Path, *arguments: str) -> Ended:
     """Run a command of feedstock-tools in a folder, to its end."""
-    with (folder / "output").open("w+b") as output:
-        process = subprocess.Popen(
-            command.tool(*arguments),
-            cwd=folder,
-            env=command.environment(),
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-        )
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        output.seek(0)
-        text = output.read().decode(errors="replace")
-    return Ended(process.returncode, text, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024)
+    measured = folder / "measured.json"
+    program = [sys.executable, "-I", "-S", "-c", MEASURE, str(measured), *command.tool(*arguments)]
+    run = command.run(program, folder)
+    status, seconds, memory = json.loads(measured.read_text())
+    return Ended(status, run.stdout + run.stderr, seconds, memory)
 
 
 @pytest.fixture
