@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 from feedstock_tools.errors import InputError
@@ -36,13 +37,15 @@ def sort_by_dependencies(
         specs = (spec for section in sections for spec in requirements.get(section, ()) if spec)
         needs[name].update({spec_name(spec) for spec in specs} & needs.keys() - {name})
     order: list[int] = []
-    while needs:
-        ready = sorted(name for name, wanted in needs.items() if not wanted)
-        if not ready:
-            raise InputError(f"outputs depend on each other in a cycle: {', '.join(sorted(needs))}", path=path)
+    sorter = TopologicalSorter(needs)
+    try:
+        sorter.prepare()
+    except CycleError as error:
+        circle = ", ".join(sorted(set(error.args[1])))
+        raise InputError(f"outputs depend on each other in a cycle: {circle}", path=path) from error
+    while sorter.is_active():
+        ready = sorted(sorter.get_ready())
         for name in ready:
             order.extend(places[name])
-            del needs[name]
-        for wanted in needs.values():
-            wanted.difference_update(ready)
+        sorter.done(*ready)
     return [*order, *last]

@@ -15,7 +15,7 @@ from feedstock_tools.errors import InputError
 from feedstock_tools.facts import load_cuda
 from feedstock_tools.pins.graph.model import Bound, PinGraph, Release, Way
 from feedstock_tools.pins.graph.pin_graph import pin_graph
-from feedstock_tools.report.pins.picture import Box, as_dot, as_mermaid, as_svg, picture
+from feedstock_tools.report.pins.picture import as_dot, as_mermaid, as_svg, picture
 from feedstock_tools.report.pins.show import page, show
 from feedstock_tools.report.pins.table import table_rows
 
@@ -51,7 +51,7 @@ def test_every_version_that_goes_with_a_toolkit_is_in_just_one_of_its_boxes(grap
     drawn = picture(graph, cudas)
     for cuda in cudas:
         for kind in ("cudnn", "nccl", "cutensor"):
-            boxes = [box for box in drawn.successors(Box("cuda", cuda, cuda)) if box.kind == kind]
+            boxes = [box for box in drawn.beside(cuda) if box.kind == kind]
             assert sum(box.count for box in boxes) == len(graph.partners(Release("cuda", cuda), kind))
 
 
@@ -61,7 +61,7 @@ def test_dot_and_mermaid_draw_the_same_edges(graph: PinGraph) -> None:
     mermaid = re.findall(r"^  (\w+) --- (\w+)$", as_mermaid(graph, cudas), re.MULTILINE)
     assert dot == mermaid
     assert ("gcc_10_10", "cuda_11_2_11_2") in dot
-    assert len(dot) == picture(graph, cudas).number_of_edges()
+    assert len(dot) == len(picture(graph, cudas).edges)
 
 
 class Tags(HTMLParser):
@@ -95,8 +95,8 @@ def test_the_page_is_whole_and_fetches_nothing(graph: PinGraph) -> None:
     assert "http" not in text.replace("http-equiv", "")
     assert tags.open == []
     drawn = picture(graph, cudas)
-    assert tags.count["g"] == drawn.number_of_nodes()
-    assert tags.count["path"] == drawn.number_of_edges()
+    assert tags.count["g"] == len(drawn.boxes)
+    assert tags.count["path"] == len(drawn.edges)
     assert tags.count["tr"] == len(cudas) + 1
     assert "$" not in re.sub(r"<script>.*</script>", "", text, flags=re.DOTALL)
 

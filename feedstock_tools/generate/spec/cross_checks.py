@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from difflib import get_close_matches
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any
 
@@ -163,21 +164,14 @@ def _expanded(group: str, groups: dict[str, Any], uses: dict[str, list[str]], si
 
 def _cycle(edges: dict[str, list[str]]) -> list[str]:
     """The names on a cycle; empty if there is none."""
-    done: set[str] = set()
-
-    def search(name: str, way: list[str]) -> list[str]:
-        if name in way:
-            return [*way[way.index(name) :], name]
-        if name in done:
-            return []
-        for following in edges.get(name, []):
-            found = search(following, [*way, name])
-            if found:
-                return found
-        done.add(name)
-        return []
-
-    return next((found for name in edges if (found := search(name, []))), [])
+    try:
+        TopologicalSorter(edges).prepare()
+    except CycleError as error:
+        circle: list[str] = error.args[1][::-1]  # from what needs to what is needed
+        places = {name: place for place, name in enumerate(edges)}
+        first = min(range(len(circle) - 1), key=lambda at: places[circle[at]])
+        return [*circle[first:-1], *circle[: first + 1]]
+    return []
 
 
 def _check_names_used(content: dict[str, Any]) -> Iterator[Finding]:

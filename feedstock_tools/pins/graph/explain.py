@@ -9,6 +9,7 @@ from itertools import combinations
 from feedstock_tools.pins.graph.demands import Demand
 from feedstock_tools.pins.graph.kinds import KINDS, kind_named, newest_first
 from feedstock_tools.pins.graph.model import Bound, PinGraph, Release, Way
+from feedstock_tools.pins.graph.paths import kinds_between
 from feedstock_tools.pins.graph.resolve import can_hold
 
 __all__ = ["Conflict", "explain", "smallest_conflict"]
@@ -90,7 +91,14 @@ def _sentence(graph: PinGraph, demand: Demand, conflict: Sequence[Demand]) -> st
         return f"{demand} goes with {'; with '.join(parts)}."
     if not others:
         return f"{demand}: it leaves {title} {_listed(newest_first(demand.kind, matching)[::-1])}."
-    return f"{demand}: what else it needs leaves no room for {' and '.join(str(other) for other in others.values())}."
+    reached = " and ".join(f"{other}{_by_way(graph, demand.kind, kind)}" for kind, other in others.items())
+    return f"{demand}: what else it needs leaves no room for {reached}."
+
+
+def _by_way(graph: PinGraph, kind: str, other: str) -> str:
+    """The kinds through which the bounds of one kind lead to another, in brackets; empty where a bound names both."""
+    between = kinds_between(graph, kind, other)
+    return f" (by way of {' and '.join(kind_named(one).title for one in between)})" if between else ""
 
 
 def _nearest_match(graph: PinGraph, demand: Demand, matching: Sequence[str], others: Sequence[Demand]) -> str:
@@ -135,7 +143,8 @@ def _restriction(graph: PinGraph, demand: Demand, kind: str) -> str | None:
     if len(going) == len(versions):
         return None
     title = kind_named(kind).title
-    return f"{title} {_listed(newest_first(kind, going)[::-1])}" if going else f"no {title}"
+    which = f"{title} {_listed(newest_first(kind, going)[::-1])}" if going else f"no {title}"
+    return f"{which}{_by_way(graph, demand.kind, kind)}"
 
 
 def _nearest(graph: PinGraph, demands: tuple[Demand, ...], fewest: Sequence[Demand]) -> tuple[tuple[Demand, ...], ...]:

@@ -8,16 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING, Any
 
 from feedstock_tools.pins.graph.kinds import kind_named
 from feedstock_tools.pins.graph.model import PinGraph, Release
 from feedstock_tools.report.pins.table import runs_on_linux
 
-if TYPE_CHECKING:
-    import networkx
-
-__all__ = ["Box", "as_dot", "as_mermaid", "as_svg", "as_tree", "picture"]
+__all__ = ["Box", "Picture", "as_dot", "as_mermaid", "as_svg", "as_tree", "picture"]
 
 _LEFT = ("driver", "gcc")
 _RIGHT = ("cudnn", "nccl", "cutensor")
@@ -55,17 +51,24 @@ class Box:
         return "".join(c if c.isalnum() else "_" for c in f"{self.kind}_{self.first}_{self.last}")
 
 
-def picture(graph: PinGraph, cudas: Sequence[str]) -> networkx.DiGraph[Any]:
-    """The picture as a graph for networkx: boxes as nodes, an edge from a CUDA version to what goes with it."""
-    import networkx as nx
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """Boxes, those of CUDA first, and edges from a CUDA version to what goes with it."""
 
-    drawn: nx.DiGraph[Any] = nx.DiGraph()
+    boxes: tuple[Box, ...]
+    edges: tuple[tuple[Box, Box], ...]
+
+    def beside(self, cuda: str) -> list[Box]:
+        """What goes with a CUDA version."""
+        return [box for first, box in self.edges if first.first == cuda]
+
+
+def picture(graph: PinGraph, cudas: Sequence[str]) -> Picture:
+    """The picture of some CUDA versions; edges are in their order."""
     boxes = {cuda: Box("cuda", cuda, cuda) for cuda in cudas}
-    drawn.add_nodes_from(boxes.values())
-    for kind in (*_LEFT, *_RIGHT):
-        for box, partners in _grouped(graph, kind, cudas):
-            drawn.add_edges_from((boxes[cuda], box) for cuda in partners)
-    return drawn
+    others = [found for kind in (*_LEFT, *_RIGHT) for found in _grouped(graph, kind, cudas)]
+    edges = ((boxes[cuda], box) for cuda in cudas for box, partners in others if cuda in partners)
+    return Picture((*boxes.values(), *(box for box, partners in others if partners)), tuple(edges))
 
 
 def as_tree(graph: PinGraph, cudas: Sequence[str]) -> str:
@@ -74,7 +77,7 @@ def as_tree(graph: PinGraph, cudas: Sequence[str]) -> str:
     lines = []
     for cuda in cudas:
         lines.append(f"CUDA {cuda}")
-        labels = [box.label + (f" ({box.count} versions)" if box.count > 1 else "") for box in _of(drawn, cuda)]
+        labels = [box.label + (f" ({box.count} versions)" if box.count > 1 else "") for box in drawn.beside(cuda)]
         lines += [f"{'└─' if number == len(labels) else '├─'} {label}" for number, label in enumerate(labels, 1)]
     return "\n".join(lines)
 
@@ -83,7 +86,7 @@ def as_mermaid(graph: PinGraph, cudas: Sequence[str]) -> str:
     """A flowchart for Mermaid, which GitHub draws in Markdown."""
     drawn = picture(graph, cudas)
     lines = ["flowchart LR"]
-    lines += [f'  {box.name}["{box.label}"]:::{_css(box.kind)}' for box in drawn]
+    lines += [f'  {box.name}["{box.label}"]:::{_css(box.kind)}' for box in drawn.boxes]
     for cuda, box in drawn.edges:
         lines.append(f"  {box.name} --- {cuda.name}" if box.kind in _LEFT else f"  {cuda.name} --- {box.name}")
     lines += [f"  classDef {_css(kind)} stroke:{color},stroke-width:2px" for kind, color in _COLORS.items()]
@@ -94,7 +97,7 @@ def as_dot(graph: PinGraph, cudas: Sequence[str]) -> str:
     """For Graphviz."""
     drawn = picture(graph, cudas)
     lines = ["graph pins {", '  rankdir="LR"; node [shape=box, style=rounded, fontname="sans-serif"];']
-    lines += [f'  {box.name} [label="{box.label}", color="{_COLORS[box.kind]}"];' for box in drawn]
+    lines += [f'  {box.name} [label="{box.label}", color="{_COLORS[box.kind]}"];' for box in drawn.boxes]
     for cuda, box in drawn.edges:
         first, second = (box, cuda) if box.kind in _LEFT else (cuda, box)
         lines.append(f'  {first.name} -- {second.name} [color="{_COLORS[box.kind]}"];')
@@ -107,7 +110,7 @@ def as_svg(graph: PinGraph, cudas: Sequence[str]) -> str:
     Boxes and lines carry their names (`data-box`, `data-of`), by which a page can light up what belongs together.
     """
     drawn = picture(graph, cudas)
-    columns = [[box for box in drawn if box.kind == kind] for kind in ("driver", "gcc", "cuda", *_RIGHT)]
+    columns = [[box for box in drawn.boxes if box.kind == kind] for kind in ("driver", "gcc", "cuda", *_RIGHT)]
     columns = [column for column in columns if column]
     tallest = max(len(column) for column in columns)
     height = tallest * (_HEIGHT + _GAP) + 60
@@ -117,7 +120,7 @@ def as_svg(graph: PinGraph, cudas: Sequence[str]) -> str:
         f'<svg viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img" aria-label="Pin graph">'
     ]
     parts += [_svg_edge(places, cuda, box) for cuda, box in drawn.edges]
-    parts += [_svg_box(box, *places[box]) for box in drawn]
+    parts += [_svg_box(box, *places[box]) for box in drawn.boxes]
     return "\n".join([*parts, "</svg>"])
 
 
@@ -151,10 +154,6 @@ def _decisive(kind: str, partners: Mapping[str, tuple[str, ...]]) -> dict[str, t
         found[version] = tuple(cuda for cuda in partners[version] if cuda not in seen)
         seen.update(partners[version])
     return {version: found[version] for version in partners}
-
-
-def _of(drawn: networkx.DiGraph[Any], cuda: str) -> list[Box]:
-    return list(drawn.successors(Box("cuda", cuda, cuda)))
 
 
 def _css(kind: str) -> str:
