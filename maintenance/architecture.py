@@ -3,7 +3,8 @@
     python -m maintenance.architecture            write the pictures and tables between their marks
     python -m maintenance.architecture --check    write nothing; exit with 1 if that would change the page
 
-Every import counts: at the top of a module, inside a function, and for type checkers alone.
+Every import counts: at the top of a module, inside a function, and for type checkers alone. A module that is started by
+its name, as a process of its own, is not imported.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def _imports(path: Path, package: str, known: Mapping[str, Path]) -> dict[str, b
         for dotted in _imported_names(node):
             name = _known(dotted, package, known)
             if name:
-                found[name] = found.get(name, False) or (at_top and not isinstance(node, ast.Constant))
+                found[name] = found.get(name, False) or at_top
     return found
 
 
@@ -78,9 +79,6 @@ def _imported_names(node: ast.AST) -> Iterator[str]:
         if node.level:
             raise ValueError(f"a relative import: {ast.unparse(node)}")
         yield from (f"{node.module}.{alias.name}" for alias in node.names)
-    elif isinstance(node, ast.Constant) and re.fullmatch(r"feedstock_tools(\.\w+)+", str(node.value)):
-        # A module that is imported, or started in a process of its own, by its name.
-        yield str(node.value)
 
 
 def _known(dotted: str, package: str, known: Mapping[str, Path]) -> str | None:

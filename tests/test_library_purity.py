@@ -27,7 +27,6 @@ OUTSIDE = (
     "builds/engines/embedded/worker.py",
     "builds/engines/process/program_worker.py",
     "builds/engines/process/supervision.py",
-    "builds/plan/session.py",
     "builds/runs/debug.py",
     "builds/stand_in/nvcc_from_nvrtc.py",
     "builds/stand_in/probe.py",
