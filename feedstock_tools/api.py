@@ -9,12 +9,36 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from feedstock_tools.builds.ledger.records import BuildRecord, PackageRecord, TestRecord
+    from feedstock_tools.builds.matrix.matrix import Matrix, read_matrix
+    from feedstock_tools.builds.matrix.states import ConfigurationState, OutputState
+    from feedstock_tools.builds.plan.agenda import Agenda
+    from feedstock_tools.builds.plan.agenda import agenda as plan
+    from feedstock_tools.builds.plan.capacity import Capacity, Limits
+    from feedstock_tools.builds.plan.needs import Needs
+    from feedstock_tools.builds.plan.work import Work
+    from feedstock_tools.builds.plan.workspace import Workspace, open_workspace
+    from feedstock_tools.builds.publish.collect import Collected, collect
+    from feedstock_tools.builds.publish.publish import Published, PublishObserver, publish
+    from feedstock_tools.builds.runs.observer import Observer, Progress
+    from feedstock_tools.builds.runs.run import BuildResult, Outcome
+    from feedstock_tools.builds.runs.run import run as build
+    from feedstock_tools.builds.testing.tests import (
+        TestedPackage,
+        TestOptions,
+        TestWatcher,
+        built_packages,
+        packages_in_files,
+        run_tests,
+    )
     from feedstock_tools.channel.missing import lacking
+    from feedstock_tools.channel.targets import Target, parse_target
     from feedstock_tools.check.against_facts import Finding
     from feedstock_tools.check.against_facts import check_feedstock as check
     from feedstock_tools.check.rehearsal.model import Environment, Pick, Rehearsal
     from feedstock_tools.check.rehearsal.of_feedstock import rehearse_configurations as rehearse
     from feedstock_tools.errors import FeedstockError, InputError, Mistake, WorkError
+    from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedOutput, PlannedRow
     from feedstock_tools.generate.applying import Change
     from feedstock_tools.generate.generating import Generated, generate
     from feedstock_tools.pins.graph.asking import Answer, resolve
@@ -27,14 +51,21 @@ if TYPE_CHECKING:
     from feedstock_tools.rerender.outputs import output_files as outputs
     from feedstock_tools.rerender.rerendering import Rerender, rerender
     from feedstock_tools.rerender.rules import Rules
+    from feedstock_tools.rerender.smithy.release import Release, find_release
     from feedstock_tools.rerender.why.model import Explanation, Place, Setting, Use, ValueOrigin
     from feedstock_tools.rerender.why.reasons import explain
 
 __all__ = [
+    "Agenda",
     "Answer",
+    "BuildRecord",
+    "BuildResult",
+    "Capacity",
     "Change",
     "Changes",
+    "Collected",
     "Configuration",
+    "ConfigurationState",
     "Conflict",
     "Demand",
     "Environment",
@@ -43,36 +74,83 @@ __all__ = [
     "Finding",
     "Generated",
     "InputError",
+    "Limits",
+    "Matrix",
     "Mistake",
+    "Needs",
+    "Observer",
+    "Outcome",
+    "OutputState",
     "PackageFile",
+    "PackageRecord",
     "Pick",
     "Place",
+    "PlannedConfiguration",
+    "PlannedOutput",
+    "PlannedRow",
     "Platform",
+    "Progress",
+    "PublishObserver",
+    "Published",
     "Rehearsal",
+    "Release",
     "Rerender",
     "Rules",
     "Setting",
+    "Target",
+    "TestOptions",
+    "TestRecord",
+    "TestWatcher",
+    "TestedPackage",
     "Use",
     "ValueOrigin",
+    "Work",
     "WorkError",
+    "Workspace",
+    "build",
+    "built_packages",
     "check",
+    "collect",
     "explain",
+    "find_release",
     "generate",
     "lacking",
+    "open_workspace",
     "outputs",
+    "packages_in_files",
+    "parse_target",
+    "plan",
+    "publish",
     "read_configurations",
+    "read_matrix",
     "rehearse",
     "rerender",
     "resolve",
+    "run_tests",
 ]
 
 #: Module → the names that it gives the library; `name=other` where it has another name there.
 _WHERE = {
+    "builds.ledger.records": "BuildRecord PackageRecord TestRecord",
+    "builds.matrix.matrix": "Matrix read_matrix",
+    "builds.matrix.states": "ConfigurationState OutputState",
+    "builds.plan.agenda": "Agenda plan=agenda",
+    "builds.plan.capacity": "Capacity Limits",
+    "builds.plan.needs": "Needs",
+    "builds.plan.work": "Work",
+    "builds.plan.workspace": "Workspace open_workspace",
+    "builds.publish.collect": "Collected collect",
+    "builds.publish.publish": "PublishObserver Published publish",
+    "builds.runs.observer": "Observer Progress",
+    "builds.runs.run": "BuildResult Outcome build=run",
+    "builds.testing.tests": "TestOptions TestWatcher TestedPackage built_packages packages_in_files run_tests",
     "channel.missing": "lacking",
+    "channel.targets": "Target parse_target",
     "check.against_facts": "Finding check=check_feedstock",
     "check.rehearsal.model": "Environment Pick Rehearsal",
     "check.rehearsal.of_feedstock": "rehearse=rehearse_configurations",
     "errors": "FeedstockError InputError Mistake WorkError",
+    "feedstock.planned": "PlannedConfiguration PlannedOutput PlannedRow",
     "generate.applying": "Change",
     "generate.generating": "Generated generate",
     "pins.graph.asking": "Answer resolve",
@@ -84,6 +162,7 @@ _WHERE = {
     "rerender.outputs": "PackageFile outputs=output_files",
     "rerender.rerendering": "Rerender rerender",
     "rerender.rules": "Rules",
+    "rerender.smithy.release": "Release find_release",
     "rerender.why.model": "Explanation Place Setting Use ValueOrigin",
     "rerender.why.reasons": "explain",
 }

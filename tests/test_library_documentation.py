@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import inspect
+import os
 import re
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from feedstock_tools import api
+from tests.support.feedstocks import TinyFeedstock
 from tests.support.library import make_library_folder
 from tests.support.paths import ROOT
 
@@ -20,9 +22,10 @@ FUNCTIONS = {name: getattr(api, name) for name in api.__all__ if inspect.isfunct
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder that the examples speak of, as the current one."""
+def folder(tmp_path: Path, gpu_feedstock: TinyFeedstock, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder that the examples speak of, as the current one; in it `tiny-feedstock` has one row built."""
     make_library_folder(tmp_path)
+    (tmp_path / "tiny-channel").symlink_to(gpu_feedstock.channel)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -47,7 +50,10 @@ def test_a_function_says_what_goes_in_what_comes_out_and_how_it_fails(name: str)
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_the_example_of_a_function_gives_what_it_shows(name: str, folder: Path) -> None:
-    known = {"Path": Path, **{each: getattr(api, each) for each in api.__all__}}
+    channel = str((folder / "tiny-channel").resolve())
+    workspace = api.open_workspace(folder / "tiny-feedstock", None, [channel], os.environ)
+    of_the_library = {each: getattr(api, each) for each in api.__all__}
+    known = {"Path": Path, "os": os, "workspace": workspace, **of_the_library}
     (example,) = doctest.DocTestFinder(recurse=False).find(FUNCTIONS[name], name, globs=known)
     assert example.examples, "the docstring has no example"
     lines: list[str] = []

@@ -11,12 +11,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import feedstock_tools
+from tests.support.feedstocks import TinyFeedstock
 from tests.support.library import make_library_folder
 
 PACKAGE = Path(feedstock_tools.__file__).parent
 
-#: What may talk to the process: the command line, what it shows while a run goes on, and programs that are started as
-#: processes of their own.
+#: What may talk to the process: the command line and what it shows while a run goes on (debugging passes its stderr on
+#: to the engine), and programs that are started as processes of their own.
 OUTSIDE = (
     "__main__.py",
     "bootstrap.py",
@@ -78,7 +79,7 @@ def test_the_check_sees_what_it_is_meant_to_see() -> None:
     assert list(uses_of_the_process(ast.parse(text))) == ["2: sys.argv", "3: print()", "4: os.environ"]
 
 
-#: Every arrow that needs no machine, on the feedstock of the library's examples; the results go to a file.
+#: Every arrow, on the feedstocks of the library's examples; the results go to a file.
 ARROWS = """
 import json
 import sys
@@ -98,6 +99,21 @@ results = {
     "check": repr(api.check(feedstock, configurations)),
     "rehearse": api.rehearse(feedstock, configurations[:1], ["./empty-channel"]).to_json(),
 }
+tiny, channel = Path("tiny-feedstock"), str(Path("tiny-channel").resolve())
+workspace = api.open_workspace(tiny, Path(RESULTS + "-artifacts").resolve(), [channel], MACHINE)
+chosen = workspace.chosen([f"{api.Platform.here().name}_cuda11.2_py3.11"])
+agenda = api.plan(workspace, chosen, api.Capacity.of_machine())
+results["plan"] = [(work.name, work.identities, [output.file_name for output in work.makes]) for work in agenda.todo]
+built = api.build(workspace, agenda)
+results["build"] = [outcome.record and (outcome.record.result, outcome.record.reason) for outcome in built.outcomes]
+matrix = api.read_matrix(workspace, chosen)
+results["read_matrix"] = [each.state for each in matrix.configurations]
+tests = api.run_tests(api.built_packages(workspace, chosen)[:1], api.TestOptions(), MACHINE)
+results["run_tests"] = [(test.result, test.reason) for test in tests]
+target = api.parse_target(RESULTS + "-published", None, MACHINE, Path.cwd())
+results["publish"] = [(package.file, package.result) for package in api.publish(matrix, target)]
+other = api.open_workspace(tiny, Path(RESULTS + "-collected").resolve(), [channel], MACHINE)
+results["collect"] = repr(api.collect([workspace.artifacts.root], other.artifacts, other.feedstock))
 Path(RESULTS).write_text(json.dumps(results))
 """
 
@@ -107,7 +123,8 @@ def results_of(
 ) -> dict[str, object]:
     """What the arrows give in a process of its own, without standard streams where `closed` says so."""
     script = folder / f"{name}.py"
-    script.write_text(f"RESULTS = {str(folder / name)!r}\n{ARROWS}")
+    machine = {key: os.environ[key] for key in ("PATH", "HOME", "XDG_CACHE_HOME", "SYSTEMROOT") if key in os.environ}
+    script.write_text(f"RESULTS, MACHINE = {str(folder / name)!r}, {machine!r}\n{ARROWS}")
     command = [sys.executable, str(script), *arguments]
     if closed:  # the shell closes what subprocess can only redirect
         command = ["/bin/sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", *command]
@@ -117,12 +134,15 @@ def results_of(
     return found
 
 
-def test_the_arrows_need_no_streams_arguments_or_environment(tmp_path: Path) -> None:
+def test_the_arrows_need_no_streams_arguments_or_environment(tmp_path: Path, feedstock: TinyFeedstock) -> None:
     make_library_folder(tmp_path)
+    (tmp_path / "tiny-channel").symlink_to(feedstock.channel)
     noisy = {"CUDA_VISIBLE_DEVICES": "0", "CF_CUDA_ENABLED": "False", "python": "3.6", "CONDA_OVERRIDE_CUDA": "9.0"}
 
     usual = results_of(tmp_path, "usual", {**os.environ, **noisy}, "--json", "build", closed=False)
-    bare = results_of(tmp_path, "bare", {}, closed=os.name == "posix")
+    least = {key: os.environ[key] for key in ("SYSTEMROOT",) if key in os.environ}  # Windows starts nothing without it
+    bare = results_of(tmp_path, "bare", least, closed=os.name == "posix")
 
     assert bare == usual
     assert all(bare.values())
+    assert (bare["build"], bare["read_matrix"]) == ([["done", ""]] * 4, ["done"])

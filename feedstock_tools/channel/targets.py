@@ -97,6 +97,9 @@ def parse_target(text: str, server: str | None, machine: Mapping[str, str], here
 
     Raises:
         InputError: it is not a target, or needs a server.
+
+    >>> parse_target("s3://packages/ours", None, os.environ, Path.cwd()).name
+    's3://packages/ours'
     """
     kind, colon, rest = text.partition(":")
     if kind == "s3" and rest.startswith("//"):

@@ -15,7 +15,7 @@ from feedstock_tools.cli.printing import say, say_json
 from feedstock_tools.cli.spelling import Command
 
 if TYPE_CHECKING:
-    from feedstock_tools.builds.testing.tests import Place
+    from feedstock_tools.builds.testing.tests import TestedPackage
 
 __all__ = ["command"]
 
@@ -84,26 +84,26 @@ def _compare(feedstock: Path | None, output_dir: Path | None, *, as_json: bool) 
     return 0
 
 
-def _places(targets: Sequence[str], feedstock: Path | None, output_dir: Path | None) -> tuple[Place, ...]:
+def _places(targets: Sequence[str], feedstock: Path | None, output_dir: Path | None) -> tuple[TestedPackage, ...]:
     """The packages that targets mean: files, or the built packages of configurations.
 
     Raises:
         InputError: a file is missing, a name means nothing, or nothing was built of what it means.
     """
-    from feedstock_tools.builds.testing.tests import places_of_configurations, places_of_files
+    from feedstock_tools.builds.testing.tests import built_packages, packages_in_files
     from feedstock_tools.channel.archive import PACKAGE_SUFFIXES
 
     files = [(Path.cwd() / target).resolve() for target in targets if target.endswith(PACKAGE_SUFFIXES)]
     names = [target for target in targets if not target.endswith(PACKAGE_SUFFIXES)]
     nearby = [output_dir, feedstock and feedstock / "build_artifacts"]
-    places = places_of_files(files, [folder for folder in nearby if folder])
+    places = packages_in_files(files, [folder for folder in nearby if folder])
     if not names:
         return places
     from feedstock_tools.cli.opening import opened
     from feedstock_tools.errors import InputError
 
     workspace = opened(feedstock, output_dir, ())
-    built = places_of_configurations(workspace, workspace.chosen(names))
+    built = built_packages(workspace, workspace.chosen(names))
     if not built:
         raise InputError(f"nothing is built of {', '.join(names)}", hint="Build it first: feedstock-tools build")
     return (*places, *built)

@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 from tests.support.paths import ROOT
+from tests.support.smithy_release import write_release
 
 __all__ = ["make_library_folder"]
 
@@ -31,14 +32,16 @@ _NO_PACKAGES = '{"packages": {}, "packages.conda": {}}'
 
 
 def make_library_folder(folder: Path) -> None:
-    """Make a feedstock, a spec, a small pinning, and a channel without packages."""
+    """Make a feedstock, a spec, a small pinning, a channel without packages, and a release of conda-smithy."""
     shutil.copytree(ROOT / "tests" / "rerender" / "solver-feedstock", folder / "solver-feedstock")
+    write_release(folder / "smithy")
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     spec = readme[readme.index("```yaml\nname: hello\n") + len("```yaml\n") :].partition("```")[0]
     for path, text in (
         ("hello/feedstock.yaml", spec),
         ("pinning/conda_build_config.yaml", _PINNING),
         ("empty-channel/noarch/repodata.json", _NO_PACKAGES),
+        ("smithy/info/index.json", '{"name": "conda-smithy", "version": "2026.8.5"}'),
     ):
         (folder / path).parent.mkdir(parents=True)
         (folder / path).write_text(text, encoding="utf-8")

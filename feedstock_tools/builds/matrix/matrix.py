@@ -45,6 +45,10 @@ def read_matrix(workspace: Workspace, chosen: Sequence[PlannedConfiguration]) ->
 
     Raises:
         WorkError: the ledger cannot be read.
+
+    >>> matrix = read_matrix(workspace, workspace.chosen()[:1])
+    >>> [(each.output.name, each.state) for each in matrix.configurations[0].outputs][:2]
+    [('libtiny', 'done'), ('tiny-base', 'done')]
     """
     candidates = candidates_of(chosen, workspace.channels, workspace.machine)
     builds: tuple[BuildRecord, ...] = ()

@@ -69,7 +69,7 @@ class _Row:
         return [output.name for output in self.row.outputs if output.name not in self.done]
 
 
-def agenda(workspace: Workspace, chosen: Sequence[PlannedConfiguration], capacity: Capacity, jobs: int) -> Agenda:
+def agenda(workspace: Workspace, chosen: Sequence[PlannedConfiguration], capacity: Capacity, jobs: int = 1) -> Agenda:
     """What a run over some configurations would do: only what the ledger does not have as done.
 
     Args:
@@ -80,6 +80,10 @@ def agenda(workspace: Workspace, chosen: Sequence[PlannedConfiguration], capacit
     Raises:
         InputError: channels were given to an engine that takes none, or the spec is invalid.
         WorkError: a channel cannot be reached, or the ledger cannot be read.
+
+    >>> found = plan(workspace, workspace.chosen()[:1], Capacity.of_machine())
+    >>> [[output.name for output in work.makes] for work in found.todo]
+    [['tiny-base', 'tiny', 'tiny-gpu']]
     """
     inputs = PlannedInputs.of(workspace.recipe, [workspace.feedstock.recipe, *workspace.plan.sources])
     reasons = refused(chosen, workspace.engines)

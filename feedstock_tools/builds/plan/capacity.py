@@ -25,7 +25,7 @@ class Capacity:
     memory: int
 
     @classmethod
-    def of_machine(cls, cores: int | None, memory: int | None) -> Capacity:
+    def of_machine(cls, cores: int | None = None, memory: int | None = None) -> Capacity:
         """As many cores and bytes as are given, as far as the machine has them; else its cores and most memory."""
         known = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
         here = tuple(known)

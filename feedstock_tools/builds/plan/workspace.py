@@ -74,6 +74,10 @@ def open_workspace(
 
     Raises:
         InputError: there is no feedstock, or the output folder lies in its recipe folder.
+
+    >>> opened = open_workspace(Path("tiny-feedstock"), None, ["conda-forge"], os.environ)
+    >>> [each.cuda for each in opened.plan.configurations]
+    ['11.2', None, None]
     """
     feedstock = find_feedstock(folder, folder)
     artifacts = artifacts_of(feedstock, output)

@@ -60,6 +60,10 @@ def collect(folders: Sequence[Path], artifacts: Artifacts, feedstock: Feedstock 
         InputError: a folder has no ledger in it, or one of another feedstock.
         WorkError: a package or log is missing, is not what its ledger recorded, or would replace another; every reason
             at once, and nothing is taken over then.
+
+    >>> other = open_workspace(workspace.feedstock.folder, Path("elsewhere"), [], os.environ)
+    >>> collect([workspace.artifacts.root], other.artifacts, other.feedstock).packages
+    4
     """
     roots = [root for folder in folders for root in _roots(folder, artifacts.root)]
     with Ledger(artifacts.ledger) as ledger:

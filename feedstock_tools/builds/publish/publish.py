@@ -56,8 +56,24 @@ class PublishObserver(Protocol):
         """A package goes, the first with the number 1."""
 
 
+class _Unwatched:
+    """Nobody watches the packages go."""
+
+    def incomplete(self, state: str, configurations: Sequence[str]) -> None: ...
+    def untested(self, reason: str, files: Sequence[str]) -> None: ...
+    def begin(self, number: int, total: int, package: Published) -> None: ...
+
+
+_UNWATCHED = _Unwatched()
+
+
 def publish(
-    matrix: Matrix, target: Target, observer: PublishObserver, *, complete_only: bool = True, dry_run: bool = False
+    matrix: Matrix,
+    target: Target,
+    observer: PublishObserver = _UNWATCHED,
+    *,
+    complete_only: bool = True,
+    dry_run: bool = False,
 ) -> tuple[Published, ...]:
     """Put the packages of a matrix into a channel; what is there already is left.
 
@@ -66,12 +82,18 @@ def publish(
     that was interrupted is taken up where it ended, since what arrived is there.
 
     Args:
+        observer: is told of what is left out, and of each package that goes.
         complete_only: leave out configurations that are not complete and rows that are not tested, instead of failing.
         dry_run: check, and put nothing anywhere.
 
     Raises:
         InputError: builds on the stand-in channel are to leave this machine.
         WorkError: a check fails (all that fail are reported at once), or the target does not take a package.
+
+    >>> built = workspace.chosen([f"{Platform.here().name}_cuda11.2_py3.11"])
+    >>> published = publish(read_matrix(workspace, built), parse_target("published", None, os.environ, Path.cwd()))
+    >>> [each.result for each in published]
+    ['published', 'published', 'published', 'published']
     """
     from feedstock_tools.channel.targets import OTHER_PACKAGE
 

@@ -16,12 +16,29 @@ from feedstock_tools.feedstock.layout import Artifacts
 from feedstock_tools.feedstock.planned import PlannedOutput, PlannedRow
 
 if TYPE_CHECKING:
+    from feedstock_tools.builds.engines.contract import Event
     from feedstock_tools.builds.plan.workspace import Workspace
-    from feedstock_tools.builds.runs.observer import Observer
+    from feedstock_tools.builds.runs.observer import Observer, Progress
+    from feedstock_tools.builds.runs.retries import Again
     from feedstock_tools.builds.runs.row import BuiltRow
     from feedstock_tools.builds.runs.site import Site, Station
 
 __all__ = ["BuildResult", "Outcome", "run"]
+
+_USUAL = Limits()
+
+
+class _Unwatched:
+    """Nobody watches the run."""
+
+    def begin(self, work: Work) -> None: ...
+    def event(self, work: Work, event: Event | Again) -> None: ...
+    def end(self, work: Work, built: BuiltRow) -> None: ...
+    def progress(self, progress: Progress) -> None: ...
+    def ending(self, builds: int) -> None: ...
+
+
+_UNWATCHED = _Unwatched()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,17 +75,32 @@ class BuildResult:
         return any(outcome.new for outcome in self.outcomes)
 
 
-def run(workspace: Workspace, agenda: Agenda, limits: Limits, observer: Observer, *, command: str = "") -> BuildResult:
+def run(
+    workspace: Workspace,
+    agenda: Agenda,
+    limits: Limits = _USUAL,
+    observer: Observer = _UNWATCHED,
+    *,
+    command: str = "",
+) -> BuildResult:
     """Build the rows of an agenda, several at once where the limits allow it.
 
     An output that fails ends its row, and with it the rows that share the output; the others are built all the same,
     unless the limits say to end with the first failure. What was not reached has no record.
 
     Args:
+        limits: how many rows at once, how long each may take, and how often to try again.
+        observer: is told of everything while the run goes on.
         command: what was typed, for the ledger.
 
     Raises:
         WorkError: the artifacts folder, a channel or the ledger cannot be used; all builds have been ended.
+
+    >>> result = build(workspace, plan(workspace, workspace.chosen()[:1], Capacity.of_machine()))
+    >>> [outcome.output.name for outcome in result.outcomes if outcome.new]
+    ['tiny-base', 'tiny', 'tiny-gpu']
+    >>> result.is_complete
+    True
     """
     built = _built(workspace, agenda, limits, observer, command) if agenda.todo else {}
     works = {work.name: work for work in (*agenda.done, *agenda.todo)}

@@ -21,7 +21,7 @@ from feedstock_tools.feedstock.layout import Artifacts
 from feedstock_tools.feedstock.planned import PlannedConfiguration
 from feedstock_tools.versions import parse_version
 
-__all__ = ["Place", "TestOptions", "TestWatcher", "places_of_configurations", "places_of_files", "run_tests"]
+__all__ = ["TestOptions", "TestWatcher", "TestedPackage", "built_packages", "packages_in_files", "run_tests"]
 
 _LAST_LINES = 20
 
@@ -44,13 +44,15 @@ class TestOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TestedPackage:
     """A package file, the folder of artifacts whose ledger knows it, and the channels that it was built with.
 
     `artifacts` is None for a package that no ledger knows: nothing is recorded of it. `channels` is empty where they
     are not known, and for a build on the stand-in channel, which is made again for the test.
     """
 
+    #: pytest would take a class of this name for a class of tests.
+    __test__: ClassVar[bool] = False
     path: Path
     artifacts: Artifacts | None
     channels: tuple[str, ...] = ()
@@ -69,15 +71,31 @@ class TestWatcher(Protocol):
         """A test failed, with the end of the log where that is kept in a file."""
 
 
-def places_of_files(paths: Sequence[Path], nearby: Sequence[Path] = ()) -> tuple[Place, ...]:
+class _Unwatched:
+    """Nobody watches the tests."""
+
+    def begin(self, package: str, gpus: Gpus | None) -> None: ...
+    def line(self, package: str, text: str) -> None: ...
+    def failed(self, package: str, reason: str, last_lines: Sequence[str]) -> None: ...
+
+
+_UNWATCHED = _Unwatched()
+
+
+def packages_in_files(paths: Sequence[Path], nearby: Sequence[Path] = ()) -> tuple[TestedPackage, ...]:
     """Package files with the ledgers that know them: of the folders that they lie in, else of some other folders.
 
     Args:
+        paths: the files of packages.
         nearby: folders of artifacts.
 
     Raises:
         InputError: a file is missing.
         WorkError: a ledger cannot be read.
+
+    >>> path = built_packages(workspace, workspace.chosen()[:1])[0].path
+    >>> packages_in_files([path])[0].artifacts == workspace.artifacts
+    True
     """
     channels: dict[Path, Mapping[str, tuple[str, ...]]] = {}
     places = []
@@ -87,16 +105,16 @@ def places_of_files(paths: Sequence[Path], nearby: Sequence[Path] = ()) -> tuple
         roots = (root for root in (*path.parents[1:3], *nearby) if Artifacts(root).ledger.is_file())
         root = next(roots, None)
         if root is None:
-            places.append(Place(path, None))
+            places.append(TestedPackage(path, None))
             continue
         artifacts = Artifacts(root.resolve())
         if artifacts.root not in channels:
             channels[artifacts.root] = _channels_of_packages(artifacts)
-        places.append(Place(path, artifacts, channels[artifacts.root].get(path.name, ())))
+        places.append(TestedPackage(path, artifacts, channels[artifacts.root].get(path.name, ())))
     return tuple(places)
 
 
-def places_of_configurations(workspace: Workspace, chosen: Sequence[PlannedConfiguration]) -> tuple[Place, ...]:
+def built_packages(workspace: Workspace, chosen: Sequence[PlannedConfiguration]) -> tuple[TestedPackage, ...]:
     """The newest package of each output of some configurations that the ledger has as done and that is still there.
 
     Args:
@@ -104,6 +122,9 @@ def places_of_configurations(workspace: Workspace, chosen: Sequence[PlannedConfi
 
     Raises:
         WorkError: the ledger cannot be read.
+
+    >>> len(built_packages(workspace, workspace.chosen()[:1]))
+    4
     """
     outputs = [(row.name, output) for each in chosen for row in each.rows for output in row.outputs]
     wanted = {output.file_name for _, output in outputs}
@@ -112,7 +133,7 @@ def places_of_configurations(workspace: Workspace, chosen: Sequence[PlannedConfi
     return tuple(_built(workspace.artifacts, wanted, by_row))
 
 
-def _built(artifacts: Artifacts, wanted: set[str], by_row: set[tuple[str, str]]) -> Iterator[Place]:
+def _built(artifacts: Artifacts, wanted: set[str], by_row: set[tuple[str, str]]) -> Iterator[TestedPackage]:
     if not artifacts.ledger.is_file():
         return
     with Ledger(artifacts.ledger) as ledger:
@@ -124,7 +145,9 @@ def _built(artifacts: Artifacts, wanted: set[str], by_row: set[tuple[str, str]])
                 meant = key != name or name in wanted
                 if meant and key not in seen and ledger.is_intact(package):
                     seen.add(key)
-                    yield Place(artifacts.root / package.channel / package.file, artifacts, _channels_of(record))
+                    yield TestedPackage(
+                        artifacts.root / package.channel / package.file, artifacts, _channels_of(record)
+                    )
 
 
 def _channels_of_packages(artifacts: Artifacts) -> Mapping[str, tuple[str, ...]]:
@@ -142,18 +165,28 @@ def _channels_of(record: BuildRecord) -> tuple[str, ...]:
 
 
 def run_tests(
-    places: Sequence[Place], options: TestOptions, machine: Mapping[str, str], observer: TestWatcher
+    places: Sequence[TestedPackage],
+    options: TestOptions,
+    machine: Mapping[str, str],
+    observer: TestWatcher = _UNWATCHED,
 ) -> tuple[TestRecord, ...]:
     """Test packages, and record each where a ledger knows it; the records are in the order of the packages.
 
     Every package is looked at before the first is tested.
 
     Args:
+        places: the packages, as `built_packages` and `packages_in_files` give them.
+        options: whether on a GPU, with the benchmark, and within which time.
+        observer: is told of everything while the tests go on.
         machine: the environment of the machine.
 
     Raises:
         WorkError: a GPU is asked for and there is none, or a package cannot be read.
         InputError: a package is for another platform, or has no benchmark that could be run.
+
+    >>> packages = built_packages(workspace, workspace.chosen()[:1])
+    >>> [record.result for record in run_tests(packages[:1], TestOptions(), os.environ)]
+    ['passed']
     """
     gpus = find_gpus() if options.gpu else None
     subjects = _apart([subject_of(place.path, options.channels or place.channels, machine) for place in places])
@@ -200,7 +233,7 @@ def _refuse(subjects: Sequence[Subject], gpus: Gpus | None, options: TestOptions
 
 
 def _tested(
-    subject: Subject, place: Place, conditions: Conditions, options: TestOptions, observer: TestWatcher
+    subject: Subject, place: TestedPackage, conditions: Conditions, options: TestOptions, observer: TestWatcher
 ) -> TestRecord:
     """Test one package and tell how it ended."""
     gpus = conditions.gpus

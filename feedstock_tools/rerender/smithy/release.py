@@ -151,6 +151,9 @@ def find_release(folder: Path) -> Release:
 
     Raises:
         InputError: there is none.
+
+    >>> find_release(Path("smithy")).version
+    '2026.8.5'
     """
     for package in _candidates(folder):
         if (package / _CODE).is_file() and (package / _TEMPLATES).is_dir() and (package / _COPIED).is_dir():

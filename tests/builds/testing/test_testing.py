@@ -20,7 +20,7 @@ from feedstock_tools.builds.testing.comparing import compared
 from feedstock_tools.builds.testing.gpu import Gpus
 from feedstock_tools.builds.testing.running import Conditions, run_own_tests
 from feedstock_tools.builds.testing.subject import subject_of
-from feedstock_tools.builds.testing.tests import Place, TestOptions
+from feedstock_tools.builds.testing.tests import TestedPackage, TestOptions
 from feedstock_tools.channel.archive import read_package, replace_document, write_package
 from feedstock_tools.channel.folder import index_channel
 from feedstock_tools.channel.metadata import PackageMetadata
@@ -89,8 +89,8 @@ def test_a_gpu_build_is_known_by_what_its_hash_was_made_of(gpu_feedstock: TinyFe
 
 def test_a_file_alone_needs_no_feedstock(gpu_feedstock: TinyFeedstock, tmp_path: Path) -> None:
     alone = Path(shutil.copy(library(gpu_feedstock), tmp_path))
-    (place,) = session.places_of_files([alone])
-    assert place == Place(alone, None)
+    (place,) = session.packages_in_files([alone])
+    assert place == TestedPackage(alone, None)
     options = TestOptions(channels=(str(gpu_feedstock.channel),))
     shown = io.StringIO()
     (record,) = session.run_tests([place], options, os.environ, TestLines(shown, several=False))
@@ -122,7 +122,7 @@ def test_a_gpu_that_is_asked_for_and_not_there_is_an_error(
 
     monkeypatch.setattr(session, "find_gpus", nothing)
     with pytest.raises(WorkError, match="no GPU driver"):
-        session.run_tests([Place(library(gpu_feedstock), None)], TestOptions(gpu=True), os.environ, SILENT)
+        session.run_tests([TestedPackage(library(gpu_feedstock), None)], TestOptions(gpu=True), os.environ, SILENT)
 
 
 def test_a_driver_that_is_too_old_for_a_package_is_an_error(
@@ -131,7 +131,7 @@ def test_a_driver_that_is_too_old_for_a_package_is_an_error(
     monkeypatch.setattr(session, "find_gpus", lambda: Gpus(("GeForce GTX 1080 (6.1)",), "440.33", "10.2"))
     options = TestOptions(gpu=True, channels=(str(gpu_feedstock.channel),))
     with pytest.raises(WorkError, match=r"needs a driver for CUDA 11\.2, and this machine's runs up to 10\.2"):
-        session.run_tests([Place(library(gpu_feedstock), None)], options, os.environ, SILENT)
+        session.run_tests([TestedPackage(library(gpu_feedstock), None)], options, os.environ, SILENT)
 
 
 @pytest.mark.parametrize(("script", "status"), [("test -e $PREFIX/answer", 0), ("test -e $PREFIX/nothing", 1)])

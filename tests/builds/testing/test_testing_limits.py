@@ -16,7 +16,7 @@ from feedstock_tools.builds.testing import tests as session
 from feedstock_tools.builds.testing.gpu import Gpus, one_by_one
 from feedstock_tools.builds.testing.running import run_benchmark
 from feedstock_tools.builds.testing.subject import Subject
-from feedstock_tools.builds.testing.tests import Place, TestOptions
+from feedstock_tools.builds.testing.tests import TestedPackage, TestOptions
 from feedstock_tools.channel.archive import read_documents, replace_document, write_package
 from feedstock_tools.channel.metadata import PackageMetadata
 from feedstock_tools.report.testing import TestLines
@@ -28,14 +28,14 @@ SILENT = TestLines(io.StringIO(), several=False)
 TWO = Gpus(("NVIDIA H200 (9.0)", "NVIDIA L4 (8.9)"), "580.159.04", "13.0")
 
 
-def package(folder: Path, name: str, *commands: str) -> Place:
+def package(folder: Path, name: str, *commands: str) -> TestedPackage:
     """A package with nothing in it but a benchmark."""
     extra = {"benchmarks": {name: {"commands": [*commands, """echo '{"name": "runs", "value": 1, "unit": "1"}'"""]}}}
     metadata = PackageMetadata(name, "1.0", "0", 0, "noarch", noarch="generic", extra=extra)
-    return Place(write_package(folder / "packages", metadata), None)
+    return TestedPackage(write_package(folder / "packages", metadata), None)
 
 
-def meeting(folder: Path, *commands: str) -> list[Place]:
+def meeting(folder: Path, *commands: str) -> list[TestedPackage]:
     """Two packages whose benchmarks each wait for the other's to have begun."""
     wait = f"test -e {folder}/a && test -e {folder}/b"
     return [
@@ -76,7 +76,7 @@ def test_each_gpu_runs_one_test_at_a_time(tmp_path: Path, tiny_channel: Path, mo
 def test_of_several_packages_those_are_measured_that_can_be(tmp_path: Path, tiny_channel: Path) -> None:
     plain = write_package(tmp_path / "packages", PackageMetadata("plain", "1.0", "0", 0, "noarch", noarch="generic"))
     options = TestOptions(benchmark=True, channels=(str(tiny_channel),))
-    places = [Place(plain, None), package(tmp_path, "measured")]
+    places = [TestedPackage(plain, None), package(tmp_path, "measured")]
     records = session.run_tests(places, options, os.environ, SILENT)
     assert [(record.result, list(record.benchmark)) for record in records] == [("passed", []), ("passed", ["runs"])]
 
@@ -94,7 +94,7 @@ def test_a_package_s_own_tests_see_the_gpu_that_they_are_given(
     alone = Path(shutil.copy(path, gpu_feedstock.folder))
     options = TestOptions(gpu=True, channels=(str(gpu_feedstock.channel),), jobs=2)
     shown = io.StringIO()
-    (record,) = session.run_tests([Place(alone, None)], options, os.environ, TestLines(shown, several=True))
+    (record,) = session.run_tests([TestedPackage(alone, None)], options, os.environ, TestLines(shown, several=True))
     assert record.result == "passed"
     assert "sees 0;\n" in shown.getvalue()
 
