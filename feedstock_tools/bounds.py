@@ -6,19 +6,18 @@ operating system hold the rest.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, replace
-from functools import cache
 
 from feedstock_tools.errors import InputError
 
-__all__ = ["LIFTING", "READING", "SOLVING", "Bounds", "factor", "most"]
+__all__ = ["LIFTING", "READING", "SOLVING", "VARIABLE", "Bounds", "factor", "most", "widen"]
 
 _MIB = 1024 * 1024
 _GIB = 1024 * _MIB
 #: What a user can do about a bound that stands in the way.
 LIFTING = "If you trust it, set FEEDSTOCK_TOOLS_BOUNDS=10 for bounds ten times as wide, or off for none, in one run."
-_VARIABLE = "FEEDSTOCK_TOOLS_BOUNDS"
+#: The variable that the user says it with.
+VARIABLE = "FEEDSTOCK_TOOLS_BOUNDS"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,23 +54,33 @@ READING = Bounds()
 SOLVING = Bounds(memory=16 * _GIB, seconds=4 * 3600, file_size=64 * _GIB, open_files=None)
 
 
-@cache
-def factor() -> float:
-    """How much wider than usual the user wants all bounds: 1, what the environment says, or infinity for none.
+_scale = 1.0
+
+
+def widen(wish: str) -> None:
+    """Widen all bounds of this process and of those that it forks.
+
+    Args:
+        wish: a number of at least 1, `off`, or nothing to leave them as they are: the value of a variable that the
+            command line reads.
 
     Raises:
-        InputError: the variable holds neither a number of at least 1 nor `off`.
+        InputError: it is something else.
     """
-    text = os.environ.get(_VARIABLE, "").strip()
-    if text.lower() == "off":
-        return float("inf")
+    global _scale
+    text = wish.strip().lower() or "1"
     try:
-        scale = float(text or 1)
+        scale = float("inf") if text == "off" else float(text)
     except ValueError:
         scale = 0.0
     if not scale >= 1:
-        raise InputError(f"{_VARIABLE} is '{text}'", hint="Set it to a number of at least 1, or to off.")
-    return scale
+        raise InputError(f"{VARIABLE} is '{wish}'", hint="Set it to a number of at least 1, or to off.")
+    _scale = scale
+
+
+def factor() -> float:
+    """How much wider than usual the user wants all bounds: 1, what was asked for, or infinity for none."""
+    return _scale
 
 
 def most(count: int) -> float:

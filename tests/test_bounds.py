@@ -26,8 +26,9 @@ def program(statements: str, within: str = "NARROW") -> list[str]:
 import os, time
 from pathlib import Path
 from feedstock_tools.bounded import hold, released, step
-from feedstock_tools.bounds import READING, Bounds
+from feedstock_tools.bounds import READING, VARIABLE, Bounds, widen
 NARROW = {NARROW!r}
+widen(os.environ.get(VARIABLE, ""))
 hold({within})
 """
     return [sys.executable, "-c", start + statements]

@@ -17,10 +17,11 @@ from tests.support.library import make_library_folder
 PACKAGE = Path(feedstock_tools.__file__).parent
 
 #: What may talk to the process: the command line and what it shows while a run goes on (debugging passes its stderr on
-#: to the engine), and programs that are started as processes of their own.
+#: to the engine), the fork of a command that is held to bounds, and programs that run as processes of their own.
 OUTSIDE = (
     "__main__.py",
     "bootstrap.py",
+    "bounded.py",
     "cli/",
     "report/run/",
     "builds/engines/embedded/debug_worker.py",

@@ -14,11 +14,11 @@ import click
 
 from feedstock_tools import __version__
 from feedstock_tools.bounded import hold
-from feedstock_tools.bounds import LIFTING, READING, SOLVING, Bounds
+from feedstock_tools.bounds import LIFTING, READING, SOLVING, VARIABLE, Bounds, widen
 from feedstock_tools.cli import interruption
 from feedstock_tools.cli.printing import say
 from feedstock_tools.cli.spelling import Group, refuse_unknown
-from feedstock_tools.errors import FeedstockError
+from feedstock_tools.errors import FeedstockError, InputError
 
 __all__ = ["bounds_of", "main", "run"]
 
@@ -122,6 +122,11 @@ def run(command: click.Command, name: str, value: object = None, bounds: Bounds 
     The status is 0, 1 for work that failed, 2 for bad input, 130 for Ctrl-C.
     """
     _open_closed_streams()
+    try:
+        widen(os.environ.get(VARIABLE, ""))
+    except InputError as error:
+        say(f"error: {error}", err=True)
+        sys.exit(error.exit_code)
     if bounds is not None:
         hold(bounds)
     try:
