@@ -174,9 +174,8 @@ def check(names: tuple[str, ...], feedstock: Path | None, pinning: str | None, a
     from feedstock_tools.channel.pinning.local import pinning_cache
     from feedstock_tools.check import against_facts
     from feedstock_tools.feedstock.configurations import configurations_of
-    from feedstock_tools.feedstock.folder import find_feedstock
 
-    folder = find_feedstock(feedstock, Path()).folder
+    folder = feedstock or Path()  # with .ci_support; a recipe is not needed
     configurations = configurations_of(folder, names)
     path = fetched_pinning(pinning, pinning_cache(os.environ)).path if pinning else None
     found = against_facts.check_feedstock(folder, configurations, pinning=path)

@@ -91,3 +91,8 @@ def test_a_driver_that_no_fact_names() -> None:
     text = resolve("driver=535.129.03", "cuda")
     assert "535.129.03 or later" in text
     assert text.splitlines()[1].split()[:2] == ["CUDA", "12.9"]
+
+
+def test_a_driver_that_the_facts_do_not_know_yet_is_told_from_those_they_know() -> None:
+    assert "it is newer than every driver in the facts (up to 5" not in resolve("driver=535")
+    assert "it is newer than every driver in the facts (up to" in resolve("driver=999")

@@ -63,6 +63,7 @@ def test_a_kind_of_which_there_is_none_is_left_out(facts_graph: PinGraph) -> Non
             ["python=3.9", "sm=70", "cuda=12.9"],
         ),
         (["cuda=12.7"], ["cuda=12.7"], "no such CUDA", ["cuda=12.8"]),
+        (["cuda=12.10"], ["cuda=12.10"], "no such CUDA", ["cuda=12.9"]),
         (["cuda=12.9", "nccl", "platform=win-64"], ["nccl", "platform=win-64"], "linux-aarch64", None),
         (["cudnn=8.1", "cuda=12"], ["cudnn=8.1", "cuda=12"], "CUDA 10.2.* and 11.*", ["cudnn=8.8.0.121", "cuda=12"]),
         (

@@ -174,7 +174,8 @@ def _replacement(graph: PinGraph, demand: Demand, others: Sequence[Demand]) -> t
 
 
 def _by_distance(graph: PinGraph, demand: Demand) -> Iterator[str]:
-    """The versions of a demand's kind, those nearest to the demand first."""
+    """The versions of a demand's kind, those nearest to the demand first; of two at a distance the one of its major."""
+    major = ""
     versions = list(graph.versions.get(demand.kind, ()))
     matching = [index for index, version in enumerate(versions) if demand.admits(version)]
     if matching:
@@ -183,9 +184,13 @@ def _by_distance(graph: PinGraph, demand: Demand) -> Iterator[str]:
             places[index] = min(abs(index - other) for other in matching)
     else:
         named = demand.spec.strip("=<>!~").removesuffix(".*").split(",")[0].split("|")[0]
-        ordered = _placed(demand.kind, versions, named)
+        ordered, major = _placed(demand.kind, versions, named), f"{named.split('.')[0]}."
         places = {index: abs(2 * index + 1 - 2 * ordered) for index in range(len(versions))}
-    yield from (versions[index] for index in sorted(places, key=lambda index: (places[index], index)))
+
+    def order(index: int) -> tuple[int, bool, int]:
+        return places[index], not versions[index].startswith(major), index
+
+    yield from (versions[index] for index in sorted(places, key=order))
 
 
 def _placed(kind: str, versions: Sequence[str], named: str) -> int:

@@ -65,6 +65,12 @@ def reported_cuda(facts: CudaFacts, driver: str, *, windows: bool = False) -> st
     return found
 
 
+def _shipped(toolkit: Toolkit) -> tuple[str, ...]:
+    """The drivers that a toolkit was shipped with."""
+    drivers = toolkit.driver
+    return tuple(version for version in (drivers.linux, drivers.windows) if version) if drivers else ()
+
+
 def _of_system(drivers: Drivers | None, windows: bool) -> str | None:
     return None if drivers is None else drivers.windows if windows else drivers.linux
 
@@ -207,6 +213,7 @@ def _of_the_machine(facts: CudaFacts, scales: Scales) -> Iterator[Bound]:
         for version in sorted(scales[kind]):
             way = Way({"platform": platforms}, source="conda-forge's pinning")
             yield Bound(Release(kind, version), (way,), f"it is for {'Windows' if platforms == _WINDOWS else 'Linux'}")
+    newest = max(parse_version(known).major for toolkit in facts.toolkits.values() for known in _shipped(toolkit))
     for driver in sorted(scales["driver"]):
         ways, words = [], []
         for system, platforms in (("Linux", _LINUX), ("Windows", _WINDOWS)):
@@ -214,7 +221,10 @@ def _of_the_machine(facts: CudaFacts, scales: Scales) -> Iterator[Bound]:
             allowed = {"platform": platforms, "__cuda": frozenset({cuda} if cuda else ())}
             ways.append(Way(allowed, source="release notes"))
             words.append(f"up to {cuda} on {system}" if cuda else f"no known version on {system}")
-        yield Bound(Release("driver", driver), tuple(ways), f"it runs CUDA {' and '.join(words)}")
+        runs = f"it runs CUDA {' and '.join(words)}"
+        if parse_version(driver).major > newest:
+            runs = f"it is newer than every driver in the facts (up to {newest}); as far as they go, {runs}"
+        yield Bound(Release("driver", driver), tuple(ways), runs)
 
 
 def _cited(facts: CudaFacts, toolkit: Toolkit, fact: str) -> str:
