@@ -28,6 +28,7 @@ from feedstock_tools.rerender.smithy.files import CiUpdate, follow_configuration
 from feedstock_tools.rerender.smithy.packages import Package, PackageWatch
 from feedstock_tools.rerender.smithy.release import Release
 from feedstock_tools.rerender.smithy.tree import RenderedPlatform, Tree, whole_tree
+from feedstock_tools.rerender.smithy.tree_rules import tree_rules
 from feedstock_tools.variants import VariantConfig, combine, defaults, load, load_migration, migrate
 from feedstock_tools.variants.conditional import load_conditional
 
@@ -129,6 +130,7 @@ def rerender(
 
 def _tree(source: Source, smithy: Release, platforms: Sequence[RenderedPlatform], cache: Path | None) -> Tree:
     forge = source.forge
+    plain = tree_rules(source.rules.smithy).readme_of_plain_recipe
     nothing_built = not any(platform.packages for platform in platforms)
     return whole_tree(
         smithy,
@@ -138,7 +140,7 @@ def _tree(source: Source, smithy: Release, platforms: Sequence[RenderedPlatform]
         platforms,
         forge.recipe,
         forge.recipe_text,
-        unbuilt=_unbuilt_packages(source) if nothing_built else (),
+        unbuilt=_unbuilt_packages(source) if plain or nothing_built else (),
         cache=cache,
     )
 

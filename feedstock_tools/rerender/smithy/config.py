@@ -76,7 +76,7 @@ def _fill_in(
     config["provider"] = {
         name: list(named) for name, named in providers_of(config, ci, config["build_platform"]).items()
     }
-    _fill_ci_setup(config, feedstock)
+    _fill_ci_setup(config, feedstock, rules)
     actions = config.setdefault("github_actions", {})
     if not actions.get("triggers") and "triggers" in actions:
         actions["triggers"] = ["push"] if actions.get("self_hosted") else ["push", "pull_request"]
@@ -148,11 +148,13 @@ def _fill_tools(config: dict[str, Any], rules: TreeRules) -> None:
         config["conda_install_tool_deps"] = f"conda{solver}"
 
 
-def _fill_ci_setup(config: dict[str, Any], feedstock: Path) -> None:
+def _fill_ci_setup(config: dict[str, Any], feedstock: Path, rules: TreeRules) -> None:
     wanted = [_quoted(str(spec)) for spec in _as_list(config.get("remote_ci_setup"))]
-    config["remote_ci_setup"] = wanted
+    if rules.lists_ci_setup:
+        config["remote_ci_setup"] = wanted
     by_conda = config.get("conda_install_tool") == "conda"
     config["remote_ci_setup_update"] = [_name_of(spec) for spec in wanted] if by_conda else wanted
+    config["remote_ci_setup_names"] = [_name_of(spec) for spec in wanted]
     config["local_ci_setup"] = _has_own_ci_setup(feedstock / str(config["recipe_dir"]))
     merged: dict[str, list[str]] = {}
     for spec in [*config["conda_build_tool_deps"].split(), *wanted]:

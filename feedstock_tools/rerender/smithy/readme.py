@@ -41,7 +41,8 @@ def readme_files(
     before = _Before.of(workshop.feedstock / README)
     if not workshop.rules.sorted_metadata:
         packages = before.in_order(packages)
-    about = feedstock_about(packages, recipe_text, recipe)
+    plain = workshop.rules.readme_of_plain_recipe
+    about = dict(packages[0].about) if plain else feedstock_about(packages, recipe_text, recipe)
     last = {package.name: package for package in packages}
     parts = [(packages[0].feedstock, about)]
     parts += [(name, dict(package.about)) for name, package in last.items() if package.about != about]
@@ -49,8 +50,9 @@ def readme_files(
     context = {
         **config,
         "noarch_python": all(package.noarch for package in packages),
-        "package_about": [(name, _with_old_keys(each)) for name, each in parts],
+        "package_about": about if plain else [(name, _with_old_keys(each)) for name, each in parts],
         "package_name": packages[0].feedstock,
+        "package": {"meta": {"about": packages[0].about}},
         "variants": sorted(configuration.name for configuration in configurations),
         "outputs": sorted(last),
         "channel_targets": _channel_targets(configurations, before),

@@ -108,7 +108,7 @@ def render_provider(
         InputError: a template fails, or two platforms need other texts in one script.
     """
     enabled = [each for each in built if each.configurations]
-    config[provider]["enabled"] = bool(enabled)
+    config.setdefault(provider, {})["enabled"] = bool(enabled)
     template, target = PROVIDER_FILES[provider]
     files: dict[str, File] = {}
     seen: dict[str, Any] = config
@@ -280,9 +280,8 @@ def _build_setup(workshop: Workshop, system: str) -> str:
         found = [text for text in texts if own in text]
         return found[0].replace("{recipe_dir}", str(workshop.settings.get("recipe_dir") or "recipe")) if found else ""
     plain = [text for text in texts if "run_conda_forge_build_setup_" not in text]
-    calls = [text for text in plain if text.lstrip().startswith("CALL")]
-    others = [text for text in plain if text not in calls]
-    chosen = calls if system == "win" else others
+    sourced = [text for text in plain if text.lstrip().startswith("source")]
+    chosen = [text for text in plain if text not in sourced] if system == "win" else sourced
     return chosen[0] if chosen else ""
 
 

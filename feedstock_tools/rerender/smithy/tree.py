@@ -104,7 +104,7 @@ def whole_tree(
         version: the version of conda-smithy that is followed.
         settings: conda-forge.yml as YAML reads it.
         platforms: what was rendered, platforms without configurations too.
-        unbuilt: the packages that the README names where no platform builds any.
+        unbuilt: the packages that the README describes in place of those that the platforms build.
         cache: a private folder for compiled templates.
 
     Raises:
@@ -127,7 +127,7 @@ def whole_tree(
     configurations = [configuration for each in found.values() for configuration in each.configurations]
     files.update(_service_workflows(workshop, config, skipped))
     files.update(_pixi(workshop, config, version, configurations))
-    listed = _listed(packages) or list(unbuilt)
+    listed = list(unbuilt) or _listed(packages)
     if listed and README not in skipped:
         files.update(readme_files(workshop, config, listed, configurations, recipe, recipe_text))
     return Tree(files, tuple(_removed(workshop, files, skipped)), tuple(_notes(version, files, feedstock)))

@@ -40,6 +40,10 @@ class TreeRules:
     plain_booleans: bool = False
     #: The endings of the scripts that GitHub Actions gets for artifacts, whatever system builds; none: that of the job.
     github_artifacts: tuple[str, ...] = (".sh",)
+    #: Whether the README describes what the recipe makes on Linux without migrations, skipped or not.
+    readme_of_plain_recipe: bool = True
+    #: Whether `remote_ci_setup` is a list for templates, even if it is written as one text.
+    lists_ci_setup: bool = False
     #: Whether the metadata of the README is in the order of the packages' names.
     sorted_metadata: bool = False
     #: The workflows of services that are written.
@@ -50,6 +54,8 @@ class TreeRules:
 
 _CHANGES: tuple[tuple[str, dict[str, Any]], ...] = (
     ("3.13.0", {"service_workflows": ("automerge.yml", "webservices.yml")}),
+    ("3.17.0", {"lists_ci_setup": True}),
+    ("3.23.0", {"readme_of_plain_recipe": False}),
     ("3.37.2", {"maintainers_with_address": True}),
     ("3.42.0", {"service_workflows": ("automerge.yml",)}),
     ("3.43.0", {"build_python": "3.12"}),
