@@ -113,13 +113,14 @@ def debug(workspace: Workspace, named: Named, output: str | None, terminal: Term
     from feedstock_tools.builds.plan.capacity import Capacity
     from feedstock_tools.builds.plan.refusals import refuse_unbuildable
     from feedstock_tools.builds.runs.debug import make_ready
+    from feedstock_tools.report.run.fetching import fetching_in_lines
     from feedstock_tools.report.run.text import channel_notes
 
     chosen = _chosen(workspace, named, {}, terminal)
     refuse_unbuildable(chosen, workspace.engines)
     found = agenda(workspace, chosen, Capacity.of_machine(None, None), 1)
     _say_all(terminal, channel_notes(found))
-    ready = make_ready(workspace, found, output)
+    ready = make_ready(workspace, found, output, fetching_in_lines(terminal.say))
     terminal.say(f"\n{ready.stem} is ready to be built by hand.")
     for what, path in ready.paths.items():
         terminal.say(f"  {what:12} {path}")
@@ -156,7 +157,7 @@ def _uncompiled(workspace: Workspace, named: Named, found: Agenda, terminal: Ter
     from feedstock_tools.report.run.fetching import fetching_in_lines
     from feedstock_tools.report.run.text import left_out_notes
 
-    reasons = provide_compilers(workspace, found, fetching_in_lines(terminal.say))
+    reasons = provide_compilers(workspace, found.todo, found.channels, fetching_in_lines(terminal.say))
     if not reasons:
         return {}
     meant = found.channels.keys()

@@ -217,11 +217,13 @@ def fetch(versions: tuple[str, ...], as_json: bool) -> int:
     """
 
     from feedstock_tools.builds.stand_in.toolkits import fetch_toolkit, found_toolkits, toolkits_folder
+    from feedstock_tools.cli.opening import note_on_stderr
+    from feedstock_tools.report.run.fetching import fetching_in_lines
 
     folder = toolkits_folder(os.environ)
-    toolkits = (
-        [fetch_toolkit(version, folder, os.environ) for version in versions] if versions else found_toolkits(folder)
-    )
+    watch = fetching_in_lines(note_on_stderr)
+    fetched = [fetch_toolkit(version, folder, os.environ, watch) for version in versions]
+    toolkits = fetched if versions else found_toolkits(folder)
     if as_json:
         entries = [{"version": each.version, "made_of": each.made_of, "folder": str(each.folder)} for each in toolkits]
         say_json(entries)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import cache
 
-from feedstock_tools.builds.plan.agenda import Agenda
+from feedstock_tools.builds.plan.work import Work
 from feedstock_tools.builds.plan.workspace import Workspace
+from feedstock_tools.builds.stand_in.choice import ChannelChoice
 from feedstock_tools.builds.stand_in.limits import compiled_languages, provide_compiler, why_not_on_stand_in
 from feedstock_tools.builds.stand_in.wheels import Watch
 from feedstock_tools.builds.stand_in.zig import zig_folder
@@ -15,10 +17,13 @@ from feedstock_tools.platforms import Platform
 __all__ = ["provide_compilers"]
 
 
-def provide_compilers(workspace: Workspace, agenda: Agenda, watch: Watch) -> dict[str, str]:
-    """Make the compilers ready for what an agenda builds on the stand-in channel, fetching zig where PATH has none.
+def provide_compilers(
+    workspace: Workspace, works: Sequence[Work], channels: Mapping[str, ChannelChoice], watch: Watch
+) -> dict[str, str]:
+    """Make the compilers ready for rows that are built on the stand-in channel, fetching zig where PATH has none.
 
     Args:
+        channels: of each configuration, by its name.
         watch: is called with the progress of a download.
 
     Returns:
@@ -27,9 +32,7 @@ def provide_compilers(workspace: Workspace, agenda: Agenda, watch: Watch) -> dic
     from feedstock_tools.facts.packages import read_packages
 
     compiled = [
-        work
-        for work in agenda.todo
-        if agenda.channels[work.configuration].is_stand_in and compiled_languages(work.row.values)
+        work for work in works if channels[work.configuration].is_stand_in and compiled_languages(work.row.values)
     ]
     if not compiled:
         return {}

@@ -14,10 +14,13 @@ from feedstock_tools.builds.engines.contract import BuildRequest
 from feedstock_tools.builds.engines.embedded.engine import RattlerBuild
 from feedstock_tools.builds.ledger import BuildRecord, Ledger
 from feedstock_tools.builds.plan.agenda import Agenda
+from feedstock_tools.builds.plan.refusals import refuse
 from feedstock_tools.builds.plan.work import Work
 from feedstock_tools.builds.plan.workspace import Workspace
+from feedstock_tools.builds.runs.compilers import provide_compilers
 from feedstock_tools.builds.runs.row import environment_of, write_siblings
 from feedstock_tools.builds.runs.site import Site, Station, open_station
+from feedstock_tools.builds.stand_in.wheels import Watch, unwatched
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.feedstock.planned import PlannedOutput
 from feedstock_tools.locks import Locks
@@ -41,16 +44,18 @@ class ReadyOutput:
     environment: Mapping[str, str]
 
 
-def make_ready(workspace: Workspace, agenda: Agenda, wanted: str | None) -> ReadyOutput:
+def make_ready(workspace: Workspace, agenda: Agenda, wanted: str | None, watch: Watch = unwatched) -> ReadyOutput:
     """Make the environments of one output of one row, in a process of its own.
 
     Args:
         agenda: of the configurations that the output is looked for in.
         wanted: the name of the output, the name of its file without the ending, or a glob over these; the first output
             for None.
+        watch: is called with the progress of a compiler's download.
 
     Raises:
-        InputError: more than one output is meant, or none, or another engine than the embedded one builds it.
+        InputError: more than one output is meant, or none, another engine than the embedded one builds it, or nothing
+            here compiles for its platform.
         WorkError: a sibling that it needs is not built yet, or the environments cannot be made.
     """
     work, output = _one(_in_plan_order(agenda), wanted)
@@ -59,6 +64,7 @@ def make_ready(workspace: Workspace, agenda: Agenda, wanted: str | None) -> Read
         hint = "The feedstock's own build-locally.py has a --debug too." if engine.own_channels else None
         what = f"--debug works with the embedded engine alone, and {work.configuration} is built with {engine.name}"
         raise InputError(what, hint=hint)
+    refuse(provide_compilers(workspace, [work], agenda.channels, watch), some=1)
     pythons = (work.row.python,) if work.row.python else ()
     site = Site(
         configuration=work.configuration,

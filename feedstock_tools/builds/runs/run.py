@@ -94,6 +94,7 @@ def run(
         command: what was typed, for the ledger.
 
     Raises:
+        InputError: nothing on this machine compiles for a platform of the stand-in channel.
         WorkError: the artifacts folder, a channel or the ledger cannot be used; all builds have been ended.
 
     >>> result = build(workspace, plan(workspace, workspace.chosen()[:1], Capacity.of_machine()))
@@ -112,8 +113,12 @@ def _built(
     workspace: Workspace, agenda: Agenda, limits: Limits, observer: Observer, command: str
 ) -> Mapping[str, BuiltRow]:
     """What came of each row that was reached, by its name."""
+    from feedstock_tools.builds.plan.refusals import refuse
+    from feedstock_tools.builds.runs.compilers import provide_compilers
     from feedstock_tools.builds.runs.scheduler import Scheduler
+    from feedstock_tools.builds.stand_in.wheels import unwatched
 
+    refuse(provide_compilers(workspace, agenda.todo, agenda.channels, unwatched), some=len(agenda.channels))
     _refuse_full_disk(workspace.artifacts, agenda.todo)
     with Ledger(workspace.artifacts.ledger) as ledger:
         sites = _sites(workspace, agenda, command)

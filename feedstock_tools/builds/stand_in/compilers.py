@@ -12,6 +12,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 from feedstock_tools.builds.stand_in.zig import Zig, zig_compiles_for
@@ -76,7 +77,7 @@ def find_compiler(*, path: str | None = None, zig: Zig | None = None) -> Compile
 
 def _native_on_path(path: str | None) -> tuple[str, str] | None:
     """The names of the compilers of C and C++ for this machine, of which that of C works."""
-    return next((pair for pair in _PAIRS if (c := shutil.which(pair[0], path=path)) and _works([c])), None)
+    return next((pair for pair in _PAIRS if (c := shutil.which(pair[0], path=path)) and _works(c)), None)
 
 
 def compiler_on_path(platform: Platform, *, path: str | None = None) -> bool:
@@ -84,7 +85,7 @@ def compiler_on_path(platform: Platform, *, path: str | None = None) -> bool:
     if platform == Platform.here():
         return _native_on_path(path) is not None
     c = cross_gcc(platform, path=path)
-    return c is not None and _works([c])
+    return c is not None and _works(c)
 
 
 def debian_compiler(platform: Platform) -> str | None:
@@ -130,7 +131,7 @@ def find_cross_compiler(platform: Platform, *, path: str | None = None, zig: Zig
     libraries = f"/usr/{machine}-linux-gnu"
     activation = {"CROSSCOMPILING_EMULATOR": emulator, "QEMU_LD_PREFIX": libraries} if emulator else {}
     c = cross_gcc(platform, path=path)
-    if c is not None and _works([c]):
+    if c is not None and _works(c):
         cxx = shutil.which(f"{machine}-linux-gnu-g++", path=path)
         tools = {tool: (f,) for tool in _BINUTILS if (f := shutil.which(f"{machine}-linux-gnu-{tool}", path=path))}
         return Compiler("cross gcc", (c,), (cxx,) if cxx else None, tools, activation=activation)
@@ -140,12 +141,13 @@ def find_cross_compiler(platform: Platform, *, path: str | None = None, zig: Zig
     return _zig_compiler(zig, *commands, activation if Path(libraries).is_dir() else {})
 
 
-def _works(command: list[str]) -> bool:
+@cache
+def _works(compiler: str) -> bool:
     """Whether the compiler links a program: one without the headers or libraries of C is of no use."""
     program = '#include <stdio.h>\nint main(void) { return puts("") < 0; }\n'
     try:
         made = subprocess.run(
-            [*command, "-x", "c", "-", "-o", "/dev/null"],
+            [compiler, "-x", "c", "-", "-o", "/dev/null"],
             input=program,
             text=True,
             capture_output=True,

@@ -74,7 +74,7 @@ def provide_compiler(
     if not zig_compiles_for(platform):
         return lacking
     try:
-        fetch_zig(folder, machine, watch)
+        fetch_zig(folder, machine, watch, lacking)
     except WorkError as error:
         return f"{lacking}, and {error.mistakes[0].message}"
     return None

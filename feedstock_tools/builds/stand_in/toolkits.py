@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from feedstock_tools.builds.stand_in.wheels import download_wheels
+from feedstock_tools.builds.stand_in.wheels import Watch, download_wheels, unwatched
 from feedstock_tools.channel.metadata import PackageFile
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.locks import locked
@@ -82,13 +82,14 @@ def found_toolkits(folder: Path | None) -> tuple[CudaToolkit, ...]:
     return tuple(sorted(found, key=lambda toolkit: tuple(map(int, toolkit.version.split(".")))))
 
 
-def fetch_toolkit(version: str, folder: Path, machine: Mapping[str, str]) -> CudaToolkit:
+def fetch_toolkit(version: str, folder: Path, machine: Mapping[str, str], watch: Watch = unwatched) -> CudaToolkit:
     """Fetch the wheels of a CUDA version with pip and put a toolkit together; one that is there is given as it is.
 
     Args:
         version: `11.8`, `12.4`, `13.0`.
         folder: where toolkits are kept.
         machine: the environment that pip runs in.
+        watch: is called with the progress.
 
     Raises:
         InputError: there are no wheels with a compiler of that version.
@@ -101,7 +102,7 @@ def fetch_toolkit(version: str, folder: Path, machine: Mapping[str, str]) -> Cud
                 return toolkit
         try:
             with tempfile.TemporaryDirectory(prefix=".making-", dir=folder) as temporary:
-                wheels = _download(requirements, Path(temporary, "wheels"), machine)
+                wheels = _download(requirements, Path(temporary, "wheels"), machine, watch)
                 made = _put_together(version, wheels, Path(temporary, "toolkit"))
                 shutil.rmtree(folder / version, ignore_errors=True)
                 made.rename(folder / version)
@@ -119,8 +120,8 @@ def _requirements(version: str) -> tuple[str, ...]:
     return tuple(f"{project}=={version}.*" for project in projects)
 
 
-def _download(requirements: tuple[str, ...], folder: Path, machine: Mapping[str, str]) -> list[Path]:
-    return download_wheels(requirements, folder, machine, what=", ".join(requirements))
+def _download(requirements: tuple[str, ...], folder: Path, machine: Mapping[str, str], watch: Watch) -> list[Path]:
+    return download_wheels(requirements, folder, machine, what=", ".join(requirements), watch=watch)
 
 
 def _put_together(version: str, wheels: list[Path], folder: Path) -> Path:

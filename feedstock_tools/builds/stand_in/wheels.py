@@ -30,6 +30,7 @@ class Fetching:
     Attributes:
         what: is fetched, in words: `zig 0.17.1`.
         stage: `fetching`, `unpacking` or `ready`.
+        why: it is fetched, in words; empty where that goes without saying.
         seconds: since it began.
         done: bytes fetched so far; `size` is how many there are, None where that is unknown.
     """
@@ -39,6 +40,7 @@ class Fetching:
     seconds: float
     done: int = 0
     size: int | None = None
+    why: str = ""
 
 
 #: Is called with each step of a download, several times a second.
@@ -56,6 +58,7 @@ def download_wheels(
     *,
     what: str,
     size: int | None = None,
+    why: str = "",
     watch: Watch = unwatched,
 ) -> list[Path]:
     """Fetch wheels into a new folder.
@@ -63,7 +66,7 @@ def download_wheels(
     Args:
         requirements: lines of a requirements file, with hashes where the files are known.
         machine: the environment that pip runs in.
-        what: the name of it all, and `size` its bytes, for `watch`.
+        what: the name of it all, `size` its bytes, and `why` it is fetched, for `watch`.
 
     Raises:
         WorkError: pip is missing or cannot fetch them; the reason is in the message.
@@ -80,7 +83,7 @@ def download_wheels(
             try:
                 while process.poll() is None and time.monotonic() - began < _SECONDS:
                     done = _size_below(Path(temporary)) + _size_below(folder)
-                    watch(Fetching(what, "fetching", time.monotonic() - began, min(done, size or done), size))
+                    watch(Fetching(what, "fetching", time.monotonic() - began, min(done, size or done), size, why))
                     time.sleep(_PAUSE)
             finally:
                 process.kill()

@@ -72,12 +72,13 @@ def find_zig(folder: Path) -> Zig | None:
     return zig if (zig.folder / "zig").is_file() else None
 
 
-def fetch_zig(folder: Path, machine: Mapping[str, str], watch: Watch = unwatched) -> Zig:
+def fetch_zig(folder: Path, machine: Mapping[str, str], watch: Watch = unwatched, why: str = "") -> Zig:
     """The zig in a folder, fetched with pip (100 MB) where it is not there yet; the next time no network is needed.
 
     Args:
         folder: `zig_folder`'s.
         machine: the environment that pip runs in.
+        why: it is needed, for `watch`.
 
     Raises:
         WorkError: pip cannot fetch it, its hash is wrong, or the folder cannot be written.
@@ -88,20 +89,22 @@ def fetch_zig(folder: Path, machine: Mapping[str, str], watch: Watch = unwatched
     with locked(folder):
         if find_zig(folder) is None:
             try:
-                _fetch(folder, machine, watch)
+                _fetch(folder, machine, watch, why)
             except OSError as error:
                 raise WorkError(f"cannot keep zig: {error.strerror or error}", path=folder) from error
     return Zig(folder / ZIG_VERSION, folder / "cache")
 
 
-def _fetch(folder: Path, machine: Mapping[str, str], watch: Watch) -> None:
+def _fetch(folder: Path, machine: Mapping[str, str], watch: Watch, why: str) -> None:
     sha256, size = _WHEELS[Platform.here().subdir]
     what, began = f"zig {ZIG_VERSION}", time.monotonic()
     for left in folder.glob(".making-*"):  # by a fetch that was killed: whoever has the lock is alone
         shutil.rmtree(left, ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix=".making-", dir=folder) as temporary:
         requirement = f"ziglang=={ZIG_VERSION} --hash=sha256:{sha256}"
-        (wheel,) = download_wheels([requirement], Path(temporary, "wheels"), machine, what=what, size=size, watch=watch)
+        (wheel,) = download_wheels(
+            [requirement], Path(temporary, "wheels"), machine, what=what, size=size, why=why, watch=watch
+        )
         with zipfile.ZipFile(wheel) as archive:
             for number, member in enumerate(archive.infolist()):
                 if number % 100 == 0:

@@ -36,6 +36,6 @@ def _line(progress: Fetching, *, first: bool) -> str:
     if progress.stage == "unpacking":
         return f"Unpacking {progress.what} {after}"
     if first:
-        return f"Fetching {progress.what}{f' ({size})' if size else ''}, which compiles where PATH has no compiler"
+        return f"Fetching {progress.what}{f' ({size})' if size else ''}{f': {progress.why}' if progress.why else ''}"
     fetched = f"{progress.done / 1e6:.0f} MB"
     return f"Fetching {progress.what}: {f'{fetched} of {size}' if size else fetched} {after}"

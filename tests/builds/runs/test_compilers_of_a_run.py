@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 from pathlib import Path
@@ -9,8 +10,15 @@ from subprocess import CompletedProcess
 
 import pytest
 
+from feedstock_tools.builds.plan.agenda import agenda
+from feedstock_tools.builds.plan.capacity import Capacity, Limits
+from feedstock_tools.builds.plan.workspace import open_workspace
+from feedstock_tools.builds.runs.run import run as run_agenda
 from feedstock_tools.builds.stand_in.wheels import Fetching
+from feedstock_tools.errors import InputError
 from feedstock_tools.report.run.fetching import fetching_in_lines
+from feedstock_tools.report.run.folding import UNFOLDED
+from feedstock_tools.report.run.many import Lines
 from tests.support.command import environment, run, tool
 from tests.support.feedstocks import HERE
 from tests.support.needs import needs
@@ -45,21 +53,25 @@ def two_platforms(tmp_path: Path) -> Path:
     return folder
 
 
-def build(feedstock: Path, *words: str) -> CompletedProcess[str]:
-    """Build where the cross compiler on PATH does not work, and nothing answers pip."""
-    programs = feedstock.parent / "bin"
+def without_compilers(folder: Path) -> dict[str, str]:
+    """The variables of a machine whose cross compiler on PATH does not work, and where nothing answers pip."""
+    programs = folder / "bin"
     programs.mkdir()
     for machine in ("aarch64", "x86_64"):
         (programs / f"{machine}-linux-gnu-gcc").write_text("#!/bin/sh\nexit 1\n")
         (programs / f"{machine}-linux-gnu-gcc").chmod(0o755)
-    variables = environment(
+    return environment(
         PATH=f"{programs}{os.pathsep}{os.environ['PATH']}",
-        XDG_CACHE_HOME=str(feedstock.parent / "no-zig-here"),
+        XDG_CACHE_HOME=str(folder / "no-zig-here"),
         PIP_INDEX_URL="http://127.0.0.1:9/simple",
         PIP_EXTRA_INDEX_URL="",
         PIP_CONFIG_FILE=os.devnull,
     )
-    return run(tool("build", *words, "--channel", "stand-in"), feedstock, variables)
+
+
+def build(feedstock: Path, *words: str) -> CompletedProcess[str]:
+    """Build on such a machine."""
+    return run(tool("build", *words, "--channel", "stand-in"), feedstock, without_compilers(feedstock.parent))
 
 
 REASON = f"there is no C compiler for {OTHER} on PATH"
@@ -92,15 +104,29 @@ def test_all_that_nothing_here_compiles_is_an_error(two_platforms: Path) -> None
     assert (ran.returncode, REASON in ran.stderr) == (2, True)
 
 
+def test_debug_of_what_nothing_here_compiles_is_an_error(two_platforms: Path) -> None:
+    ran = build(two_platforms, "--debug", ARM)
+    assert (ran.returncode, f"error: {ARM} cannot be built here: {REASON}" in ran.stderr) == (2, True), ran.stderr
+
+
+def test_a_run_from_python_refuses_it_too(two_platforms: Path, tmp_path: Path) -> None:
+    machine = without_compilers(tmp_path)
+    workspace = open_workspace(two_platforms, None, ("stand-in",), machine)
+    found = agenda(workspace, workspace.chosen([ARM]), Capacity.of_machine(None, None), 1)
+    with pytest.raises(InputError, match=REASON):
+        run_agenda(workspace, found, Limits(), Lines(io.StringIO(), 1, UNFOLDED))
+    assert not workspace.artifacts.ledger.exists()
+
+
 def test_a_download_is_told_at_its_start_every_two_seconds_and_at_its_end() -> None:
     lines: list[str] = []
     watch = fetching_in_lines(lines.append)
     for tenth in range(50):
-        watch(Fetching("zig", "fetching", tenth / 10, done=tenth * 2_000_000, size=100_000_000))
+        watch(Fetching("zig", "fetching", tenth / 10, tenth * 2_000_000, 100_000_000, "there is no compiler on PATH"))
     watch(Fetching("zig", "unpacking", 6.0, size=100_000_000))
     watch(Fetching("zig", "ready", 6.1, size=100_000_000))
     assert lines == [
-        "Fetching zig (100 MB), which compiles where PATH has no compiler",
+        "Fetching zig (100 MB): there is no compiler on PATH",
         "Fetching zig: 40 MB of 100 MB after 2 s",
         "Fetching zig: 80 MB of 100 MB after 4 s",
         "Unpacking zig after 6 s",

@@ -47,7 +47,7 @@ def no_download(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
     """pip's place: wheels made on the spot; what was asked for."""
     asked: list[tuple[str, ...]] = []
 
-    def download(requirements: tuple[str, ...], folder: Path, _machine: object) -> list[Path]:
+    def download(requirements: tuple[str, ...], folder: Path, *_: object) -> list[Path]:
         asked.append(requirements)
         folder.mkdir(parents=True)
         part = "nvidia/cuda_nvcc/"
