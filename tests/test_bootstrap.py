@@ -103,6 +103,7 @@ def start(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return command.run(program, variables=os.environ | {"PIP_NO_INDEX": "1"})
 
 
+@pytest.mark.slow
 def test_a_first_run_makes_the_environment_and_says_so_and_a_second_uses_it(project: Path) -> None:
     first = start(project, *SMALL)
     assert (first.returncode, first.stdout) == (0, "small ran\n"), first.stderr

@@ -13,7 +13,7 @@ import pytest
 from tests.support import command
 from tests.support.needs import needs
 
-pytestmark = needs("system", hasattr(os, "wait4"), "one that says what a process used")
+pytestmark = [pytest.mark.slow, needs("system", hasattr(os, "wait4"), "one that says what a process used")]
 
 #: What a refusal may take, loading the command included.
 SECONDS = 2.0

@@ -7,6 +7,7 @@ from fnmatch import fnmatch
 
 import pytest
 
+from tests.__main__ import arguments
 from tests.support import command
 from tests.support.paths import ROOT
 from tests.support.tracked import tracked_files
@@ -40,3 +41,23 @@ def test_no_folder_bears_a_name_that_test_runners_pass_over() -> None:
     assert [name for name in folders if any(fnmatch(name, pattern) for pattern in PASSED_OVER)] == []
     hidden = [path for path in tracked_files("tests") if path.name.startswith("test_") and "/." in f"/{path}"]
     assert hidden == []
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ([], ["-n", "logical", "--dist", "worksteal"]),
+        (["--fast", "tests/pins"], ["-n", "logical", "--dist", "worksteal", "--fast", "tests/pins"]),
+        (["-n", "0"], ["-n", "logical", "--dist", "worksteal", "-n", "0"]),
+        (["-p", "no:xdist"], ["-p", "no:xdist"]),
+    ],
+)
+def test_tests_run_on_all_cores_unless_told_otherwise(given: list[str], expected: list[str]) -> None:
+    assert arguments(given) == ["-m", "pytest", *expected]
+
+
+def test_one_option_leaves_out_what_is_slow() -> None:
+    file = "tests/test_bounded_commands.py"
+    words = ["-m", "pytest", "--collect-only", "-qq", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    assert command.run([sys.executable, *words, file], ROOT).returncode == 0
+    assert command.run([sys.executable, *words, "--fast", file], ROOT).returncode == pytest.ExitCode.NO_TESTS_COLLECTED

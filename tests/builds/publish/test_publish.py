@@ -337,6 +337,7 @@ def test_a_service_needs_a_key(gpu_feedstock: TinyFeedstock, tmp_path: Path) -> 
     assert "API key" in run.stderr
 
 
+@pytest.mark.slow
 def test_s3_becomes_a_channel(gpu_feedstock: TinyFeedstock, tmp_path: Path) -> None:
     import boto3
     from moto.server import ThreadedMotoServer  # it takes a second

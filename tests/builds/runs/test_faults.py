@@ -41,6 +41,7 @@ def done(feedstock: TinyFeedstock) -> list[tuple[str, str]]:
         return [(record.identity, package.sha256) for record in records for package in record.packages]
 
 
+@pytest.mark.slow
 def test_a_run_that_is_killed_twenty_times_loses_nothing_and_builds_nothing_twice(feedstock: TinyFeedstock) -> None:
     chance = random.Random(20)  # noqa: S311 - moments, not secrets
     known: dict[str, str] = {}

@@ -23,7 +23,10 @@ from tests.support.feedstocks import HERE, copy_of_example
 from tests.support.needs import needs
 from tests.support.once import made_once
 
-pytestmark = needs("system", HERE.subdir == "linux-64", "the GPU configurations asked for are linux-64's")
+pytestmark = [
+    pytest.mark.slow,
+    needs("system", HERE.subdir == "linux-64", "the GPU configurations asked for are linux-64's"),
+]
 PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"
 NEWER = "3.14" if PYTHON != "3.14" else "3.13"  # on the stand-in channel metadata alone, which is enough to be chosen
 NEWEST = max(PYTHON, NEWER, key=lambda version: int(version.partition(".")[2]))
