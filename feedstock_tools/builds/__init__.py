@@ -1,1 +1,1 @@
-"""Building configurations: engines, the ledger, the channel of what was built."""
+"""Building configurations: engines, the ledger, the channel of built packages."""

@@ -1,1 +1,1 @@
-"""Workflows for CI services, and the jobs that they ask for."""
+"""Workflows for CI services, and their jobs."""

@@ -1,4 +1,5 @@
-"""Files that let CI services build what is not on a channel yet; those of conda-smithy have other names and stay."""
+"""Files with which CI services build the packages missing from a channel; conda-smithy's files have other names and
+stay."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ SERVICES: Mapping[str, tuple[str, str]] = {
     "azure": (".azure-pipelines/feedstock-tools.yml", "ci-azure.yml.j2"),
 }
 _MARK = "# Written by `feedstock-tools ci`"
-#: What may stand in a file of a service as it is: no quote, no expression, no line break.
+#: Text that can be written into a file of a service unchanged: no quote, no expression, no line break.
 _PLAIN = re.compile(r"[A-Za-z0-9 @:/._+~=<>!,\[\]-]+")
 
 
@@ -34,19 +35,19 @@ class CiFiles:
     texts: Mapping[str, str]
 
     def stale(self) -> tuple[str, ...]:
-        """The files that are missing or say something else.
+        """The files that are missing or different.
 
         Raises:
-            InputError: a file in the place of one was not written by this program.
+            InputError: this program did not write an existing file of that name.
         """
         return tuple(name for name, text in self.texts.items() if self._present(name) != text)
 
     def write(self) -> tuple[str, ...]:
-        """Write the stale ones, each replaced whole, and give their paths.
+        """Write the stale files, each atomically, and return their paths.
 
         Raises:
-            InputError: as `stale`; nothing is written then.
-            WorkError: one cannot be written.
+            InputError: like `stale`; nothing is written then.
+            WorkError: a file cannot be written.
         """
         stale = self.stale()
         for name in stale:
@@ -70,17 +71,17 @@ def ci_files(feedstock: Path, services: Sequence[str], *, install: str | None, c
     """The files of some services.
 
     Args:
-        install: what pip is told to install; None: this version of feedstock-tools.
-        channel: the channel that says what is there already.
-        branch: what is pushed to it is built, beside pull requests.
+        install: the requirement that pip installs; None: this version of feedstock-tools.
+        channel: the channel whose packages are not built again.
+        branch: pushes to this branch are built, as well as pull requests.
 
     Raises:
-        InputError: a value holds what must not stand in such a file.
+        InputError: a value has characters that must not be in such a file.
     """
     values = {"install": install or f"feedstock-tools=={__version__}", "channel": channel, "branch": branch}
     for name, value in values.items():
         if not _PLAIN.fullmatch(value):
-            raise InputError(f"{value!r} cannot stand in a CI file as the {name}")
+            raise InputError(f"{value!r} cannot be the {name} in a CI file")
     environment = text_templates("[", "]")
     environment.filters["quoted"] = json.dumps
     view = {**values, "build": _build_command(feedstock), "machines": MACHINES}
@@ -89,7 +90,7 @@ def ci_files(feedstock: Path, services: Sequence[str], *, install: str | None, c
 
 
 def _build_command(feedstock: Path) -> str:
-    """The feedstock's `build-locally.py` where it is ours; conda-smithy has one of that name that takes other words."""
+    """The feedstock's `build-locally.py` if it is ours; conda-smithy's has the same name but other arguments."""
     script = feedstock / "build-locally.py"
     ours = script.is_file() and "feedstock_tools" in script.read_text(encoding="utf-8", errors="replace")
     return "python build-locally.py" if ours else "feedstock-tools build"

@@ -1,4 +1,4 @@
-"""The jobs of CI services: which configurations are not on a channel yet, and which machine builds each."""
+"""The jobs of CI services: the configurations missing from a channel, and the machine that builds each."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ MACHINES: Mapping[str, tuple[str, str | None]] = {
     "osx-64": ("macos-15-intel", "osx"),
     "osx-arm64": ("macos-15", None),
 }
-#: A matrix of GitHub Actions has at most so many jobs.
+#: The maximum number of jobs in a matrix of GitHub Actions.
 _MOST_JOBS = 256
-#: What a configuration's name may hold to be handed to a CI service.
+#: The characters allowed in the name of a configuration for a CI service.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
 
 
 @dataclass(frozen=True, slots=True)
 class CiJob:
-    """A job: the platform, and the configurations that it builds one after the other."""
+    """A job: the platform, and the configurations that it builds in order."""
 
     platform: str
     configurations: tuple[str, ...]
@@ -36,12 +36,12 @@ class CiJob:
 def missing_configurations(
     feedstock: Path, names: Sequence[str], channels: Sequence[str]
 ) -> tuple[tuple[str, str], ...]:
-    """Name and platform of each configuration that makes a package which none of the channels has.
+    """Name and platform of each configuration with a package that no channel has.
 
     Without channels these are all configurations.
 
     Raises:
-        InputError: the configurations or the recipe cannot be read, or a name means nothing.
+        InputError: the configurations or the recipe cannot be read, or a name matches nothing.
         WorkError: a channel cannot be read.
     """
     from feedstock_tools.channel.missing import lacking
@@ -60,20 +60,20 @@ def missing_configurations(
 
 
 def ci_jobs(wanted: Sequence[tuple[str, str]]) -> tuple[tuple[CiJob, ...], Mapping[str, int]]:
-    """The jobs for some configurations: one each, or several in a job where there are too many for a service.
+    """The jobs for some configurations: one each, or several in a job if there are too many for a service.
 
-    Also given: platform → the number of its configurations that are left out, since no machine of a service builds it.
+    Also returns platform → the number of configurations left out because no machine of a service builds them.
 
     Args:
         wanted: name and platform of each configuration.
 
     Raises:
-        InputError: a name holds characters that must not reach a service's files.
+        InputError: a name has characters that must not be in a service's files.
     """
     for name, _ in wanted:
         if not _NAME.fullmatch(name):
-            hint = "Names of configurations may hold letters, digits, dots, dashes, plus signs and underscores."
-            raise InputError(f"the configuration {name!r} cannot be handed to a CI service", hint=hint)
+            hint = "Use only letters, digits, dots, dashes, plus signs and underscores."
+            raise InputError(f"the configuration {name!r} cannot be passed to a CI service", hint=hint)
     by_platform: dict[str, list[str]] = {}
     for name, platform in wanted:
         by_platform.setdefault(platform, []).append(name)
@@ -110,5 +110,5 @@ def azure_lines(jobs: Sequence[CiJob]) -> str:
 
 
 def not_on_azure(jobs: Sequence[CiJob]) -> tuple[str, ...]:
-    """The platforms of jobs that Azure has no machine for."""
+    """The platforms of jobs for which Azure has no machine."""
     return tuple(dict.fromkeys(job.platform for job in jobs if MACHINES[job.platform][1] is None))

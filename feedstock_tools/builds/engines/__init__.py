@@ -1,1 +1,1 @@
-"""What builds: the contract of engines, and each engine behind it."""
+"""Engines: their contract, and each engine."""

@@ -1,4 +1,4 @@
-"""Which engine builds a configuration: by what its recipe needs and this machine has, or the one that was asked for."""
+"""The engine for a configuration: the one its recipe needs and this machine has, or the requested one."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 __all__ = ["ENGINES", "Choice", "Engines"]
 
-#: What `--engine` takes.
+#: The values of `--engine`.
 ENGINES = ("rattler-build", "conda-build", "container")
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The engine for a platform and why it is that; or no engine, and why none can build for it."""
+    """The engine for a platform and the reason; or no engine, and the reasons why none can build for it."""
 
     engine: Engine | None
     reason: str
@@ -40,10 +40,10 @@ class Engines:
     """The engines that this machine has for a feedstock.
 
     Attributes:
-        folder: the feedstock's.
-        recipe: the `recipe.yaml` that would be built; where that is no file, the recipe is a `meta.yaml`.
+        folder: the folder of the feedstock.
+        recipe: the `recipe.yaml` to build; if there is no such file, the recipe is a `meta.yaml`.
         machine: the environment of the machine.
-        given: the one that was asked for with `--engine`; None to choose.
+        given: the value of `--engine`; None to choose.
     """
 
     folder: Path
@@ -52,20 +52,20 @@ class Engines:
     given: str | None = None
 
     def choose(self, platform: str) -> Choice:
-        """The engine for a platform. Programs are looked for and asked whether they can; nothing is started."""
+        """The engine for a platform. Looks for programs and queries them; starts no build."""
         if platform not in self._chosen:
             self._chosen[platform] = self._choose(platform, asking=True)
         return self._chosen[platform]
 
     def planned(self, platform: str) -> Choice:
-        """The engine that would be chosen if every program that is there answered: what identifies a build."""
+        """The engine that would be chosen if every installed program worked: part of a build's identity."""
         return self._choose(platform, asking=False)
 
     def engine(self, configuration: PlannedConfiguration) -> Engine:
         """The engine that builds a configuration.
 
         Raises:
-            InputError: none can, with the reasons.
+            InputError: no engine can, with the reasons.
         """
         return self.engine_for(configuration.name, configuration.platform)
 
@@ -73,7 +73,7 @@ class Engines:
         """The engine that builds a configuration, by its name and platform.
 
         Raises:
-            InputError: none can, with the reasons.
+            InputError: no engine can, with the reasons.
         """
         choice = self.choose(platform)
         if choice.engine is None:
@@ -81,14 +81,14 @@ class Engines:
         return choice.engine
 
     def why_not(self, configuration: PlannedConfiguration) -> str | None:
-        """The reason why a configuration cannot be built on this machine; None where it can."""
+        """The reason why a configuration cannot be built on this machine; None if it can."""
         return self.why_elsewhere(configuration) or configuration.refusal
 
     def why_elsewhere(self, configuration: PlannedConfiguration) -> str | None:
-        """The reason why a configuration is for another machine to build; None where it is not.
+        """The reason why another machine must build a configuration; None if this one can.
 
-        The feedstock's script would put any for macOS into a Linux container. Those that conda-forge builds so name the
-        image of it; the others are tried only where `--engine container` asks for it.
+        The feedstock's script would run any macOS build in a Linux container. Configurations that conda-forge builds
+        that way name the image for it; the others are only tried with `--engine container`.
         """
         choice = self.choose(configuration.platform)
         if choice.engine is None:
@@ -105,7 +105,7 @@ class Engines:
 
     @property
     def stamp(self) -> str:
-        """Changes when the choice may: the engine asked for, and the programs that there are."""
+        """A value that changes when the choice may change: the requested engine, and the installed programs."""
         path = self.machine.get("PATH")
         programs = [shutil.which(name, path=path) for name in ("conda-build", "docker", "podman")]
         found = [f"{each} {Path(each).stat().st_mtime_ns}" for each in programs if each]
@@ -117,13 +117,13 @@ class Engines:
         for name, engine, why in self._candidates(platform, builder, asking=asking):
             reason = why if engine is None else engine.why_not(platform, builder) if asking else None
             if engine is not None and reason is None:
-                return Choice(engine, "asked for with --engine" if self.given else why)
+                return Choice(engine, "requested with --engine" if self.given else why)
             refused.append(f"{name}: {reason}")
         first, *others = refused
         return Choice(None, "\n".join([first.partition(": ")[2], *(f"  {each}" for each in others)]))
 
     def _candidates(self, platform: str, builder: str, *, asking: bool) -> Iterator[tuple[str, Engine | None, str]]:
-        """Name, engine and the reason for it, the preferred one first; without an engine, why it cannot be."""
+        """Name, engine and reason, the preferred one first; without an engine, the reason why not."""
         for name in (self.given,) if self.given else self._order():
             if name == "rattler-build":
                 yield name, *self._embedded()
@@ -143,7 +143,7 @@ class Engines:
 
     @cached_property
     def _chosen(self) -> dict[str, Choice]:
-        """What was chosen, by platform: a program is not asked twice."""
+        """The choices by platform: each program is queried once."""
         return {}
 
     @cached_property
@@ -156,8 +156,8 @@ class Engines:
         if self._has_recipe:
             return RattlerBuild(), "the embedded engine builds a recipe.yaml"
         return None, (
-            "its recipe is a meta.yaml, which takes conda-build, and there is no feedstock.yaml beside it that a"
-            " recipe.yaml for the embedded engine could be made from"
+            "its recipe is a meta.yaml, which needs conda-build, and there is no feedstock.yaml to generate a"
+            " recipe.yaml for the embedded engine from"
         )
 
     def _conda_build(self) -> tuple[Engine | None, str]:
@@ -178,4 +178,4 @@ class Engines:
             return FeedstockScript(self.folder, self.machine, runtime), f"{what}, and the feedstock has {script}"
         from feedstock_tools.builds.engines.containers.container import Container
 
-        return Container(runtime, self.machine), "the image of the configuration, with steps of our own"
+        return Container(runtime, self.machine), "the image of the configuration, with our own steps"

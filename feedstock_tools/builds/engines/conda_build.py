@@ -24,7 +24,7 @@ class CondaBuild:
     """Builds rows with conda-build.
 
     Attributes:
-        machine: the environment of the machine: the search path says which conda-build it is.
+        machine: the environment of the machine, whose search path determines the conda-build.
     """
 
     machine: Mapping[str, str]
@@ -35,22 +35,22 @@ class CondaBuild:
 
     @property
     def program(self) -> str | None:
-        """The path of the program; None where there is none."""
+        """The path of the program; None if there is none."""
         return shutil.which("conda-build", path=self.machine.get("PATH"))
 
     @property
     def version(self) -> str:
-        """`26.7.1`, or `unknown` where it does not say."""
+        """`26.7.1`, or `unknown`."""
         return _version(self.program, tuple(sorted(self.machine.items()))) if self.program else "unknown"
 
     def why_not(self, target: str, builder: str) -> str | None:
         """See `Engine`."""
         if self.program is None:
-            return "there is no conda-build on PATH; it comes with conda, from conda-forge: environment.yml has it"
+            return "there is no conda-build on PATH; install it with conda, for example from environment.yml"
         if target.startswith("win-") != builder.startswith("win-"):
             return f"packages for {target} are not built on {builder}"
         if target.startswith("osx-") and not builder.startswith("osx-"):
-            return f"packages for {target} need macOS with Apple's SDK, and this is {builder}"
+            return f"packages for {target} need macOS with Apple's SDK, but this is {builder}"
         return None
 
     def build(self, request: BuildRequest) -> AbstractContextManager[Iterator[Event]]:
@@ -58,11 +58,11 @@ class CondaBuild:
         return run_command(self.command(request), request)
 
     def command(self, request: BuildRequest) -> Command:
-        """The call of conda-build for one row, with a variant file of that row's values alone.
+        """The call of conda-build for one row, with a variant file of only that row's values.
 
         The arguments are those of conda-smithy 2026.8.5, templates/build_steps.sh.tmpl. conda's settings, which that
-        script writes to a `.condarc`, come in a file that `CONDARC` names and conda reads last: what it says goes
-        before the settings of the installation and of the user.
+        script writes to a `.condarc`, are in a file that `CONDARC` names and conda reads last: they override
+        the settings of the installation and of the user.
         """
         assert self.program is not None  # noqa: S101  (`why_not` refuses)
         variants = request.folder / f"{request.configuration}.yaml"
@@ -86,7 +86,7 @@ class CondaBuild:
         return Command(tuple(words), request.folder, environment, request.output)
 
     def _write_variants(self, request: BuildRequest, place: Path) -> None:
-        """The file of the configuration with one value for each key, as conda-build reads it."""
+        """The file of the configuration with one value for each key, in conda-build's form."""
         import yaml
 
         configured = request.feedstock / ".ci_support" / f"{request.configuration}.yaml"
@@ -118,7 +118,7 @@ class CondaBuild:
 
 
 def _extra(request: BuildRequest) -> list[str]:
-    """What is told of the build in each package: what a run of CI is known by, and our marks."""
+    """The metadata of the build in each package: the identifiers of a CI run, and our marks."""
     told = {name: request.environment.get(name, "") for name in ("flow_run_id", "remote_url", "sha")}
     marks = {key: value.replace(" ", "-") for key, value in request.extra.items()}
     return ["--extra-meta", *(f"{key}={value}" for key, value in {**told, **marks}.items())]

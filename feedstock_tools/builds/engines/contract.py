@@ -1,7 +1,7 @@
-"""The contract of engines: what a build is given, what it tells while it runs, and how it ends.
+"""The contract of engines: the request for a build, its events, and its end.
 
 An engine gets one row of a configuration, a recipe, channels and a private folder that nobody else touches. It streams
-what happens and ends with packages or a reason. It knows nothing of ledgers, output channels or selections, so that the
+events and ends with packages or a reason. It does not know ledgers, output channels or selections, so that the
 same call can run one build on another machine.
 """
 
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["BuildRequest", "Built", "CrossTests", "Engine", "Event", "Failed", "Log", "Started"]
 
 
-#: In a cross build the engine runs tests under an emulator that it is given, leaves them out, or what it calls decides.
+#: In a cross build the engine runs tests under a given emulator, leaves them out, or lets the program that it calls
+#: decide.
 CrossTests = Literal["emulated", "left out", "its own"]
 
 
@@ -30,20 +31,20 @@ class BuildRequest:
     """One row to build.
 
     Attributes:
-        name: of the row, for messages.
+        name: the row's name, for messages.
         recipe: the `recipe.yaml`.
         values: one value for each variant key.
-        target: the subdir that is built for; `builder` the subdir of the machine that builds.
-        channels: URLs to solve in, the first preferred.
-        folder: the private folder: everything that the build writes lies below it.
-        wanted: names of the outputs to build; the others of the row lie in `folder/output` already.
+        target: the target subdir; `builder` is the subdir of the build machine.
+        channels: URLs to solve in, the first has priority.
+        folder: the private folder: the build writes only below it.
+        wanted: names of the outputs to build; the others of the row are already in `folder/output`.
         untested: outputs whose tests are left out, by name.
-        emulator: what runs the tests of packages for another platform; None where they are left out, or none is needed.
-        extra: what is added to the `extra` section of each package's metadata.
+        emulator: runs the tests of packages for another platform; None if they are left out, or none is needed.
+        extra: entries for the `extra` section of each package's metadata.
         environment: the whole environment of the build's process.
-        configuration: the name of the row's file in `.ci_support`; `feedstock` the folder that has it.
-        cores: how many the build may keep busy, and `memory` the bytes that it may use; None for no limit.
-        guard: holds the engine's process to these, and ends it with its run; the engine attaches it.
+        configuration: the name of the row's file in `.ci_support`; `feedstock` is its folder.
+        cores: the number of cores for the build, and `memory` its bytes; None for no limit.
+        guard: enforces these limits on the engine's process, and ends it with its run; the engine attaches it.
     """
 
     name: str
@@ -66,7 +67,7 @@ class BuildRequest:
 
     @property
     def output(self) -> Path:
-        """The private channel: packages of this row lie here, those that were there before included."""
+        """The private channel: it contains the packages of this row, including earlier ones."""
         return self.folder / "output"
 
     def to_json(self) -> dict[str, Any]:
@@ -113,7 +114,7 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """A line (or block of lines) of the log. `stage` says what the engine was doing; `level` is info, warn or error."""
+    """A line (or block of lines) of the log. `stage` is the engine's current step; `level` is info, warn or error."""
 
     text: str
     stage: str = ""
@@ -131,7 +132,10 @@ class Built:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The build has ended without the output. `during` is what failed: `solve`, `script`, `tests` or `engine`."""
+    """The build has ended without the output.
+
+    `during` is the step that failed: `solve`, `script`, `tests` or `engine`.
+    """
 
     output: str
     reason: str
@@ -146,36 +150,37 @@ class Engine(Protocol):
 
     @property
     def name(self) -> str:
-        """What `--engine` calls it."""
+        """Its name for `--engine`."""
         ...
 
     @property
     def shares_staging(self) -> bool:
-        """Whether outputs of a row that inherit from one staging output have it built once, and not once for each."""
+        """Whether a staging output is built once for all outputs of a row that inherit from it, and not once for
+        each."""
         ...
 
     @property
     def own_channels(self) -> bool:
-        """Whether it solves in the channels that the configuration names, and nobody can give it others."""
+        """Whether it always solves in the configuration's own channels."""
         ...
 
     @property
     def cross_tests(self) -> CrossTests:
-        """What becomes of the tests of packages for another platform than the machine's."""
+        """How it treats the tests of packages for another platform than the machine's."""
         ...
 
     @property
     def version(self) -> str:
-        """Versions of what builds, as part of a build's identity."""
+        """The version of the engine, as part of a build's identity."""
         ...
 
     def why_not(self, target: str, builder: str) -> str | None:
-        """The reason why it cannot build for a platform on this machine; None where it can."""
+        """The reason why it cannot build for a platform on this machine; None if it can."""
         ...
 
     def build(self, request: BuildRequest) -> AbstractContextManager[Iterator[Event]]:
-        """Run a build: a context whose value gives the events as they come, ending after `Failed` or the last `Built`.
+        """Run a build: a context whose value yields events as they occur, ending after `Failed` or the last `Built`.
 
-        Leaving the context ends the build and everything that it started, whatever the reason for leaving.
+        Leaving the context ends the build with all its processes, whatever the reason.
         """
         ...

@@ -1,4 +1,4 @@
-"""Staging outputs: a script that is to run once and whose files several outputs of a row take over."""
+"""Staging outputs: a script that should run once and whose files several outputs of a row inherit."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["repeated_staging"]
 def repeated_staging(engine: Engine, outputs: Sequence[PlannedOutput]) -> Iterator[Log]:
     """A warning for each staging output that an engine will build more than once for these outputs of a row.
 
-    Such a script may run for hours, so it is said before the first of them begins.
+    Such a script may run for hours, so the run warns before the first of them begins.
     """
     if engine.shares_staging:
         return

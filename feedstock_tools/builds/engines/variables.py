@@ -1,8 +1,8 @@
 """The environment variables that a build's process gets: listed, not inherited.
 
-conda-smithy's `build-locally.py` sets some and its `run_docker_build.sh` passes a list on into the container; a build
-here sees the same names, and what a process needs on any machine. The engine then gives a build script an environment
-of its own (its strict isolation), in which of these only the search path, certificates and proxies are left.
+conda-smithy's `build-locally.py` sets some and its `run_docker_build.sh` passes a list into the container; a build
+here sees the same names, and those that a process needs on any machine. The engine then gives a build script an
+environment of its own (its strict isolation), which keeps only the search path, certificates and proxies.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ _FROM_CONDA_SMITHY = (
     "remote_url",
     "sha",
 )
-#: What programs need anywhere: the search path, the user, the language, certificates, proxies, access to channels.
+#: The variables that programs need anywhere: the search path, the user, the language, certificates, proxies, access to
+#: channels.
 _OF_THE_MACHINE = (
     "ALL_PROXY",
     "CONDA_OVERRIDE_ARCHSPEC",
@@ -79,13 +80,13 @@ def build_environment(
     """The environment for one row.
 
     Args:
-        machine: the environment of the machine, of which the names in `PASSED_ON` are kept.
-        cuda: the row's CUDA version: its environments are solved for a machine whose driver has it, and a CPU build's
+        machine: the environment of the machine, whose names in `PASSED_ON` are kept.
+        cuda: the row's CUDA version: environments are solved for a machine whose driver has it; those of a CPU build
             for a machine without a GPU, whatever this machine has.
-        folder: the private folder of the build, which temporary files go to.
-        cache: where the engine keeps packages that it has fetched.
-        jobs: how many jobs its tools may run at once: its share. A `CPU_COUNT` of the machine's environment can ask
-            for fewer, and not for more.
+        folder: the private folder of the build, also for temporary files.
+        cache: the engine's folder of fetched packages.
+        jobs: the maximum number of parallel jobs of its tools. A `CPU_COUNT` of the machine's environment can lower
+            it, but not raise it.
     """
     kept = {name: value for name, value in machine.items() if name in PASSED_ON}
     defaults = {
@@ -107,5 +108,5 @@ def build_environment(
 
 
 def _fewest(asked: str, jobs: int) -> int:
-    """How many jobs, of the share and of what was asked for; what is no number is not looked at."""
+    """The number of jobs: the lower of the share and the requested number; invalid numbers are ignored."""
     return min(int(asked), jobs) if asked.isascii() and asked.isdigit() and int(asked) else jobs

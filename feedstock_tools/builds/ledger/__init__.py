@@ -1,4 +1,4 @@
-"""The ledger: what was built, from what, when and how it ended; the sole truth of what is done.
+"""The ledger: the record of builds, their inputs, times and results; the only source of truth on what is done.
 
 An SQLite file among a feedstock's build artifacts. A package counts as done when a build of the same identity is
 recorded as done and the channel folder still holds the very file that it recorded.

@@ -1,4 +1,4 @@
-"""Whether what a ledger holds is what its records are made of: SQLite keeps any value in any column."""
+"""Checking the types of a ledger's values: SQLite accepts any value in any column."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def checked(record: _Record) -> _Record:
     """The record itself, if each of its fields is of its type.
 
     Raises:
-        ValueError: one is not, is a number that is none, or a text with NUL bytes, which no path may have.
+        ValueError: a field has the wrong type, is NaN, or is a string with NUL bytes, which no path may have.
     """
     kind: Any = type(record)
     for name, hint in _types(kind):
         if not _fits(getattr(record, name), hint):
-            raise ValueError(f"it holds a wrong '{name}'")
+            raise ValueError(f"it has an invalid '{name}'")
     return record
 
 

@@ -1,4 +1,4 @@
-"""The file of a ledger and what is asked of it."""
+"""The file of a ledger and its queries."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ __all__ = ["Ledger"]
 
 _WAIT_SECONDS = 10.0
 _SELECT_PACKAGES = "SELECT channel, file, size, sha256, mtime_ns FROM packages WHERE build = ? ORDER BY file"
-#: What is kept of a package of an environment; `dataclasses.asdict` takes ten times as long.
+#: The stored fields of a package of an environment; `dataclasses.asdict` takes ten times as long.
 _SOLVED = tuple(field.name for field in fields(SolvedPackage))
-#: What changes when a build ends.
+#: The columns that change when a build ends.
 _ENDING = ("result", "reason", "ended", "seconds", "peak_memory")
 
 
@@ -42,10 +42,10 @@ class Ledger:
     """
 
     def __init__(self, path: Path) -> None:
-        """Open the ledger at `path`, making it where it is missing; one of an earlier form is brought up to date.
+        """Open the ledger at `path`, creating it if it is missing; one of an earlier form is upgraded.
 
         Raises:
-            WorkError: also where a newer version of this program wrote it.
+            WorkError: also if a newer version of this program wrote it.
         """
         self.path = path
         self._turn = threading.RLock()
@@ -73,21 +73,21 @@ class Ledger:
 
     @contextmanager
     def at_once(self) -> Iterator[None]:
-        """What is recorded within is recorded together, all or nothing; other threads and programs wait meanwhile.
+        """A context whose records are written together, all or nothing; other threads and programs wait meanwhile.
 
-        For many records, as each alone waits for the disk. The block may do nothing but record.
+        For many records, since each one alone waits for the disk. The block may only record.
         """
         with self._explained(), self._transaction():
             yield
 
     def begin(self, record: BuildRecord) -> BuildRecord:
-        """Record a build that begins, as running; what comes back has its `id`."""
+        """Record a build that begins, as running; returns the record with its `id`."""
         running = replace(record, result="running")
         with self._explained():
             return replace(running, id=self._insert("builds", running))
 
     def give_sign(self, machine: str, process: str) -> None:
-        """Record that the builds of a run go on, for those who cannot look at its machine."""
+        """Record that the builds of a run go on, for readers on other machines."""
         with self._explained():
             self._database.execute(
                 "UPDATE builds SET seen = ? WHERE result = 'running' AND machine = ? AND process = ?",
@@ -95,11 +95,12 @@ class Ledger:
             )
 
     def promise(self, record: BuildRecord, environments: Sequence[EnvironmentRecord] = ()) -> None:
-        """Record the packages of a running build before they enter the channel; `settle` can then tell if they did."""
+        """Record the packages of a running build before they enter the channel; `settle` can then determine whether
+        they did."""
         self.finish(record, environments)
 
     def finish(self, record: BuildRecord, environments: Sequence[EnvironmentRecord] = ()) -> None:
-        """Record how a build that was begun has ended, with its packages and environments, all or nothing."""
+        """Record the end of a build, with its packages and environments, all or nothing."""
         changes = ", ".join(f"{column} = ?" for column in _ENDING)
         with self._explained(), self._transaction():
             self._database.execute(
@@ -120,10 +121,10 @@ class Ledger:
             )
 
     def settle(self, row: str, identities: Sequence[str] = ()) -> tuple[BuildRecord, ...]:
-        """Decide on the builds of a row, and of some identities, that a killed run left as running, and give them.
+        """Settle the builds of a row, and of some identities, that a killed run left as running, and return them.
 
-        The locks of the row and of those outputs are to be held. A build whose packages are in the channel, as they
-        were recorded just before they went there, is done. Whether they were indexed is not known.
+        The caller must hold the locks of the row and of those outputs. A build whose packages are in the channel, as
+        they were recorded just before, is done. Whether they were indexed is unknown.
         """
         marks = ", ".join("?" for _ in identities)
         settled = []
@@ -136,14 +137,14 @@ class Ledger:
         return tuple(settled)
 
     def done(self, identity: str) -> BuildRecord | None:
-        """The newest build of an identity that is done and whose packages are still what they were; else None."""
+        """The newest finished build of an identity whose packages are unchanged; else None."""
         for record in self._records("identity = ? AND result = 'done' ORDER BY id DESC", (identity,)):
             if self.holds(record):
                 return record
         return None
 
     def identities_done(self) -> frozenset[str]:
-        """The identities of all builds that are recorded as done; `done` says of each whether it still is."""
+        """The identities of all builds recorded as done; `done` checks whether one still is."""
         with self._explained():
             rows = self._database.execute("SELECT DISTINCT identity FROM builds WHERE result = 'done'")
             return frozenset(identity for (identity,) in rows)
@@ -153,7 +154,7 @@ class Ledger:
         return tuple(self._records("1 ORDER BY id", ()))
 
     def environments(self, build: int) -> tuple[EnvironmentRecord, ...]:
-        """The environments that a build (its `id`) was made in, by name."""
+        """The environments of a build (its `id`), by name."""
         with self._explained(), self._undamaged():
             rows = self._database.execute(
                 "SELECT environment, packages FROM environments WHERE build = ? ORDER BY environment", (build,)
@@ -164,12 +165,12 @@ class Ledger:
             )
 
     def record_test(self, record: TestRecord) -> TestRecord:
-        """Record a test of a package that has ended; what comes back has its `id`."""
+        """Record a finished test of a package; returns the record with its `id`."""
         with self._explained():
             return replace(record, id=self._insert("tests", record))
 
     def tests(self, sha256: str | None = None) -> tuple[TestRecord, ...]:
-        """The tests of a package by its hash, or of all, the oldest first."""
+        """The tests of a package by its hash, or of all packages, the oldest first."""
         condition, values = ("1", ()) if sha256 is None else ("sha256 = ?", (sha256,))
         with self._explained(), self._undamaged():
             columns = ", ".join(TestRecord.COLUMNS)
@@ -180,11 +181,11 @@ class Ledger:
             return tuple(checked(TestRecord(**_fields(TestRecord, row), id=row[-1])) for row in rows)
 
     def holds(self, record: BuildRecord) -> bool:
-        """Whether the channel holds the packages of a build, and they are what was recorded."""
+        """Whether the channel holds the packages of a build, unchanged since they were recorded."""
         return bool(record.packages) and all(self.is_intact(package) for package in record.packages)
 
     def is_intact(self, package: PackageRecord) -> bool:
-        """Whether the channel holds this file: by size and time of change, and where that differs by its bytes."""
+        """Whether the channel holds this file: by size and modification time, and if that differs by its bytes."""
         path = self.path.parent / package.channel / package.file
         try:
             state = path.stat()
@@ -223,7 +224,8 @@ class Ledger:
         form = bring_up_to_date(self._database)
         if form > SCHEMA_VERSION:
             raise WorkError(
-                f"a newer feedstock-tools wrote this ledger: its form is {form}, and {SCHEMA_VERSION} is known here",
+                f"a newer feedstock-tools wrote this ledger: its form is {form}, but this version only knows "
+                f"{SCHEMA_VERSION}",
                 path=self.path,
                 hint="Update feedstock-tools, or give another --output-dir.",
             )
@@ -248,35 +250,35 @@ class Ledger:
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
-        """One thread's turn with the database; what goes wrong is said in the words of the ledger."""
+        """One thread's turn with the database; errors are converted to ours."""
         try:
             with self._turn:
                 yield
         except sqlite3.OperationalError as error:
             if self._opened and not self.path.exists():
-                again = "Begin again: what is not there any more is built again."
+                again = "Run the command again: missing packages are built again."
                 raise WorkError("the ledger was removed while it was in use", path=self.path, hint=again) from error
             busy = "locked" in str(error) or "busy" in str(error)
             hint = "Another program holds it. Wait for it to end, then try again." if busy else None
             raise WorkError(f"the ledger cannot be used: {error}", path=self.path, hint=hint) from error
-        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # the second where SQLite quotes what is damaged
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # the second if SQLite quotes damaged text
             raise self._damage(error) from error
         except OSError as error:
-            hint = "Give a folder that can be written with --output-dir."
+            hint = "Give a writable folder with --output-dir."
             raise WorkError(
                 f"the ledger cannot be used: {error.strerror or error}", path=self.path, hint=hint
             ) from error
 
     @contextmanager
     def _undamaged(self) -> Iterator[None]:
-        """Records are made of what the database holds, which may be anything."""
+        """Create records from the database, which may contain anything."""
         try:
             yield
         except (ValueError, TypeError, RecursionError) as error:
             raise self._damage(error) from error
 
     def _damage(self, error: object) -> WorkError:
-        hint = "Move it away: a new one is begun, and what it recorded is built again."
+        hint = "Move it away: a new one is created, and its builds are made again."
         return WorkError(f"the ledger is damaged: {error}", path=self.path, hint=hint)
 
 
@@ -293,7 +295,7 @@ def _fields(kind: type[BuildRecord | TestRecord], row: Sequence[Any]) -> dict[st
     pairs = zip(kind.COLUMNS, row, strict=False)
     fields = {column: json.loads(value) if column in kind.JSON else value for column, value in pairs}
     if fields["result"] not in kind.RESULTS:
-        raise ValueError("it holds a wrong 'result'")
+        raise ValueError("it has an invalid 'result'")
     return fields
 
 

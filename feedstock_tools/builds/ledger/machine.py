@@ -1,4 +1,4 @@
-"""Which machine and which process a build belongs to, so that one whose run has died is told from one that runs."""
+"""Which machine and which process a build belongs to, to distinguish dead runs from live ones."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ def this_machine() -> str:
 
 
 def this_process() -> str:
-    """This process as `pid:starttime`; the time (ticks since the machine started) is empty where there is no /proc."""
+    """This process as `pid:starttime`; the time (ticks since the machine started) is empty without /proc."""
     return f"{os.getpid()}:{_start_time(os.getpid())}"
 
 
 def process_lives(process: str, machine: str) -> bool | None:
-    """Whether a process that a ledger names is alive; None where this cannot be told, as for another machine's."""
+    """Whether a process that a ledger names is alive; None if unknown, as on another machine."""
     number, _, started = process.partition(":")
     if machine != this_machine() or not number.isdecimal():
         return None
@@ -30,7 +30,7 @@ def process_lives(process: str, machine: str) -> bool | None:
         os.kill(int(number), 0)
     except ProcessLookupError:
         return False
-    except OSError:  # it is someone else's
+    except OSError:  # it belongs to another user
         pass
     return not started or _start_time(int(number)) == started
 

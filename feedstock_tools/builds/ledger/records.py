@@ -1,4 +1,4 @@
-"""What the ledger says, as values: builds, their packages, the environments they were made in, tests of packages."""
+"""The records of the ledger: builds, their packages, the environments they were made in, tests of packages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["BuildRecord", "EnvironmentRecord", "PackageRecord", "SolvedPackage",
 
 @dataclass(frozen=True, slots=True)
 class PackageRecord:
-    """A package as it was when it entered the channel. `channel` and `file` are paths below the ledger's folder."""
+    """A package at the time it entered the channel. `channel` and `file` are paths below the ledger's folder."""
 
     channel: str
     file: str
@@ -23,7 +23,7 @@ class PackageRecord:
 
 @dataclass(frozen=True, slots=True)
 class SolvedPackage:
-    """A package of an environment. `sha256` is empty where the engine does not tell it."""
+    """A package of an environment. `sha256` is empty if the engine does not report it."""
 
     name: str
     version: str
@@ -35,7 +35,7 @@ class SolvedPackage:
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentRecord:
-    """An environment as it was solved: `build`, `host`, `run` or `test`, and what was in it."""
+    """A solved environment: `build`, `host`, `run` or `test`, and its packages."""
 
     environment: str
     packages: tuple[SolvedPackage, ...]
@@ -46,23 +46,24 @@ class BuildRecord:
     """One build of one output.
 
     Attributes:
-        identity: the hash of all that went in, channel and engine included.
-        result: `running`, `done`, `failed` or `interrupted`; `reason` says more of the last two.
+        identity: the hash of all inputs, channel and engine included.
+        result: `running`, `done`, `failed` or `interrupted`; `reason` explains the last two.
         started: and `ended`: UTC, as ISO 8601; `seconds` is the time that the engine took.
         log: the log file's path below the ledger's folder.
-        marks: what is to be known of it: `channel` is `stand-in` for a build on the stand-in channel, `tests` is
-            `left out` where they were not run, and why under `tests-reason`, or says under what a cross build's ran.
-        attempt: 1, or more where a run tried again what can pass a second time.
+        marks: notes: `channel` is `stand-in` for a build on the stand-in channel, `tests` is
+            `left out` if they were not run, with the reason under `tests-reason`, or names the emulator of a cross
+            build.
+        attempt: 1, or more for retries.
         machine: the name of the machine; `process` that of the run on it, as `pid:starttime`.
-        cores: how many it was given; None where an earlier form of the ledger did not say.
-        memory_limit: in bytes; None without one. `peak_memory` likewise, None where it is not known.
-        commit_id: the feedstock's git commit, with `+` where the tree differs from it; empty without git.
+        cores: its number of cores; None in earlier forms of the ledger.
+        memory_limit: in bytes; None without one. `peak_memory` likewise, None if unknown.
+        commit_id: the feedstock's git commit, with `+` if the tree differs from it; empty without git.
         inputs: part of the identity → its digest: `recipe`, `variant`, `files`, `sources`, `siblings`, `engine`,
-            `channels`. Two builds differ in what their digests differ in.
+            `channels`. Two builds differ in the parts whose digests differ.
         values: the row's variant.
-        command: what was typed.
-        seen: when the run last gave a sign that the build goes on, as `started`; empty in earlier forms of the ledger.
-        id: the ledger's number of it; None before it is recorded.
+        command: the command line.
+        seen: the time of the run's last sign of life, like `started`; empty in earlier forms of the ledger.
+        id: its number in the ledger; None before it is recorded.
     """
 
     identity: str
@@ -92,7 +93,7 @@ class BuildRecord:
     packages: tuple[PackageRecord, ...] = ()
     id: int | None = None
 
-    #: The fields that are a column of their own, in order; those that it holds as JSON.
+    #: The fields with a column of their own, in order; those stored as JSON.
     COLUMNS: ClassVar[tuple[str, ...]] = (
         *("identity", "configuration", "row", "output", "result", "started", "log", "engine", "channels", "marks"),
         *("reason", "ended", "seconds", "attempt", "machine", "process", "cores", "memory_limit", "peak_memory"),
@@ -104,12 +105,12 @@ class BuildRecord:
 
 @dataclass(frozen=True, slots=True)
 class TestRecord:
-    """A built package's own tests, run again, and what its benchmark measured.
+    """A built package's own tests, run again, and the figures of its benchmark.
 
     Attributes:
-        sha256: of the package, whose `channel` and `file` are as in `PackageRecord`.
-        started: and `ended`: UTC, as ISO 8601; `seconds` is what the tests took.
-        result: `passed` or `failed`; `reason` says more of a failure.
+        sha256: hash of the package, whose `channel` and `file` are as in `PackageRecord`.
+        started: and `ended`: UTC, as ISO 8601; `seconds` is the duration of the tests.
+        result: `passed` or `failed`; `reason` explains a failure.
         log: the log file's path below the ledger's folder.
         machine: its name; `gpu` and `driver` are empty on a machine without a GPU.
         benchmark: name → `{"value": 1.5, "unit": "s"}`.
@@ -136,12 +137,12 @@ class TestRecord:
     )
     JSON: ClassVar[frozenset[str]] = frozenset({"benchmark"})
     RESULTS: ClassVar[tuple[str, ...]] = ("passed", "failed")
-    #: pytest would take a class of this name for a class of tests.
+    #: Otherwise pytest would collect a class of this name as tests.
     __test__: ClassVar[bool] = False
 
 
 def moment_of(text: str) -> datetime | None:
-    """The time that a record names; None where it is none."""
+    """The time in a record; None if it is invalid."""
     try:
         found = datetime.fromisoformat(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The forms that ledgers have had, and how one of an earlier form is brought up to date: in place, all or nothing."""
+"""The forms of ledgers, and the upgrade of an earlier form: in place, all or nothing."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sqlite3
 
 __all__ = ["SCHEMA_VERSION", "bring_up_to_date"]
 
-#: Form → the statements that make it of the form before. A ledger that says more was written by a newer program.
+#: Form → the statements that create it from the previous form. A higher form was written by a newer program.
 _STEPS = {
     1: """
 CREATE TABLE builds (
@@ -72,17 +72,17 @@ CREATE INDEX tests_by_package ON tests (sha256)""",
     3: """
 ALTER TABLE builds ADD COLUMN seen TEXT NOT NULL DEFAULT ''""",
 }
-#: Of the ledgers that this program writes.
+#: The form of the ledgers that this program writes.
 SCHEMA_VERSION = max(_STEPS)
 
 
 def bring_up_to_date(database: sqlite3.Connection) -> int:
-    """Make the tables, or change those of an earlier form, in one transaction; give the form that is there now.
+    """Create the tables, or upgrade those of an earlier form, in one transaction; return the resulting form.
 
-    A newer form than is known here is left as it is.
+    A newer form than the known ones is left unchanged.
 
     Raises:
-        sqlite3.DatabaseError: the form is none.
+        sqlite3.DatabaseError: the form is invalid.
     """
     form: int = database.execute("PRAGMA user_version").fetchone()[0]
     if form < 0:

@@ -1,1 +1,1 @@
-"""What has become of every configuration of a feedstock."""
+"""The state of every configuration of a feedstock."""

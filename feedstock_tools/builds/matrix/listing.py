@@ -1,4 +1,4 @@
-"""The list of configurations: what each would build, and on which channels its outputs are built already."""
+"""The list of configurations: the outputs of each, and the channels on which they are already built."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ __all__ = ["Listed", "ListedOutput", "listing"]
 
 @dataclass(frozen=True, slots=True)
 class ListedOutput:
-    """An output, the Python of its row where it uses one, and the channels that it was built on: None if it was not."""
+    """An output, the Python of its row if it uses one, and the channels that it was built on: None if it was not
+    built."""
 
     output: PlannedOutput
     python: str | None
@@ -29,15 +30,15 @@ class Listed:
 
     @property
     def is_built(self) -> bool:
-        """Whether all of its outputs are."""
+        """Whether all of its outputs are built."""
         return bool(self.outputs) and all(each.built_on for each in self.outputs)
 
 
 def listing(workspace: Workspace, chosen: Sequence[PlannedConfiguration]) -> tuple[Listed, ...]:
-    """Some configurations with what is built of them.
+    """Configurations with their built outputs.
 
-    Without channels given, those of a configuration and the stand-in channel both count, since no channel is asked here
-    which of them a build would use.
+    Without channels given, those of a configuration and the stand-in channel both count, since this does not ask a
+    channel to determine which of them a build would use.
 
     Args:
         chosen: with their outputs.

@@ -1,4 +1,4 @@
-"""The matrix of a feedstock: every configuration with what has become of it, gathered from the plan and the ledger."""
+"""The matrix of a feedstock: every configuration with its state, from the plan and the ledger."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ __all__ = ["Matrix", "read_matrix"]
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """What a feedstock would build and what has become of it.
+    """The planned builds of a feedstock and their states.
 
     Attributes:
         feedstock: its name.
         artifacts: the folder of the ledger; paths of logs and packages in records are below it.
         at: when the ledger was read, in its form of time.
         configurations: with the state of each output.
-        builds: every build of these configurations in the ledger, the oldest first; whatever became of them.
+        builds: every build of these configurations in the ledger, the oldest first, whatever their result.
         tests: every test in the ledger, the oldest first.
     """
 
@@ -71,7 +71,7 @@ def read_matrix(workspace: Workspace, chosen: Sequence[PlannedConfiguration]) ->
 
 
 def _intact(ledger: Ledger, builds: Sequence[BuildRecord], candidates: Candidates) -> frozenset[int | None]:
-    """Of each identity that counts the newest finished build whose packages are still what was recorded."""
+    """For each relevant identity, the newest finished build whose packages are unchanged."""
     wanted = {candidate.identity for each in candidates.values() for candidate in each}
     found: dict[str, int | None] = {}
     for record in reversed(builds):
@@ -82,7 +82,7 @@ def _intact(ledger: Ledger, builds: Sequence[BuildRecord], candidates: Candidate
 
 
 def _alive(builds: Sequence[BuildRecord]) -> dict[tuple[str, str], bool]:
-    """Process and machine of each run that left a build without an end → whether it is alive, as far as is known."""
+    """Process and machine of each run with an unfinished build → whether it is alive, as far as known."""
     runs = {(record.process, record.machine) for record in builds if record.result in ("running", "interrupted")}
     known = {run: process_lives(*run) for run in runs}
     return {run: lives for run, lives in known.items() if lives is not None}

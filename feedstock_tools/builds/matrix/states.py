@@ -1,6 +1,6 @@
-"""What has become of a plan: the state of each output and configuration, from the plan and the ledger alone.
+"""The state of each output and configuration, from the plan and the ledger alone.
 
-A pure function over values. Whoever shows, runs or publishes a matrix asks here what is done and what is not.
+A pure function over values. Showing, running and publishing a matrix all use it to decide what is done.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedOutpu
 __all__ = ["SILENT", "STATES", "ConfigurationState", "OutputState", "Surroundings", "states"]
 
 #: The states, the most urgent first: a configuration has the first that any of its outputs has. `done`: built from
-#: just these inputs, and its packages are there; `running`: by a process that lives; `failed`, `interrupted`: the last
-#: try ended so; `stale`: built, from other inputs; `missing`: never built; `refused`: not built and cannot be built
+#: exactly these inputs, and its packages exist; `running`: by a process that lives; `failed`, `interrupted`: the last
+#: attempt ended so; `stale`: built, from other inputs; `missing`: never built; `refused`: not built and cannot be built
 #: here; `nothing`: a configuration without outputs.
 STATES = ("running", "failed", "interrupted", "stale", "missing", "refused", "done", "nothing")
 
-#: A run on another machine that has given no sign of life for so long is not taken to go on.
+#: A run on another machine without a sign of life for this long counts as dead.
 SILENT = timedelta(minutes=10)
 
 _PARTS = {
@@ -38,13 +38,13 @@ _PARTS = {
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What the plan and the builds of the ledger do not say.
+    """Facts that are neither in the plan nor in the builds of the ledger.
 
     Attributes:
         candidates: the identities of each output, one for each choice of channels that counts.
-        alive: process and machine of a run → whether it is alive; a run that is not among them is one of which nobody
-            here can tell, as on another machine.
-        intact: the `id` of finished builds whose packages are still what was recorded.
+        alive: process and machine of a run → whether it is alive; a missing run is one whose state is
+            unknown, as on another machine.
+        intact: the `id` of finished builds whose packages are unchanged.
         refused: the configurations that cannot be built here, by name, with the reason.
         at: the time, in the ledger's form.
     """
@@ -56,15 +56,15 @@ class Surroundings:
     at: str
 
     def lives(self, record: BuildRecord) -> bool | None:
-        """Whether the run that a record names is alive; None where nobody here can tell."""
+        """Whether the run of a record is alive; None if unknown."""
         return self.alive.get((record.process, record.machine))
 
 
 @dataclass(frozen=True, slots=True)
 class OutputState:
-    """One output: its state, the build that this follows from, and in words why it is not done.
+    """One output: its state, the build that determines it, and the reason why it is not done.
 
-    `rows` are the rows that make it. `changed` says of a stale one what differs now.
+    `rows` are the rows that make it. `changed` lists the differing parts of a stale one.
     """
 
     output: PlannedOutput
@@ -109,7 +109,7 @@ def states(
 
 
 class _History:
-    """The builds of a ledger, the newest first, by what they are looked up by."""
+    """The builds of a ledger, the newest first, indexed by their lookup keys."""
 
     def __init__(self, builds: Sequence[BuildRecord]) -> None:
         self.by_identity: dict[str, list[BuildRecord]] = {}
@@ -168,7 +168,7 @@ def _output_state(
 
 
 def _runs(record: BuildRecord, around: Surroundings) -> bool:
-    """A run on a machine that cannot be looked at from here goes on for as long as it gives signs of life."""
+    """A run on another machine counts as alive as long as it gives signs of life."""
     if record.result != "running":
         return False
     lives = around.lives(record)
@@ -177,7 +177,7 @@ def _runs(record: BuildRecord, around: Surroundings) -> bool:
     sign, at = moment_of(record.seen or record.started), moment_of(around.at)
     if not record.machine or sign is None or at is None:
         return False
-    return at - sign < SILENT  # clocks of two machines differ: a sign that is yet to come is one of just now
+    return at - sign < SILENT  # clocks of two machines differ: a sign from the future counts as recent
 
 
 def _last_sign(record: BuildRecord) -> str:
@@ -187,7 +187,7 @@ def _last_sign(record: BuildRecord) -> str:
 
 def _how_it_died(record: BuildRecord, around: Surroundings) -> str:
     silent = record.machine and around.lives(record) is None
-    return f"no longer heard of: it ran {_last_sign(record)}" if silent else "the run that made it has died"
+    return f"no sign of life any more: it ran {_last_sign(record)}" if silent else "the run that made it has died"
 
 
 def _newest_done(output: PlannedOutput, rows: Sequence[PlannedRow], history: _History) -> BuildRecord | None:
@@ -197,7 +197,7 @@ def _newest_done(output: PlannedOutput, rows: Sequence[PlannedRow], history: _Hi
 
 
 def _what_changed(record: BuildRecord, candidates: Sequence[Candidate], rows: Sequence[PlannedRow]) -> tuple[str, ...]:
-    """What differs now, against the choice of channels that comes nearest."""
+    """The differences to the nearest choice of channels."""
     if not record.inputs:
         return ("which of them was not recorded at that time",)
     differences = ([part for part in _PARTS if record.inputs.get(part) != each.inputs.get(part)] for each in candidates)

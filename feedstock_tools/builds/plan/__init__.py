@@ -1,1 +1,1 @@
-"""What a feedstock would build: configurations, outputs and their identities, needs and order."""
+"""The plan of a feedstock: configurations, outputs and their identities, needs and order."""

@@ -1,4 +1,4 @@
-"""From chosen configurations to the work of a run: what is done, what is missing, what that needs, in which order."""
+"""From chosen configurations to the work of a run: finished and missing outputs, their needs and order."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ __all__ = ["Agenda", "agenda", "channels_for"]
 
 @dataclass(frozen=True, slots=True)
 class Agenda:
-    """What a run over some configurations would do.
+    """The work of a run over some configurations.
 
     Attributes:
         todo: the rows to build, in their order; `done` those that are up to date.
-        rows: the names of all of them, in the order of the plan.
+        rows: the names of all rows, in the order of the plan.
         refused: the configurations that cannot be built here, by name, with the reason.
-        channels: the channels of each configuration that can.
-        inputs: the files that were planned from.
-        jobs: how many rows are built at once, within `capacity`.
-        seconds: how long the run takes by the times that are known; None where none is.
+        channels: the channels of each configuration that can be built.
+        inputs: the files behind the plan.
+        jobs: the maximum number of parallel rows, within `capacity`.
+        seconds: the duration of the run by known times; None if there are none.
     """
 
     todo: tuple[Work, ...]
@@ -51,13 +51,14 @@ class Agenda:
 
     @property
     def unknown(self) -> int:
-        """How many rows nobody knows the time of."""
+        """The number of rows of unknown duration."""
         return sum(work.expected is None for work in self.todo)
 
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A row before its needs are known: the channels' identity, the records of what is done, the names of the rest."""
+    """A row before its needs are known: the channels' identity, the records of finished outputs, the names of the
+    rest."""
 
     configuration: PlannedConfiguration
     row: PlannedRow
@@ -70,15 +71,15 @@ class _Row:
 
 
 def agenda(workspace: Workspace, chosen: Sequence[PlannedConfiguration], capacity: Capacity, jobs: int = 1) -> Agenda:
-    """What a run over some configurations would do: only what the ledger does not have as done.
+    """The work of a run over some configurations: only outputs that the ledger does not record as done.
 
     Args:
         chosen: with their outputs.
-        capacity: what the builds may use together.
-        jobs: how many rows may be built at once.
+        capacity: the limit for all builds together.
+        jobs: the maximum number of parallel rows.
 
     Raises:
-        InputError: channels were given to an engine that takes none, or the spec is invalid.
+        InputError: channels were given for an engine that does not accept them, or the spec is invalid.
         WorkError: a channel cannot be reached, or the ledger cannot be read.
 
     >>> found = plan(workspace, workspace.chosen()[:1], Capacity.of_machine())
@@ -111,7 +112,7 @@ def agenda(workspace: Workspace, chosen: Sequence[PlannedConfiguration], capacit
 def _rows(
     workspace: Workspace, possible: Sequence[PlannedConfiguration], channels: Mapping[str, ChannelChoice]
 ) -> tuple[list[_Row], History]:
-    """Every row of some configurations with what the ledger has as done, and what earlier builds took."""
+    """Every row of some configurations with its finished outputs, and the history of earlier builds."""
     bases = {each.name: channels_identity(workspace.machine, each.platform, channels[each.name]) for each in possible}
     if not workspace.artifacts.ledger.is_file():
         nothing: dict[str, BuildRecord] = {}
@@ -127,7 +128,7 @@ def _rows(
 
 
 def _done(ledger: Ledger, row: PlannedRow, base: str) -> dict[str, BuildRecord]:
-    """The records of a row's outputs that are done, by name."""
+    """The records of a row's finished outputs, by name."""
     found = {output.name: ledger.done(identity_on(base, output)) for output in row.outputs}
     return {name: record for name, record in found.items() if record is not None}
 
@@ -150,7 +151,7 @@ def _work(found: _Row, needs: Needs) -> Work:
 
 
 def _ordered(todo: Sequence[Work], history: History, declared: Declared) -> tuple[Work, ...]:
-    """The rows in the order of building, each with what it makes itself and how long that may take."""
+    """The rows in build order, each with the outputs that it makes itself and their expected duration."""
     if not todo:
         return ()
     from feedstock_tools.builds.plan.order import in_order
@@ -180,10 +181,10 @@ def _seconds(todo: Sequence[Work], jobs: int) -> float | None:
 
 
 def channels_for(workspace: Workspace, chosen: Sequence[PlannedConfiguration]) -> dict[str, ChannelChoice]:
-    """The channels of some configurations that can be built here, by name; each channel is asked once.
+    """The channels of some configurations that can be built here, by name; each channel is queried once.
 
     Raises:
-        InputError: channels were given to an engine that takes none.
+        InputError: channels were given for an engine that does not accept them.
         WorkError: a channel cannot be reached.
     """
     known: dict[tuple[tuple[str, ...], bool], ChannelChoice] = {}
@@ -200,12 +201,12 @@ def channels_for(workspace: Workspace, chosen: Sequence[PlannedConfiguration]) -
 def _choice(workspace: Workspace, configuration: PlannedConfiguration, engine: Engine) -> ChannelChoice:
     """The channels for a configuration.
 
-    An engine with channels of its own, as the feedstock's scripts have them, takes those of the configuration. Whether
-    they can be reached from where it builds is not known here.
+    An engine with channels of its own, such as the feedstock's scripts, uses those of the configuration. Whether
+    they can be reached from there is unknown.
     """
     if not engine.own_channels:
         return choose_channels(workspace.channels, configuration.channels, workspace.artifacts)
     if workspace.channels:
-        hint = "Leave out --channel; the configuration's channel_sources says where they fetch from."
-        raise InputError("the feedstock's own scripts cannot be given channels", hint=hint)
+        hint = "Remove --channel; they use the configuration's channel_sources."
+        raise InputError("the feedstock's own scripts do not accept channels", hint=hint)
     return ChannelChoice(configuration.channels or DEFAULT_CHANNELS)

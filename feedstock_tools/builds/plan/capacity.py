@@ -1,4 +1,4 @@
-"""Cores, memory and time: what the machine has, and what a run and a build get of it."""
+"""Cores, memory and time: the machine's resources, and the shares of a run and a build."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from pathlib import Path
 
 __all__ = ["Capacity", "Limits", "Share", "jobs_of"]
 
-#: Of the machine's memory that builds get where nothing is said: the desk needs the rest.
+#: The default share of the machine's memory for builds: the desktop needs the rest.
 _OURS = 0.9
-#: What one job of a compiler takes where nothing is said.
+#: The default memory of one compiler job.
 _PER_JOB = 1 << 30
-#: Where a container says how much of the machine's memory it has.
+#: The file with a container's share of the machine's memory.
 _LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """What builds may use together: the numbers of cores, and bytes of memory."""
+    """The limit for all builds together: the numbers of cores, and bytes of memory."""
 
     cores: tuple[int, ...]
     memory: int
 
     @classmethod
     def of_machine(cls, cores: int | None = None, memory: int | None = None) -> Capacity:
-        """As many cores and bytes as are given, as far as the machine has them; else its cores and most memory."""
+        """The given cores and bytes, as far as the machine has them; default: its cores and most of its memory."""
         known = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
         here = tuple(known)
         return cls(here[: cores or len(here)], min(memory or int(_memory() * _OURS), _memory()))
@@ -34,10 +34,10 @@ class Capacity:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a run is held to.
+    """The limits of a run.
 
-    `jobs` is how many rows are built at once, `seconds` how long each may take (None for ever), `retries` how often one
-    that failed is tried again where that can help. With `fail_fast` nothing is begun after a failure.
+    `jobs` is the maximum number of parallel rows, `seconds` the time limit of each (None: no limit), `retries` how
+    often a failed one is retried if that can help. With `fail_fast` nothing starts after a failure.
     """
 
     jobs: int = 1
@@ -48,7 +48,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What one build is given: the numbers of its cores, bytes of memory, and how many jobs its tools may run."""
+    """The share of one build: the numbers of its cores, bytes of memory, and the number of jobs for its tools."""
 
     cores: tuple[int, ...]
     memory: int
@@ -56,16 +56,16 @@ class Share:
 
 
 def jobs_of(cores: int, memory: int, per_job: int | None) -> int:
-    """How many jobs of a compiler run at once on some cores, so that they fit into the memory."""
+    """The number of parallel compiler jobs on some cores that fit into the memory."""
     return max(1, min(cores, memory // (per_job or _PER_JOB)))
 
 
 def _memory() -> int:
-    """Bytes of memory that this machine, or the container that this runs in, has."""
+    """The memory of this machine, or of this container, in bytes."""
     if not hasattr(os, "sysconf"):
         return 8 << 30
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     for limit in _LIMITS:
-        with suppress(OSError, ValueError):  # there is none, or it is "max"
+        with suppress(OSError, ValueError):  # there is no such file, or it contains "max"
             total = min(total, int(limit.read_text()))
     return total

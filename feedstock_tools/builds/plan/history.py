@@ -1,4 +1,4 @@
-"""What earlier builds took, from the ledger: how long, and how much memory."""
+"""Duration and memory of earlier builds, from the ledger."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from feedstock_tools.builds.ledger import BuildRecord
 
 __all__ = ["History"]
 
-#: So many of the last builds are looked at.
+#: The number of recent builds that count.
 _LAST = 5
 
 
@@ -23,7 +23,7 @@ class History:
 
     @classmethod
     def of(cls, records: Iterable[BuildRecord]) -> History:
-        """Of a ledger's builds, the oldest first."""
+        """The history from a ledger's builds, the oldest first."""
         history = cls({}, {})
         for record in records:
             if record.result == "done":
@@ -32,12 +32,12 @@ class History:
         return history
 
     def seconds(self, row: str, output: str) -> float | None:
-        """How long an output of a row will take: what its last builds took, in the middle; None where nobody knows."""
+        """The expected duration of an output: the median of its last builds; None if unknown."""
         taken = [record.seconds for record in self._last(row, output) if record.seconds is not None]
         return median(taken) if taken else None
 
     def memory(self, row: str, outputs: Sequence[str]) -> int | None:
-        """The most memory that a build of these outputs took, in bytes; None where it is not known."""
+        """The highest peak memory of builds of these outputs, in bytes; None if unknown."""
         peaks = [record.peak_memory for output in outputs for record in self._last(row, output)]
         return max((peak for peak in peaks if peak), default=None)
 

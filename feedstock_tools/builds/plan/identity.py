@@ -1,4 +1,4 @@
-"""The identity of a build, a hash of all that goes into it, and the identities that an output may have in a ledger."""
+"""The identity of a build, a hash of all its inputs, and the identities that an output may have in a ledger."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """An identity, the digests of the parts that make it, and the names of the channels that it stands for."""
+    """An identity, the digests of its parts, and the names of its channels."""
 
     identity: str
     inputs: Mapping[str, str]
     channels: tuple[str, ...] = ()
 
 
-#: Name of a configuration and identity of one of its outputs → the candidates, one for each choice of channels that
-#: counts; an output that no engine here can render has none.
+#: Name of a configuration and identity of one of its outputs → the candidates, one for each relevant
+#: choice of channels; an output that no engine here can render has none.
 Candidates = Mapping[tuple[str, str], tuple[Candidate, ...]]
 
 
 def identity_on(base: str, output: PlannedOutput) -> str:
-    """The identity of an output's build in the ledger: what the plan knows of it, and the channels (`base`)."""
+    """The identity of an output's build in the ledger: from its plan, and the channels (`base`)."""
     return sha256(f"{output.identity}\n{base}".encode()).hexdigest()
 
 
@@ -50,7 +50,7 @@ def inputs_on(base: str, output: PlannedOutput) -> dict[str, str]:
 
 
 def channels_identity(machine: Mapping[str, str], platform: str, choice: ChannelChoice) -> str:
-    """What identifies the channels that builds for a platform use, in an identity of the ledger."""
+    """The part of an identity for the channels that builds for a platform use."""
     if not choice.is_stand_in:
         return identity_of_channels(choice.channels)
     from feedstock_tools.builds.stand_in.identity import stand_in_identity
@@ -61,9 +61,9 @@ def channels_identity(machine: Mapping[str, str], platform: str, choice: Channel
 
 
 def identity_of_channels(channels: Sequence[str]) -> str:
-    """What identifies channels in a build's identity: of a folder the hash of its repodata, of others the URL.
+    """The part of a build's identity for channels: for a folder the hash of its repodata, for others the URL.
 
-    What a remote channel holds changes by the hour, and that alone is no reason to build again.
+    The contents of a remote channel change by the hour, which alone is not a reason to build again.
     """
     parts = []
     for channel in channels:
@@ -77,13 +77,13 @@ def identity_of_channels(channels: Sequence[str]) -> str:
 
 
 def possible_channels(given: Sequence[str], configured: Sequence[str]) -> Iterator[ChannelChoice]:
-    """The channels that builds of a configuration may have used, without asking any of them.
+    """The channels that builds of a configuration may have used, without querying any of them.
 
     Without channels given, those of the configuration and the stand-in channel both count.
 
     Args:
-        given: on the command line.
-        configured: the configuration's own.
+        given: the channels from the command line.
+        configured: the configuration's own channels.
     """
     names = tuple(given) or tuple(configured) or DEFAULT_CHANNELS
     if STAND_IN not in names:
@@ -95,7 +95,7 @@ def possible_channels(given: Sequence[str], configured: Sequence[str]) -> Iterat
 def candidates_of(
     configurations: Sequence[PlannedConfiguration], given: Sequence[str], machine: Mapping[str, str]
 ) -> Candidates:
-    """Under which identities the ledger may have the outputs of some configurations.
+    """The identities under which the ledger may have the outputs of some configurations.
 
     Args:
         configurations: with their outputs.

@@ -1,4 +1,4 @@
-"""Whether a run still builds what it planned: people edit recipes while builds run."""
+"""Detecting changed inputs: people edit recipes while builds run."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ __all__ = ["PlannedInputs"]
 
 @dataclass(frozen=True, slots=True)
 class PlannedInputs:
-    """The files that builds were planned from, as they were then.
+    """The files behind a plan, in their state at that time.
 
-    Files that come later do not count: there are scripts that collect licenses into `$RECIPE_DIR`, and what nothing
-    names goes into no build.
+    Files that appear later do not count: some scripts collect licenses into `$RECIPE_DIR`, and unreferenced files
+    are not part of a build.
 
     Attributes:
-        recipe: the `recipe.yaml` that is built.
-        files: those of the recipe folders and local sources.
+        recipe: the `recipe.yaml` to build.
+        files: the files of the recipe folders and local sources.
         stamp: of those files (`stamp_of_files`).
     """
 
@@ -32,15 +32,15 @@ class PlannedInputs:
 
     @classmethod
     def of(cls, recipe: Path, roots: Iterable[Path]) -> PlannedInputs:
-        """The files below the recipe's folder and some other files and folders, as they are now."""
+        """The files below the recipe's folder and some other files and folders, in their current state."""
         files = tuple(Path(file) for root in dict.fromkeys([recipe.parent, *roots]) for file in files_below(root))
         return cls(recipe, files, stamp_of_files(files))
 
     def differ(self, platform: str, row: PlannedRow, output: PlannedOutput) -> bool:
-        """Whether an output of a row would be planned as another one now; a file that was only touched changes nothing.
+        """Whether an output of a row would now be planned differently; a file that was only touched changes nothing.
 
         Args:
-            platform: the subdir that the row is built for.
+            platform: the target subdir of the row.
         """
         if stamp_of_files(self.files) == self.stamp:
             return False

@@ -1,4 +1,4 @@
-"""What a row needs of a machine, and for how long: by its spec, by earlier builds, or an equal part of the machine."""
+"""The resources of a row and its duration: from its spec, from earlier builds, or an equal part of the machine."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from feedstock_tools.units import size_of, time_of
 
 __all__ = ["Declared", "Needs", "expected_seconds", "needs_of"]
 
-#: A build that took so much is given so much more: the next one differs a little.
+#: The margin on top of the memory of earlier builds: the next one differs a little.
 _MARGIN = 1.25
 
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """The `needs` of a spec, in bytes and seconds; None where it does not say."""
+    """The `needs` of a spec, in bytes and seconds; None if not set."""
 
     cores: int | None = None
     memory: int | None = None
@@ -41,7 +41,7 @@ class Declared:
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What a row gets: cores, bytes of memory and disk. `source` says of each where the number is from:
+    """The share of a row: cores, bytes of memory and disk. `source` gives the origin of each number:
     `spec`, `history` or `default`."""
 
     cores: int
@@ -53,11 +53,11 @@ class Needs:
 
 
 def needs_of(declared: Declared, capacity: Capacity, jobs: int, remembered: int | None) -> Needs:
-    """What a row gets: what its spec says, else what it took before, else an equal part of the capacity.
+    """The share of a row: from its spec, else from earlier builds, else an equal part of the capacity.
 
     Args:
-        jobs: how many builds may run at once.
-        remembered: the most memory that it took before, in bytes.
+        jobs: the maximum number of parallel builds.
+        remembered: the peak memory of earlier builds, in bytes.
     """
     equal_cores = max(1, len(capacity.cores) // jobs)
     equal_memory = capacity.memory // jobs
@@ -80,9 +80,9 @@ def needs_of(declared: Declared, capacity: Capacity, jobs: int, remembered: int 
 def expected_seconds(
     history: History, declared: Declared, row: str, outputs: Sequence[str]
 ) -> tuple[dict[str, float], str]:
-    """How long each of some outputs of a row may take, and whether that is from `history`, the `spec`, or `unknown`.
+    """The expected duration of each output of a row, and its source: `history`, `spec`, or `unknown`.
 
-    What the spec declares is for the whole row, so each output counts for an equal part of it.
+    The spec declares a time for the whole row, so each output gets an equal part of it.
     """
     known = {output: seconds for output in outputs if (seconds := history.seconds(row, output)) is not None}
     if len(known) == len(outputs):

@@ -1,8 +1,8 @@
-"""The agenda as a graph of outputs: which row makes what, in which order rows are built, and how long all of it takes.
+"""The agenda as a graph of outputs: the row that makes each, the order of rows, and the total duration.
 
-A node is an output that is missing, an edge leads from an output to one that cannot be begun before it is there. Of
-several rows that miss the same output one makes it, and the others wait for it. networkx is imported here, so this
-module is imported only where something is to be built.
+A node is a missing output, an edge leads from an output to one that cannot begin before it exists. If
+several rows need the same missing output, one makes it, and the others wait for it. networkx is imported here, so this
+module is imported only if there is something to build.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ __all__ = ["in_order", "output_graph", "seconds_left"]
 def output_graph(works: Sequence[Work]) -> nx.DiGraph[Place]:
     """The outputs that rows make, each with its `row` and `seconds` (0 where unknown).
 
-    A row builds its outputs one after the other, and begins when the outputs are there that other rows make for it.
+    A row builds its outputs in order, and begins after other rows have made the outputs that it needs from them.
 
     Args:
-        works: in an order in which a row makes what it misses and no row before it makes.
+        works: in an order in which each row makes those of its missing outputs that no earlier row makes.
     """
     graph: nx.DiGraph[Place] = nx.DiGraph()
     for work in works:
@@ -39,10 +39,10 @@ def output_graph(works: Sequence[Work]) -> nx.DiGraph[Place]:
 
 
 def in_order(works: Sequence[Work]) -> list[Work]:
-    """The order of building: rows whose outputs others wait for before these, and among equals the longest first.
+    """The build order: rows come before those that wait for their outputs, and among equals the longest first.
 
-    The rows of the first generation wait for no other; of these come first those that others wait for, then those with
-    the longest path of outputs behind them. Where no times are known the order of the plan is kept.
+    The rows of the first generation wait for no other; rows that others wait for come first, then those with
+    the longest path of dependent outputs. Without known times the order of the plan is kept.
     """
     longest = sorted(works, key=lambda work: -(work.expected or 0.0))
     graph = output_graph(longest)
@@ -53,7 +53,7 @@ def in_order(works: Sequence[Work]) -> list[Work]:
 
     def urgency(work: Work) -> tuple[int, bool, float]:
         place = begins[work.name]
-        if place is None:  # others make all that it misses, so that nothing is left to do when its turn comes
+        if place is None:  # others make all its missing outputs, so nothing is left to do when its turn comes
             return len(graph), True, 0.0
         return generation[work.name], work.name not in waited_for, -behind[place]
 
@@ -61,14 +61,14 @@ def in_order(works: Sequence[Work]) -> list[Work]:
 
 
 def seconds_left(works: Sequence[Work], jobs: int, done: AbstractSet[Place] = frozenset()) -> float | None:
-    """How long what is left of some rows takes by the times that are known; None where none is known.
+    """The remaining duration of some rows by known times; None if there are none.
 
-    It is no less than the longest path through the graph, and no less than the rows take when they begin in their order
-    as soon as one of `jobs` places is free.
+    It is at least the longest path through the graph, and at least the duration of the rows if they begin in their
+    order as soon as one of `jobs` places is free.
 
     Args:
         works: in their order.
-        jobs: how many rows are built at once.
+        jobs: the maximum number of parallel rows.
         done: the places of outputs that have been built meanwhile.
     """
     graph = output_graph(works)
@@ -95,7 +95,7 @@ def _seconds_behind(graph: nx.DiGraph[Place]) -> Mapping[Place, float]:
 
 
 def _of_rows(graph: nx.DiGraph[Place]) -> nx.DiGraph[str]:
-    """The rows that make outputs, each before those that wait for one of its outputs."""
+    """The rows that make outputs, each before the rows that wait for one of its outputs."""
     rows: nx.DiGraph[str] = nx.DiGraph()
     rows.add_nodes_from(_row(graph, place) for place in graph)
     pairs = ((_row(graph, before), _row(graph, after)) for before, after in graph.edges)
@@ -109,6 +109,6 @@ def _row(graph: nx.DiGraph[Place], place: Place) -> str:
 
 
 def _first_place(work: Work, graph: nx.DiGraph[Place]) -> Place | None:
-    """The first output that a row makes; None where others make all that it misses."""
+    """The first output that a row makes; None if others make all its missing outputs."""
     places = (place_of(output) for output in work.missing)
     return next((place for place in places if _row(graph, place) == work.name), None)

@@ -1,7 +1,7 @@
-"""The outputs of configurations whose recipe is a `meta.yaml`, as conda-build would make them.
+"""The outputs of configurations whose recipe is a `meta.yaml`, as conda-build would build them.
 
-What conda-build makes of a script is not known before it has run, so the identity of such an output holds the text of
-the recipe itself, and its package is compared in name, version, build and subdir only.
+The result of a script under conda-build is unknown before it has run, so the identity of such an output contains the
+text of the recipe itself, and its package is compared in name, version, build and subdir only.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 __all__ = ["with_meta_outputs"]
 
-#: A source that is a file or folder of this machine.
+#: A source that is a file or folder on this machine.
 _PATH = re.compile(r"^\s*(?:-\s+)?path:\s*[\"']?([^\s\"'#{}]+)", re.MULTILINE)
 
 
 def with_meta_outputs(
     configurations: Sequence[PlannedConfiguration], folder: Path, engines: Mapping[str, str]
 ) -> tuple[tuple[PlannedConfiguration, ...], set[Path]]:
-    """Configurations with the outputs that conda-build would make, and the local sources that these depend on.
+    """Configurations with the outputs that conda-build would make, and their local sources.
 
     Args:
         engines: platform → name and version of the engine that builds for it.

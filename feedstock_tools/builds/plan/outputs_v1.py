@@ -1,4 +1,4 @@
-"""What a `recipe.yaml` promises for one row: the planned outputs of its rendering, with their identities."""
+"""The planned outputs of a `recipe.yaml` for one row, with their identities."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from feedstock_tools.recipe.v1_engine import RenderedV1
 
 __all__ = ["local_sources", "promise_row"]
 
-#: Files of a recipe folder that are not part of a build: their meaning is in the rendered recipe already.
+#: Files of a recipe folder that are not part of a build: their content is already in the rendered recipe.
 _RENDERED_FILES = frozenset({"recipe.yaml", "meta.yaml", "conda_build_config.yaml", "variants.yaml"})
 
 
@@ -23,13 +23,13 @@ Digest = Callable[[Sequence[Path]], str]
 def promise_row(
     rendered: Iterable[RenderedV1], recipe_folder: Path, engine: str, digest: Digest = digest_of_files
 ) -> tuple[PlannedOutput, ...]:
-    """The promise of each output of a rendered row, with its identity.
+    """The planned outputs of a rendered row, with their identities.
 
     Args:
-        rendered: its outputs, in the order in which they can be built.
+        rendered: its outputs, in build order.
         recipe_folder: its files (scripts, patches, tests) are part of every output's identity.
-        engine: name and version of what builds, part of the identity too.
-        digest: gives the hash of files and folders; for many rows, one that remembers.
+        engine: name and version of the engine, part of the identity too.
+        digest: returns the hash of files and folders; for many rows, a cached one.
     """
     files = digest(sorted(path for path in recipe_folder.iterdir() if path.name not in _RENDERED_FILES))
     outputs: dict[str, PlannedOutput] = {}
@@ -76,7 +76,7 @@ def _promise(
 
 
 def _track_features(name: str, down_prioritize: int) -> tuple[str, ...]:
-    """What the engine writes for `down_prioritize_variant: 2`: one feature for each step down."""
+    """The engine's features for `down_prioritize_variant: 2`: one for each step down."""
     return tuple(f"{name}-p-{step}" for step in range(down_prioritize))
 
 
@@ -91,7 +91,7 @@ def _uses_python(content: Mapping[str, Any], siblings: tuple[str, ...], earlier:
 
 
 def _names_in(requirements: Mapping[str, Any]) -> set[str]:
-    """The package names in some sections of requirements: texts, and `pin_subpackage`-like mappings."""
+    """The package names in some sections of requirements: strings, and `pin_subpackage`-like mappings."""
     names: set[str] = set()
     for section in requirements.values():
         for item in section if isinstance(section, list) else ():

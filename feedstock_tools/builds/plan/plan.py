@@ -1,7 +1,7 @@
-"""What a feedstock would build: every configuration and row, and the outputs of those that are asked for.
+"""The plan of a feedstock: every configuration and row, and the outputs of requested ones.
 
-Rendering a recipe takes some milliseconds a row, so only the configurations that are built or listed are rendered, and
-the results stay in a cache for as long as nothing has changed that they came from.
+Rendering a recipe takes some milliseconds a row, so only configurations to build or list are rendered, and
+the results are cached until one of their inputs changes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _CACHE = "plan"
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What has been found out so far, and the key of the files that it came from."""
+    """The results so far, and the key of the files behind them."""
 
     key: str
     configurations: Mapping[str, PlannedConfiguration]
@@ -41,14 +41,14 @@ class _Known:
 
 
 class Plan:
-    """The configurations of a feedstock, which are rendered when they are needed."""
+    """The configurations of a feedstock, which are rendered on demand."""
 
     def __init__(self, feedstock: Feedstock, artifacts: Artifacts, recipe: Path, engines: Engines) -> None:
-        """Take the plan from the cache, or begin a new one.
+        """Read the plan from the cache, or begin a new one.
 
         Args:
-            recipe: the `recipe.yaml` that is built.
-            engines: decide which engine builds for a platform, which is part of an output's identity.
+            recipe: the `recipe.yaml` to build.
+            engines: determine the engine for a platform, which is part of an output's identity.
 
         Raises:
             InputError: the feedstock's configurations cannot be read.
@@ -61,12 +61,12 @@ class Plan:
 
     @property
     def configurations(self) -> tuple[PlannedConfiguration, ...]:
-        """All configurations, in the order of their names; `complete` gives those whose outputs are wanted."""
+        """All configurations, ordered by name; `complete` returns them with their outputs."""
         return tuple(self._known.configurations.values())
 
     @property
     def needs(self) -> Mapping[str, Any]:
-        """What the spec says that a build takes, by key; nothing without a spec.
+        """The `needs` of the spec, by key; empty without a spec.
 
         Raises:
             InputError: the spec is invalid.
@@ -77,11 +77,11 @@ class Plan:
 
     @property
     def sources(self) -> tuple[Path, ...]:
-        """The local sources of the configurations that were completed."""
+        """The local sources of the completed configurations."""
         return tuple(sorted(self._known.sources))
 
     def complete(self, chosen: Sequence[PlannedConfiguration]) -> tuple[PlannedConfiguration, ...]:
-        """The chosen configurations, each with the rows it has, with their outputs.
+        """The chosen configurations with their rows and outputs.
 
         Raises:
             InputError: the recipe cannot be read.
@@ -106,7 +106,7 @@ class Plan:
         return self._known
 
     def _recalled(self) -> _Known | None:
-        """The plan in the cache; None where there is none, or one of other files or another version."""
+        """The plan in the cache; None if there is none, or only one for other files or another version."""
         cached = self._artifacts.recall(_CACHE)
         try:
             sources = frozenset(Path(path) for path in cached["sources"])
@@ -118,7 +118,7 @@ class Plan:
             return None
 
     def _remember(self, known: _Known, sources: AbstractSet[Path] = frozenset()) -> None:
-        """Keep what was found out, unless files have changed since the plan was begun: then parts of it are older.
+        """Cache the results, unless files have changed since the plan was begun: then parts of it are outdated.
 
         Args:
             sources: local sources that the key does not cover yet.
@@ -137,7 +137,8 @@ class Plan:
         self._artifacts.remember(_CACHE, content)
 
     def _key(self, sources: AbstractSet[Path]) -> str:
-        """What changes when an input may have: the feedstock, local sources, this program and its data, the engine."""
+        """A value that changes when an input may have changed: the feedstock, local sources, this program and its data,
+        the engine."""
         spec = find_spec("rattler_build")
         engine = Path(spec.origin).parent if spec and spec.origin else Path()
         own = [PACKAGE, data_folder("templates"), data_folder("variants"), *sorted(engine.glob("*.so"))]

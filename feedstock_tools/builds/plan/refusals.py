@@ -1,4 +1,4 @@
-"""Configurations that cannot be built on this machine, and how that is said."""
+"""Configurations that cannot be built on this machine, and the messages about them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ __all__ = ["in_words", "left_to_others", "refuse", "refuse_unbuildable", "refuse
 
 
 def refused(chosen: Sequence[PlannedConfiguration], engines: Engines) -> dict[str, str]:
-    """Those of some configurations that cannot be built on this machine: name → reason."""
+    """The configurations that cannot be built on this machine: name → reason."""
     return {each.name: reason for each in chosen if (reason := engines.why_not(each))}
 
 
 def left_to_others(chosen: Sequence[PlannedConfiguration], engines: Engines) -> dict[str, str]:
-    """Those that another machine has to build: name → reason.
+    """The configurations that another machine must build: name → reason.
 
     One whose recipe cannot be rendered is not among them: that is a mistake to report, wherever it is built.
 
@@ -34,10 +34,10 @@ def left_to_others(chosen: Sequence[PlannedConfiguration], engines: Engines) -> 
 
 
 def refuse_unbuildable(chosen: Sequence[PlannedConfiguration], engines: Engines) -> None:
-    """Refuse a run of which a part cannot be built on this machine.
+    """Refuse a run if a part of it cannot be built on this machine.
 
     Raises:
-        InputError: some of it cannot be built; every reason, with the configurations that it is about.
+        InputError: some of it cannot be built; every reason, with its configurations.
     """
     refuse(refused(chosen, engines), some=len(chosen))
 
@@ -46,19 +46,19 @@ def refuse(reasons: Mapping[str, str], *, some: int) -> None:
     """Refuse to build configurations, if there is a reason (name → reason).
 
     Args:
-        some: how many configurations are meant, the others included.
+        some: the number of all chosen configurations.
 
     Raises:
-        InputError: there is; every reason, with the configurations that it is about.
+        InputError: there is a reason; every reason, with its configurations.
     """
-    hint = "With --all, what can be built here is, and the others are left out." if len(reasons) < some else None
+    hint = "Use --all to build the others." if len(reasons) < some else None
     mistakes = [Mistake(each) for each in in_words(reasons)]
     if mistakes:
         raise InputError.of([*mistakes[:-1], Mistake(mistakes[-1].message, hint=hint)])
 
 
 def in_words(reasons: Mapping[str, str]) -> Iterator[str]:
-    """A sentence for each reason, with the configurations (name → reason) that it keeps from being built."""
+    """A sentence for each reason, with its configurations (name → reason)."""
     by_reason: dict[str, list[str]] = {}
     for name, reason in reasons.items():
         by_reason.setdefault(reason, []).append(name)

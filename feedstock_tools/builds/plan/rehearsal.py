@@ -1,4 +1,4 @@
-"""The channels that a rehearsal solves in: those that a build would use."""
+"""The channels of a rehearsal: those that a build would use."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def channels_to_rehearse(
     """The channels for some configurations, on their platforms and those of the machines that build them.
 
     Args:
-        artifacts: the folder of artifacts, where it is remembered which channels answered.
-        given: on the command line; none to take those of the configurations, and the stand-in channel where none of
-            these can be reached. Of several configurations that name channels each channel counts once.
+        artifacts: the folder of artifacts, with the cache of channels that answered.
+        given: the channels from the command line; none to use those of the configurations, and the stand-in channel if
+            none of these can be reached. Each channel counts once.
         machine: the environment of the machine.
 
     Raises:

@@ -1,4 +1,4 @@
-"""The outputs of configurations, rendered row by row from the recipe that is built."""
+"""The outputs of configurations, rendered row by row from the recipe."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ __all__ = ["render_outputs"]
 def render_outputs(
     configurations: Sequence[PlannedConfiguration], recipe: Path, engines: Mapping[str, str]
 ) -> tuple[tuple[PlannedConfiguration, ...], set[Path]]:
-    """Render every row of some configurations; returns them with their outputs, and the local sources of these.
+    """Render every row of some configurations; return them with their outputs and local sources.
 
-    A configuration that cannot be rendered has no outputs, and the reason as its refusal.
+    A configuration that cannot be rendered has no outputs, but a refusal with the reason.
 
     Args:
-        recipe: the `recipe.yaml`; where there is no such file, a `meta.yaml` beside it is rendered.
-        engines: platform → name and version of the engine that builds for it, a part of each output's identity.
+        recipe: the `recipe.yaml`; if there is no such file, the `meta.yaml` beside it is rendered.
+        engines: platform → name and version of the engine that builds for it, part of each output's identity.
 
     Raises:
         InputError: the recipe cannot be read.

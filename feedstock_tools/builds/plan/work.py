@@ -1,4 +1,4 @@
-"""The rows of a run as values: what of each is missing, under which identities, what it needs, how long it may take."""
+"""The rows of a run as values: their missing outputs, identities, needs and expected duration."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from feedstock_tools.feedstock.planned import PlannedOutput, PlannedRow
 
 __all__ = ["Place", "Work", "place_of"]
 
-#: Subdir and file name without ending: where a package lies in a channel, which rows that make the same one share.
+#: Subdir and file name without extension: a package's place in a channel, equal for rows that make the same one.
 Place = tuple[str, str]
 
 
@@ -20,12 +20,12 @@ class Work:
     """A row of a configuration in a run.
 
     Attributes:
-        configuration: its name; `platform` is the subdir that it is built for.
+        configuration: its name; `platform` is its target subdir.
         identities: the ledger's identity of each output, by the output's name.
         inputs: the parts of that identity, each with its digest, by the output's name.
-        done: the records of its outputs that are built already, by name; `missing` are the others, in their order.
-        makes: those of the missing that no row before it in the agenda makes for it.
-        seconds: how long each of these may take, by name, as far as it is known; `seconds_source` says from what:
+        done: the records of its built outputs, by name; `missing` are the others, in order.
+        makes: the missing outputs that no earlier row in the agenda makes for it.
+        seconds: the expected duration of each of these, by name, as far as known; `seconds_source` is the source:
             `history`, `spec` or `unknown`.
     """
 
@@ -43,12 +43,12 @@ class Work:
 
     @property
     def name(self) -> str:
-        """The row's."""
+        """The name of the row."""
         return self.row.name
 
     @property
     def expected(self) -> float | None:
-        """Seconds that the row may take; None where nobody knows."""
+        """The expected duration of the row in seconds; None if unknown."""
         known = [self.seconds[output.name] for output in self.makes if output.name in self.seconds]
         return sum(known) if len(known) == len(self.makes) else None
 

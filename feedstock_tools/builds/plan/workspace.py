@@ -1,4 +1,4 @@
-"""A feedstock that is opened, to be planned, built or looked at: its folders, the channels given, the engines here."""
+"""An opened feedstock, for planning, building or inspecting: its folders, channels and engines."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ __all__ = ["Workspace", "artifacts_of", "open_workspace"]
 
 @dataclass(frozen=True)
 class Workspace:
-    """A feedstock as it lies on the disk, with what decides how it would be built.
+    """A feedstock on disk, with the settings for its builds.
 
     Attributes:
-        recipe: the `recipe.yaml` that is built; for a feedstock with a `meta.yaml` it is made from the same spec.
-        channels: those that were given; none to use the configurations' own.
+        recipe: the `recipe.yaml` to build; for a feedstock with a `meta.yaml` it is generated from the same spec.
+        channels: the given channels; none to use the configurations' own.
         machine: the environment of the machine.
-        engines: decide which engine builds a configuration here.
+        engines: determine the engine for a configuration.
     """
 
     feedstock: Feedstock
@@ -39,7 +39,7 @@ class Workspace:
 
     @cached_property
     def plan(self) -> Plan:
-        """What the feedstock would build, from the cache where nothing has changed since it was made.
+        """The plan of the feedstock, from the cache if nothing has changed.
 
         Raises:
             InputError: the feedstock's configurations cannot be read.
@@ -47,10 +47,10 @@ class Workspace:
         return Plan(self.feedstock, self.artifacts, self.recipe, self.engines)
 
     def chosen(self, names: Sequence[str] = ()) -> tuple[PlannedConfiguration, ...]:
-        """The configurations that names mean, with their outputs; all configurations without a name.
+        """The configurations selected by names, with their outputs; all without a name.
 
         Raises:
-            InputError: a name means nothing, or the recipe cannot be read.
+            InputError: a name matches nothing, or the recipe cannot be read.
         """
         known = self.plan.configurations
         return self.plan.complete(select(names, known) if names else known)
@@ -63,17 +63,17 @@ def open_workspace(
     machine: Mapping[str, str],
     engine: str | None = None,
 ) -> Workspace:
-    """Open a feedstock as it is. Nothing is written but caches; `refresh` brings what is generated up to date before.
+    """Open a feedstock. Writes only caches; call `refresh` before to update generated files.
 
     Args:
-        folder: the feedstock's.
+        folder: the folder of the feedstock.
         output: the folder of artifacts; default: `build_artifacts` in the feedstock.
         channels: names, URLs or folders; none to use those of the configurations.
         machine: the environment of the machine.
-        engine: one of `ENGINES`, to build with that one only.
+        engine: one of `ENGINES`, to use only that one.
 
     Raises:
-        InputError: there is no feedstock, or the output folder lies in its recipe folder.
+        InputError: there is no feedstock, or the output folder is in its recipe folder.
 
     >>> opened = open_workspace(Path("tiny-feedstock"), None, ["conda-forge"], os.environ)
     >>> [each.cuda for each in opened.plan.configurations]
@@ -87,13 +87,15 @@ def open_workspace(
 
 
 def artifacts_of(feedstock: Feedstock, output: Path | None) -> Artifacts:
-    """Where a feedstock's builds go: its own `build_artifacts`, or another folder.
+    """The artifacts folder of a feedstock: its own `build_artifacts`, or another folder.
 
     Raises:
-        InputError: the folder lies among the files that it is built from.
+        InputError: the folder is among the inputs of the build.
     """
     artifacts = Artifacts((output or feedstock.artifacts).resolve())
     if artifacts.root.is_relative_to(feedstock.recipe):
-        hint = "Give one elsewhere with --output-dir."
-        raise InputError("what is built cannot be kept among the files it is built from", path=output, hint=hint)
+        hint = "Choose another folder with --output-dir."
+        raise InputError(
+            "the artifacts folder cannot be inside of the recipe folder or another input", path=output, hint=hint
+        )
     return artifacts

@@ -153,7 +153,7 @@ def _run(command: Sequence[str], subject: Subject, conditions: Conditions, folde
                 log(line.decode(errors="replace"))
             return process.wait()
     except OutOfTimeError as error:
-        raise WorkError(f"it took longer than the {guard.seconds:g} s that it may take, and was ended") from error
+        raise WorkError(f"it was stopped after its time limit of {guard.seconds:g} s") from error
 
 
 def _environment(subject: Subject, conditions: Conditions, folder: Path) -> dict[str, str]:

@@ -147,7 +147,7 @@ def test_channels_are_not_given_to_scripts_that_have_their_own(
 ) -> None:
     ran = build(scripted, machine(stand_in(tmp_path / "bin")), "--channel", str(tiny_channel))
     assert ran.returncode == 2
-    assert "the feedstock's own scripts cannot be given channels" in ran.stderr
+    assert "the feedstock's own scripts do not accept channels" in ran.stderr
 
 
 def test_without_docker_and_conda_build_every_engine_says_why_not(scripted: Path, tmp_path: Path) -> None:

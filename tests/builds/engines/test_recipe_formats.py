@@ -96,4 +96,4 @@ def test_a_meta_yaml_without_a_spec_is_listed(without_spec: Path) -> None:
 def test_a_meta_yaml_without_a_spec_is_refused_with_the_reason(without_spec: Path) -> None:
     refused = run(without_spec, f"{HERE.name}_")
     assert refused.returncode == 2
-    assert "its recipe is a meta.yaml, which takes conda-build" in refused.stderr
+    assert "its recipe is a meta.yaml, which needs conda-build" in refused.stderr

@@ -28,7 +28,7 @@ MEMORY = "it ran out of memory"
         ("script", "its build script failed", ("curl: (6) Could not resolve host: example.org",), None),
         ("solve", "its environments cannot be solved\nno channel has 'gcc 99'", (), None),
         ("tests", "its tests failed", ("connection refused",), None),
-        ("time", "it took longer than the 10 s that a build may take, and was ended", (), None),
+        ("time", "it was stopped after its time limit of 10 s", (), None),
         ("engine", "wrong hash: expected 503abc", (), None),
     ],
 )

@@ -27,7 +27,7 @@ def test_a_name_that_means_what_cannot_be_built_here_is_an_error_and_nothing_is_
     run = feedstock.build("*")
     assert run.returncode == 2
     assert "osx_64_ cannot be built here: packages for osx-64 need macOS" in run.stderr
-    assert "With --all, what can be built here is" in run.stderr
+    assert "Use --all to build the others." in run.stderr
     assert feedstock.packages() == []
 
 

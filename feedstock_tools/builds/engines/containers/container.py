@@ -1,7 +1,7 @@
 """The embedded engine in a container: our own steps in the image of the configuration, for a feedstock without scripts.
 
-This program and what it imports are mounted read-only, so the image needs a Python of the same version and nothing
-else of ours; the recipe and channels that are folders are mounted read-only too, each at its own place.
+This program and its imports are mounted read-only, so the image only needs a Python of the same
+version; the recipe and channels that are folders are mounted read-only too, each at its own place.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from feedstock_tools.workers import PACKAGES, worker_words
 __all__ = ["Container"]
 
 _INSIDE = "/feedstock-tools"
-#: Of the machine; everything else of a build's environment is passed by name.
+#: Variables of the machine that are not passed; all others of a build's environment are passed by name.
 _NOT_PASSED = frozenset({"HOME", "LOGNAME", "PATH", "SHELL", "SSH_AUTH_SOCK", "USER", "XDG_RUNTIME_DIR", "TMPDIR"})
 _OF_CERTIFICATES = (
     "CURL_CA_BUNDLE",
@@ -38,12 +38,12 @@ _OF_CERTIFICATES = (
     "RATTLER_AUTH_FILE",
 )
 _MINOR = f"{sys.version_info[0]}.{sys.version_info[1]}"
-#: Finds a Python of the version that this program's libraries are for, and becomes it.
+#: Finds a Python of the version of this program's libraries, and executes it.
 _SHELL = (
     f"for python in python{_MINOR} /opt/conda/bin/python{_MINOR} python3; do"
     f' if "$python" -c "import sys; sys.exit(sys.version_info[:2] != {tuple(sys.version_info[:2])})" 2>/dev/null;'
     ' then exec "$python" -P -c "$@"; fi; done;'
-    f' echo "the image has no Python {_MINOR}, which the libraries that are mounted are for" >&2; exit 1'
+    f' echo "the image has no Python {_MINOR}, which the mounted libraries need" >&2; exit 1'
 )
 
 
@@ -52,7 +52,7 @@ class Container:
     """Builds rows in containers.
 
     Attributes:
-        runtime: what runs them; None where there is nothing that does.
+        runtime: the container runtime; None if there is none.
         machine: the environment of the machine, for the program that runs containers.
     """
 
@@ -65,15 +65,15 @@ class Container:
 
     @property
     def version(self) -> str:
-        """That of the embedded engine, which does the work."""
+        """The version of the embedded engine, which does the work."""
         return f"rattler-build {RattlerBuild().version}"
 
     def why_not(self, target: str, builder: str) -> str | None:
         """See `Engine`."""
         if not target.startswith("linux-"):
-            return f"packages for {target} are not built in a Linux container without the feedstock's own scripts"
+            return f"packages for {target} cannot be built in a Linux container without the feedstock's own scripts"
         if not builder.startswith("linux-"):
-            return f"this is {builder}; without the feedstock's own scripts a container is started on Linux alone"
+            return f"this is {builder}; without the feedstock's own scripts containers need Linux"
         return "there is neither docker nor podman on PATH" if self.runtime is None else self.runtime.why_not()
 
     @contextmanager
@@ -96,7 +96,7 @@ class Container:
             yield events_of(process, request)
 
     def command(self, request: BuildRequest, image: str) -> list[str]:
-        """What is run: `docker run` with the mounts, the environment by name, and the worker of the embedded engine."""
+        """The command: `docker run` with the mounts, the environment by name, and the worker of the embedded engine."""
         assert self.runtime is not None  # noqa: S101
         passed = sorted(name for name in request.environment if name not in _NOT_PASSED)
         own = {"HOME": str(request.folder / "home"), "TMPDIR": request.environment.get("TMPDIR", "/tmp")}  # noqa: S108
@@ -116,7 +116,7 @@ class Container:
         ]
 
     def _user(self) -> list[str]:
-        """What is built is to belong to the one who builds; root of a podman without rights is that already."""
+        """Packages must belong to the user who builds; in rootless podman, root already is that user."""
         uid = os.getuid()
         if uid == 0:
             return []
@@ -141,12 +141,12 @@ class Container:
 
 
 def _libraries() -> list[Path]:
-    """The folders that this program and what it imports lie in."""
+    """The folders of this program and its imports."""
     return list(dict.fromkeys([PACKAGES, *(Path(sysconfig.get_path(name)) for name in ("purelib", "platlib"))]))
 
 
 def _folders(channels: tuple[str, ...]) -> Iterator[Path]:
-    """Those of the channels that are folders of this machine."""
+    """The channels that are folders of this machine."""
     for channel in channels:
         if channel.startswith("file:"):
             yield Path(unquote(urlsplit(channel).path))

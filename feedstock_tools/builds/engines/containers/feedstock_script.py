@@ -1,8 +1,8 @@
-"""The feedstock's own scripts, as conda-smithy's `build-locally.py` calls them: the way that conda-forge's CI builds.
+"""The feedstock's own scripts, called as conda-smithy's `build-locally.py` does: the way that conda-forge's CI builds.
 
-A row is built in a copy of the feedstock, so that several can be built at once and nothing half done gets into the
-channel; what the script gives to docker differs from conda-smithy's in the folder's place alone, and in arguments of
-ours that go where its users put theirs, `CONDA_FORGE_DOCKER_RUN_ARGS`.
+A row is built in a copy of the feedstock, so that several can be built in parallel and no incomplete package enters the
+channel; the script's arguments to docker differ from conda-smithy's only in the folder, and in arguments of
+ours in `CONDA_FORGE_DOCKER_RUN_ARGS`, where its users put theirs.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _WIN_SCRIPT = ".scripts/run_win_build.bat"
 #: Names of variables that a script reads, or passes into its container with `-e NAME`.
 _ASKED = re.compile(r"\$\{?([A-Za-z_]\w*)|-e +([A-Za-z_]\w*)|%([A-Za-z_]\w*)%")
 _NOT_COPIED = ("build_artifacts", "miniforge3")
-#: Where the container has the folder that the scripts keep fetched packages in.
+#: The container's folder in which the scripts keep fetched packages.
 _CACHE_INSIDE = "/home/conda/feedstock_root/build_artifacts/pkg_cache"
 
 
 def script_for(target: str, builder: str) -> str | None:
-    """The script that builds for a platform on a machine; None where no script does.
+    """The script that builds for a platform on a machine; None if no script does.
 
     conda-smithy 2026.8.5, build-locally.py: Linux and, on Linux, macOS are built in a container.
     """
@@ -55,8 +55,9 @@ class FeedstockScript:
 
     Attributes:
         feedstock: its folder.
-        machine: the environment of the machine; the script gets what it asks for by name, in addition to a build's own.
-        runtime: what runs containers; None where there is nothing that does.
+        machine: the environment of the machine; the script gets the variables that it names, in addition to a build's
+            own.
+        runtime: the container runtime; None if there is none.
     """
 
     feedstock: Path
@@ -69,7 +70,7 @@ class FeedstockScript:
 
     @property
     def version(self) -> str:
-        """`.scripts 0123456789ab`: a hash of the scripts, which say how everything is built."""
+        """`.scripts 0123456789ab`: a hash of the scripts, which determine the whole build."""
         digest = sha256()
         for path in sorted((self.feedstock / ".scripts").glob("*")):
             if path.is_file():
@@ -81,12 +82,12 @@ class FeedstockScript:
         script = script_for(target, builder)
         if script is None:
             system = "Windows" if target.startswith("win-") else "macOS or Linux"
-            return f"packages for {target} need {system}, and this is {builder}"
+            return f"packages for {target} need {system}, but this is {builder}"
         if not (self.feedstock / script).is_file():
             return f"the feedstock has no {script}"
         if script == _OSX_SCRIPT and not self.machine.get("OSX_SDK_DIR"):
             return (
-                "set OSX_SDK_DIR to the folder that Apple's SDK is in or is to be put into; to set it is to agree to "
+                "set OSX_SDK_DIR to the folder of Apple's SDK (or for its download); setting it means agreeing to "
                 "Apple's license"
             )
         if script == DOCKER_SCRIPT:
@@ -98,7 +99,7 @@ class FeedstockScript:
         return run_command(self.command(request), request)
 
     def command(self, request: BuildRequest) -> Command:
-        """Copy the feedstock into the private folder and say how its script is to be called there.
+        """Copy the feedstock into the private folder and return the call of its script there.
 
         Raises:
             WorkError: it cannot be copied.
@@ -124,7 +125,7 @@ class FeedstockScript:
             str(id_file),
             *self._cache(request),
         ]
-        # The script splits it at spaces and knows no quotes.
+        # The script splits it at spaces and does not support quotes.
         environment["CONDA_FORGE_DOCKER_RUN_ARGS"] = " ".join(arguments)
         if not self.runtime.is_default:
             environment["DOCKER_EXECUTABLE"] = self.runtime.for_script
@@ -155,9 +156,9 @@ class FeedstockScript:
 
 
 def _narrow(configuration: Path, values: Mapping[str, str]) -> None:
-    """Leave one value for each key in the file of a configuration that has several rows; others stay as they are.
+    """Keep one value for each key in the file of a configuration that has several rows; other files stay unchanged.
 
-    Keys that the recipe's own variant file brings into the row are written there too, since that file may have several.
+    Keys from the recipe's own variant file are written there too, since that file may have several values.
     """
     whole = Configuration.from_file(configuration)
     if all(key in NO_LOOP or len(whole.values.get(key, ())) == 1 for key in values):

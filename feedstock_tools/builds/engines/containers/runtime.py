@@ -1,4 +1,4 @@
-"""What runs containers on this machine: docker or podman, found as conda-smithy's script would be told of it."""
+"""The container runtime of this machine: docker or podman, found in the way of conda-smithy's script."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SELINUX = Path("/sys/fs/selinux/enforce")
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """docker or podman: its name or path, as the script is told it, and the environment that it runs in."""
+    """docker or podman: its name or path for the script, and its environment."""
 
     program: str
     environment: tuple[tuple[str, str], ...]
@@ -32,30 +32,30 @@ class Runtime:
 
     @property
     def is_default(self) -> bool:
-        """Whether conda-smithy's script takes it without being told."""
+        """Whether conda-smithy's script uses it by default."""
         return self.program == "docker"
 
     @property
     def for_script(self) -> str:
-        """What conda-smithy's script is told: from the word `podman` it concludes that it has no rights of root."""
+        """The name for conda-smithy's script, which concludes from `podman` that it runs without root."""
         if self.program != "podman" or os.getuid() != 0:
             return self.program
         return shutil.which(self.program, path=dict(self.environment).get("PATH")) or self.program
 
     @property
     def mount_suffix(self) -> str:
-        """What a mount's options end in: SELinux's label, which podman is given only where SELinux is enforced."""
+        """The suffix of a mount's options: SELinux's label, for podman only if SELinux is enforced."""
         enforced = _SELINUX.is_file() and _SELINUX.read_text().strip() == "1"
         return ",z" if enforced or not self.is_podman else ""
 
     def why_not(self) -> str | None:
-        """Why it cannot run containers now; None where it answers."""
+        """Why it cannot run containers now; None if it answers."""
         return _why_not(self.program, self.environment)
 
 
 @cache
 def _why_not(program: str, environment: tuple[tuple[str, str], ...]) -> str | None:
-    # docker's client says what it knows of itself, and ends well, where no daemon answers: it is asked for that.
+    # Without a daemon docker's client reports its own version and succeeds, so the query is for the daemon's.
     form = "{{.Version.Version}}" if Path(program).name == "podman" else "{{.ServerVersion}}"
     command = [program, "info", "--format", form]
     try:
@@ -71,10 +71,10 @@ def _why_not(program: str, environment: tuple[tuple[str, str], ...]) -> str | No
 
 
 def find_runtime(machine: Mapping[str, str], *, answering: bool = False) -> Runtime | None:
-    """The program that `DOCKER_EXECUTABLE` names, else docker, else podman; None where there is none on PATH.
+    """The program in `DOCKER_EXECUTABLE`, else docker, else podman; None if there is none on PATH.
 
     Args:
-        answering: take podman where docker is there and does not answer.
+        answering: use podman if docker is installed but does not answer.
     """
     environment = tuple(sorted(machine.items()))
     named = machine.get("DOCKER_EXECUTABLE")
@@ -89,7 +89,7 @@ def find_runtime(machine: Mapping[str, str], *, answering: bool = False) -> Runt
 
 
 def share_arguments(request: BuildRequest) -> list[str]:
-    """The arguments of `docker run` that hold a build to its share of cores and memory."""
+    """The arguments of `docker run` that limit a build to its share of cores and memory."""
     cores = ["--cpus", str(request.cores)] if request.cores else []
     memory = ["--memory", str(request.memory)] if request.memory else []
     return cores + memory

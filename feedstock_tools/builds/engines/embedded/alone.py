@@ -1,4 +1,4 @@
-"""A rendered output as a recipe of its own, for what the embedded engine does with whole recipes only.
+"""A rendered output as a recipe of its own, for operations that the embedded engine only supports for whole recipes.
 
 Its build string and the outputs of the same recipe that it pins are written out, so that it renders to the same.
 """
@@ -23,7 +23,7 @@ def alone(variant: Rendering, row: Sequence[Rendering], recipe: Path, keys: Coll
 
     Args:
         recipe: the recipe that was rendered: scripts and sources are found beside it.
-        keys: variant keys that it is to use besides its own.
+        keys: further variant keys that it must use.
     """
     content = variant.recipe.to_dict()
     builds = {
@@ -55,7 +55,7 @@ def _staging_output(content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _written_out(item: Any, builds: Mapping[str, tuple[str, str]]) -> Any:
-    """Requirements with their pins as texts: those on other outputs (`builds`) as what they come to."""
+    """Requirements with their pins as strings; pins on other outputs (`builds`) are resolved."""
     if isinstance(item, list):
         return [_written_out(each, builds) for each in item]
     if not isinstance(item, dict):
@@ -66,7 +66,7 @@ def _written_out(item: Any, builds: Mapping[str, tuple[str, str]]) -> Any:
     pin = item[kind]
     if kind == "pin_subpackage" and pin["name"] in builds:
         return pin_of_mapping(item).applied(*builds[pin["name"]])
-    # A bound that is not there is none, and to say nothing of it would be to take the usual one.
+    # A missing bound means no bound; omitting the key would mean the default bound.
     bounds = {"exact": True} if pin.get("exact") else {"lower_bound": None, "upper_bound": None, **pin}
     given = ", ".join(f"{key}={value!r}" for key, value in bounds.items() if key != "name")
     return f"${{{{ {kind}({pin['name']!r}, {given}) }}}}"

@@ -1,7 +1,7 @@
-"""The guard against a fault of the embedded engine: its cross builds solve for the machine that builds.
+"""The guard against a fault of the embedded engine: its cross builds solve for the build machine.
 
-It takes the platform of the host environment from a variant key `host_platform` that an output uses, and from nowhere
-else (docs/engine.md). To use it would change the hash, so each rendered output, its build string included, becomes a
+It reads the platform of the host environment only from a variant key `host_platform` that an output uses
+(docs/engine.md). Using that key would change the hash, so each rendered output, its build string included, becomes a
 recipe of its own that uses that key too.
 """
 
@@ -21,7 +21,7 @@ _HASH_INPUT = "info/hash_input.json"
 
 
 def crossing(variant: Rendering, row: Sequence[Rendering], request: BuildRequest) -> Rendering:
-    """An output of a row, rendered so that its host environment is solved for the platform that is built for."""
+    """An output of a row, rendered so that its host environment is solved for the target platform."""
     from feedstock_tools.builds.engines.embedded.alone import alone
     from feedstock_tools.platforms import Platform
     from feedstock_tools.recipe.v1_engine import render_row, text_of
@@ -35,7 +35,7 @@ def crossing(variant: Rendering, row: Sequence[Rendering], request: BuildRequest
 
 
 def without_host_platform(package: Path, request: BuildRequest) -> None:
-    """Let a package of the private channel say what its hash was made of, without the key that the engine was given.
+    """Restore the hash contents of a package in the private channel, without the key added for the engine.
 
     Raises:
         WorkError: the package cannot be read or written.

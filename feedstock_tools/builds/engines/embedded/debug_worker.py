@@ -1,4 +1,4 @@
-"""The process that makes the environments for `--debug`, with the engine's own debug session."""
+"""The process that creates the environments for `--debug`, with the engine's own debug session."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def main(request_file: str) -> int:
         rendered = render_row(read_v1(request.recipe), request.name, request.values, *platforms)
         variant = next(each for each in rendered if each.recipe.package.name == request.wanted[0])
         if request.target in (request.builder, "noarch"):
-            # The engine's debug session does not know the siblings of an output, and refuses one that pins them.
+            # The engine's debug session does not know an output's siblings, and refuses an output that pins them.
             by_itself = alone(variant, rendered, request.recipe)
             (single,) = render_row(by_itself, request.name, request.values, *platforms)
         else:

@@ -1,7 +1,7 @@
-"""Running programs of another architecture under QEMU's user mode, without a change to the machine.
+"""Running programs of another architecture under QEMU's user mode, without changes to the machine.
 
-The kernel is told what to do with them (binfmt_misc) in a namespace that only one process and its descendants are in,
-which Linux 6.7 and later have. Builds stay outside: a configure script that could run what it compiles would take a
+They are registered with the kernel (binfmt_misc) in a namespace of only one process and its descendants,
+which needs Linux 6.7 or later. Builds stay outside: a configure script that could run what it compiles would take a
 cross build for a native one.
 """
 
@@ -24,7 +24,7 @@ from feedstock_tools.workers import worker_command
 
 __all__ = ["Emulator", "emulate", "find_emulator", "main"]
 
-#: Subdir → what QEMU calls the architecture, what compilers do, and its number in an ELF header (elf.h, EM_…).
+#: Subdir → QEMU's name of the architecture, that of compilers, and its number in an ELF header (elf.h, EM_…).
 _ARCHITECTURES = {
     "linux-64": ("x86_64", "x86_64", b"\x3e\x00"),
     "linux-aarch64": ("aarch64", "aarch64", b"\xb7\x00"),
@@ -33,14 +33,14 @@ _ARCHITECTURES = {
 }
 #: The start of a 64-bit, little-endian ELF file; then its type (2: program, 3: program that can lie anywhere).
 _MAGIC = b"\x7fELF\x02\x01\x01" + bytes(9) + b"\x02\x00"
-#: Which of its bits count: neither the system's ABI nor which of the two types.
+#: The mask of its bits: neither the system's ABI nor the choice between the two types counts.
 _MASK = b"\xff" * 7 + b"\x00" + b"\xff" * 8 + b"\xfe\xff"
-#: This module, which a process of its own is started with.
+#: This module, which runs in a process of its own.
 _MODULE = "feedstock_tools.builds.engines.embedded.emulation"
 _CLONE_NEWNS = 0x00020000
 _CLONE_NEWUSER = 0x10000000
 _ASKING_SECONDS = 30
-#: Started by the kernel with the program's path, the name that it was called by, and its arguments.
+#: Started by the kernel with the program's path, the name of its call, and its arguments.
 _HANDLER = """#!/bin/sh
 program=$1 name=$2
 shift 2
@@ -54,7 +54,7 @@ class Emulator:
 
     Attributes:
         target: the subdir whose programs it runs.
-        program: the path of QEMU's user mode.
+        program: the path of QEMU's user-mode program.
         libraries: the folder that has the C library of the architecture, as `lib/ld-linux-…`.
     """
 
@@ -63,19 +63,19 @@ class Emulator:
     libraries: str
 
     def to_json(self) -> dict[str, str]:
-        """For a file that another process reads; the names are those of the attributes."""
+        """For a file that another process reads; keys are the names of the attributes."""
         return {"target": self.target, "program": self.program, "libraries": self.libraries}
 
 
 def find_emulator(target: str, machine: Mapping[str, str]) -> Emulator | str:
-    """What runs programs of a platform on this machine, or the reason why nothing does.
+    """The emulator for a platform on this machine, or the reason why there is none.
 
     Args:
-        machine: the environment of the machine: `PATH`, and `QEMU_LD_PREFIX` where the C library is in no usual place.
+        machine: the environment of the machine: `PATH`, and `QEMU_LD_PREFIX` if the C library is in an unusual place.
     """
     architecture, triplet, _ = _ARCHITECTURES.get(target, ("", "", b""))
     if sys.platform != "linux" or not architecture:
-        return f"programs for {target} are not run on {Platform.here().subdir}"
+        return f"programs for {target} cannot run on {Platform.here().subdir}"
     names = (f"qemu-{architecture}-static", f"qemu-{architecture}")
     program = next(filter(None, (shutil.which(name, path=machine.get("PATH")) for name in names)), None)
     if program is None:
@@ -90,7 +90,7 @@ def find_emulator(target: str, machine: Mapping[str, str]) -> Emulator | str:
 
 @cache
 def _why_not(emulator: Emulator) -> str | None:
-    """Why this machine does not let it be used; None where it does."""
+    """Why it cannot be used on this machine; None if it can."""
     try:
         with tempfile.TemporaryDirectory(prefix="feedstock-tools-") as folder:
             command = worker_command(
@@ -102,11 +102,11 @@ def _why_not(emulator: Emulator) -> str | None:
     if asked.returncode == 0:
         return None
     reason = (asked.stderr.strip().splitlines() or [f"status {asked.returncode}"])[-1]
-    return f"the kernel does not let programs for {emulator.target} be run under QEMU in a namespace ({reason})"
+    return f"the kernel does not allow programs for {emulator.target} under QEMU in a namespace ({reason})"
 
 
 def main(folder: str, target: str, program: str, libraries: str) -> int:
-    """Try it, in a process of its own: status 0 where it can be used, else 1 and the reason on standard error."""
+    """Try it, in a process of its own: status 0 if it can be used, else 1 and the reason on standard error."""
     try:
         emulate(Emulator(target, program, libraries), Path(folder))
     except OSError as error:
@@ -116,12 +116,12 @@ def main(folder: str, target: str, program: str, libraries: str) -> int:
 
 
 def emulate(emulator: Emulator, folder: Path) -> None:
-    """Let this process and all that it starts from now on run programs of the emulator's platform, by whatever name.
+    """Let this process and all its later children run programs of the emulator's platform, by whatever name.
 
-    To be called before any thread is started. What they are allowed to do is what this process is.
+    Call it before any thread is started. The programs have the permissions of this process.
 
     Args:
-        folder: a private folder, for the handler that the kernel is told of.
+        folder: a private folder, for the handler that is registered with the kernel.
 
     Raises:
         OSError: the kernel does not allow it.
@@ -133,20 +133,20 @@ def emulate(emulator: Emulator, folder: Path) -> None:
     point.mkdir(exist_ok=True)
     user, group = os.getuid(), os.getgid()
     libc = ctypes.CDLL(None, use_errno=True)
-    # Only root may tell the kernel of a handler: be that in a namespace, and who one was in another inside of it.
+    # Only root may register a handler: become root in a namespace, and the original user in another one inside it.
     _become(libc, _CLONE_NEWUSER | _CLONE_NEWNS, (0, user), (0, group))
     _check(libc.mount(b"none", os.fsencode(point), b"binfmt_misc", 0, None), "mount binfmt_misc")
     magic = _escaped(_MAGIC + _ARCHITECTURES[emulator.target][2])
     mask = _escaped(_MASK + b"\xff\xff")
     between = next(sign for sign in ":;|,+" if sign not in str(handler))
-    # M: known by its first bytes. P: the handler is told the name that the program was called by.
+    # M: recognized by its first bytes. P: the handler gets the name by which the program was called.
     entry = ["", "feedstock-tools", "M", "", magic, mask, str(handler), "P"]
     (point / "register").write_text(between.join(entry))
     _become(libc, _CLONE_NEWUSER, (user, 0), (group, 0))
 
 
 def _become(libc: ctypes.CDLL, flags: int, user: tuple[int, int], group: tuple[int, int]) -> None:
-    """Enter new namespaces; who one is in them, and outside of them."""
+    """Enter new namespaces; the user inside of them, and outside."""
     _check(libc.unshare(flags), "unshare")
     for name, content in (
         ("setgroups", "deny"),

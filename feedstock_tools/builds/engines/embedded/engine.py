@@ -39,13 +39,13 @@ class RattlerBuild:
     def why_not(self, target: str, builder: str) -> str | None:
         """See `Engine`."""
         if builder.startswith("win-"):
-            return "the embedded engine does not run on Windows yet"
+            return "the embedded engine does not support Windows yet"
         if target in (builder, "noarch"):
             return None
         if target.startswith("win-"):
-            return f"packages for {target} need Windows with Visual Studio's compilers, and this is {builder}"
+            return f"packages for {target} need Windows with Visual Studio's compilers, but this is {builder}"
         if target.startswith("osx-") and not builder.startswith("osx-"):
-            return f"packages for {target} need macOS with Apple's SDK, and this is {builder}"
+            return f"packages for {target} need macOS with Apple's SDK, but this is {builder}"
         return None
 
     @contextmanager
@@ -65,7 +65,7 @@ def write_request(request: BuildRequest) -> Path:
 
 
 def events_of(process: subprocess.Popen[bytes], request: BuildRequest) -> Iterator[Event]:
-    """The events of a running build, and one more where it ended without saying how."""
+    """The events of a running build, and one more if it ended without a result."""
     pending = set(request.wanted)
     current = request.wanted[0]
     failed = False
@@ -79,7 +79,7 @@ def events_of(process: subprocess.Popen[bytes], request: BuildRequest) -> Iterat
         elif isinstance(event, Failed):
             failed = True
         elif not is_event:
-            # What did not come through the engine's log may be an interpreter's last words.
+            # Output outside of the engine's log may be an interpreter's last words.
             said = [*said[-9:], event.text]
         yield event
     status = process.wait()

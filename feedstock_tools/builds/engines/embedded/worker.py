@@ -1,7 +1,7 @@
 """The process of one build by the embedded engine, started by `rattler`.
 
 py-rattler-build holds the interpreter's lock for the whole of a build and cannot be interrupted, so a supervisor is
-forked off before it is imported: it watches standard input, which only the parent of this process holds open.
+forked off before it is imported: it watches standard input, which only the parent of this process keeps open.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ class _Events:
     """Writes events to standard output, and is the progress callback of the engine."""
 
     def __init__(self) -> None:
-        # Scripts and libraries that write to standard output are not to break into the events.
+        # Scripts and libraries that write to standard output must not disturb the events.
         self._pipe = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
         self.stage = ""
 
     def send(self, *event: object) -> None:
-        """One event: its kind and what belongs to it."""
+        """One event: its kind and its values."""
         self._pipe.write(json.dumps(event) + "\n")
         self._pipe.flush()
 
@@ -67,7 +67,7 @@ def main(request_file: str) -> int:
     """Supervise a build; the exit status is the build's. Events go to standard output, one JSON list a line.
 
     Args:
-        request_file: JSON, as `BuildRequest.to_json` gives it.
+        request_file: JSON from `BuildRequest.to_json`.
     """
     request = BuildRequest.from_json(json.loads(Path(request_file).read_text()))
 
@@ -107,7 +107,7 @@ def _marked(recipe: ParsedV1, request: BuildRequest) -> ParsedV1:
 
 
 def _with_extra(text: str, extra: Mapping[str, str]) -> str:
-    """The text of a recipe with more keys in its `extra` section, which is made where there is none."""
+    """The text of a recipe with more keys in its `extra` section, which is added if missing."""
     entries = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in extra.items()]
     section = members(compose(text)).get("extra")
     if section is None:
@@ -178,7 +178,7 @@ def _passes_emulated(package: Path, request: BuildRequest, events: _Events) -> b
         return process.wait() == 0
 
 
-#: What the engine's messages begin with, what failed then, and how we say it.
+#: The beginnings of the engine's messages, the step that failed, and our wording.
 _REASONS = (
     ("Failed to resolve dependencies", "solve", "its environments cannot be solved"),
     ("Script failed", "script", "its build script failed"),

@@ -1,1 +1,1 @@
-"""A child process under guard: started, watched, and ended with everything that it started."""
+"""A child process under guard: started, watched, and ended with all its processes."""

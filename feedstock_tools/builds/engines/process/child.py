@@ -1,4 +1,4 @@
-"""Starting a process of our own that builds, reading what it says, and ending it with all that it has started."""
+"""Starting a build process, reading its output, and ending it with all its descendants."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["GRACE", "TEST_WORKER", "how_it_ended", "lines_of", "started"]
 
-#: How long the supervisor of a build has, where nothing else is said.
+#: The default time for the supervisor of a build to finish, in seconds.
 GRACE = 5.0
 _CHUNK = 1 << 16
 #: The module whose process runs a package's own tests.
@@ -34,12 +34,12 @@ def started(
     guard: Guard,
     grace: float = GRACE,
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a worker that leads a session and supervises its own descendants; on leaving, it and they are ended.
+    """Run a worker that leads a session and supervises its own descendants; on leaving, all of them are ended.
 
-    Its standard input is a pipe that closes when this process ends, however it does.
+    Its standard input is a pipe that closes when this process ends for whatever reason.
 
     Args:
-        guard: what the worker is held to.
+        guard: the limits of the worker.
         grace: how long its supervisor may take to end the build before the whole session is killed, in seconds.
     """
     import subprocess
@@ -62,7 +62,7 @@ def started(
 
 
 def _end(process: subprocess.Popen[bytes], grace: float) -> None:
-    """End the build and all it started; the supervisor knows its descendants, so it goes first."""
+    """End the build with all its descendants; the supervisor knows them, so it is asked first."""
     from subprocess import TimeoutExpired
 
     if process.poll() is None:
@@ -77,7 +77,7 @@ def _end(process: subprocess.Popen[bytes], grace: float) -> None:
 
 
 def lines_of(process: subprocess.Popen[bytes], guard: Guard) -> Iterator[tuple[bool, bytes]]:
-    """The lines of a worker as they come, each with whether it was said on standard output (else on standard error).
+    """The lines of a worker as they come, each with whether it was on standard output (else on standard error).
 
     Raises:
         WorkError: the worker takes more time or memory than its guard allows.
@@ -111,5 +111,5 @@ def lines_of(process: subprocess.Popen[bytes], guard: Guard) -> Iterator[tuple[b
 
 
 def how_it_ended(status: int) -> str:
-    """`signal 9` or `status 1`, of an exit status as Popen gives it or as a shell does."""
+    """`signal 9` or `status 1`, for an exit status from Popen or a shell."""
     return f"signal {-status}" if status < 0 else f"signal {status - 128}" if status > 128 else f"status {status}"

@@ -1,8 +1,8 @@
-"""Holding the process of a build to its share while it runs: cores, memory, time; and ending it with its run.
+"""Limiting the process of a build to its share of cores, memory and time, and ending it with its run.
 
-The cores are held by the kernel, which shows a process no more than it may use: make, ninja, cmake, cargo and bazel ask
-it for their number of jobs. The memory is held by a control group where one can be made; elsewhere by a limit on the
-data of each single process, and by looking at all of them together.
+The kernel limits the cores and shows a process only those that it may use: make, ninja, cmake, cargo and bazel ask
+it for their number of jobs. A control group limits the memory if one can be created; otherwise a limit on the
+data of each single process does, and a check of all of them together.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from feedstock_tools.errors import WorkError
 
 __all__ = ["LOOK_EVERY", "Guard", "OutOfMemoryError", "OutOfTimeError", "Stopped"]
 
-#: How often the memory of a build is looked at, in seconds.
+#: The interval between checks of a build's memory, in seconds.
 LOOK_EVERY = 0.25
 _NICE = 5
 _PROC = Path("/proc")
 
 
 class Stopped(BaseException):
-    """The run is over, and its builds are to end; not an error of a build."""
+    """The run is over, and its builds must end; not an error of a build."""
 
 
 class OutOfMemoryError(WorkError):
@@ -40,14 +40,14 @@ class OutOfTimeError(WorkError):
 
 @dataclass
 class Guard:
-    """What one build is held to; `attach` it to the build's process, then ask it to `look` now and then.
+    """The limits of one build; `attach` it to the build's process, then call `look` regularly.
 
     Attributes:
-        cores: the numbers of the cores that it may run on; none for all.
-        memory: bytes that its processes may take together; None for no limit.
-        seconds: how long it may take, from `attach` on; None for no limit.
+        cores: the numbers of its cores; none for all.
+        memory: the limit in bytes for all its processes together; None for no limit.
+        seconds: the time limit, from `attach` on; None for no limit.
         stop: a file descriptor that becomes readable when the run is over.
-        peak: the most memory that its processes were seen to take together, in bytes; the owner may set it back.
+        peak: the peak memory of all its processes together, in bytes; the owner may reset it.
     """
 
     cores: frozenset[int] = frozenset()
@@ -61,7 +61,7 @@ class Guard:
     _next: float = field(default=0.0)
 
     def attach(self, pid: int) -> None:
-        """Hold a process that has just been started, and all that it will start."""
+        """Apply the limits to a process that has just been started, and to its descendants."""
         self._root, self._began = pid, time.monotonic()
         with suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, pid, os.getpriority(os.PRIO_PROCESS, 0) + _NICE)
@@ -74,29 +74,29 @@ class Guard:
                 _limit_data(pid, self.memory)
 
     def detach(self) -> None:
-        """Let go, once the build's processes have ended."""
+        """Release resources after the build's processes have ended."""
         if self._group is not None:
             self._group.remove()
         self._root = None
 
     @property
     def ran_out_of_memory(self) -> bool:
-        """Whether the kernel has killed one of its processes for the memory it took."""
+        """Whether the kernel has killed one of its processes for its use of memory."""
         return self._group is not None and self._group.ran_out
 
     def look(self) -> None:
-        """Look at the build, if it is time to.
+        """Check the build, if it is time to.
 
         Raises:
-            OutOfTimeError: it takes longer than it may.
-            OutOfMemoryError: it takes more than it may; only where no control group sees to that.
+            OutOfTimeError: it exceeds its time limit.
+            OutOfMemoryError: it exceeds its memory limit; only without a control group.
         """
         moment = time.monotonic()
         if self._root is None or moment < self._next:
             return
         self._next = moment + LOOK_EVERY
         if self.seconds is not None and moment - self._began > self.seconds:
-            raise OutOfTimeError(f"it took longer than the {self.seconds:g} s that a build may take, and was ended")
+            raise OutOfTimeError(f"it was stopped after its time limit of {self.seconds:g} s")
         used = _memory_of(self._root) if _PROC.is_dir() else 0
         self.peak = max(self.peak, used)
         if self.memory is not None and self._group is None and used > self.memory:
@@ -105,7 +105,7 @@ class Guard:
 
 
 def _memory_of(root: int) -> int:
-    """Bytes of memory that a process and its descendants take; pages that they share are counted for each."""
+    """The memory of a process and its descendants in bytes; shared pages count for each."""
     pages = 0
     for pid in (root, *descendants(root)):
         with suppress(OSError, ValueError, IndexError):
@@ -114,9 +114,9 @@ def _memory_of(root: int) -> int:
 
 
 def _limit_data(pid: int, memory: int) -> None:
-    """Limit what a process, and each that it starts, may take for its data.
+    """Limit the data of a process and of each of its descendants.
 
-    Not its address space, of which some programs (Go's, Java's, sanitizers) reserve much more than they ever use.
+    The address space is not limited, since some programs (Go's, Java's, sanitizers) reserve much more than they use.
     """
     if sys.platform == "linux":
         import resource

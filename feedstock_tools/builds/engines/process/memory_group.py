@@ -1,4 +1,4 @@
-"""A control group of the kernel for the memory of one build: Linux, version 2 where it is delegated, else version 1."""
+"""A control group of the kernel for the memory of one build: Linux, version 2 if delegated, else version 1."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _numbers = count()
 
 @dataclass(frozen=True, slots=True)
 class MemoryGroup:
-    """A group that was made for a build: the processes in it, together, get no more memory than its limit."""
+    """A group for a build: its processes together get no more memory than its limit."""
 
     folder: Path
     version: int
 
     @classmethod
     def make(cls, limit: int) -> MemoryGroup | None:
-        """One with a limit in bytes; None where this user may not make one on this machine."""
+        """A group with a limit in bytes; None if this user may not create one on this machine."""
         if sys.platform != "linux":
             return None
         for parent, version in _parents():
@@ -40,7 +40,7 @@ class MemoryGroup:
         return None
 
     def take(self, pid: int) -> bool:
-        """Put a process into the group, and with it all that it starts from now on; false where it cannot be."""
+        """Put a process into the group, with all its later children; false if that fails."""
         try:
             (self.folder / "cgroup.procs").write_text(str(pid))
         except OSError:
@@ -49,7 +49,7 @@ class MemoryGroup:
 
     @property
     def ran_out(self) -> bool:
-        """Whether the kernel killed a process for taking more than there was."""
+        """Whether the kernel killed a process for exceeding the limit."""
         name = "memory.events" if self.version == 2 else "memory.oom_control"
         try:
             counts = dict(line.split(" ", 1) for line in (self.folder / name).read_text().splitlines())
@@ -58,13 +58,13 @@ class MemoryGroup:
         return int(counts.get("oom_kill", "0")) > 0
 
     def remove(self) -> None:
-        """Remove it once all its processes are gone; a group that has some stays until the machine starts anew."""
+        """Remove it once all its processes are gone; otherwise it stays until the machine restarts."""
         with suppress(OSError):
             self.folder.rmdir()
 
 
 def _parents() -> list[tuple[Path, int]]:
-    """Groups that a new one can be made below, the likeliest first: the own one, then those above it."""
+    """Groups below which a new one can be created, the likeliest first: the own one, then its parents."""
     try:
         lines = _OWN.read_text().splitlines()
     except OSError:
@@ -74,7 +74,8 @@ def _parents() -> list[tuple[Path, int]]:
         _, controllers, path = line.split(":", 2)
         if controllers == "" and (_ROOT / "cgroup.controllers").exists():
             own = _ROOT / path.lstrip("/")
-            # A group that holds processes gives its children no memory controller, so one beside the own will do.
+            # A group that holds processes gives its children no memory controller, so a sibling of the own group is
+            # used.
             found += [(place, 2) for place in (own, own.parent) if _gives_memory(place)]
         elif "memory" in controllers.split(","):
             own = _ROOT / "memory" / path.lstrip("/")
@@ -91,7 +92,7 @@ def _gives_memory(folder: Path) -> bool:
 
 def _limit(folder: Path, version: int, limit: int) -> None:
     (folder / ("memory.max" if version == 2 else "memory.limit_in_bytes")).write_text(str(limit))
-    # Without swap too: a build that swaps takes the machine down as surely as one that takes all memory.
+    # Without swap too: a build that swaps blocks the machine as surely as one that uses all memory.
     swap = ("memory.swap.max", 0) if version == 2 else ("memory.memsw.limit_in_bytes", limit)
     with suppress(OSError):
         (folder / swap[0]).write_text(str(swap[1]))

@@ -1,4 +1,4 @@
-"""What engines have in common that run another program for a whole row: conda-build, or a feedstock's own script."""
+"""The common parts of engines that run another program for a whole row: conda-build, or a feedstock's own script."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["Command", "run_command", "write_order"]
 
 _ENDINGS = (".conda", ".tar.bz2")
 _KEPT = 30
-#: What a line of conda-build's or rattler-build's log says has failed, and how we say it.
+#: Patterns in the log of conda-build or rattler-build for the step that failed, and our wording.
 _REASONS = (
     (r"Unsatisfiable|DependencyNeedsBuilding|ResolvePackageNotFound|PackagesNotFound|resolve dependencies", "solve"),
     (r"TESTS FAILED|Tests failed for|failed to run test|Test failed", "tests"),
@@ -41,9 +41,9 @@ class Command:
     Attributes:
         words: the program and its arguments.
         folder: where it runs.
-        environment: all that it gets.
-        output: the folder that has a folder for each subdir with the packages that it makes.
-        terminal: whether it wants a terminal.
+        environment: its whole environment.
+        output: the folder with a subdir folder of its packages.
+        terminal: whether it needs a terminal.
         container: the file that gets the id of a container that it starts, and the program that knows containers.
     """
 
@@ -58,7 +58,7 @@ class Command:
 def write_order(
     folder: Path, words: Sequence[str], place: Path, wants: str, container: tuple[Path, str] | None
 ) -> list[str]:
-    """The command of a worker that runs a program in a place; `command_worker` tells what it may want."""
+    """The command of a worker that runs a program in a place; `program_worker` describes its options."""
     order = folder / "command.json"
     told = {"id_file": str(container[0]), "runtime": container[1]} if container else None
     content = {"command": list(words), "folder": str(place), "wants": wants, "container": told}
@@ -68,7 +68,7 @@ def write_order(
 
 @contextmanager
 def run_command(command: Command, request: BuildRequest) -> Iterator[Iterator[Event]]:
-    """Run it: a context as `Engine.build` gives it. Outputs are known to be built only when the program has ended."""
+    """Run it: a context as for `Engine.build`. Whether outputs are built is only known after the program has ended."""
     wants = "terminal" if command.terminal else "nothing"
     worker = write_order(request.folder, command.words, command.folder, wants, command.container)
     grace = REMOVAL_SECONDS if command.container else GRACE
@@ -94,13 +94,13 @@ def run_command(command: Command, request: BuildRequest) -> Iterator[Iterator[Ev
 
 
 def _built(command: Command, request: BuildRequest, seconds: float) -> Iterator[Event]:
-    """The packages of the wanted outputs. The program builds them in one go, so the first bears the time of all."""
+    """The packages of the wanted outputs. The program builds them together, so the first one gets the time of all."""
     found = dict(_packages(command.output, (request.target, "noarch")))
     for number, name in enumerate(request.wanted):
         if number:
             yield Started(name)
         if name not in found:
-            yield Failed(name, f"{os.path.basename(command.words[0])} ended well and made no package of that name")  # noqa: PTH119
+            yield Failed(name, f"{os.path.basename(command.words[0])} succeeded but made no package of that name")  # noqa: PTH119
             return
         yield Built(name, found[name], 0.0 if number else seconds)
 

@@ -1,4 +1,4 @@
-"""The process around a program that builds: ends it with everything it started, and cleans up after it.
+"""The process around a program that builds: ends it with all its descendants, and cleans up after it.
 
 It is given a JSON file with `command`, `folder`, `wants` and `container` (the file that a container's id is written
 to, and the program that knows containers; or null). `wants` is `nothing`, a `terminal`, or `company`: standard input
@@ -20,12 +20,12 @@ from feedstock_tools.builds.engines.process.supervision import supervise
 __all__ = ["REMOVAL_SECONDS", "main"]
 
 _CHUNK = 1 << 16
-#: How long it may take to remove a container.
+#: The time limit for removing a container, in seconds.
 REMOVAL_SECONDS = 60
 
 
 def main(order_file: str) -> int:
-    """Run the program and give its exit status; see this module for the file."""
+    """Run the program and return its exit status; see this module for the file."""
     order = json.loads(Path(order_file).read_text(encoding="utf-8"))
     command, folder = order["command"], order["folder"]
 
@@ -52,11 +52,11 @@ def _in_company(command: Sequence[str], folder: str) -> int:
 
 
 def _in_terminal(command: Sequence[str], folder: str) -> int:
-    """Run it as in a terminal, and pass on what it says: `docker run -it` refuses to start without one."""
+    """Run it as in a terminal, and pass on its output: `docker run -it` refuses to start without one."""
     ours, theirs = os.openpty()
     process = subprocess.Popen(command, cwd=folder, stdin=theirs, stdout=theirs, stderr=theirs)
     os.close(theirs)
-    # Reading fails once nobody has the other end open any more.
+    # Reading fails once the other end is closed everywhere.
     with suppress(OSError):
         while chunk := os.read(ours, _CHUNK):
             sys.stdout.buffer.write(chunk.replace(b"\r\n", b"\n"))
@@ -73,9 +73,9 @@ _WAYS: dict[str, Callable[[Sequence[str], str], int]] = {
 
 
 def _remove_container(id_file: Path, runtime: str) -> None:
-    """Remove a container that is still there: a daemon's child does not end with the program that asked for it.
+    """Remove a remaining container: a daemon's child does not end with the program that requested it.
 
-    It is killed first: podman's `rm --force` would ask it to end, and wait for ten seconds.
+    It is killed first: podman's `rm --force` would send SIGTERM, and wait for ten seconds.
     """
     with suppress(OSError, subprocess.SubprocessError):
         identity = id_file.read_text(encoding="utf-8").strip()

@@ -1,4 +1,4 @@
-"""A process that takes everything it started with it when it ends, and that ends when its parent does.
+"""A process that ends with all its descendants, and that ends when its parent does.
 
 Three means, since none covers all: a session of its own, ended with `killpg`; on Linux, the role of reaper for orphaned
 descendants (so that a script that left the session is found too) and the kernel's signal on the parent's death; and a
@@ -22,25 +22,25 @@ __all__ = ["descendants", "end_group", "signals_as_exit", "signals_held_back", "
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
-#: What asks a process to end; Windows has the first two.
+#: The signals that ask a process to end; Windows has the first two.
 _ASKING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
-#: How often the supervisor looks whether its child has ended while it waits for the pipe, in seconds.
+#: The interval at which the supervisor checks its child while it waits for the pipe, in seconds.
 _PAUSE = 0.02
-#: How long descendants may take to go after they were killed, in seconds.
+#: The time limit for descendants to disappear after they were killed, in seconds.
 _PATIENCE = 10.0
 
 
 def supervise(work: Callable[[], int], watch: int) -> int:
     """Fork; run `work` in the child; end it, and all its descendants, once `watch` closes or a signal asks for it.
 
-    To be called before any thread is started. The calling process is to lead a session of its own.
+    Call it before any thread is started. The calling process must lead a session of its own.
 
     Args:
         work: returns the exit status.
-        watch: a file descriptor, readable only when the parent has gone.
+        watch: a file descriptor, readable only after the parent has ended.
 
     Returns:
-        The child's exit status; 128 + the signal's number where a signal ended it.
+        The child's exit status; 128 + the signal's number if a signal ended it.
     """
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     _prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
@@ -73,10 +73,10 @@ def signals_as_exit() -> Iterator[None]:
 
 @contextmanager
 def signals_held_back() -> Iterator[None]:
-    """Keep Ctrl-C and other signals that ask for an end waiting for a short step that is not to be cut in two.
+    """Delay Ctrl-C and other termination signals during a short step that must not be interrupted.
 
-    A signal mask would not do: a signal can reach any thread of the process, and the solver's know of no mask. Outside
-    of the main thread, where Python handles no signals, there is nothing to keep waiting.
+    A signal mask would not work: a signal can reach any thread of the process, and the solver's threads have no mask.
+    Outside of the main thread, where Python handles no signals, there is nothing to delay.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -93,7 +93,7 @@ def signals_held_back() -> Iterator[None]:
 
 
 def end_group(leader: int) -> None:
-    """Kill every process of the session that `leader` leads; nothing where there is none any more."""
+    """Kill every process of the session that `leader` leads; does nothing if none is left."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(leader, signal.SIGKILL)
 
@@ -108,7 +108,7 @@ def _guarded(work: Callable[[], int]) -> int:
 
 
 def _wait(child: int, watch: int, asked: Sequence[int]) -> int | None:
-    """The child's exit status, or None where the parent went first, or asked for an end by a signal."""
+    """The child's exit status, or None if the parent ended first, or sent a termination signal."""
     parent_gone = False
     while not parent_gone and not asked:
         ended, state = os.waitpid(-1, os.WNOHANG)
@@ -121,7 +121,7 @@ def _wait(child: int, watch: int, asked: Sequence[int]) -> int | None:
 
 
 def _end_descendants() -> None:
-    """Kill what is left, again and again until nothing is: a process that is being killed may still fork."""
+    """Kill the remaining processes repeatedly until none is left: a process that is being killed may still fork."""
     deadline = time.monotonic() + _PATIENCE
     while time.monotonic() < deadline:
         for pid in descendants(os.getpid()):
@@ -169,7 +169,7 @@ def _raise_exit(number: int, frame: FrameType | None) -> None:
 
 
 def _prctl(option: int, value: int) -> None:
-    """Ask Linux's kernel; elsewhere, or where it refuses, the other means have to do."""
+    """Ask Linux's kernel; elsewhere, or if it refuses, the other means must suffice."""
     if sys.platform == "linux":
         import ctypes
 
