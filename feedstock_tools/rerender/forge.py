@@ -217,7 +217,7 @@ def _wrong(settings: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str]]
         elif kind == "mapping" and of:
             checked = ((key, item) for key, item in value.items() if item is not None)
             for key, item in checked:
-                if not (_is_text(item) or (of == "lists" and _is_texts(item))):
+                if not (_is_text(item) or (of == "lists" and (_is_texts(item) or item is False))):
                     yield (name, str(key)), f"'{name}.{key}' must be a name, not {_said(item)}"
                 elif name == "build_platform" and not _is_platform(str(item)):
                     yield (name, str(key)), f"'{item}' is not a platform"

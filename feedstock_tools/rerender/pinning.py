@@ -76,17 +76,22 @@ def migrations_of(feedstock: Path, pinning: Pinning | None, rules: Rules) -> Mig
     if rules.migrations_from != "pinning" or pinning is None or pinning.migrations is None:
         return Migrations(tuple(header.path for header in own))
     upstream = {_identity(header, rules): header for header in _headers(pinning.migrations, names)}
-    applied, finished = [], []
+    finished: list[Path] = []
+    from_feedstock: list[Path] = []
+    from_pinning: list[Path] = []
     for header in own:
         same = upstream.get(_identity(header, rules))
         timeless = header.timestamp is None and rules.migrations_without_time_kept
         if timeless or (header.use_local and rules.migrations_may_be_local):
-            applied.append(header.path)
+            from_feedstock.append(header.path)
         elif same is None:
             finished.append(header.path)
         else:
-            applied.append(same.path if same.number == header.number else header.path)
-    return Migrations(tuple(applied), tuple(finished))
+            known = same.number == header.number
+            (from_pinning if known else from_feedstock).append(same.path if known else header.path)
+    # conda-smithy orders migrations with the same time stamp by their paths, and so by where its folders are; a
+    # feedstock's folder usually sorts before that of the cached pinning.
+    return Migrations((*from_feedstock, *from_pinning), tuple(finished))
 
 
 def _identity(header: _Header, rules: Rules) -> tuple[str | None, ...]:

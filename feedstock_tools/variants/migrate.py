@@ -89,13 +89,13 @@ def _listed(value: Any) -> Values:
 def migrate(
     config: VariantConfig, migrations: Sequence[Migration], rules: MigrationRules | None = None
 ) -> VariantConfig:
-    """Apply migrations ordered by time stamp, then by path.
+    """Apply migrations by their time stamps; those with the same one in the order in which they are given.
 
     Raises:
         InputError: a migration does not fit the pinning; names the migration.
     """
     chosen = rules or MigrationRules()
-    for migration in sorted(migrations, key=lambda one: (one.timestamp, str(one.path))):
+    for migration in sorted(migrations, key=lambda one: one.timestamp):
         if migration.operation == "key_add":
             config = _add_rows(config, migration) if chosen.add_whole_rows else _add_by_key(config, migration, chosen)
         elif migration.operation == "key_remove":

@@ -58,6 +58,11 @@ def test_before_build_platforms_the_keys_of_provider_named_platforms(tmp_path: P
     assert [one.platform.subdir for one in found.renderings] == ["linux-64", "linux-ppc64le", "osx-64"]
 
 
+def test_a_platform_whose_provider_is_false_is_not_rendered(tmp_path: Path) -> None:
+    found = forge(tmp_path, "provider: {linux_aarch64: false, win_64: false}\n")
+    assert placed(found) == ["osx_64 on osx_64 by azure", "linux_64 on linux_64 by github_actions"]
+
+
 def test_a_platform_of_two_providers_is_rendered_for_both(tmp_path: Path) -> None:
     found = forge(tmp_path, "provider: {linux_64: [azure, github_actions], osx_64: null, win_64: null}\n")
     assert placed(found) == ["linux_64 on linux_64 by azure", "linux_64 on linux_64 by github_actions"]

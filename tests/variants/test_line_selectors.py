@@ -18,6 +18,12 @@ def names(subdir: str = "linux-64", variant: dict[str, str] | None = None, **env
     return Namespace(subdir, subdir, variant or {}, environ, RULES)
 
 
+def test_bits_are_combined_as_python_does() -> None:
+    values = {"linux": True, "ppc64le": False, "aarch64": True}
+    assert evaluate("linux & (ppc64le | aarch64)", values)
+    assert not evaluate("linux & ppc64le", values)
+
+
 @pytest.mark.parametrize(
     ("selector", "subdir", "holds"),
     [
