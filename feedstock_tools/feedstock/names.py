@@ -105,14 +105,14 @@ def _starts(version: str) -> Iterable[str]:
 
 
 def with_filter(glob: str | None, configurations: Sequence[PlannedConfiguration]) -> tuple[PlannedConfiguration, ...]:
-    """Those whose names match a glob; all for None.
+    """Those whose names match a glob or, where there is none, whose short names do; all for None.
 
     Raises:
         InputError: none does.
     """
     if glob is None:
         return tuple(configurations)
-    found = tuple(each for each in configurations if fnmatchcase(each.name, glob))
+    found = tuple(_by_glob(glob, configurations))
     if not found:
         raise InputError.of([_unknown(glob, configurations)])
     return found
@@ -123,10 +123,15 @@ def _matches(name: str, configurations: Sequence[PlannedConfiguration]) -> list[
     if exact:
         return exact
     if _GLOB.search(name):
-        by_file = [each for each in configurations if fnmatchcase(each.name, name)]
-        return by_file or [each for each in configurations if fnmatchcase(each.short_name, name)]
+        return _by_glob(name, configurations)
     short = ShortName.parse(name)
     return [found for each in configurations if (found := short.choose(each))] if short else []
+
+
+def _by_glob(glob: str, configurations: Sequence[PlannedConfiguration]) -> list[PlannedConfiguration]:
+    """Those whose names match a glob or, where there is none, those whose short names do."""
+    by_file = [each for each in configurations if fnmatchcase(each.name, glob)]
+    return by_file or [each for each in configurations if fnmatchcase(each.short_name, glob)]
 
 
 def _both(first: PlannedConfiguration, second: PlannedConfiguration) -> PlannedConfiguration:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from feedstock_tools.feedstock.names import ShortName, rows_by_short_name, select
+from feedstock_tools.feedstock.names import ShortName, rows_by_short_name, select, with_filter
 from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedRow
 from tests.support import command
 from tests.support.feedstocks import GPU, HERE, TinyFeedstock, copy_of_example
@@ -77,3 +77,9 @@ def test_a_short_name_with_a_python_selects_its_packages_in_outputs_too(recipe_f
     by_python = {version: files(f"linux_64_cuda11.2_py{version}") for version in ("3.11", "3.12", "3.13", "3.14")}
     assert [len(found) for found in by_python.values()] == [4, 4, 4, 4]
     assert set().union(*by_python.values()) == files("linux_64_cuda11.2")
+
+
+def test_a_filter_takes_globs_over_short_names_as_names_do() -> None:
+    given = (configuration("linux_64_cuda_compiler_version11.2", "linux-64", ("11.2", "3.11")), *MANY[3:])
+    for glob in ("linux_64_cuda11*", "*version11*"):
+        assert with_filter(glob, given) == given[:1] == select([glob], given)
