@@ -42,7 +42,7 @@ def test_check_names_what_is_stale_and_writes_nothing(feedstock: Path) -> None:
     result = _run("--check", str(feedstock))
 
     assert result.return_value == 1
-    assert "recipe.yaml: is not as the spec says" in result.stderr
+    assert "recipe.yaml: does not match the spec" in result.stderr
     assert (feedstock / "recipe" / "recipe.yaml").read_bytes() == before
 
 

@@ -69,10 +69,8 @@ def command(
 ) -> int:
     """Build configurations of a feedstock.
 
-    A NAME is the name of a file in .ci_support without .yaml, a glob over those names, or a short name such as
-    linux_64_cuda11.2 or linux_64_cpu_py3.12. Without one there is a menu.
-
-    A row is one variant of a configuration: one Python, say.
+    Without a NAME there is a menu. A row is one variant of a configuration: for one Python, for example. With
+    --json the log goes to stderr.
     """
     if output_id and not debug:
         raise click.UsageError("--output-id needs --debug; a build makes all outputs of a row")

@@ -44,11 +44,10 @@ def command(
     channels: tuple[str, ...],
     as_json: bool,
 ) -> int:
-    """Write a GitHub Actions workflow and an Azure pipeline that build what is not on the channel yet.
+    """Write a GitHub Actions workflow and an Azure pipeline that build what a channel lacks.
 
-    Their first job computes the matrix when they run (with `ci --matrix`), so nothing is to be written again when the
-    configurations change. conda-smithy's own CI files are left as they are. With --matrix a NAME limits the jobs to
-    configurations.
+    Their first job computes the matrix with `ci --matrix` at run time, so the files stay valid when the configurations
+    change. conda-smithy's own CI files are left alone. With --matrix, NAMEs limit the jobs to these configurations.
     """
     from feedstock_tools.feedstock.folder import find_feedstock
 

@@ -22,11 +22,11 @@ __all__ = ["command"]
 @options.as_json
 @options.feedstock
 def command(folders: tuple[Path, ...], feedstock: Path | None, output_dir: Path | None, as_json: bool) -> None:
-    """Take over the builds, packages and logs of other artifacts folders, as the jobs of a CI service leave them.
+    """Merge the builds, packages and logs of other artifacts folders, as the jobs of a CI service leave them.
 
-    A DIR is such a folder (it has a ledger.sqlite), or has them somewhere in it. Every package is held against its hash
-    first; where one is missing or differs, or a DIR is another feedstock's, nothing is taken over. What is known
-    already is left, so that a second call does nothing.
+    A DIR is such a folder (it has a ledger.sqlite), or contains some. Every package is first verified by its hash; if
+    one is missing or differs, or if a DIR belongs to another feedstock, nothing is merged. Builds that are known are
+    skipped, so a second call does nothing.
     """
     from feedstock_tools.builds.publish.collect import collect
     from feedstock_tools.feedstock.folder import find_feedstock
@@ -39,8 +39,8 @@ def command(folders: tuple[Path, ...], feedstock: Path | None, output_dir: Path 
         say_json(asdict(done))
         return
     folders_read = f"{done.folders} folder{'s' if done.folders != 1 else ''}"
-    taken = f"{done.builds} builds, {done.packages} packages and {done.tests} tests taken over"
-    say(f"{folders_read}: {taken}, {done.known} builds known already.")
+    taken = f"{done.builds} builds, {done.packages} packages and {done.tests} tests merged"
+    say(f"{folders_read}: {taken}, {done.known} builds already known.")
     if done.again:
-        say(f"{done.again} packages were left: an earlier build from the same inputs has made them.")
+        say(f"{done.again} packages were skipped: an earlier build from the same inputs made them.")
     say(f"Ledger: {artifacts.ledger}")

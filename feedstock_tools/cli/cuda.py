@@ -24,7 +24,7 @@ def command() -> None:
     """Ask which CUDA, cuDNN, NCCL, compiler, driver and GPU go together."""
 
 
-@command.command("resolve", short_help="Find releases that go together, or say why none do.")
+@command.command("resolve", short_help="Find releases that go together, or explain why none do.")
 @click.argument("demands", nargs=-1, required=True, metavar="DEMAND...")
 @_CHANNELS
 @_PLATFORM
@@ -49,10 +49,10 @@ def resolve(
     as_config: bool,
     as_json: bool,
 ) -> int:
-    """Find releases that go together, newest first; else say which demands cannot be had together, and what could.
+    """Find releases that go together, newest first; or explain which demands are incompatible, and what would work.
 
     DEMAND is cuda=11.2, 'gcc<=10', cudnn (any), python=3.9, platform=win-64, driver=470, 'gpu=RTX 3080', or, with
-    --channel, any package: pytorch=2.1. Exits with 1 where nothing goes together.
+    --channel, any package: pytorch=2.1. Exits with 1 if nothing goes together.
     """
     from feedstock_tools.pins.graph import asking
     from feedstock_tools.platforms import Platform
@@ -73,9 +73,9 @@ def resolve(
 @click.option("--quiet", is_flag=True, help="Print the list alone, for scripts.")
 @options.as_json
 def archs(cuda: str, form: str, preset: str, quiet: bool, as_json: bool) -> int:
-    """Print the list of GPU architectures in the form a build system wants, and which GPUs it serves.
+    """Print the list of GPU architectures in the form that a build system takes, and the GPUs that it serves.
 
-    The last is PTX of the newest architecture, which drivers compile for GPUs to come.
+    The last one is PTX of the newest architecture, which drivers compile for later GPUs.
     """
     from feedstock_tools.facts import load_cuda
     from feedstock_tools.pins.gpu import architectures
@@ -115,7 +115,7 @@ def show(
 ) -> int:
     """Show the table of CUDA versions and the graph of what goes with them; VERSION limits it: 11.2, 12.
 
-    The HTML page holds table and picture in one file and needs no network.
+    The HTML page has table and picture in one file and needs no network.
     """
     options.refuse_both(as_json, markdown)
     from feedstock_tools.platforms import Platform
@@ -137,9 +137,9 @@ def show(
 @options.platform("all that have CUDA", repeatable=True)
 @options.as_json
 def audit(channels: tuple[str, ...], platforms: tuple[str, ...], as_json: bool) -> int:
-    """Compare the facts with what a channel has (default: conda-forge), and list each disagreement.
+    """Compare the facts with the packages of a channel, and list every disagreement.
 
-    Exits with 1 where there is any.
+    Exits with 1 if there is any.
     """
     from feedstock_tools.facts import load_cuda
     from feedstock_tools.pins.graph import audit
@@ -162,13 +162,10 @@ def audit(channels: tuple[str, ...], platforms: tuple[str, ...], as_json: bool) 
 def check(names: tuple[str, ...], feedstock: Path | None, pinning: str | None, as_json: bool) -> int:
     """Check configurations in .ci_support against the facts.
 
-    A NAME is the name of a file in .ci_support without .yaml, a glob over those names, or a short name such as
-    linux_64_cuda11.2; without one all configurations are checked.
-
-    Finds host compilers that nvcc refuses, libraries never built for a CUDA version, images of another CUDA or
-    platform, too old a glibc, CUDA versions that the pinning dropped, guards that let in too old a driver, zipped keys
-    out of step, and, in configurations, build scripts, recipe and spec, architectures that nvcc does not know and lists
-    without PTX. Exits with 1 where there is a mistake.
+    Without a NAME: all configurations. The command finds host compilers that nvcc refuses, libraries that were never
+    built for a CUDA version, images for another CUDA or platform, a glibc that is too old, CUDA versions that the
+    pinning dropped, guards that accept too old a driver, zipped keys out of step, and, in configurations, scripts, recipe
+    and spec, architectures that nvcc does not know and lists without PTX. Exits with 1 if it finds a mistake.
     """
     from feedstock_tools.channel.pinning.local import find_pinning as fetched_pinning
     from feedstock_tools.channel.pinning.local import pinning_cache
@@ -210,10 +207,10 @@ def binary(path: Path, required: str | None, as_json: bool) -> int:
 @click.argument("versions", nargs=-1, metavar="[VERSION]...")
 @options.as_json
 def fetch(versions: tuple[str, ...], as_json: bool) -> int:
-    """Fetch CUDA compilers from NVIDIA's wheels with pip, so that builds on the stand-in channel can use them.
+    """Fetch CUDA compilers from NVIDIA's wheels with pip, for builds on the stand-in channel.
 
-    VERSION is 11.8, 12.9, 13.0 …; without one, those that are there are listed. A toolkit takes 40 to 200 MB to fetch.
-    CUDA 13 comes with nvcc; of 11.8 and 12.x there are NVRTC and ptxas, which compile device code alone.
+    VERSION is 11.8, 12.9, 13.0 …; without one, list those that were fetched. A toolkit takes 40 to 200 MB to download.
+    CUDA 13 includes nvcc; 11.8 and 12.x have NVRTC and ptxas, which compile device code only.
     """
 
     from feedstock_tools.builds.stand_in.toolkits import fetch_toolkit, found_toolkits, toolkits_folder
@@ -229,5 +226,5 @@ def fetch(versions: tuple[str, ...], as_json: bool) -> int:
         say_json(entries)
     else:
         lines = [f"CUDA {each.version}: {', '.join(each.made_of)} in {each.folder}" for each in toolkits]
-        say("\n".join(lines) or "There is none yet. Fetch one with `feedstock-tools cuda fetch 12.9`.")
+        say("\n".join(lines) or "No CUDA compiler was fetched yet. Fetch one with `feedstock-tools cuda fetch 12.9`.")
     return 0

@@ -41,10 +41,9 @@ def command(
 ) -> None:
     """Write logs, commit, configurations, solved environments and hashes of what was built to a folder.
 
-    It is what conda-forge asks for packages that maintainers build themselves. The folder holds a page (README.md) and
-    SHA256SUMS, so that `sha256sum -c SHA256SUMS` checks all of it. Every package is held against its hash in the ledger
-    first; nothing is written where one is missing or differs. A NAME is the name of a file in .ci_support without
-    .yaml, a glob, or a short name; without one it is all configurations that are done.
+    This is what conda-forge asks for when maintainers build packages themselves. The folder has a page (README.md) and
+    SHA256SUMS, so that `sha256sum -c SHA256SUMS` checks everything. Every package is first verified by its hash in the
+    ledger; if one is missing or differs, nothing is written. Without a NAME: all configurations that are done.
     """
     from feedstock_tools.builds.matrix.matrix import read_matrix
     from feedstock_tools.channel.targets import parse_target
@@ -69,5 +68,5 @@ def command(
     number = len(made.configurations)
     say(f"{number} configuration{'s' if number != 1 else ''}, {made.packages} packages: {made.folder}")
     if made.left_out:
-        say(f"Not done, and so left out: {', '.join(made.left_out)}")
+        say(f"Left out, since not done: {', '.join(made.left_out)}")
     say("Check it there with: sha256sum -c SHA256SUMS")

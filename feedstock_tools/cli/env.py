@@ -50,10 +50,10 @@ def command(
     output: Path | None,
     as_json: bool,
 ) -> int:
-    """Write an environment.yml that gets PACKAGEs with the GPU build, or the CPU build, of the frameworks among them.
+    """Write an environment.yml that installs PACKAGEs, with the GPU or the CPU build of the frameworks among them.
 
-    It is solved for the platform and the machine asked for; its comments say how to create it and how to check that the
-    GPU is seen. Exits with 1 where there is none, and says why.
+    It is solved for the given platform and machine; its comments tell how to create the environment and how to check
+    that it sees the GPU. Exits with 1, and the reason, if there is no such environment.
     """
     from feedstock_tools.facts import load_cuda
     from feedstock_tools.facts.frameworks import load_frameworks

@@ -53,13 +53,13 @@ def command(
     for change in () if as_json else stale:
         say(f"{'removed' if change.new is None else 'wrote'} {folder / change.path}")
     if not (stale or as_json):
-        say(f"nothing to do: {len(made.texts)} files are as the spec says")
+        say(f"nothing to do: {len(made.texts)} files match the spec")
     return 0
 
 
 _STALE = {
     "new": "is missing",
-    "changed": "is not as the spec says",
+    "changed": "does not match the spec",
     "removed": "is no longer part of the spec",
     "edited": "was edited since it was generated",
 }

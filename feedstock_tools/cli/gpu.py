@@ -33,9 +33,9 @@ def command(
     platform: str | None,
     as_json: bool,
 ) -> int:
-    """Say how a GPU runs what each CUDA toolkit builds, or the builds of PACKAGEs: natively, through PTX, or not.
+    """Show how a GPU runs what each CUDA toolkit builds, or the builds of PACKAGEs: natively, through PTX, or not.
 
-    Without --model and --capability the driver of this machine is asked for its GPUs.
+    Without --model and --capability the command asks the driver of this machine for its GPUs.
     """
     from feedstock_tools.pins.gpu.report import report
     from feedstock_tools.platforms import Platform

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from functools import wraps
+from inspect import cleandoc
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,12 @@ Decorator = Callable[[Function], Function]
 _SPEC_OR_RECIPE = ("feedstock.yaml", "recipe/recipe.yaml", "recipe/meta.yaml")
 
 
+_NAMES = (
+    "A NAME is the name of a file in .ci_support without .yaml, a glob over those names, or a short name such as "
+    "linux_64_cuda11.2. One of the arguments may be the feedstock's folder instead."
+)
+
+
 def option(*names: str, meaning: str, default_text: str = "", repeatable: bool = False, **settings: Any) -> Decorator:
     """An option whose help has the form that all of them have.
 
@@ -84,7 +91,9 @@ def configurations(function: Function) -> Function:
 
     One of the words may be the feedstock's folder instead of a name.
     """
-    return click.argument("names", nargs=-1, metavar="[NAME]...")(_with_feedstock_among("names", function))
+    command = _with_feedstock_among("names", function)
+    command.__doc__ = f"{cleandoc(function.__doc__ or '')}\n\n{_NAMES}"
+    return click.argument("names", nargs=-1, metavar="[NAME]...")(command)
 
 
 def packages_or_configurations(function: Function) -> Function:

@@ -24,8 +24,7 @@ def command(
 ) -> None:
     """List the exact file names of the packages that configurations will build, hash included.
 
-    A NAME is the name of a file in .ci_support without .yaml, a glob over those names, or a short name such as
-    linux_64_cuda11.2; without one it is all of them. Nothing is solved or built.
+    Without a NAME: of all configurations. Nothing is solved or built.
     """
     from feedstock_tools.channel.missing import lacking
     from feedstock_tools.feedstock.configurations import configurations_of

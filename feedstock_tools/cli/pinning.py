@@ -36,8 +36,8 @@ _CACHE = click.option(
 def command(context: click.Context, cache: Path | None, as_json: bool) -> None:
     """Show, fetch and update conda-forge's pinning.
 
-    Without a subcommand: show the pinning that `rerender` takes when none is given, which is the newest of those that
-    were fetched. Only `fetch` and `update` use the network.
+    Without a subcommand: show the newest pinning that was fetched, which is the one that `rerender` uses by default.
+    Only `fetch` and `update` use the network.
     """
     if context.invoked_subcommand is None:
         _show(None, _folder(cache), as_json)

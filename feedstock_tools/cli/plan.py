@@ -33,11 +33,10 @@ def command(
     as_json: bool,
     markdown: bool,
 ) -> None:
-    """Say what a build would do: the rows in their order, what each needs, how long it may take; build nothing.
+    """Show what a build would do: the rows in their order, what each needs, and how long it may take. Build nothing.
 
-    A NAME is the name of a file in .ci_support without .yaml, a glob over those names, or a short name such as
-    linux_64_cuda11.2; without one all configurations are planned. What a row needs is from the spec's needs, else from
-    the builds in the ledger, else an equal part of the machine.
+    Without a NAME: of all configurations. The needs of a row come from the spec, else from earlier builds in the
+    ledger; else each row gets an equal share of the machine.
     """
     options.refuse_both(as_json, markdown)
     from feedstock_tools.builds.plan.agenda import agenda

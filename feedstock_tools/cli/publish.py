@@ -36,7 +36,8 @@ def command(
     """Put complete and tested builds into a channel, each package verified by its hash.
 
     TARGET is a folder, file://…, s3://BUCKET/CHANNEL, anaconda:OWNER[/LABEL], prefix:CHANNEL or quetz:CHANNEL. Without
-    a NAME all that is complete and tested goes; those that are named have to be. What the target has is left.
+    a NAME, everything that is complete and tested is published; named configurations must be. Packages that the target
+    has already are left alone.
     """
     from feedstock_tools.builds.matrix.matrix import read_matrix
     from feedstock_tools.builds.publish.publish import publish

@@ -29,11 +29,10 @@ def command(
     fresh: bool,
     as_json: bool,
 ) -> int:
-    """Solve every environment of configurations, and tell which builds users would get. Nothing is built.
+    """Solve every environment of configurations, and show which builds users would get. Nothing is built.
 
-    A CONFIGURATION is the name of a file in .ci_support without .yaml, a glob over those names, or a short name such as
-    linux_64_cuda11.2; without one it is all of them. A folder with a feedstock may stand in its place. Exits with 1
-    where something does not solve, or a user would get another build than the one that is meant.
+    Without a NAME: of all configurations. Exits with 1 if an environment does not solve, or if a user would get another
+    build than the intended one.
     """
     from feedstock_tools.builds.plan.rehearsal import channels_to_rehearse
     from feedstock_tools.builds.plan.workspace import artifacts_of

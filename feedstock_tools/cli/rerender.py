@@ -48,13 +48,13 @@ def command(
     verify: bool,
     smithy: Path | None,
 ) -> None:
-    """Write .ci_support of FEEDSTOCK as conda-smithy does, and let the job lists of its CI files follow.
+    """Write the .ci_support of FEEDSTOCK as conda-smithy does, and update the job lists of its CI files.
 
-    With --smithy all other files that conda-smithy writes follow too: CI files, scripts, README.md. DIR is a source
-    tree as in conda-smithy's git repository, an unpacked conda package, or an environment that has it installed.
+    With --smithy, write all other files of conda-smithy too: CI files, scripts, README.md. DIR is a source tree as in
+    conda-smithy's git repository, an unpacked conda package, or an environment that has conda-smithy installed.
 
-    Without --pinning, a feedstock with a spec has all that it needs in its recipe's conda_build_config.yaml; others
-    take the newest pinning that 'feedstock-tools pinning' fetched. Which one is used is said.
+    Without --pinning, a feedstock with a spec needs only its recipe's conda_build_config.yaml; other feedstocks use the
+    newest pinning that `feedstock-tools pinning` fetched. The command prints which one it uses.
     """
     from feedstock_tools.channel.pinning.local import pinning_cache
     from feedstock_tools.platforms import Platform

@@ -19,9 +19,9 @@ __all__ = ["command"]
 @options.cuda
 @options.as_json
 def command(spec: str, channels: tuple[str, ...], platform: str | None, cuda: str | None, as_json: bool) -> int:
-    """List the builds of a package as `conda search` does, with the CUDA toolkit that each belongs to.
+    """List the builds of a package as `conda search` does, with the CUDA toolkit of each.
 
-    SPEC is a name or a match specification: cudnn, 'cudnn >=8', 'cuda*'. Exits with 1 where there is none.
+    SPEC is a name or a match specification: cudnn, 'cudnn >=8', 'cuda*'. Exits with 1 if there are no such builds.
     """
     from feedstock_tools.pins.graph import search
     from feedstock_tools.platforms import Platform

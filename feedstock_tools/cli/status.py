@@ -33,9 +33,8 @@ def command(
 ) -> None:
     """Show the build matrix: done, running, failed, interrupted, stale, missing, refused.
 
-    Says when, where and in what time each configuration was built, and of a stale one what has changed since. A NAME is
-    the name of a file in .ci_support without .yaml, a glob over those names, or a short name such as linux_64_cuda11.2.
-    The HTML page is one file that fetches nothing, with filters, logs and a picture of the builds over time.
+    It shows when, where and in what time each configuration was built, and what has changed since for a stale one. The
+    HTML page is one file without external resources, with filters, logs and a picture of the builds over time.
     """
     options.refuse_both(as_json, markdown)
     from feedstock_tools.builds.matrix.matrix import read_matrix

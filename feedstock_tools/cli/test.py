@@ -42,10 +42,10 @@ def command(
     channels: tuple[str, ...],
     as_json: bool,
 ) -> int:
-    """Run the tests of built packages again, each in a fresh environment, and record them.
+    """Run the tests of built packages again, each in a fresh environment, and record the results.
 
-    A PACKAGE is a .conda or .tar.bz2 file, which needs no feedstock; a NAME means configurations as in `build`, of
-    which every package that is built is tested.
+    A PACKAGE is a .conda or .tar.bz2 file, which needs no feedstock; a NAME means configurations as in `build`: all of
+    their packages that are built. With --gpu, tests run on the GPU of this machine; it is an error if there is none.
     """
     from feedstock_tools.errors import InputError
 

@@ -24,9 +24,9 @@ __all__ = ["command"]
 def command(names: tuple[str, ...], output: Path | None, printed: bool, check: bool, as_json: bool) -> int:
     """List the named variant files, such as linux_64_cuda11.2 and osx_arm64_cpu, or write them with --output.
 
-    Each says which compilers, cuDNN, image and glibc conda-forge's pinning last named for a platform and CUDA version,
-    and is a variant file for `conda build -m`. A NAME is a name or a glob; without one all files are taken. --check
-    compares the files in the folder of --output.
+    Each file lists the compilers, cuDNN, image and glibc that conda-forge's pinning last had for a platform and CUDA
+    version, and is a variant file for `conda build -m`. A NAME is a name or a glob; without one, all files are meant.
+    --check compares the files in the folder of --output.
     """
     from feedstock_tools.facts import load_cuda
     from feedstock_tools.generate import named_variants

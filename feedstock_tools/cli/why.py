@@ -32,11 +32,10 @@ def command(
     rules: str | None,
     as_json: bool,
 ) -> None:
-    """Say where the values of a key come from and what uses it, as a rerender of the feedstock gives it.
+    """Explain where the values of a key come from and what uses it, as a rerender of the feedstock sets them.
 
-    With the NAME of configurations instead of a KEY, say it of each of their keys. After a KEY, NAMEs limit the answer
-    to these configurations. A NAME is the name of a file in .ci_support without .yaml, a glob over those names, or a
-    short name such as linux_64_cuda11.2.
+    With the NAME of configurations instead of a KEY, explain each of their keys. After a KEY, NAMEs limit the answer to
+    these configurations.
     """
     from feedstock_tools.cli.rerender import chosen_pinning
     from feedstock_tools.report.why import as_lines, as_plain
