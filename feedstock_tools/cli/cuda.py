@@ -164,8 +164,8 @@ def check(names: tuple[str, ...], feedstock: Path | None, pinning: str | None, a
 
     Without a NAME: all configurations. The command finds host compilers that nvcc refuses, libraries that were never
     built for a CUDA version, images for another CUDA or platform, a glibc that is too old, CUDA versions that the
-    pinning dropped, guards that accept too old a driver, zipped keys out of step, and, in configurations, scripts, recipe
-    and spec, architectures that nvcc does not know and lists without PTX. Exits with 1 if it finds a mistake.
+    pinning dropped, guards that accept too old a driver, zipped keys out of step, and, in configurations, scripts,
+    recipe and spec, architectures that nvcc does not know and lists without PTX. Exits with 1 if it finds a mistake.
     """
     from feedstock_tools.channel.pinning.local import find_pinning as fetched_pinning
     from feedstock_tools.channel.pinning.local import pinning_cache
