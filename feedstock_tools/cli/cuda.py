@@ -79,12 +79,13 @@ def archs(cuda: str, form: str, preset: str, quiet: bool, as_json: bool) -> int:
     """
     from feedstock_tools.facts import load_cuda
     from feedstock_tools.pins.gpu import architectures
+    from feedstock_tools.report.pins.architectures import architectures_json, architectures_text
 
     chosen = architectures.choose(load_cuda(), cuda, preset)
     if quiet:
         say(chosen.written(form))
     else:
-        say(chosen.as_json(form) if as_json else chosen.as_text(form))
+        say(architectures_json(chosen, form) if as_json else architectures_text(chosen, form))
     return 0
 
 
@@ -146,12 +147,13 @@ def audit(channels: tuple[str, ...], platforms: tuple[str, ...], as_json: bool) 
     from feedstock_tools.pins.graph.asking import records_of
     from feedstock_tools.pins.graph.channels import channel_title
     from feedstock_tools.platforms import Platform
+    from feedstock_tools.report.pins.audit import audit_json, audit_text
 
     subdirs = platforms or audit.PLATFORMS
     asked = readable(channels or ("conda-forge",), map(Platform.parse, subdirs))
     origin = " and ".join(channel_title(channel) for channel in asked)
     found = audit.audit(load_cuda(), records_of(asked, *subdirs), origin, subdirs)
-    say(audit.as_json(found) if as_json else audit.as_text(found, origin))
+    say(audit_json(found) if as_json else audit_text(found, origin))
     return 1 if found else 0
 
 
@@ -193,10 +195,11 @@ def binary(path: Path, required: str | None, as_json: bool) -> int:
     """
     from feedstock_tools.gpu_code import packages
     from feedstock_tools.gpu_code.architecture import parse_architectures
+    from feedstock_tools.report.gpu_code import gpu_code_json, gpu_code_text
 
     promised = parse_architectures(required.replace(";", ",").split(",")) if required else ()
     found = packages.gpu_code(path)
-    say(packages.as_json(found) if as_json else packages.as_text(found))
+    say(gpu_code_json(found) if as_json else gpu_code_text(found))
     missing = packages.lacking(promised, found)
     if missing:
         say(f"Missing: {' '.join(map(str, missing))}", err=True)

@@ -37,8 +37,9 @@ def command(
 
     Without --model and --capability the command asks the driver of this machine for its GPUs.
     """
-    from feedstock_tools.pins.gpu.report import report
+    from feedstock_tools.pins.gpu.judging import report
     from feedstock_tools.platforms import Platform
+    from feedstock_tools.report.pins.gpu import gpu_json, gpu_text
 
     where = Platform.parse(platform) if platform else Platform.here()
     found = report(
@@ -51,5 +52,5 @@ def command(
         channels=readable(channels or ("conda-forge",), [where]) if packages else (),
         platform=where,
     )
-    say(found.as_json() if as_json else found.as_text(single=cuda is not None and not packages))
+    say(gpu_json(found) if as_json else gpu_text(found, single=cuda is not None and not packages))
     return 0

@@ -25,10 +25,11 @@ def command(spec: str, channels: tuple[str, ...], platform: str | None, cuda: st
     """
     from feedstock_tools.pins.graph import search
     from feedstock_tools.platforms import Platform
+    from feedstock_tools.report.pins.found import found_json, found_table
 
     where = Platform.parse(platform) if platform else Platform.here()
     found = search.search(spec, readable(channels or ("conda-forge",), [where]), where)
     if cuda:
         found = search.of_toolkit(found, cuda)
-    say(search.as_json(found) if as_json else search.as_table(found))
+    say(found_json(found) if as_json else found_table(found))
     return 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -12,7 +11,7 @@ from feedstock_tools.errors import WorkError
 from feedstock_tools.gpu_code.architecture import Architecture
 from feedstock_tools.gpu_code.images import GpuCode, gpu_code_in_file
 
-__all__ = ["architecture_names", "as_json", "as_text", "gpu_code", "lacking"]
+__all__ = ["architecture_names", "gpu_code", "lacking"]
 
 
 def gpu_code(path: Path) -> Mapping[str, tuple[GpuCode, ...]]:
@@ -43,39 +42,6 @@ def lacking(promised: Iterable[Architecture], found: Mapping[str, tuple[GpuCode,
     """The required architectures that no file has, in the order of the requirement."""
     there = {code.architecture for codes in found.values() for code in codes if code.kind != "LTO"}
     return tuple(architecture for architecture in promised if architecture not in there)
-
-
-def as_text(found: Mapping[str, tuple[GpuCode, ...]]) -> str:
-    """A line for each file: its architectures, and the number of pieces of code."""
-    if not found:
-        return "It contains no GPU code."
-    lines = []
-    for name, codes in found.items():
-        packed = sum(code.compressed for code in codes)
-        note = f", {packed} of them compressed" if packed else ""
-        pieces = f"{len(codes)} piece{'s' if len(codes) > 1 else ''} of GPU code"
-        lines.append(f"{name}\n  {' '.join(architecture_names(codes))}  ({pieces}{note})")
-    return "\n".join(lines)
-
-
-def as_json(found: Mapping[str, tuple[GpuCode, ...]]) -> str:
-    """The same for programs, with each piece of code."""
-    document = {
-        name: {
-            "architectures": architecture_names(codes),
-            "code": [
-                {
-                    "architecture": str(code.architecture),
-                    "kind": code.kind,
-                    "compressed": code.compressed,
-                    "offset": code.offset,
-                }
-                for code in codes
-            ],
-        }
-        for name, codes in found.items()
-    }
-    return json.dumps(document, indent=2)
 
 
 def architecture_names(codes: Iterable[GpuCode]) -> list[str]:

@@ -16,7 +16,8 @@ from feedstock_tools.cli.cuda import command
 from feedstock_tools.errors import WorkError
 from feedstock_tools.gpu_code.architecture import parse_architectures
 from feedstock_tools.gpu_code.images import gpu_code_in_bytes, gpu_code_in_file
-from feedstock_tools.gpu_code.packages import architecture_names, as_text, gpu_code, lacking
+from feedstock_tools.gpu_code.packages import architecture_names, gpu_code, lacking
+from feedstock_tools.report.gpu_code import gpu_code_text
 
 PTX = b".version 8.0\n.target sm_90\n.address_size 64\n\0"
 #: The headers of three entries as nvcc 13.0 writes them for sm_90a, compute_100f (compressed) and LTO of sm_120, with
@@ -110,7 +111,7 @@ def package(folder: Path, *architectures: str) -> Path:
 
 def test_a_package_tells_the_architectures_of_each_file(tmp_path: Path) -> None:
     found = gpu_code(package(tmp_path, "sm_80", "sm_90", "compute_90"))
-    assert as_text(found) == "lib/libk.so\n  sm_80 sm_90 compute_90  (3 pieces of GPU code)"
+    assert gpu_code_text(found) == "lib/libk.so\n  sm_80 sm_90 compute_90  (3 pieces of GPU code)"
     assert [str(each) for each in lacking(parse_architectures(["sm_80", "sm_86", "compute_90"]), found)] == ["sm_86"]
 
 

@@ -12,6 +12,7 @@ from feedstock_tools.errors import InputError
 from feedstock_tools.facts import CudaFacts
 from feedstock_tools.gpu_code.architecture import parse_architectures
 from feedstock_tools.pins.gpu.architectures import choose, served
+from feedstock_tools.report.pins.architectures import architectures_json
 
 
 @pytest.mark.parametrize(
@@ -55,7 +56,7 @@ def test_every_list_is_of_what_nvcc_knows_and_ends_with_ptx(facts: CudaFacts, ve
 
 
 def test_coverage_names_gpus(facts: CudaFacts) -> None:
-    rows = json.loads(choose(facts, "11.0", "tensorflow-2.6").as_json("nvcc"))["coverage"]
+    rows = json.loads(architectures_json(choose(facts, "11.0", "tensorflow-2.6"), "nvcc"))["coverage"]
     by_capability = {row["capability"]: (row["runs"], row["by"]) for row in rows}
     assert by_capability["8.0"] == ("native", "sm_80")
     assert by_capability["9.0"] == ("ptx", "compute_80")

@@ -15,7 +15,8 @@ from feedstock_tools.channel.metadata import Record
 from feedstock_tools.cli.cuda import command
 from feedstock_tools.facts import CudaFacts
 from feedstock_tools.facts.packages import read_packages
-from feedstock_tools.pins.graph.audit import Disagreement, as_text, audit
+from feedstock_tools.pins.graph.audit import Disagreement, audit
+from feedstock_tools.report.pins.audit import audit_text
 
 LINUX = ("linux-64",)
 
@@ -119,4 +120,4 @@ def test_on_the_command_line(defaults_channel: Path) -> None:
 @pytest.mark.parametrize(("count", "said"), [(0, "The facts and c agree."), (1, "1 disagreement.")])
 def test_the_last_line(count: int, said: str) -> None:
     found = [Disagreement("linux-64", "cuda", "1.0", "in the facts", "not in the channel")] * count
-    assert as_text(found, "c").splitlines()[-1] == said
+    assert audit_text(found, "c").splitlines()[-1] == said

@@ -19,7 +19,7 @@ from feedstock_tools.channel.metadata import PackageMetadata
 from feedstock_tools.cli.gpu import command
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts import CudaFacts
-from feedstock_tools.pins.gpu import report as gpu_report
+from feedstock_tools.pins.gpu import judging
 from feedstock_tools.pins.gpu.driver import Device, Machine, probe
 from feedstock_tools.pins.gpu.verdict import Card, card_named, card_of_capability, judge
 
@@ -213,14 +213,14 @@ def test_a_driver_without_a_gpu_or_out_of_order(cuda: FakeCuda, problem: str) ->
 
 
 def test_a_report_on_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gpu_report, "probe", lambda: probe(driver(FakeCuda())))
+    monkeypatch.setattr(judging, "probe", lambda: probe(driver(FakeCuda())))
     text = output("--cuda", "12.4")
     assert text.startswith("Driver 535.129.03, which runs CUDA up to 12.2.\nNVIDIA GeForce RTX 3080, compute")
     assert "CUDA 12.4: native (sm_86)" in text
 
 
 def test_a_report_on_a_machine_without_a_driver_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gpu_report, "probe", lambda: Machine(problem="this machine has no NVIDIA driver"))
+    monkeypatch.setattr(judging, "probe", lambda: Machine(problem="this machine has no NVIDIA driver"))
     assert output().startswith("This machine has no NVIDIA driver.")
     assert json.loads(output("--json")) == {
         "driver": None,

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts import CudaFacts, Gpu, Toolkit
@@ -55,38 +53,8 @@ class Chosen:
             for capability in capabilities
         )
 
-    def as_text(self, form: str) -> str:
-        """The list, then a table of coverage."""
-        lines = [self.written(form), "", f"CUDA {self.toolkit.version}, preset '{self.preset}':"]
-        for capability, how, gpus in self.coverage():
-            names = ", ".join(gpu.name for gpu in gpus[:3]) + (", …" if len(gpus) > 3 else "")
-            by = f"({how.by})" if how.by else ""
-            lines.append(f"  {capability:>4}  {_WORDS[how.how]:<18} {by:<13} {gpus[0].generation}: {names}")
-        left = [name for name in self.toolkit.architectures if name.isdigit() and int(name) not in self._numbers()]
-        if left:
-            lines.append(f"Known to this nvcc but not in the preset: {', '.join(f'sm_{name}' for name in left)}.")
-        return "\n".join(lines)
-
-    def as_json(self, form: str) -> str:
-        """The same for programs."""
-        document: dict[str, Any] = {
-            "cuda": self.toolkit.version,
-            "preset": self.preset,
-            "architectures": [str(architecture) for architecture in self.architectures],
-            "written": self.written(form),
-            "coverage": [
-                {
-                    "capability": capability,
-                    "runs": how.how,
-                    "by": str(how.by) if how.by else None,
-                    "gpus": [gpu.name for gpu in gpus],
-                }
-                for capability, how, gpus in self.coverage()
-            ],
-        }
-        return json.dumps(document, indent=2)
-
-    def _numbers(self) -> frozenset[int]:
+    def numbers(self) -> frozenset[int]:
+        """The capabilities that have machine code."""
         return frozenset(architecture.number for architecture in self.architectures if not architecture.ptx)
 
 
@@ -118,9 +86,6 @@ def served(architectures: Sequence[Architecture], capability: int) -> Served:
     native = [architecture for architecture in taken if not architecture.ptx]
     best = max(native or taken, key=lambda architecture: (architecture.number, architecture.suffix), default=None)
     return Served("no" if best is None else "ptx" if best.ptx else "native", best)
-
-
-_WORDS = {"native": "native", "ptx": "PTX at first start", "no": "not at all"}
 
 
 def _tensorflow(architectures: Sequence[Architecture]) -> str:

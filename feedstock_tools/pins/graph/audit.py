@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from feedstock_tools.channel.metadata import Record
 from feedstock_tools.facts import CudaFacts
 from feedstock_tools.pins.graph.from_channel import graph_of_channel
 from feedstock_tools.pins.graph.from_facts import graph_of_facts
-from feedstock_tools.pins.graph.kinds import kind_named, newest_first
+from feedstock_tools.pins.graph.kinds import newest_first
 from feedstock_tools.pins.graph.model import PinGraph, Release
 
-__all__ = ["PLATFORMS", "Disagreement", "as_json", "as_text", "audit"]
+__all__ = ["PLATFORMS", "Disagreement", "audit"]
 
 #: The platforms that conda-forge has, or had, CUDA for.
 PLATFORMS = ("linux-64", "linux-aarch64", "linux-ppc64le", "win-64")
@@ -51,24 +50,6 @@ def audit(
         for disagreement in _of_kind(known, channel, kind, platform)
     ]
     return tuple(found)
-
-
-def as_text(found: Sequence[Disagreement], origin: str) -> str:
-    """A line for all versions with the same disagreement, then the number of disagreements."""
-    versions: dict[tuple[str, str, str, str], list[str]] = {}
-    for one in found:
-        versions.setdefault((one.platform, one.kind, one.facts, one.channel), []).append(one.version)
-    lines = [
-        f"{platform}: {kind_named(kind).title} {', '.join(named)}: {facts}; {channel}"
-        for (platform, kind, facts, channel), named in versions.items()
-    ]
-    count = {0: f"The facts and {origin} agree.", 1: "1 disagreement."}.get(len(found), f"{len(found)} disagreements.")
-    return "\n".join([*lines, count])
-
-
-def as_json(found: Sequence[Disagreement]) -> str:
-    """A list of objects."""
-    return json.dumps([asdict(disagreement) for disagreement in found], indent=2)
 
 
 def _of_kind(known: PinGraph, channel: PinGraph, kind: str, platform: str) -> Iterator[Disagreement]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -17,7 +16,7 @@ from feedstock_tools.pins.graph.kinds import newest_first
 from feedstock_tools.pins.graph.toolkit import toolkit_of
 from feedstock_tools.platforms import Platform
 
-__all__ = ["Found", "as_json", "as_table", "of_toolkit", "search"]
+__all__ = ["Found", "of_toolkit", "search"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,43 +92,6 @@ class _Accepts:
             and (build is None or fnmatchcase(record.build, build))
             and (number is None or str(record.build_number) == number)
         )
-
-
-def as_table(found: Iterable[Found]) -> str:
-    """The table of `conda search` (conda/cli/main_search.py), with a fifth column: the CUDA version of a build.
-
-    >>> record = Record.from_repodata("cudnn-8.2.1-cuda11.3_0.conda", {"name": "cudnn", "version": "8.2.1",
-    ...     "build": "cuda11.3_0", "build_number": 0}, channel="https://repo.anaconda.com/pkgs/main", subdir="linux-64")
-    >>> print(as_table([Found(record, "pkgs/main", "11.3")]))
-    # Name                       Version           Build  Channel               CUDA
-    cudnn                          8.2.1      cuda11.3_0  pkgs/main             11.3
-    """
-    lines = [_line("# %-18s", "Name", "Version", "Build", "Channel", "CUDA")]
-    for one in found:
-        record = one.record
-        lines.append(_line("%-20s", record.name, record.version, record.build, one.channel, one.toolkit or ""))
-    return "\n".join(lines)
-
-
-def _line(first: str, name: str, version: str, build: str, channel: str, toolkit: str) -> str:
-    return f"{first % name} {version:>15} {build:>15}  {channel:<20}  {toolkit}".rstrip()
-
-
-def as_json(found: Iterable[Found]) -> str:
-    """A list of builds, with the repodata entry of each."""
-    return json.dumps(
-        [
-            {
-                **one.record.to_repodata(),
-                "fn": one.record.file_name,
-                "url": one.record.url,
-                "channel": one.channel,
-                "cuda": one.toolkit,
-            }
-            for one in found
-        ],
-        indent=2,
-    )
 
 
 def _ordered(found: Sequence[Found]) -> tuple[Found, ...]:

@@ -1,0 +1,45 @@
+"""The GPU code of packages and libraries, file by file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from feedstock_tools.gpu_code.images import GpuCode
+from feedstock_tools.gpu_code.packages import architecture_names
+from feedstock_tools.wording import counted
+
+__all__ = ["gpu_code_json", "gpu_code_text"]
+
+
+def gpu_code_text(found: Mapping[str, tuple[GpuCode, ...]]) -> str:
+    """A line for each file: its architectures, and the number of pieces of code."""
+    if not found:
+        return "It contains no GPU code."
+    lines = []
+    for name, codes in found.items():
+        packed = sum(code.compressed for code in codes)
+        note = f", {packed} of them compressed" if packed else ""
+        pieces = counted(len(codes), "piece")
+        lines.append(f"{name}\n  {' '.join(architecture_names(codes))}  ({pieces} of GPU code{note})")
+    return "\n".join(lines)
+
+
+def gpu_code_json(found: Mapping[str, tuple[GpuCode, ...]]) -> str:
+    """The same for programs, with each piece of code."""
+    document = {
+        name: {
+            "architectures": architecture_names(codes),
+            "code": [
+                {
+                    "architecture": str(code.architecture),
+                    "kind": code.kind,
+                    "compressed": code.compressed,
+                    "offset": code.offset,
+                }
+                for code in codes
+            ],
+        }
+        for name, codes in found.items()
+    }
+    return json.dumps(document, indent=2)

@@ -1,0 +1,46 @@
+"""A list of GPU architectures as a build system takes it, and how GPUs run what is built for it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from feedstock_tools.pins.gpu.architectures import Chosen
+
+__all__ = ["architectures_json", "architectures_text"]
+
+_WORDS = {"native": "native", "ptx": "PTX at first start", "no": "not at all"}
+
+
+def architectures_text(chosen: Chosen, form: str) -> str:
+    """The list, then a table of coverage."""
+    lines = [chosen.written(form), "", f"CUDA {chosen.toolkit.version}, preset '{chosen.preset}':"]
+    for capability, how, gpus in chosen.coverage():
+        names = ", ".join(gpu.name for gpu in gpus[:3]) + (", …" if len(gpus) > 3 else "")
+        by = f"({how.by})" if how.by else ""
+        lines.append(f"  {capability:>4}  {_WORDS[how.how]:<18} {by:<13} {gpus[0].generation}: {names}")
+    numbers = chosen.numbers()
+    left = [name for name in chosen.toolkit.architectures if name.isdigit() and int(name) not in numbers]
+    if left:
+        lines.append(f"Known to this nvcc but not in the preset: {', '.join(f'sm_{name}' for name in left)}.")
+    return "\n".join(lines)
+
+
+def architectures_json(chosen: Chosen, form: str) -> str:
+    """The same for programs."""
+    document: dict[str, Any] = {
+        "cuda": chosen.toolkit.version,
+        "preset": chosen.preset,
+        "architectures": [str(architecture) for architecture in chosen.architectures],
+        "written": chosen.written(form),
+        "coverage": [
+            {
+                "capability": capability,
+                "runs": how.how,
+                "by": str(how.by) if how.by else None,
+                "gpus": [gpu.name for gpu in gpus],
+            }
+            for capability, how, gpus in chosen.coverage()
+        ],
+    }
+    return json.dumps(document, indent=2)

@@ -1,0 +1,31 @@
+"""What facts and a channel disagree about."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from feedstock_tools.pins.graph.audit import Disagreement
+from feedstock_tools.pins.graph.kinds import kind_named
+from feedstock_tools.wording import counted
+
+__all__ = ["audit_json", "audit_text"]
+
+
+def audit_text(found: Sequence[Disagreement], origin: str) -> str:
+    """A line for all versions with the same disagreement, then the number of disagreements."""
+    versions: dict[tuple[str, str, str, str], list[str]] = {}
+    for one in found:
+        versions.setdefault((one.platform, one.kind, one.facts, one.channel), []).append(one.version)
+    lines = [
+        f"{platform}: {kind_named(kind).title} {', '.join(named)}: {facts}; {channel}"
+        for (platform, kind, facts, channel), named in versions.items()
+    ]
+    count = f"{counted(len(found), 'disagreement')}." if found else f"The facts and {origin} agree."
+    return "\n".join([*lines, count])
+
+
+def audit_json(found: Sequence[Disagreement]) -> str:
+    """A list of objects."""
+    return json.dumps([asdict(disagreement) for disagreement in found], indent=2)

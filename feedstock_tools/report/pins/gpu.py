@@ -1,0 +1,88 @@
+"""Which builds a GPU runs, and how: verdicts for people and for programs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from feedstock_tools.pins.gpu.driver import Machine
+from feedstock_tools.pins.gpu.judging import Judged, Report
+from feedstock_tools.pins.gpu.verdict import HOW, Card, Verdict
+
+__all__ = ["gpu_json", "gpu_text"]
+
+
+def gpu_text(report: Report, *, single: bool) -> str:
+    """The cards with a table each; with `single`, one verdict with all its reasons."""
+    lines = _about(report.machine) if report.machine else []
+    for card, judged in report.cards:
+        lines.append(_heading(card))
+        lines += _in_full(judged) if single else _in_a_table(judged)
+    return "\n".join(lines)
+
+
+def gpu_json(report: Report) -> str:
+    """The same for programs."""
+    machine = report.machine
+    document: dict[str, Any] = {} if machine is None else {"driver": machine.driver, "driver_cuda": machine.cuda}
+    if machine is not None and machine.problem:
+        document["problem"] = machine.problem
+    document["gpus"] = [
+        {
+            "name": card.name,
+            "capability": card.capability,
+            "driver": card.driver,
+            "driver_cuda": card.driver_cuda,
+            "builds": [
+                {
+                    "what": one.what,
+                    "cuda": one.cuda,
+                    "runs": one.verdict.how,
+                    "by": one.verdict.by,
+                    "reasons": list(one.verdict.reasons),
+                }
+                for one in judged
+            ],
+        }
+        for card, judged in report.cards
+    ]
+    return json.dumps(document, indent=2)
+
+
+def _about(machine: Machine) -> list[str]:
+    lines = []
+    if machine.driver or machine.cuda:
+        lines.append(f"Driver {machine.driver or 'of unknown version'}, which runs CUDA up to {machine.cuda or '?'}.")
+    if machine.problem:
+        problem = f"{machine.problem[0].upper()}{machine.problem[1:]}"
+        lines.append(f"{problem}. Name a GPU with --gpu or --capability to ask about another machine.")
+    return lines
+
+
+def _heading(card: Card) -> str:
+    driver = f", driver {card.driver} (CUDA up to {card.driver_cuda})" if card.driver_cuda else ""
+    return f"{card.name}, compute capability {card.capability}{driver}"
+
+
+def _in_full(judged: Sequence[Judged]) -> list[str]:
+    lines = []
+    for one in judged:
+        by = f" ({one.verdict.by})" if one.verdict.by else ""
+        lines.append(f"  {one.what}: {one.verdict.words}{by}")
+        lines += [f"    {reason}" for reason in one.verdict.reasons]
+    return lines
+
+
+def _in_a_table(judged: Sequence[Judged]) -> list[str]:
+    if not judged:
+        return []
+    wide = max(len(one.what) for one in judged)
+    how = max(map(len, HOW.values()))
+    rows = ((one.what, one.verdict.words, one.verdict.by or "", _shortly(one.verdict)) for one in judged)
+    return [f"  {what:<{wide}}  {words:<{how}}  {by:<12}  {reason}".rstrip() for what, words, by, reason in rows]
+
+
+def _shortly(verdict: Verdict) -> str:
+    """The decisive reason."""
+    return verdict.reasons[-1 if verdict.how == "no" else 0]
