@@ -1,1 +1,1 @@
-"""Publishing packages, and collecting those that other machines built."""
+"""Publishing packages, and collecting packages built on other machines."""

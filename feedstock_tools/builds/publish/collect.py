@@ -1,6 +1,6 @@
-"""Making one ledger and one channel of those that several machines made, as the jobs of a CI service do.
+"""Merging the ledgers and channels of several machines, such as the jobs of a CI service.
 
-Every package is held against its hash in the ledger that it came with before anything is taken over.
+Every package is checked against its hash in the ledger that it came with before anything is imported.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ __all__ = ["Collected", "collect"]
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """What was taken over: folders read, builds and tests recorded, packages added, and builds that were known.
+    """The imported items: folders read, builds and tests recorded, packages added, and known builds.
 
-    `again` counts packages that were left, since an earlier build from the same inputs has made them.
+    `again` counts skipped packages that an earlier build from the same inputs has made.
     """
 
     folders: int
@@ -41,7 +41,7 @@ class Collected:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A build of another ledger, with the folder that its paths are below."""
+    """A build of another ledger, with the folder of its paths."""
 
     root: Path
     record: BuildRecord
@@ -49,17 +49,17 @@ class _Found:
 
 
 def collect(folders: Sequence[Path], artifacts: Artifacts, feedstock: Feedstock | None = None) -> Collected:
-    """Take over the builds, packages, logs and tests of other artifacts folders.
+    """Import the builds, packages, logs and tests of other artifacts folders.
 
     Args:
         folders: artifacts folders, or folders with such folders in them.
-        artifacts: where to; what is known there already is left.
-        feedstock: whose builds they are to be; None: whoever's.
+        artifacts: the target; known builds are skipped.
+        feedstock: the feedstock to which the builds must belong; None: any.
 
     Raises:
-        InputError: a folder has no ledger in it, or one of another feedstock.
-        WorkError: a package or log is missing, is not what its ledger recorded, or would replace another; every reason
-            at once, and nothing is taken over then.
+        InputError: a folder contains no ledger, or one of another feedstock.
+        WorkError: a package or log is missing, differs from its ledger's record, or would replace another; every reason
+            at once, and nothing is imported then.
 
     >>> other = open_workspace(workspace.feedstock.folder, Path("elsewhere"), [], os.environ)
     >>> collect([workspace.artifacts.root], other.artifacts, other.feedstock).packages
@@ -100,19 +100,19 @@ def collect(folders: Sequence[Path], artifacts: Artifacts, feedstock: Feedstock 
 
 
 def _roots(folder: Path, target: Path) -> list[Path]:
-    """The artifacts folders in a folder, itself included; the one that is collected into is none of them."""
+    """The artifacts folders in a folder, itself included, except the target."""
     found = [folder / LEDGER] if (folder / LEDGER).is_file() else sorted(folder.glob(f"*/**/{LEDGER}"))
     roots = [path.parent for path in found if path.parent.resolve() != target.resolve()]
     if not roots:
         hint = f"An artifacts folder has a {LEDGER}."
-        raise InputError("there is no other artifacts folder here", path=folder, hint=hint)
+        raise InputError("there is no artifacts folder to collect from", path=folder, hint=hint)
     return roots
 
 
 def _read(root: Path, settled: AbstractSet[tuple[str, ...]]) -> tuple[list[_Found], tuple[TestRecord, ...]]:
-    """The builds and tests of a ledger, read from a copy, since opening one of an older form would change it.
+    """The builds and tests of a ledger, read from a copy, since opening one of an older form would upgrade it.
 
-    Of builds that are settled (by their `_key`) the environments are not read.
+    The environments of settled builds (by their `_key`) are not read.
     """
     with tempfile.TemporaryDirectory() as folder:
         for path in root.glob(f"{LEDGER}*"):
@@ -126,7 +126,7 @@ def _read(root: Path, settled: AbstractSet[tuple[str, ...]]) -> tuple[list[_Foun
 
 
 def _without_replaced(builds: Sequence[BuildRecord]) -> Iterator[BuildRecord]:
-    """Every build as it ended; one whose package was replaced by a later build's is history, without packages."""
+    """Every build in its final state; one whose package a later build replaced has no packages."""
     newest = {(each.channel, each.file): record.id for record in builds for each in record.packages}
     for record in map(_ended, builds):
         kept = tuple(each for each in record.packages if newest[each.channel, each.file] == record.id)
@@ -134,10 +134,10 @@ def _without_replaced(builds: Sequence[BuildRecord]) -> Iterator[BuildRecord]:
 
 
 def _first_of_twins(found: Sequence[_Found], present: Sequence[BuildRecord]) -> list[_Found]:
-    """The builds, without the packages that an earlier build of the same identity made, here or on another machine.
+    """The builds, without packages that an earlier build of the same identity made, here or on another machine.
 
-    Jobs that know nothing of each other build an output that their rows share once each. Either will do, since what
-    depends on it names its version and build string; as on a channel, the first stays.
+    Independent jobs each build an output that their rows share. Either package is fine, since packages that
+    depend on it name its version and build string; as on a channel, the first one stays.
     """
     first = {(record.identity, each.channel, each.file): each.sha256 for record in present for each in record.packages}
     done = [each.record for each in found if each.record.result == "done"]
@@ -154,14 +154,14 @@ def _first_of_twins(found: Sequence[_Found], present: Sequence[BuildRecord]) -> 
 
 
 def _ended(record: BuildRecord) -> BuildRecord:
-    """A build that another machine left as running was cut off there: its ledger would not have come otherwise."""
+    """A build that another machine left as running was cut off there, since its ledger is already here."""
     if record.result != "running":
         return record
     return replace(record, result="interrupted", reason="the machine that ran it was stopped", packages=())
 
 
 def _key(record: BuildRecord) -> tuple[str, ...]:
-    """What tells one build from all others, on whatever machine."""
+    """The unique key of a build across machines."""
     return record.identity, record.row, record.output, record.started, record.machine
 
 
@@ -179,20 +179,20 @@ def _mistakes(found: _Found, artifacts: Artifacts) -> Iterator[Mistake]:
         if source is None or not source.is_file():
             if found.record.result == "done":
                 path = found.root / package.channel / package.file
-                yield Mistake("the ledger names a package that is not there", path=path)
+                yield Mistake("a package in the ledger is missing", path=path)
             continue
         if sha256_of(source) != package.sha256:
-            yield Mistake("the package is not the one that was built: its sha256 differs", path=source)
+            yield Mistake("the package has changed since it was built: its sha256 differs", path=source)
         present = artifacts.root / package.channel / package.file
         if present.is_file() and sha256_of(present) != package.sha256:
-            hint = f"It would replace {present}. Remove one of them."
-            yield Mistake("there is another package of this name", path=source, hint=hint)
+            hint = f"It would replace {present}. Remove one of the two."
+            yield Mistake("there is a different package of this name", path=source, hint=hint)
     if _below(found.root, found.record.log) is None:
-        yield Mistake(f"the ledger names a log outside of its folder: {found.record.log}", path=found.root)
+        yield Mistake(f"a log in the ledger is outside of its folder: {found.record.log}", path=found.root)
 
 
 def _conflicts(found: Sequence[_Found]) -> Iterator[Mistake]:
-    """Packages of one name that differ among those collected."""
+    """Collected packages with the same name but different contents."""
     seen: dict[tuple[str, str], tuple[str, Path]] = {}
     for each in found:
         for package in each.record.packages:
@@ -203,13 +203,13 @@ def _conflicts(found: Sequence[_Found]) -> Iterator[Mistake]:
 
 
 def _below(root: Path, path: str) -> Path | None:
-    """A path of a ledger; None where it leads out of the ledger's folder."""
+    """A path of a ledger; None if it leads out of the ledger's folder."""
     found = (root / path).resolve()
     return found if found.is_relative_to(root.resolve()) else None
 
 
 def _copy_log(source: Path, target: Path) -> None:
-    """Copy a log that is not there yet; a machine may have lost it, which is no reason to lose the packages."""
+    """Copy a log that is missing here; if a machine has lost it, the packages are still imported."""
     if not source.is_file() or target.exists():
         return
     with replacing(target, what="cannot copy the log") as part:
@@ -219,9 +219,9 @@ def _copy_log(source: Path, target: Path) -> None:
 def _take_over(
     new: Sequence[_Found], known: dict[tuple[str, ...], BuildRecord], ledger: Ledger, artifacts: Artifacts
 ) -> int:
-    """Record the builds as running with their packages, add these to the channels, then record how they ended.
+    """Record the builds as running with their packages, add these to the channels, then record their results.
 
-    Each record of a package is either a promise or of a file that is on the disk, wherever a call is cut off.
+    Wherever a call is cut off, each record of a package is either a promise or belongs to a file on disk.
     """
     begun: list[tuple[_Found, BuildRecord]] = []
     with ledger.at_once():

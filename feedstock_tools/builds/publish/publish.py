@@ -1,4 +1,4 @@
-"""Publishing what was built: only configurations that are complete and tested, each package verified by its hash."""
+"""Publishing packages: only of configurations that are complete and tested, each verified by its hash."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
 __all__ = ["PublishObserver", "Published", "publish", "untested_in_words"]
 
 
-#: How many files a message names.
+#: The number of files in a message.
 _SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A package and what became of it.
+    """A package and its result.
 
     Attributes:
         file: `<subdir>/<file name>`.
-        path: where it lies on this machine.
+        path: its path on this machine.
         size: in bytes.
-        result: `to be published`, `published`, `there` where the target had it, or `there, not verified` where a
-            service refused it for its name and does not show which it has.
+        result: `to be published`, `published`, `there` if the target has it, or `there, not verified` if a
+            service refused it because of its name and does not show the hash of its own.
     """
 
     file: str
@@ -44,16 +44,16 @@ class Published:
 
 
 class PublishObserver(Protocol):
-    """Someone who watches packages go."""
+    """An observer of the upload."""
 
     def incomplete(self, state: str, configurations: Sequence[str]) -> None:
-        """Configurations (by their short names) are left out, since they are in this state and not complete."""
+        """Configurations (by their short names) are left out because they are in this state."""
 
     def untested(self, reason: str, files: Sequence[str]) -> None:
-        """Packages are left out with all of their rows, since they were not tested, or failed."""
+        """Packages are left out with all of their rows because their tests did not run or failed."""
 
     def begin(self, number: int, total: int, package: Published) -> None:
-        """A package goes, the first with the number 1."""
+        """A package is uploaded, the first with the number 1."""
 
 
 class _Unwatched:
@@ -75,20 +75,20 @@ def publish(
     complete_only: bool = True,
     dry_run: bool = False,
 ) -> tuple[Published, ...]:
-    """Put the packages of a matrix into a channel; what is there already is left.
+    """Publish the packages of a matrix to a channel; existing ones are skipped.
 
-    Everything is checked before the first package goes: that each configuration is complete and its tests have passed,
-    that each file has the hash that the ledger recorded, and that the target has no other package of its name. A run
-    that was interrupted is taken up where it ended, since what arrived is there.
+    Everything is checked before the first upload: that each configuration is complete and its tests have passed,
+    that each file has the hash from the ledger, and that the target has no different package of its name. A run
+    that was interrupted can be repeated and skips the packages that arrived.
 
     Args:
         observer: is told of what is left out, and of each package that goes.
         complete_only: leave out configurations that are not complete and rows that are not tested, instead of failing.
-        dry_run: check, and put nothing anywhere.
+        dry_run: check, and upload nothing.
 
     Raises:
-        InputError: builds on the stand-in channel are to leave this machine.
-        WorkError: a check fails (all that fail are reported at once), or the target does not take a package.
+        InputError: builds on the stand-in channel would leave this machine.
+        WorkError: a check fails (all that fail are reported at once), or the target refuses a package.
 
     >>> built = workspace.chosen([f"{Platform.here().name}_cuda11.2_py3.11"])
     >>> published = publish(read_matrix(workspace, built), parse_target("published", None, os.environ, Path.cwd()))
@@ -104,15 +104,19 @@ def publish(
     _refuse_stand_in(chosen, target)
     found = _packages(matrix, chosen)
     wrong += [untested_in_words(reason, sorted(files)) for reason, files in untested.items()]
-    wrong += [f"{each.file} is not the file that was built" for each in found if not _is_what_was_built(each)]
+    wrong += [f"{each.file} has changed since it was built" for each in found if not _is_what_was_built(each)]
     if wrong:
-        hint = "`feedstock-tools test NAME` runs tests again; a NAME such as linux_64_cpu_py3.11 publishes less."
+        hint = (
+            "Run the tests with `feedstock-tools test NAME`, or publish less with a NAME such as linux_64_cpu_py3.11."
+        )
         text = "nothing was published:\n" + "\n".join(f"  {reason}" for reason in wrong)
         raise WorkError(text, hint=hint if untested else None)
     there = target.there([each.file for each in found])
     other = [each.file for each in found if there.get(each.file) not in (None, each.sha256)]
     if other:
-        raise WorkError(f"{target.name} has other packages of these names: {', '.join(other)}", hint=OTHER_PACKAGE)
+        raise WorkError(
+            f"{target.name} has different packages with these names: {', '.join(other)}", hint=OTHER_PACKAGE
+        )
     new = [each for each in found if each.file not in there]
     if dry_run:
         return tuple(each if each in new else replace(each, result="there") for each in found)
@@ -121,20 +125,20 @@ def publish(
         observer.begin(number, len(new), each)
         results[each.file] = target.put(each.path, each.file, each.sha256)
     if found:
-        target.finish()  # also where nothing is new: the run before may have ended before its index was made
+        target.finish()  # even if nothing is new: the previous run may have ended before it wrote the index
     return tuple(replace(each, result=results[each.file]) for each in found)
 
 
 def _complete(
     matrix: Matrix, observer: PublishObserver, *, complete_only: bool
 ) -> tuple[list[ConfigurationState], list[str]]:
-    """The configurations of which every output is done, and what is wrong with the others."""
+    """The configurations whose outputs are all done, and the mistakes of the others."""
     chosen = [each for each in matrix.configurations if each.state == "done"]
     others = [each for each in matrix.configurations if each.state != "done"]
     if not complete_only and others:
         return chosen, [f"{each.configuration.name} is not complete, but {each.state}" for each in others]
     if not chosen:
-        hint = "`feedstock-tools status` says what is done."
+        hint = "`feedstock-tools status` shows the state of each."
         raise WorkError("there is nothing to publish: no configuration is complete", path=matrix.artifacts, hint=hint)
     for state in dict.fromkeys(each.state for each in others):
         observer.incomplete(state, [each.configuration.short_name for each in others if each.state == state])
@@ -147,7 +151,7 @@ def _tested(
     untested: Mapping[str, set[str]],
     observer: PublishObserver,
 ) -> list[ConfigurationState]:
-    """The configurations without the rows of which a package is untested; what rows have in common stays."""
+    """The configurations without rows that have an untested package; packages shared by rows stay."""
     bad = set().union(*untested.values())
     left = {
         row.name
@@ -165,13 +169,15 @@ def _tested(
     for reason, files in untested.items():
         observer.untested(reason, sorted(files))
     if not any(each.outputs for each in kept):
-        hint = "`feedstock-tools test NAME` runs tests again."
-        raise WorkError("there is nothing to publish: no row is tested as a whole", path=matrix.artifacts, hint=hint)
+        hint = "Run the tests with `feedstock-tools test NAME`."
+        raise WorkError(
+            "there is nothing to publish: every row has untested packages", path=matrix.artifacts, hint=hint
+        )
     return kept
 
 
 def _records(chosen: Sequence[ConfigurationState]) -> Iterator[BuildRecord]:
-    """The builds of complete configurations, siblings before those that need them."""
+    """The builds of complete configurations, outputs before those that need them."""
     for configuration in chosen:
         for output in configuration.outputs:
             if output.record is not None:
@@ -180,8 +186,8 @@ def _records(chosen: Sequence[ConfigurationState]) -> Iterator[BuildRecord]:
 
 def _refuse_stand_in(chosen: Sequence[ConfigurationState], target: Target) -> None:
     if not target.on_this_machine and any(each.marks.get("channel") == STAND_IN for each in _records(chosen)):
-        hint = "What it is built on has no real contents. Publish it to a folder."
-        raise InputError("what was built on the stand-in channel stays on this machine", hint=hint)
+        hint = "That channel's packages have no real contents. Publish to a folder."
+        raise InputError("packages built on the stand-in channel cannot leave this machine", hint=hint)
 
 
 def _packages(matrix: Matrix, chosen: Sequence[ConfigurationState]) -> list[Published]:
@@ -193,13 +199,13 @@ def _packages(matrix: Matrix, chosen: Sequence[ConfigurationState]) -> list[Publ
 
 
 def _untested(matrix: Matrix, chosen: Sequence[ConfigurationState]) -> dict[str, set[str]]:
-    """By reason, packages that passed no tests, neither when they were built nor in the last run of `test` since."""
+    """Untested packages by reason: neither the build nor the last run of `test` tested them successfully."""
     last = {test.sha256: test for test in matrix.tests}
     files: dict[str, set[str]] = {}
     for record, package in [(built, each) for built in _records(chosen) for each in built.packages]:
         test = last.get(package.sha256)
         if test is not None and test.result != "passed":
-            files.setdefault(f"found failing by the last `test`: {test.reason}", set()).add(package.file)
+            files.setdefault(f"rejected by the last `test`: {test.reason}", set()).add(package.file)
         elif test is None and record.marks.get("tests") == "left out":
             reason = record.marks.get("tests-reason", "its tests were left out")
             files.setdefault(f"not tested: {reason}", set()).add(package.file)
@@ -207,7 +213,7 @@ def _untested(matrix: Matrix, chosen: Sequence[ConfigurationState]) -> dict[str,
 
 
 def untested_in_words(reason: str, files: Sequence[str]) -> str:
-    """Why one package or several cannot be published; of many the first few are named."""
+    """Why one or several packages cannot be published, with the first few names."""
     if len(files) == 1:
         return f"{files[0]} was {reason}"
     shown = ", ".join(files[:_SHOWN]) + (", …" if len(files) > _SHOWN else "")

@@ -1,7 +1,7 @@
-"""Whose ledger one is: told by the outputs that it names, as these belong to one feedstock.
+"""Finding out which feedstock a ledger belongs to, by its outputs, which belong to only one feedstock.
 
-A configuration's name does not tell (`linux_64_` is in every second feedstock), nor does a commit, as one repository
-may hold several feedstocks. Outputs stay what they are called when configurations change.
+A configuration's name is not enough (`linux_64_` is in every second feedstock), nor is a commit, since one repository
+may contain several feedstocks. Outputs keep their names when configurations change.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from feedstock_tools.feedstock.layout import LEDGER
 __all__ = ["refuse_strangers"]
 
 _HINT = (
-    "If it was this feedstock under other names, check out the commit that was built beside it, and name that folder"
-    " with --feedstock and these artifacts with --output-dir."
+    "If it is this feedstock with other output names, check out the commit that was built in another folder, and name"
+    " that folder with --feedstock and these artifacts with --output-dir."
 )
-#: So many outputs of another feedstock are named.
+#: The number of outputs of another feedstock in a message.
 _NAMED = 3
 
 
@@ -30,9 +30,9 @@ def refuse_strangers(made: Mapping[Path, AbstractSet[str]], known: AbstractSet[s
     """Refuse artifacts folders with none of a feedstock's outputs.
 
     Args:
-        made: folder → the names of the outputs that its ledger has builds of; one without builds is nobody's.
-        known: those that the feedstock's own ledger has builds of.
-        feedstock: where not all that its configurations make can be told, nothing is refused.
+        made: folder → the names of the outputs with builds in its ledger; a ledger without builds belongs to nobody.
+        known: the outputs with builds in the feedstock's own ledger.
+        feedstock: if not all of its outputs can be determined, nothing is refused.
 
     Raises:
         InputError: the folders of other feedstocks, all at once.
@@ -60,5 +60,5 @@ def _mistake(root: Path, outputs: list[str]) -> Mistake:
     more = f" and {len(outputs) - _NAMED} more" if len(outputs) > _NAMED else ""
     listed = f"{', '.join(outputs[:_NAMED])}{more}"
     return Mistake(
-        f"is of another feedstock: it built {listed}, which this one does not make", root / LEDGER, hint=_HINT
+        f"belongs to another feedstock: it built {listed}, which this one does not make", root / LEDGER, hint=_HINT
     )

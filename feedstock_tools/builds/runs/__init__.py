@@ -1,1 +1,1 @@
-"""An agenda carried out: the scheduler, one row, retries and logs."""
+"""Running an agenda: the scheduler, one row, retries and logs."""

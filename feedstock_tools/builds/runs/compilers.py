@@ -1,4 +1,4 @@
-"""The compilers that a run on the stand-in channel needs: made ready before its first row is built."""
+"""The compilers that a run on the stand-in channel needs: prepared before its first row is built."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def provide_compilers(
 
     Args:
         channels: of each configuration, by its name.
-        watch: is called with the progress of a download.
+        watch: called with the progress of a download.
 
     Returns:
-        The configurations that this machine cannot build all the same: name → reason.
+        The configurations that this machine still cannot build: name → reason.
     """
     from feedstock_tools.facts.packages import read_packages
 

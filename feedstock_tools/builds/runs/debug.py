@@ -1,4 +1,4 @@
-"""`--debug`: the environments and the work folder of one output, made ready as for a build that is not run."""
+"""`--debug`: the environments and the work folder of one output, prepared as for a build, without running it."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ __all__ = ["ReadyOutput", "make_ready"]
 
 @dataclass(frozen=True, slots=True)
 class ReadyOutput:
-    """An output that is ready to be built by hand.
+    """An output prepared for building by hand.
 
     Attributes:
-        stem: the name of its package's file without its ending.
-        paths: what a folder or file is → where it is; `work` is the folder to build in.
+        stem: the name of its package file without extension.
+        paths: role of a folder or file → its path; `work` is the folder to build in.
         environment: the variables for a shell there.
     """
 
@@ -45,24 +45,24 @@ class ReadyOutput:
 
 
 def make_ready(workspace: Workspace, agenda: Agenda, wanted: str | None, watch: Watch = unwatched) -> ReadyOutput:
-    """Make the environments of one output of one row, in a process of its own.
+    """Create the environments of one output of one row, in a process of its own.
 
     Args:
-        agenda: of the configurations that the output is looked for in.
-        wanted: the name of the output, the name of its file without the ending, or a glob over these; the first output
-            for None.
+        agenda: the agenda of the configurations to search for the output.
+        wanted: the name of the output, its file name without extension, or a glob over these; the first output
+            if None.
         watch: is called with the progress of a compiler's download.
 
     Raises:
         InputError: more than one output is meant, or none, another engine than the embedded one builds it, or nothing
             here compiles for its platform.
-        WorkError: a sibling that it needs is not built yet, or the environments cannot be made.
+        WorkError: a sibling that it needs is not built yet, or the environments cannot be created.
     """
     work, output = _one(_in_plan_order(agenda), wanted)
     engine = workspace.engines.engine_for(work.configuration, work.platform)
     if not isinstance(engine, RattlerBuild):
-        hint = "The feedstock's own build-locally.py has a --debug too." if engine.own_channels else None
-        what = f"--debug works with the embedded engine alone, and {work.configuration} is built with {engine.name}"
+        hint = "The feedstock's own build-locally.py also has --debug." if engine.own_channels else None
+        what = f"--debug requires the embedded engine, but {work.configuration} is built with {engine.name}"
         raise InputError(what, hint=hint)
     refuse(provide_compilers(workspace, [work], agenda.channels, watch), some=1)
     pythons = (work.row.python,) if work.row.python else ()
@@ -123,16 +123,16 @@ def _one(works: Sequence[Work], wanted: str | None) -> tuple[Work, PlannedOutput
     ]
     if not found:
         names = sorted({output.name for work in works for output in work.row.outputs})
-        raise InputError(f"no output is called '{wanted}'", hint=f"There are {', '.join(names)}.")
+        raise InputError(f"there is no output '{wanted}'", hint=f"There are {', '.join(names)}.")
     different = {output.stem for _, output in found}
     if len(different) > 1 and wanted is not None:
         listed = ", ".join(sorted(different))
-        raise InputError(f"--debug sets up one output, and '{wanted}' means {len(different)}: {listed}")
+        raise InputError(f"--debug sets up one output, but '{wanted}' matches {len(different)}: {listed}")
     return found[0]
 
 
 def _set_up(request: BuildRequest) -> Mapping[str, str]:
-    """Let a process of its own make the environments; the folders that came of it, by what they are."""
+    """Create the environments in a process of its own; return their folders by role."""
     request_file = request.folder / "request.json"
     request_file.write_text(json.dumps(request.to_json()))
     done = subprocess.run(
@@ -145,6 +145,6 @@ def _set_up(request: BuildRequest) -> Mapping[str, str]:
         check=False,
     )
     if done.returncode:
-        raise WorkError(f"the environments of {request.wanted[0]} could not be made", path=request.folder)
+        raise WorkError(f"cannot create the environments of {request.wanted[0]}", path=request.folder)
     paths: Mapping[str, str] = json.loads(done.stdout.splitlines()[-1])
     return paths

@@ -1,6 +1,6 @@
-"""Which rows begin next, on which host, with what: a pure function over values, whoever carries it out.
+"""Which rows begin next, on which host, with which resources: a pure function over values.
 
-The run on this machine calls it with one host. It knows nothing of threads, processes or transport.
+The run on this machine calls it with one host. It does not depend on threads, processes or transport.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ __all__ = ["Host", "Pending", "Running", "Start", "decide", "fits"]
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """A machine that builds: what all builds on it may use together, and how many rows it builds at once.
+    """A machine that builds: the limit for all its builds together, and its maximum number of parallel rows.
 
-    `gpu` says that a row that needs a GPU may be built there.
+    `gpu`: rows that need a GPU may be built there.
     """
 
     name: str
@@ -30,7 +30,7 @@ class Host:
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """A row that waits: the places of the outputs that it misses, and the time before which it must not begin."""
+    """A waiting row: the places of its missing outputs, and the earliest time for it to begin."""
 
     row: str
     needs: Needs
@@ -40,7 +40,7 @@ class Pending:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A row that is built: where, with what, and the places of the outputs that it has yet to make."""
+    """A row under way: its host, its share, and the places of the outputs that it has not made yet."""
 
     row: str
     host: str
@@ -50,7 +50,7 @@ class Running:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """A row that begins now, the host, and what it is given there."""
+    """A row that begins now, its host, and its share."""
 
     row: str
     host: str
@@ -60,12 +60,12 @@ class Start:
 def decide(pending: Sequence[Pending], running: Sequence[Running], hosts: Sequence[Host], now: float) -> list[Start]:
     """The rows that begin now.
 
-    A row begins when no other makes one of its outputs, and a host has cores, memory and a place for it. The first row
-    that finds none keeps every host that it fits for itself: otherwise smaller rows would keep it waiting for ever. A
-    row that fits no host holds up no other.
+    A row begins if no other row makes one of its outputs, and a host has cores, memory and a place for it. The first
+    row without such a host reserves every host that it fits: otherwise smaller rows would keep it waiting for ever. A
+    row that fits no host delays no other.
 
     Args:
-        pending: the rows that wait, the most urgent first.
+        pending: the waiting rows, the most urgent first.
         now: the time, on the clock of `not_before`.
     """
     free = {host.name: _free(host, running) for host in hosts}
@@ -87,7 +87,7 @@ def decide(pending: Sequence[Pending], running: Sequence[Running], hosts: Sequen
 
 
 def fits(needs: Needs, host: Host) -> bool:
-    """Whether a host that builds nothing else has what a row needs."""
+    """Whether an idle host has the resources for a row."""
     return (
         host.jobs > 0
         and needs.cores <= len(host.capacity.cores)
@@ -98,7 +98,7 @@ def fits(needs: Needs, host: Host) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Free:
-    """What of a host no build has."""
+    """The free resources of a host."""
 
     cores: tuple[int, ...]
     memory: int
@@ -113,7 +113,7 @@ def _free(host: Host, running: Sequence[Running]) -> _Free:
 
 
 def _best(needs: Needs, hosts: Sequence[Host], free: dict[str, _Free]) -> Host | None:
-    """The host with the most free cores of those that can begin the row now; the first of equals."""
+    """The host with the most free cores among those that can begin the row now; the first in a tie."""
     able = [
         host
         for host in hosts

@@ -17,19 +17,19 @@ _KEPT = 200
 
 
 class RowLog:
-    """A new log file, named after the row and the time; `path` says where. `last` are the last lines in it.
+    """A new log file, named after the row and the time; `path` is its path. `last` are its last lines.
 
-    A folder that is removed while a build runs ends nothing: the file stays open, and the build is not lost for it.
+    If the folder is removed while a build runs, the file stays open and the build goes on.
     """
 
     def __init__(self, logs: Path, row: str) -> None:
         """Begin a file.
 
         Raises:
-            WorkError: none can be written there.
+            WorkError: the file cannot be written there.
         """
         stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
-        # A file name has at most 255 bytes, and conda-smithy's names of configurations come near that.
+        # A file name has at most 255 bytes, and conda-smithy's names of configurations can be nearly as long.
         names = [
             f"{row[:200]}-{stamp}{mark}.log" for mark in ("", *(f"-{os.getpid()}-{number}" for number in range(99)))
         ]
@@ -50,7 +50,7 @@ class RowLog:
         self._stream.close()
 
     def write(self, event: Event) -> None:
-        """One event: the time of day (UTC), what the engine was doing, and the text.
+        """One event: the time of day (UTC), the engine's current step, and the text.
 
         Raises:
             WorkError: the disk is full.

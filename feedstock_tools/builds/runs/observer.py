@@ -1,4 +1,4 @@
-"""Who watches a run: a protocol, so that the run knows nothing of terminals."""
+"""The observer of a run: a protocol, so that the run does not depend on terminals."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ __all__ = ["Observer", "Progress"]
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a run is: rows by how they ended or that they wait, and those that are built now with their times so far.
+    """The progress of a run: numbers of finished and waiting rows, and the rows under way with their elapsed times.
 
     Attributes:
-        elsewhere: the rows that wait for another run, which builds something of theirs.
-        left: seconds that the rest takes by the times that are known; None where none is.
+        elsewhere: the rows that wait for another run, which builds one of their outputs.
+        left: the remaining seconds by known times; None if there are none.
     """
 
     done: int
@@ -32,7 +32,7 @@ class Progress:
 
 
 class Observer(Protocol):
-    """Someone who watches a run; all of it is called from the thread that the run was called from."""
+    """An observer of a run; all methods are called from the thread that called the run."""
 
     def begin(self, work: Work) -> None:
         """A row is about to be built."""
@@ -41,10 +41,10 @@ class Observer(Protocol):
         """Something an engine reports, or another attempt at the row."""
 
     def end(self, work: Work, built: BuiltRow) -> None:
-        """A row has ended, as far as it came."""
+        """A row has ended, completely or not."""
 
     def progress(self, progress: Progress) -> None:
-        """Some times a second while rows are built."""
+        """Called several times a second while rows are built."""
 
     def ending(self, builds: int) -> None:
-        """The run is cut short, and so many builds that run are ended."""
+        """The run is cut short, and this number of running builds is ended."""

@@ -1,6 +1,6 @@
-"""Which failures can pass when they are tried again: those of the network, and of builds that memory ran out for.
+"""Which failures may pass on a retry: those of the network, and of builds that ran out of memory.
 
-A compiler's error does not; trying that again only costs hours.
+A compiler error does not; retrying it only costs hours.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from feedstock_tools.builds.engines.contract import Failed
 
 __all__ = ["Again", "Retry", "why_again"]
 
-#: What the network's failures say, as py-rattler-build, curl and git word them.
+#: Network failures in the wording of py-rattler-build, curl and git.
 _NETWORK = re.compile(
     r"error sending request|connection (?:reset|refused|closed|timed out|aborted)|timed? ?out|dns error"
     r"|temporary failure in name resolution|could not resolve host|name or service not known|network is unreachable"
@@ -22,20 +22,20 @@ _NETWORK = re.compile(
     r"|request failed after \d+ retries",
     re.IGNORECASE,
 )
-#: What compilers and kernels say of memory that ran out.
+#: The messages of compilers and kernels when memory runs out.
 _MEMORY = re.compile(
     r"out of memory|cannot allocate memory|virtual memory exhausted|bad_alloc|memoryerror|its limit of \d+ MiB"
     r"|\bkilled\b[^\n]*(?:cc1|cc1plus|collect2|\bld\b|program|signal)|fatal error: killed|(?:^|\W)killed\s*$",
     re.IGNORECASE | re.MULTILINE,
 )
 _KILLED = re.compile(r"ended with signal 9\b|signal:? 9\b|SIGKILL")
-#: The first wait before the network is asked again, in seconds; each further one is three times as long.
+#: The first wait before the network is tried again, in seconds; each further one is three times as long.
 _FIRST_WAIT = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """That a build is worth another attempt: the reason in words, seconds to wait, and whether with fewer jobs."""
+    """Another attempt is useful: the reason in words, seconds to wait, and whether with fewer jobs."""
 
     because: str
     wait: float = 0.0
@@ -44,7 +44,7 @@ class Retry:
 
 @dataclass(frozen=True, slots=True)
 class Again:
-    """Another attempt follows: its number, why, and with how many jobs where these are fewer than before."""
+    """Another attempt follows: its number, the reason, and the number of jobs if lower than before."""
 
     attempt: int
     because: str
@@ -52,10 +52,10 @@ class Again:
 
 
 def why_again(failed: Failed, last_lines: Iterable[str], attempt: int) -> Retry | None:
-    """Whether a failure can pass when it is tried again, and how.
+    """Whether a failure may pass on a retry, and how.
 
     Args:
-        failed: how the build ended.
+        failed: the end of the build.
         last_lines: the end of its log.
         attempt: the number of the attempt that failed, from 1.
     """

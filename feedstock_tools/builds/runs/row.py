@@ -1,4 +1,4 @@
-"""Building one row: skip what is done, run the engine on the rest, and deliver each package that it makes."""
+"""Building one row: skip finished outputs, run the engine on the rest, and deliver each package that it makes."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ from feedstock_tools.locks import Locks, locked
 
 __all__ = ["BuiltRow", "build_row", "environment_of", "write_siblings"]
 
-#: Of a disk with so few bytes free it is said that it is full.
+#: A disk with fewer free bytes than this counts as full.
 _FULL = 1 << 20
-#: What the guard of a build ends it with → what failed then.
+#: The guard's exception → the step that failed.
 _BY_GUARD = {OutOfMemoryError: "memory", OutOfTimeError: "time"}
 Watch = Callable[[Event], None]
 
 
 @dataclass(frozen=True, slots=True)
 class BuiltRow:
-    """How an attempt ended: the records of outputs done before, those made now, in order; and its failure, if any."""
+    """The result of an attempt: the records of outputs done before and made now, in order; and its failure, if any."""
 
     before: tuple[BuildRecord, ...]
     now: tuple[BuildRecord, ...]
@@ -48,10 +48,10 @@ class BuiltRow:
 
 
 def build_row(site: Site, station: Station, work: Work, attempt: Attempt, watch: Watch) -> BuiltRow | None:
-    """Build the outputs of a row that are not done. None, and nothing is done, while another builds one of them.
+    """Build the missing outputs of a row. Returns None and does nothing while another run builds one of them.
 
     Args:
-        watch: is given each event of the build as it comes.
+        watch: called with each event of the build.
 
     Raises:
         WorkError: the artifacts folder, the ledger or the channel cannot be used.
@@ -65,7 +65,7 @@ def build_row(site: Site, station: Station, work: Work, attempt: Attempt, watch:
         _settle(site, station, work)
         known = _known(station, work)
         if not set(_lock_names(station, work, known)) <= set(names):
-            return None  # a package went away meanwhile
+            return None  # a package has disappeared meanwhile
         done = [record for record in known.values() if record is not None]
         wanted = [output for output in work.row.outputs if known[output.name] is None]
         if not wanted:
@@ -80,19 +80,19 @@ def build_row(site: Site, station: Station, work: Work, attempt: Attempt, watch:
 
 
 def _lock_names(station: Station, work: Work, known: Mapping[str, BuildRecord | None]) -> tuple[str, ...]:
-    """What is locked to build a row: the row, and each of its outputs that is not done, by its place."""
+    """The locks for building a row: the row, and each of its missing outputs, by place."""
     missing = [output for output in work.row.outputs if known[output.name] is None]
     stand_in = station.channels.stand_in is not None
     return (f"row {work.name}", *(lock_name(output, stand_in=stand_in) for output in missing))
 
 
 def _known(station: Station, work: Work) -> dict[str, BuildRecord | None]:
-    """The record of each output of a row that is done."""
+    """The record of each finished output of a row."""
     return {output.name: station.ledger.done(work.identities[output.name]) for output in work.row.outputs}
 
 
 def _settle(site: Site, station: Station, work: Work) -> None:
-    """Put in order what a killed run has left: its records, parts of packages, an index that it may not have made."""
+    """Clean up after a killed run: its records, parts of packages, a possibly outdated index."""
     if station.ledger.settle(work.name, list(work.identities.values())):
         channel = site.artifacts.channel(stand_in=station.channels.stand_in is not None)
         with locked(channel):
@@ -102,7 +102,7 @@ def _settle(site: Site, station: Station, work: Work) -> None:
 
 
 def _build(build: RowBuild, wanted: Sequence[PlannedOutput], done: Sequence[BuildRecord], watch: Watch) -> BuiltRow:
-    """Build what is missing of a row whose locks are held."""
+    """Build the missing outputs of a row whose locks are held."""
     build.promises.update((record.output, as_built(build.outputs[record.output], record)) for record in done)
     for warning in repeated_staging(build.station.engine, wanted):
         build.log.write(warning)
@@ -153,7 +153,7 @@ def environment_of(site: Site, station: Station, cuda: str | None, folder: Path,
 
 
 def _run(build: RowBuild, request: BuildRequest, watch: Watch) -> None:
-    """Run the engine and take its events; a build that is cut short is recorded as interrupted."""
+    """Run the engine and process its events; a build that is cut short is recorded as interrupted."""
     try:
         with build.station.engine.build(request) as events:
             for event in events:
@@ -199,14 +199,14 @@ def write_siblings(output: Path, done: Sequence[BuildRecord], artifacts: Artifac
             place.parent.mkdir(exist_ok=True)
             shutil.copyfile(artifacts.root / package.channel / package.file, place)
     except OSError as error:
-        raise WorkError(f"cannot make a folder for the build: {error.strerror or error}", path=output) from error
+        raise WorkError(f"cannot create a folder for the build: {error.strerror or error}", path=output) from error
 
 
 def _explained(build: RowBuild, event: Failed) -> str:
-    """A reason with more to it where the engine's own says too little: no memory, no room on the disk, no solution."""
+    """A reason with more detail than the engine's own: no memory, no disk space, no solution."""
     if build.guard.ran_out_of_memory:
         limit = build.attempt.share.memory >> 20
-        return f"{event.reason}\nIts processes wanted more memory than its limit of {limit} MiB"
+        return f"{event.reason}\nIts processes needed more memory than its limit of {limit} MiB"
     root = build.site.artifacts.root
     free = shutil.disk_usage(root).free
     if free < _FULL:
@@ -220,7 +220,7 @@ def _explained(build: RowBuild, event: Failed) -> str:
 
 
 def _with_note(build: RowBuild, event: Failed) -> str:
-    """A script's failure, with why its output could not have been tested either: it may be for the same reason."""
+    """A script's failure, with the reason why its output could not have been tested either, which may be the same."""
     output = build.outputs.get(event.output)
     unable = build.why_untested(output) if output and event.during == "script" else None
     return f"{event.reason}\nNote: {unable}" if unable else event.reason

@@ -1,4 +1,4 @@
-"""An agenda carried out on this machine: from the work of some rows to packages in a channel."""
+"""Running an agenda on this machine: from the work of some rows to packages in a channel."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _UNWATCHED = _Unwatched()
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One output of one row after a run: its plan, its record (None: it was not reached), and whether it is new."""
+    """One output of one row after a run: its plan, its record (None: not reached), and whether it is new."""
 
     configuration: str
     row: PlannedRow
@@ -53,13 +53,13 @@ class Outcome:
 
     @property
     def is_done(self) -> bool:
-        """Whether its package is there."""
+        """Whether its package exists."""
         return self.record is not None and self.record.result == "done"
 
 
 @dataclass(frozen=True, slots=True)
 class BuildResult:
-    """What became of an agenda: an outcome for each output of each row, in the order of the plan."""
+    """The result of an agenda: an outcome for each output of each row, in the order of the plan."""
 
     artifacts: Artifacts
     outcomes: tuple[Outcome, ...]
@@ -71,7 +71,7 @@ class BuildResult:
 
     @property
     def built(self) -> bool:
-        """Whether anything was built, be it that it failed."""
+        """Whether anything was built, even if it failed."""
         return any(outcome.new for outcome in self.outcomes)
 
 
@@ -83,15 +83,15 @@ def run(
     *,
     command: str = "",
 ) -> BuildResult:
-    """Build the rows of an agenda, several at once where the limits allow it.
+    """Build the rows of an agenda, several in parallel if the limits allow it.
 
-    An output that fails ends its row, and with it the rows that share the output; the others are built all the same,
-    unless the limits say to end with the first failure. What was not reached has no record.
+    A failed output ends its row, and the rows that share the output; the others are still built,
+    unless the limits stop at the first failure. Outputs that were not reached have no record.
 
     Args:
         limits: how many rows at once, how long each may take, and how often to try again.
         observer: is told of everything while the run goes on.
-        command: what was typed, for the ledger.
+        command: the command line, for the ledger.
 
     Raises:
         InputError: nothing on this machine compiles for a platform of the stand-in channel.
@@ -112,7 +112,7 @@ def run(
 def _built(
     workspace: Workspace, agenda: Agenda, limits: Limits, observer: Observer, command: str
 ) -> Mapping[str, BuiltRow]:
-    """What came of each row that was reached, by its name."""
+    """The result of each row that was reached, by name."""
     from feedstock_tools.builds.plan.refusals import refuse
     from feedstock_tools.builds.runs.compilers import provide_compilers
     from feedstock_tools.builds.runs.scheduler import Scheduler
@@ -168,9 +168,9 @@ def _refuse_full_disk(artifacts: Artifacts, todo: Sequence[Work]) -> None:
     for work in todo:
         if work.needs.disk is not None and work.needs.disk > free:
             raise WorkError(
-                f"{work.name} needs {work.needs.disk >> 20} MiB of disk, and {free >> 20} MiB are free",
+                f"{work.name} needs {work.needs.disk >> 20} MiB of disk, but only {free >> 20} MiB are free",
                 path=artifacts.root,
-                hint="Make room, or give a folder on another disk with --output-dir.",
+                hint="Free some space, or choose a folder on another disk with --output-dir.",
             )
 
 

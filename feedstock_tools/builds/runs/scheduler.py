@@ -1,6 +1,7 @@
-"""Building several rows at once: each in a thread that drives its engine's process; `decide` says which begins when.
+"""Building several rows in parallel: each in a thread that drives its engine's process; `decide` chooses which begins
+when.
 
-The thread that calls this starts rows, hears of what happens and tells the observer; it alone is reached by signals.
+The calling thread starts rows, receives events and informs the observer; only it receives signals.
 """
 
 from __future__ import annotations
@@ -33,15 +34,15 @@ from feedstock_tools.errors import WorkError
 
 __all__ = ["Scheduler"]
 
-#: How often the observer hears of the progress, and how soon a row that another run has is asked for again, in seconds.
+#: The interval of progress reports, and of attempts at a row that another run holds, in seconds.
 _TICK = 0.2
-#: How often the run gives a sign of life, in seconds.
+#: The interval of the run's signs of life, in seconds.
 _SIGN_EVERY = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class _Ended:
-    """A row's thread is at its end: with what it built, with None because another run has a part of it, or an error."""
+    """A row's thread has ended: with its result, with None because another run holds a part of it, or with an error."""
 
     built: BuiltRow | None = None
     error: BaseException | None = None
@@ -49,7 +50,7 @@ class _Ended:
 
 @dataclass(frozen=True, slots=True)
 class _Thread:
-    """A row that is built: what it has, its thread, and the time when it began."""
+    """A row under way: its share, its thread, and its start time."""
 
     running: Running
     thread: threading.Thread
@@ -68,10 +69,11 @@ class Scheduler:
         sites: Mapping[str, Site],
         stations: Mapping[str, Station],
     ) -> None:
-        """Take the rows.
+        """Set up the run.
 
         Args:
-            sites: what the builds of a configuration share, by its name; `stations` what this machine opened for them.
+            sites: the shared values of each configuration's builds, by name; `stations` this machine's resources for
+                them.
         """
         self._works = {work.name: work for work in agenda.todo}
         self._limits = limits
@@ -91,7 +93,7 @@ class Scheduler:
         self._stop, self._stopping = os.pipe()
 
     def run(self) -> dict[str, BuiltRow]:
-        """Build; what came of each row that was begun, by its name.
+        """Build; return the result of each row that was started, by name.
 
         Raises:
             WorkError: the artifacts folder, the ledger or a channel cannot be used; all builds have been ended.
@@ -108,7 +110,7 @@ class Scheduler:
                 self._end_all()
 
     def _begin_rows(self) -> bool:
-        """Begin what can be begun now; false where nothing runs and nothing of what waits can ever begin."""
+        """Begin all rows that can begin now; false if nothing runs and no waiting row can ever begin."""
         running = [each.running for each in self._threads.values()]
         now = time.monotonic()
         for start in decide(self._pending, running, [self._host], now):
@@ -134,7 +136,7 @@ class Scheduler:
             self._messages.put((work, _Ended(error=error)))
 
     def _attempts(self, work: Work, share: Share) -> BuiltRow | None:
-        """Build a row, and again where that can help."""
+        """Build a row, with retries if they can help."""
 
         def watch(event: Event | Again) -> None:
             self._messages.put((work, event))
@@ -144,7 +146,7 @@ class Scheduler:
         for number in range(1, self._limits.retries + 2):
             attempt = Attempt(number, share, self._limits.seconds, self._stop)
             built = build_row(site, station, work, attempt, watch)
-            if built is None:  # another run has it now
+            if built is None:  # another run holds it now
                 break
             made.append(built)
             retry = why_again(built.failed, built.last_lines, number) if built.failed else None
@@ -186,10 +188,10 @@ class Scheduler:
         self._pending = [each for each in self._pending if not each.places & self._broken]
 
     def _give_sign(self) -> None:
-        """Record that the run is alive, for those who read the ledger on another machine."""
+        """Record that the run is alive, for readers of the ledger on other machines."""
         if time.monotonic() >= self._next_sign:
             self._next_sign = time.monotonic() + _SIGN_EVERY
-            with suppress(WorkError):  # whoever cannot write the ledger when a build ends learns of it then
+            with suppress(WorkError):  # a ledger that cannot be written is reported when a build ends
                 self._ledger.give_sign(this_machine(), this_process())
 
     def _progress(self) -> Progress:
@@ -205,7 +207,7 @@ class Scheduler:
         )
 
     def _end_all(self) -> None:
-        """End every build that runs, and wait until it is recorded."""
+        """End every running build, and wait until it is recorded."""
         if self._threads:
             self._observer.ending(len(self._threads))
         os.close(self._stopping)
@@ -215,7 +217,7 @@ class Scheduler:
 
 
 class _TimeLeft:
-    """How long the rest of a run takes: counted anew with each output that is there, and down in between."""
+    """The remaining time of a run: computed again for each finished output, and counted down in between."""
 
     def __init__(self, works: Sequence[Work], jobs: int) -> None:
         self._works = works
@@ -224,12 +226,12 @@ class _TimeLeft:
         self._count()
 
     def without(self, done: AbstractSet[Place]) -> None:
-        """Some outputs are there, or are not going to be."""
+        """Some outputs are finished or failed."""
         self._done |= done
         self._count()
 
     def at(self, now: float) -> float | None:
-        """Seconds; None where no time is known."""
+        """The remaining seconds; None without known times."""
         return None if self._seconds is None else max(0.0, self._seconds - (now - self._since))
 
     def _count(self) -> None:
@@ -238,6 +240,6 @@ class _TimeLeft:
 
 
 def _together(attempts: Sequence[BuiltRow]) -> BuiltRow:
-    """What came of a row after all attempts (at least one)."""
+    """The result of a row after all attempts (at least one)."""
     records = tuple(record for each in attempts for record in each.now)
     return BuiltRow(attempts[0].before, records, attempts[-1].failed, attempts[-1].last_lines)

@@ -1,4 +1,4 @@
-"""What the builds of a configuration share, as a value, and what each machine that builds opens for itself."""
+"""The shared values of a configuration's builds, and the resources that each machine opens for itself."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ __all__ = ["Site", "Station", "open_station", "why_untested"]
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """What the builds of a configuration share: a plain value.
+    """The shared values of a configuration's builds.
 
     Attributes:
         configuration: its name.
         target: the subdir built for; `pythons` are the Python versions of its rows.
-        feedstock: its folder; `artifacts` where builds leave things.
-        inputs: the recipe that is built, and the files that were planned from.
+        feedstock: its folder; `artifacts` its artifacts folder.
+        inputs: the recipe to build, and the files behind the plan.
         channels: the channels, by name.
-        commit: the feedstock's; `command` is what was typed.
+        commit: the feedstock's commit; `command` is the command line.
     """
 
     configuration: str
@@ -46,14 +46,14 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class Station:
-    """What a machine opens for itself to build at a site.
+    """The resources that a machine opens to build for a site.
 
     Attributes:
-        ledger: where its builds are recorded.
-        engine: what builds.
-        channels: the site's, ready to be solved in.
+        ledger: the ledger for its builds.
+        engine: the engine.
+        channels: the site's channels, ready for solving.
         machine: its environment.
-        emulator: what runs the tests of a cross build, or why nothing does; None where nothing has to.
+        emulator: the emulator for tests of a cross build, or why there is none; None if none is needed.
     """
 
     ledger: Ledger
@@ -69,13 +69,13 @@ class Station:
 
 
 def open_station(site: Site, ledger: Ledger, engine: Engine, machine: Mapping[str, str]) -> Station:
-    """Make ready what this machine needs to build at a site: the channels, and an emulator for a cross build.
+    """Prepare this machine's resources to build for a site: the channels, and an emulator for a cross build.
 
     Args:
         machine: its environment.
 
     Raises:
-        WorkError: the stand-in channel cannot be made.
+        WorkError: the stand-in channel cannot be created.
         InputError: a channel's name is invalid.
     """
     cache = site.artifacts.root / ".cache"
@@ -86,11 +86,11 @@ def open_station(site: Site, ledger: Ledger, engine: Engine, machine: Mapping[st
 def why_untested(
     output: PlannedOutput, row: PlannedRow, stand_in: StandInChannel | None, emulator: Emulator | str | None
 ) -> str | None:
-    """The reason why the tests of an output are left out; None where they are run.
+    """The reason why the tests of an output are left out; None if they run.
 
     Args:
-        stand_in: the stand-in channel, where the output is built on it.
-        emulator: as of `Station`.
+        stand_in: the stand-in channel, if the output is built on it.
+        emulator: as for `Station`.
     """
     if isinstance(emulator, str):
         return f"a cross build: {emulator}"

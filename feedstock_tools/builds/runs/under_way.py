@@ -1,4 +1,4 @@
-"""A row's build while it runs: what it has begun and finished, and its records in the ledger."""
+"""A row's build while it runs: its started and finished outputs, and its records in the ledger."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["Attempt", "RowBuild", "lock_name"]
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One attempt to build a row: its number from 1, what it is given, and the descriptor that ends it."""
+    """One attempt to build a row: its number from 1, its share, and the descriptor that ends it."""
 
     number: int
     share: Share
@@ -34,9 +34,9 @@ class Attempt:
 
 @dataclass
 class RowBuild:
-    """A build of a row while it runs: the records it has begun and finished, in order.
+    """A build of a row while it runs: the records it has started and finished, in order.
 
-    `promises` are those of outputs that are done, each with the build string that its package has.
+    `promises` are the finished outputs of the plan, each with the build string of its package.
     """
 
     site: Site
@@ -62,10 +62,10 @@ class RowBuild:
         return why_untested(output, self.work.row, self.station.channels.stand_in, self.station.emulator)
 
     def begin(self, output: str) -> None:
-        """Record that an output is begun.
+        """Record the start of an output.
 
         Raises:
-            WorkError: its inputs are not what was planned any more, so nobody could tell what it was made from.
+            WorkError: its inputs have changed since they were planned, so its origin would be unclear.
         """
         self.log_of_output.clear()
         self.guard.peak = 0
@@ -76,14 +76,14 @@ class RowBuild:
         """End a build whose inputs have changed.
 
         Raises:
-            WorkError: they have.
+            WorkError: they have changed.
         """
         if self.site.inputs.differ(self.site.target, self.work.row, self.outputs[output]):
-            hint = "Run it again: what is done stays done, and the rest is built from what is there now."
+            hint = "Run the command again: finished packages stay, and the rest is built from the current files."
             raise WorkError("the recipe, its files or local sources have changed since the run began", hint=hint)
 
     def fail(self, failed: Failed) -> None:
-        """Tell of a failure in the log and in the ledger, as far as there is room for it."""
+        """Record a failure in the log and in the ledger, as far as there is space for it."""
         with suppress(WorkError):
             self.log.write(Log(failed.reason, "feedstock-tools", "error"))
         self.failed = failed
@@ -102,7 +102,7 @@ class RowBuild:
         self.running = None
 
     def next_output(self) -> str:
-        """The name of the output that would have been begun next."""
+        """The name of the output that would have started next."""
         done = {record.output for record in self.records}
         names = [output.name for output in self.work.row.outputs]
         left = (
@@ -145,5 +145,5 @@ class RowBuild:
 
 
 def lock_name(output: PlannedOutput, *, stand_in: bool) -> str:
-    """What is locked while an output is built: its place in the channel."""
+    """The lock for building an output: its place in the channel."""
     return f"output {STAND_IN if stand_in else ''} {output.subdir}/{output.stem}"

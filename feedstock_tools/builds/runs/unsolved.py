@@ -1,4 +1,5 @@
-"""Why an environment of a build could not be solved: the engine does not say, so the same question is put again."""
+"""Why an environment of a build could not be solved: the engine does not report it, so the environment is solved
+again."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ _ITEM = re.compile(r"^\s+- (?P<text>.+)$")
 
 
 def last_question(log: Sequence[str]) -> tuple[str, tuple[str, ...], tuple[str, ...], tuple[str, ...]] | None:
-    """Subdir, virtual packages, channels and specs of the last environment that a log of the engine speaks of."""
+    """Subdir, virtual packages, channels and specs of the last environment in a log of the engine."""
     starts = [at for at, text in enumerate(log) if _PLATFORM.match(text)]
     if not starts:
         return None
@@ -36,7 +37,8 @@ def last_question(log: Sequence[str]) -> tuple[str, tuple[str, ...], tuple[str, 
 
 
 def explain_solve(log: Sequence[str], target: str) -> str | None:
-    """A short reason why the last environment in a log has no solution; None where it has one, or none is found."""
+    """A short reason why the last environment in a log has no solution; None if it has one, or no environment is
+    found."""
     from feedstock_tools.channel.solving.solve import solve
 
     question = last_question(log)

@@ -1,7 +1,7 @@
-"""The stand-in channel: packages with the metadata of real ones, made on the spot where no real channel can be reached.
+"""The stand-in channel: packages with the metadata of real ones, made on the spot if no real channel can be reached.
 
-Its packages say so in `info/about.json` (`extra: stand-in: …`), and its last folder is named `stand-in`. Python and the
-compilers can be used; everything else is metadata. It is never mixed with a real channel.
+Its packages are marked in `info/about.json` (`extra: stand-in: …`), and its last folder is named `stand-in`. Python and
+the compilers can be used; everything else is metadata. It is never mixed with a real channel.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ _CUDA_ROLES = ("nvcc", "nvcc_activation")
 
 @dataclass(frozen=True)
 class StandInChannel:
-    """A stand-in channel that is ready to be used.
+    """A stand-in channel that is ready for use.
 
     Attributes:
-        folder: where it lies; `url` is the same as a URL.
+        folder: its folder; `url` is the same as a URL.
         cache: a folder for unpacked packages that belongs to this channel. Real packages have the same names as these,
             so the cache of real channels must not serve here (`RATTLER_CACHE_DIR` for a build, `cache=` for `install`).
-        identity: a hash over what the channel was made from, whatever Pythons were asked for.
-        compiler: what stands behind the compiler packages, in words; None where this machine cannot compile for the
+        identity: a hash over the inputs of the channel, except the requested Pythons.
+        compiler: the compiler behind the compiler packages, in words; None if this machine cannot compile for the
             platform.
         real_pythons: version (`3.12`) to full version (`3.12.1`) of the Pythons that can be run. Any other version of
             Python is metadata only.
@@ -69,7 +69,7 @@ class StandInChannel:
     def can_run(self, python: str) -> bool:
         """Whether the Python of a version, such as `3.12`, `3.12.1` or `3.12.* *_cp312`, can be run here.
 
-        Where it cannot, packages are built against its metadata, and tests that would run it are to be left out.
+        If it cannot, packages are built against its metadata, and tests that would run it must be left out.
         """
         return ".".join(python.split(" ")[0].split(".")[:2]) in self.real_pythons
 
@@ -88,17 +88,17 @@ def ensure_stand_in_channel(
     zig: Zig | None = None,
     toolkits: Path | None = None,
 ) -> StandInChannel:
-    """A stand-in channel for builds on this machine; one that was made before is used again while nothing has changed.
+    """A stand-in channel for builds on this machine; an existing one is reused if nothing has changed.
 
     Args:
-        root: a folder of this tool's own, such as the user's cache folder, that channels are made and kept in.
-        platform: what is built for; `noarch` comes with it.
-        pythons: the versions (`3.12`) that are to be real where this machine has them: the running interpreter's, and
+        root: a folder of this tool's own, such as the user's cache folder, for its channels.
+        platform: the target platform; includes `noarch`.
+        pythons: the versions (`3.12`) that must be real if this machine has them: the running interpreter's, and
             others that are on PATH as `python3.12`.
-        path: looked through for compilers and Pythons instead of PATH.
-        zig: what was fetched of it; its compilers serve where PATH has none.
-        toolkits: the folder of CUDA compilers that were fetched (`fetch_toolkit`); those of them that are there are
-            behind the packages of nvcc.
+        path: searched for compilers and Pythons instead of PATH.
+        zig: the fetched zig; its compilers are used if PATH has none.
+        toolkits: the folder of fetched CUDA compilers (`fetch_toolkit`); they are
+            used by the packages of nvcc.
 
     Raises:
         WorkError: the folder cannot be written.
@@ -132,15 +132,15 @@ def _ensured(
 def stand_in_channel_of(
     machine: Mapping[str, str], platform: Platform, pythons: Iterable[str], fallback: Path
 ) -> StandInChannel:
-    """The stand-in channel of this machine, in its user's cache folder; asked for once in a run.
+    """The stand-in channel of this machine, in its user's cache folder; requested once in a run.
 
     Args:
         machine: the environment of the machine.
-        pythons: as of `ensure_stand_in_channel`.
-        fallback: the cache folder where the user has none.
+        pythons: as for `ensure_stand_in_channel`.
+        fallback: the cache folder if the user has none.
 
     Raises:
-        WorkError, InputError: as `ensure_stand_in_channel`.
+        WorkError, InputError: like `ensure_stand_in_channel`.
     """
     cache = user_cache(machine, fallback)
     path, toolkits = machine.get("PATH"), toolkits_folder(machine)
@@ -156,13 +156,13 @@ def _from_record(folder: Path, root: Path, platform: Platform, identity: str) ->
         raise WorkError(
             "the stand-in channel is damaged",
             path=folder,
-            hint="Delete this folder; it is made again when it is needed.",
+            hint="Delete this folder; it is created again when needed.",
         ) from error
 
 
 @dataclass(frozen=True, slots=True)
 class _Behind:
-    """What is behind the packages that have contents."""
+    """The programs behind the packages with contents."""
 
     pythons: Sequence[Installation]
     compiler: Compiler | None
@@ -171,17 +171,17 @@ class _Behind:
 
 
 def _make_whole(folder: Path, platform: Platform, behind: _Behind, kept: Path) -> None:
-    """Make the channel in a folder beside its own, and rename it when it is complete."""
+    """Create the channel in a temporary folder, and rename it when it is complete."""
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="making-", dir=folder.parent) as temporary:
             channel = Path(temporary, STAND_IN)
             _make(channel, platform, behind, kept)
-            if folder.exists():  # half of one, left by a version of this tool that was stopped
+            if folder.exists():  # an incomplete one, left by a stopped run
                 shutil.rmtree(folder)
             channel.rename(folder)
     except OSError as error:
-        raise WorkError(f"cannot make the stand-in channel: {error.strerror or error}", path=folder) from error
+        raise WorkError(f"cannot create the stand-in channel: {error.strerror or error}", path=folder) from error
 
 
 def _make(channel: Path, platform: Platform, behind: _Behind, kept: Path) -> None:
@@ -211,9 +211,9 @@ def _make(channel: Path, platform: Platform, behind: _Behind, kept: Path) -> Non
 
 
 def _cross_tools(platform: Platform, here: Platform) -> Iterable[KnownPackage]:
-    """The compilers for a platform as this machine gets them: conda-forge has them for each machine that compiles.
+    """The compiler packages for a platform on this machine: conda-forge has them for each build platform.
 
-    They need one another; what they need to run on the platform itself is left out.
+    They need each other; their requirements for running on the platform itself are left out.
     """
     ending = f"_{platform.subdir}"
     if platform != here and platform.subdir.startswith("linux-"):
@@ -238,7 +238,7 @@ def _files(package: KnownPackage, platform: Platform, behind: _Behind) -> Iterab
 
 
 def _real_python(channel: Path, metadata: PackageMetadata, installation: Installation, kept: Path) -> Path:
-    """The package of a Python of this machine, made once and linked into each channel."""
+    """The package of a Python of this machine, built once and linked into each channel."""
     place = kept / digest(str(STAND_IN_FORMAT), installation.identity, json.dumps(metadata.index_json()))[:16]
     made = place / metadata.subdir / metadata.file_name
     if not made.is_file():

@@ -1,4 +1,4 @@
-"""Which channels a build solves in: those given, the configuration's, or the stand-in channel where none answers."""
+"""Which channels a build solves in: the given ones, the configuration's, or the stand-in channel if none answers."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from feedstock_tools.feedstock.layout import Artifacts
 
 __all__ = ["DEFAULT_CHANNELS", "STAND_IN", "ChannelChoice", "choose_channels", "refuse_mixed"]
 
-#: What a build uses where neither its configuration nor the command line names a channel.
+#: The channel of a build if neither its configuration nor the command line names one.
 DEFAULT_CHANNELS = ("conda-forge",)
 #: The name of the stand-in channel, on the command line too, and of the key in info/about.json that marks its packages.
 STAND_IN = "stand-in"
-#: How long an answer to "does this channel answer?" is believed, in seconds.
+#: How long the result of a channel check is cached, in seconds.
 _BELIEVED = 600
 _CACHE = "channels-asked"
 
 
 @dataclass(frozen=True, slots=True)
 class ChannelChoice:
-    """The channels of a build, as names or URLs. `why_stand_in` is the reason where it is the stand-in channel."""
+    """The channels of a build, as names or URLs. `why_stand_in` is the reason for the stand-in channel, if used."""
 
     channels: tuple[str, ...]
     why_stand_in: str | None = None
 
     @property
     def is_stand_in(self) -> bool:
-        """Whether the stand-in channel serves instead of real ones."""
+        """Whether the stand-in channel is used instead of real ones."""
         return self.why_stand_in is not None
 
 
@@ -43,45 +43,45 @@ def choose_channels(
 ) -> ChannelChoice:
     """Decide on the channels.
 
-    Channels that were given are used or the build fails. Those of the configuration (default: conda-forge) are asked;
-    where none of them answers, the stand-in channel serves.
+    Given channels are used or the build fails. Those of the configuration (default: conda-forge) are checked;
+    if none of them answers, the stand-in channel is used.
 
     Args:
         given: from the command line; `stand-in` alone is the stand-in channel.
         configured: the configuration's `channel_sources`.
-        ask: gives the reason why a channel cannot be reached; None where it can.
+        ask: returns the reason why a channel cannot be reached; None if it can.
 
     Raises:
-        InputError: `stand-in` is given beside a real channel.
-        WorkError: a channel that was given cannot be reached, or some of the configuration's cannot.
+        InputError: `stand-in` is given together with a real channel.
+        WorkError: a given channel cannot be reached, or some of the configuration's cannot.
     """
     if STAND_IN in given:
         refuse_mixed(given)
-        return ChannelChoice((STAND_IN,), "asked for with --channel stand-in")
+        return ChannelChoice((STAND_IN,), "requested with --channel stand-in")
     channels = tuple(given) or tuple(configured) or DEFAULT_CHANNELS
     reasons = {channel: reason for channel in channels if (reason := _ask(channel, artifacts, ask)) is not None}
     if not reasons:
         return ChannelChoice(channels)
     explained = "; ".join(f"{channel}: {reason}" for channel, reason in reasons.items())
     if given or len(reasons) < len(channels):
-        hint = f"Where no channel can be reached, --channel {STAND_IN} builds on packages made on the spot."
+        hint = f"Use --channel {STAND_IN} to build on packages made on the spot."
         raise WorkError(f"cannot reach {explained}", hint=hint)
     return ChannelChoice((STAND_IN,), f"no channel can be reached ({explained})")
 
 
 def refuse_mixed(given: Sequence[str]) -> None:
-    """Refuse the stand-in channel beside real channels.
+    """Refuse the stand-in channel together with real channels.
 
     Raises:
         InputError: it is among several channels.
     """
     if STAND_IN in given and set(given) != {STAND_IN}:
-        hint = f"Packages built on it must not meet real ones: give --channel {STAND_IN} alone."
+        hint = f"Its packages must not be mixed with real ones: give only --channel {STAND_IN}."
         raise InputError("the stand-in channel cannot be mixed with real channels", hint=hint)
 
 
 def _ask(channel: str, artifacts: Artifacts, ask: Callable[[str], str | None] | None) -> str | None:
-    """Why a channel cannot be reached, as found within the last minutes; a folder is looked at every time."""
+    """Why a channel cannot be reached, from a check within the last minutes; a folder is checked every time."""
     if ask is not None:
         return ask(channel)
     if (folder := local_folder(channel)) is not None:

@@ -46,9 +46,9 @@ _PROBE_SECONDS = 60
 
 @dataclass(frozen=True, slots=True)
 class Compiler:
-    """A compiler that works: the commands for C, for C++ (where it has one), and of the programs around it.
+    """A compiler that works: the commands for C, for C++ (if any), and of the programs around it.
 
-    `environment` is what its programs need set, and `activation` what its package sets beside conda-forge's variables.
+    `environment` are variables for its programs, and `activation` those that its package sets beside conda-forge's.
     """
 
     kind: str
@@ -60,11 +60,11 @@ class Compiler:
 
 
 def find_compiler(*, path: str | None = None, zig: Zig | None = None) -> Compiler | None:
-    """A compiler that makes programs for this machine: gcc, clang or cc on PATH, else zig; None where there is none.
+    """A compiler that makes programs for this machine: gcc, clang or cc on PATH, else zig; None if there is none.
 
     Args:
-        path: looked through instead of PATH.
-        zig: what was fetched of it.
+        path: searched instead of PATH.
+        zig: the fetched zig.
     """
     named = _native_on_path(path)
     if named is not None:
@@ -89,7 +89,7 @@ def compiler_on_path(platform: Platform, *, path: str | None = None) -> bool:
 
 
 def debian_compiler(platform: Platform) -> str | None:
-    """Debian's package of the C compiler for a platform, for a hint; None where it has none."""
+    """Debian's package of the C compiler for a platform, for a hint; None if it has none."""
     if platform == Platform.here():
         return "gcc"
     machine = _MACHINES.get(platform.subdir)
@@ -119,9 +119,9 @@ def cross_gcc(platform: Platform, *, path: str | None = None) -> str | None:
 
 
 def find_cross_compiler(platform: Platform, *, path: str | None = None, zig: Zig | None = None) -> Compiler | None:
-    """A compiler for another Linux, with what runs its programs: Debian's cross gcc on PATH, else zig; or None.
+    """A compiler for another Linux, with an emulator for its programs: Debian's cross gcc on PATH, else zig; or None.
 
-    What runs them is QEMU's user mode, named as conda-forge's cross builds name it: `CROSSCOMPILING_EMULATOR`.
+    The emulator is QEMU's user mode, in the variable of conda-forge's cross builds: `CROSSCOMPILING_EMULATOR`.
     """
     machine = _MACHINES.get(platform.subdir)
     if machine is None:
@@ -163,8 +163,8 @@ def compiler_files(role: str, package: str, platform: Platform, compiler: Compil
 
     Args:
         package: its name, which the activation script carries as conda-forge's does.
-        compiler: what is behind its programs; None where this machine cannot compile for the platform, which the
-            programs then say.
+        compiler: the compiler behind its programs; None if this machine cannot compile for the platform, which the
+            programs then report.
     """
     triplet = _TRIPLETS.get(platform.subdir)
     if triplet is None:
@@ -195,7 +195,8 @@ def _wrapper(command: tuple[str, ...] | None, platform: Platform, suffix: str, c
 
 
 def _variables(role: str, triplet: str, platform: Platform, compiler: Compiler | None) -> dict[str, str]:
-    """What activation sets, as conda-forge's compilers do (ctng-compiler-activation-feedstock, recipe/install-gcc.sh).
+    """The variables set by activation, as conda-forge's compilers do (ctng-compiler-activation-feedstock,
+    recipe/install-gcc.sh).
 
     `${TREE}` is the host prefix in a build, else the prefix of the environment.
     """

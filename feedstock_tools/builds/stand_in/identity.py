@@ -1,4 +1,4 @@
-"""What the stand-in channel of this machine is made from, as a hash: cheap enough to ask in every run."""
+"""A hash over the inputs of this machine's stand-in channel, cheap enough to compute in every run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from feedstock_tools.platforms import Platform
 
 __all__ = ["STAND_IN_FORMAT", "digest", "stand_in_identity"]
 
-#: Grows when packages come out differently from the same data, so that channels made before are not taken for current.
+#: Increased when the same data yields different packages, so that older channels do not count as current.
 STAND_IN_FORMAT = 8
 #: What stood above the data on packages when ledgers were first made.
 _HEAD = b"""\
@@ -23,7 +23,7 @@ _HEAD = b"""\
 
 
 def stand_in_identity(platform: Platform, *, path: str | None = None, toolkits: Path | None = None) -> str:
-    """The identity of the stand-in channel that `ensure_stand_in_channel` would give, without making it."""
+    """The identity of the stand-in channel that `ensure_stand_in_channel` would return, without creating it."""
     from feedstock_tools.builds.stand_in.compilers import cross_gcc, cross_programs
     from feedstock_tools.builds.stand_in.toolkits import found_toolkits
     from feedstock_tools.builds.stand_in.zig import ZIG_VERSION, zig_compiles_for
@@ -48,5 +48,5 @@ def _digest_of_packages(content: bytes) -> str:
 
 
 def digest(*parts: str) -> str:
-    """A hash over some texts."""
+    """A hash over some strings."""
     return sha256("\n".join(parts).encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""What cannot be built on the stand-in channel of this machine, and why: decided before anything is built."""
+"""The limits of this machine's stand-in channel, with reasons, checked before anything is built."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def compiled_languages(values: Mapping[str, str]) -> dict[str, str]:
 def why_not_on_stand_in(
     values: Mapping[str, str], platform: Platform, packages: Collection[str], lacking: str | None
 ) -> str | None:
-    """The reason why a row cannot be built on the stand-in channel of a machine; None where nothing speaks against it.
+    """The reason why a row cannot be built on the stand-in channel of a machine; None if it can.
 
     Args:
         values: variant key → value.
-        platform: what the row is built for.
+        platform: the target platform of the row.
         packages: the names of the channel's packages.
-        lacking: why the machine has no compiler of C and C++ for the platform; None where it has one.
+        lacking: why the machine has no compiler of C and C++ for the platform; None if it has one.
     """
     languages = compiled_languages(values)
     absent = [f"{name}_{platform}" for name in languages.values() if f"{name}_{platform}" not in packages]
@@ -49,7 +49,7 @@ def why_not_on_stand_in(
 
 
 def lacking_compiler(platform: Platform, *, path: str | None = None) -> str | None:
-    """Why PATH has no compiler of C for a platform; None where it has one that works."""
+    """Why PATH has no compiler of C for a platform; None if it has a working one."""
     if compiler_on_path(platform, path=path):
         return None
     package = debian_compiler(platform)
@@ -59,14 +59,14 @@ def lacking_compiler(platform: Platform, *, path: str | None = None) -> str | No
 def provide_compiler(
     platform: Platform, folder: Path, machine: Mapping[str, str], watch: Watch = unwatched
 ) -> str | None:
-    """Let the stand-in channel compile for a platform: with a compiler on PATH, or zig, which is fetched if need be.
+    """Prepare a compiler for a platform: one on PATH, or zig, which is fetched if needed.
 
     Args:
-        folder: where zig is kept.
+        folder: the folder of zig.
         machine: the environment of the machine.
 
     Returns:
-        Why there is no compiler, where there is none.
+        The reason why there is no compiler; None if there is one.
     """
     lacking = lacking_compiler(platform, path=machine.get("PATH"))
     if lacking is None:

@@ -1,4 +1,4 @@
-"""Where an interpreter lies. Imported by this tool, and run as a script by other Pythons, from 3.7 on."""
+"""The paths of an interpreter. Imported by this tool, and run as a script by other Pythons, from 3.7 on."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A conda package of Python made from an installation of this machine: pyenv's, Debian's, uv's, or one from source.
 
-What goes in is the interpreter and its standard library, without what only its tests and its editor need, and with the
-byte code that is there. The package works in any prefix. It is made for Linux; elsewhere Python is metadata only.
+It contains the interpreter and its standard library, without its tests and its editor, but with the existing
+byte code. The package works in any prefix. It is built on Linux; elsewhere Python is metadata only.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _PLACEHOLDER = "/opt/feedstock-tools/stand-in/prefix"
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """A Python of this machine: its version, and where its parts lie."""
+    """A Python of this machine: its version, and the paths of its parts."""
 
     version: str
     prefix: Path
@@ -87,12 +87,12 @@ class Installation:
 
 
 def find_pythons(minors: Sequence[str], *, path: str | None = None) -> tuple[Installation, ...]:
-    """The Pythons of some versions (`3.12`) that real packages can be made from, in the order of `minors`.
+    """The Pythons of some versions (`3.12`) that can become real packages, in the order of `minors`.
 
     They are the one that runs this, and those that are on PATH as `python3.12`. Only on Linux are any found.
 
     Args:
-        path: looked through instead of PATH, folders separated as in PATH.
+        path: searched instead of PATH, folders separated as in PATH.
     """
     if not sys.platform.startswith("linux"):
         return ()
@@ -131,7 +131,7 @@ def python_files(installation: Installation) -> Iterator[PackageFile]:
 
 
 def _probe(executable: str) -> Installation | None:
-    """Ask an interpreter where it lies; None where it does not answer (a shim without a Python behind it)."""
+    """Query an interpreter for its paths; None if it does not answer (a shim without a Python behind it)."""
     try:
         return _installation(probe.describe() if executable == sys.executable else _asked(executable))
     except (OSError, subprocess.SubprocessError, ValueError, KeyError, TypeError):
@@ -165,7 +165,7 @@ def _installation(found: Any) -> Installation | None:
 
 
 def _relocatable(content: bytes) -> bytes:
-    """An interpreter that finds libpython in the prefix it is installed in.
+    """An interpreter that finds libpython in its own prefix.
 
     One that has no run path, or none with room for another, stays as it is: it finds libpython where it did before.
     """
@@ -203,12 +203,12 @@ def _standard_library(installation: Installation) -> Iterator[PackageFile]:
 
 
 def site_packages(minor: str) -> PackageFile:
-    """What makes the folder that packages are installed into, which a script may expect (`cp module.py $SP_DIR`)."""
+    """A file that creates the folder for installed packages, which a script may expect (`cp module.py $SP_DIR`)."""
     return PackageFile(f"lib/python{minor}/site-packages/README.txt", b"Packages of this environment lie here.\n")
 
 
 def _byte_code(file: PackageFile, installation: Installation) -> PackageFile | None:
-    """The byte code that the installation has for a module, in the form that is used without a look at the source.
+    """The byte code that the installation has for a module, in the form that Python uses without checking the source.
 
     A build runs Python several times in fresh prefixes and lets it write none, which would cost a third of a second
     each time. The usual form holds the time stamp of the source, which is another one in the package (see PEP 552).
@@ -230,7 +230,7 @@ def _byte_code(file: PackageFile, installation: Installation) -> PackageFile | N
 
 
 def _adapted(file: PackageFile, target: str, installation: Installation) -> PackageFile:
-    """The file, changed where it says in which prefix Python lies, or where Debian puts packages."""
+    """The file, with changes to the prefix of Python and to Debian's place for packages."""
     name = file.path.removeprefix(f"{target}/")
     if name.startswith("_sysconfigdata_"):
         if installation.prefix not in (Path("/usr"), Path("/usr/local")):

@@ -1,4 +1,4 @@
-"""The channels of a build as this machine solves in them: URLs, and the stand-in channel where it serves."""
+"""The channels of a build on this machine: URLs, and the stand-in channel if used."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ __all__ = ["ResolvedChannels", "resolve_channels", "stand_in_metadata"]
 
 @dataclass(frozen=True)
 class ResolvedChannels:
-    """Channels that are ready for a build on this machine.
+    """Channels ready for a build on this machine.
 
     Attributes:
-        urls: the first preferred.
+        urls: the first has priority.
         subdirs: the folders of a channel that a build looks into: the platform's, and `noarch`.
-        stand_in: the stand-in channel, where it is the only one.
+        stand_in: the stand-in channel, if it is the only one.
     """
 
     urls: tuple[str, ...]
@@ -41,22 +41,22 @@ class ResolvedChannels:
 
     @cached_property
     def _names(self) -> dict[str, frozenset[str]]:
-        """The names of packages by channel, of the channels that were asked about."""
+        """The names of packages by channel, for the channels that were queried."""
         return {}
 
 
 def resolve_channels(
     choice: ChannelChoice, platform: str, pythons: Sequence[str], machine: Mapping[str, str], fallback: Path
 ) -> ResolvedChannels:
-    """The channels of a choice, for builds for a platform; the stand-in channel is made where it is missing.
+    """The channels of a choice, for builds for a platform; the stand-in channel is created if missing.
 
     Args:
-        pythons: the versions that the stand-in channel gets real Pythons for, as far as this machine has them.
+        pythons: the versions for which the stand-in channel gets real Pythons, as far as this machine has them.
         machine: the environment of the machine.
-        fallback: the cache folder where the user has none.
+        fallback: the cache folder if the user has none.
 
     Raises:
-        WorkError: the stand-in channel cannot be made.
+        WorkError: the stand-in channel cannot be created.
         InputError: a channel's name is invalid.
     """
     subdirs = (platform, "noarch")
@@ -67,13 +67,13 @@ def resolve_channels(
 
 
 def stand_in_metadata(platform: Platform, machine: Mapping[str, str], fallback: Path) -> str:
-    """The URL of a stand-in channel to solve in only: its Pythons are metadata, since making real ones takes seconds.
+    """The URL of a stand-in channel for solving only: its Pythons are metadata, since building real ones takes seconds.
 
     Args:
         machine: the environment of the machine.
         fallback: the cache folder where the user has none.
 
     Raises:
-        WorkError: the channel cannot be made.
+        WorkError: the channel cannot be created.
     """
     return stand_in_channel_of(machine, platform, (), fallback).url

@@ -1,7 +1,7 @@
-"""CUDA compilers of NVIDIA's wheels, fetched on request, behind `compiler('cuda')` of the stand-in channel.
+"""CUDA compilers from NVIDIA's wheels, fetched on request, for `compiler('cuda')` of the stand-in channel.
 
 For CUDA 13 the wheels hold nvcc. For 11.8 and 12.x they hold NVRTC and ptxas; an `nvcc` made of the two compiles device
-code (`nvcc_from_nvrtc`). pip fetches them, from wherever this machine's pip is set to fetch from.
+code (`nvcc_from_nvrtc`). pip fetches them from this machine's configured index.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _PROJECTS = {
     12: ("nvidia-cuda-nvrtc-cu12", "nvidia-cuda-nvcc-cu12"),
     13: ("nvidia-cuda-nvcc", "nvidia-nvvm", "nvidia-cuda-crt", "nvidia-cuda-runtime"),
 }
-#: Programs of a toolkit that a package offers, where it has them.
+#: The programs of a toolkit that a package provides, if it has them.
 _PROGRAMS = ("nvcc", "ptxas", "fatbinary", "cudafe++", "nvlink", "bin2c")
 #: Which host compiler nvcc takes: that of the build, as conda-forge's activation has it. Scripts are run in the order
 #: of their names, and this has to come after the compiler's: hence the tilde.
@@ -49,7 +49,7 @@ _DEACTIVATE = "# Made by feedstock-tools for its stand-in channel.\nunset NVCC_P
 
 @dataclass(frozen=True, slots=True)
 class CudaToolkit:
-    """A CUDA compiler on this machine: its version (`12.9`), what it is made of, and the folder with its `bin`."""
+    """A CUDA compiler on this machine: its version (`12.9`), its components, and the folder with its `bin`."""
 
     version: str
     made_of: tuple[str, ...]
@@ -57,24 +57,24 @@ class CudaToolkit:
 
     @property
     def whole(self) -> bool:
-        """Whether it has the real nvcc; the others compile device code alone."""
+        """Whether it has the real nvcc; the others only compile device code."""
         return (self.folder / "bin" / "nvcc").is_file()
 
     @property
     def identity(self) -> str:
-        """What it is, for the identity of builds that it takes part in."""
+        """Its part in the identity of builds that use it."""
         return f"CUDA {self.version}: {', '.join(self.made_of)}"
 
 
 def toolkits_folder(environment: Mapping[str, str]) -> Path:
-    """Where toolkits are kept: in the folder of this program in the user's cache."""
+    """The folder of toolkits, in this program's folder of the user's cache."""
     from feedstock_tools.channel.pinning.local import pinning_cache
 
     return pinning_cache(environment).parent / "cuda-toolkits"
 
 
 def found_toolkits(folder: Path | None) -> tuple[CudaToolkit, ...]:
-    """The toolkits in a folder, by version; a folder that is missing has none."""
+    """The toolkits in a folder, by version; a missing folder has none."""
     if folder is None or not folder.is_dir():
         return ()
     records = ((path.parent, json.loads(path.read_bytes())) for path in folder.glob(f"*/{_RECORD}"))
@@ -83,12 +83,12 @@ def found_toolkits(folder: Path | None) -> tuple[CudaToolkit, ...]:
 
 
 def fetch_toolkit(version: str, folder: Path, machine: Mapping[str, str], watch: Watch = unwatched) -> CudaToolkit:
-    """Fetch the wheels of a CUDA version with pip and put a toolkit together; one that is there is given as it is.
+    """Fetch the wheels of a CUDA version with pip and assemble a toolkit; an existing one is returned unchanged.
 
     Args:
         version: `11.8`, `12.4`, `13.0`.
-        folder: where toolkits are kept.
-        machine: the environment that pip runs in.
+        folder: the folder of toolkits.
+        machine: the environment for pip.
         watch: is called with the progress.
 
     Raises:
@@ -107,7 +107,7 @@ def fetch_toolkit(version: str, folder: Path, machine: Mapping[str, str], watch:
                 shutil.rmtree(folder / version, ignore_errors=True)
                 made.rename(folder / version)
         except OSError as error:
-            raise WorkError(f"cannot keep the toolkit: {error.strerror or error}", path=folder) from error
+            raise WorkError(f"cannot store the toolkit: {error.strerror or error}", path=folder) from error
     return next(toolkit for toolkit in found_toolkits(folder) if toolkit.version == version)
 
 
@@ -138,7 +138,7 @@ def _put_together(version: str, wheels: list[Path], folder: Path) -> Path:
                 if "bin" in place.relative_to(folder).parts:
                     place.chmod(0o755)
     if not (folder / "bin" / "ptxas").is_file():
-        raise WorkError(f"the wheels of CUDA {version} hold no ptxas", hint="NVIDIA has changed what is in them.")
+        raise WorkError(f"the wheels of CUDA {version} contain no ptxas", hint="NVIDIA has changed their contents.")
     if not (folder / "lib64").exists():
         (folder / "lib64").symlink_to("lib")  # where nvcc.profile looks
     record = {"version": version, "made_of": ["-".join(wheel.name.split("-")[:2]) for wheel in wheels]}
@@ -147,7 +147,7 @@ def _put_together(version: str, wheels: list[Path], folder: Path) -> Path:
 
 
 def _place(member: zipfile.ZipInfo, folder: Path) -> Path | None:
-    """Where a member goes; None for one that a compiler does not need, and for one that would leave the folder."""
+    """The target of a member; None if a compiler does not need it, or if it would leave the folder."""
     parts = Path(member.filename).parts
     if len(parts) < 4 or parts[0] != "nvidia" or member.is_dir() or ".." in parts or ".alt." in parts[-1]:
         return None
@@ -158,8 +158,8 @@ def cuda_compiler_files(role: str, package: str, version: str, toolkit: CudaTool
     """The files of a stand-in package with one of the roles `nvcc` (programs) and `nvcc_activation`.
 
     Args:
-        package: its name, which the activation script carries.
-        version: of CUDA; `toolkit` is what was fetched of it. Where nothing was, its nvcc says how to.
+        package: its name, which is part of the activation script's name.
+        version: the CUDA version; `toolkit` is the fetched one, if any. Without one, its nvcc prints how to fetch it.
     """
     if role == "nvcc":
         for name, words in _programs(toolkit).items():

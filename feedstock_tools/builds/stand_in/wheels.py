@@ -1,4 +1,4 @@
-"""Fetching wheels that hold compilers, with pip, from wherever this machine's pip fetches; with progress."""
+"""Fetching wheels of compilers with pip from this machine's configured index, with progress."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _UNREACHABLE = ("NewConnectionError", "Failed to establish", "Name or service", 
 
 @dataclass(frozen=True, slots=True)
 class Fetching:
-    """How far a download is.
+    """The progress of a download.
 
     Attributes:
-        what: is fetched, in words: `zig 0.17.1`.
+        what: the name of the download: `zig 0.17.1`.
         stage: `fetching`, `unpacking` or `ready`.
         why: it is fetched, in words; empty where that goes without saying.
-        seconds: since it began.
-        done: bytes fetched so far; `size` is how many there are, None where that is unknown.
+        seconds: the time since its start.
+        done: bytes fetched so far; `size` is their total number, None if unknown.
     """
 
     what: str
@@ -43,12 +43,12 @@ class Fetching:
     why: str = ""
 
 
-#: Is called with each step of a download, several times a second.
+#: Called with each step of a download, several times a second.
 Watch = Callable[[Fetching], None]
 
 
 def unwatched(progress: Fetching) -> None:
-    """A `Watch` for those who do not want to know."""
+    """A `Watch` that does nothing."""
 
 
 def download_wheels(
@@ -64,8 +64,8 @@ def download_wheels(
     """Fetch wheels into a new folder.
 
     Args:
-        requirements: lines of a requirements file, with hashes where the files are known.
-        machine: the environment that pip runs in.
+        requirements: lines of a requirements file, with hashes of known files.
+        machine: the environment for pip.
         what: the name of it all, `size` its bytes, and `why` it is fetched, for `watch`.
 
     Raises:
@@ -95,7 +95,7 @@ def download_wheels(
 
 
 def _pip() -> tuple[str, ...]:
-    """The command of pip; of the copy that Python brings along, where the environment has none (as uv makes them).
+    """The command of pip; or of Python's bundled copy, if the environment has none (like those of uv).
 
     Raises:
         WorkError: there is no copy either.
@@ -105,16 +105,16 @@ def _pip() -> tuple[str, ...]:
     if (bundled := importlib.util.find_spec("ensurepip")) is not None and bundled.origin:
         for wheel in sorted(Path(bundled.origin).parent.glob("_bundled/pip-*.whl")):
             return (sys.executable, str(wheel / "pip"))
-    raise WorkError("pip is missing from the Python that runs this", hint=f"Install it for {sys.executable}.")
+    raise WorkError("this Python has no pip", hint=f"Install it for {sys.executable}.")
 
 
 def _reason(log: str) -> str:
-    """What pip's output says, in a line."""
+    """The reason in pip's output, in a line."""
     lines = [line.strip() for line in log.splitlines() if line.strip()]
     if any(sign in line for line in lines for sign in _UNREACHABLE):
         return "the package index cannot be reached"
     if any("DO NOT MATCH THE HASHES" in line for line in lines):
-        return "the index gives another file than the known one (its SHA-256 differs)"
+        return "the index has a different file than expected (its SHA-256 differs)"
     errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
     return (errors or lines or ["it ended without a message"])[-1]
 

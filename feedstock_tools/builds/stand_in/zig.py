@@ -1,7 +1,7 @@
-"""zig, a compiler of C and C++ for many platforms in one download: PyPI's ziglang, kept in the user's cache.
+"""zig, a compiler of C and C++ for many platforms in one download: PyPI's ziglang, stored in the user's cache.
 
-It is fetched when a build first needs it, in the one version and the very files that are known here, and never
-installed into an environment of Python.
+It is fetched when a build first needs it, in exactly one version with known hashes, and never
+installed into a Python environment.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _WHEELS = {
     "osx-64": ("4e0b4b9c02b8d0d220e9948010f860b62ff11d96abb39762eca5fa2ef3f7bc97", 104_485_232),
     "osx-arm64": ("09953b6af7f64168b915180a42774f520f92d86ef6331b28e33915c7e1f0bb23", 100_390_379),
 }
-#: What it calls the platforms of which the stand-in channel has compilers, with the glibc of conda-forge's sysroot.
+#: zig's names of the platforms with compilers in the stand-in channel, with the glibc of conda-forge's sysroot.
 _TARGETS = {"linux-64": "x86_64-linux-gnu.2.17", "linux-aarch64": "aarch64-linux-gnu.2.17"}
-#: Headers and C libraries of other systems, three quarters of its files: they stay packed.
+#: Headers and C libraries of other systems, three quarters of its files: they are not unpacked.
 _OTHER_SYSTEMS = re.compile(
     r"ziglang/lib/(libtsan|libc/(mingw|musl|wasi|darwin|freebsd|netbsd|openbsd)"
     r"|libc/include/[^/]*(windows|darwin|macos|maccatalyst|bsd|wasi|musl|haiku|serenity)[^/]*)/"
@@ -41,13 +41,13 @@ _OTHER_SYSTEMS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Zig:
-    """zig on this machine: the folder of its version, and the one where it keeps the C libraries that it has built."""
+    """zig on this machine: the folder of its version, and the one for the C libraries that it has built."""
 
     folder: Path
     cache: Path
 
     def command(self, tool: str) -> tuple[str, ...]:
-        """The command of a tool (`cc`, `ar`) as it works for this machine."""
+        """The command of a tool (`cc`, `ar`) for this machine."""
         return (str(self.folder / "zig"), tool)
 
     def compiler_for(self, platform: Platform, tool: str) -> tuple[str, ...]:
@@ -56,28 +56,28 @@ class Zig:
 
 
 def zig_folder(cache: Path) -> Path:
-    """Where zig is kept in the folder of this program in the user's cache."""
+    """The folder of zig, in this program's folder of the user's cache."""
     return cache / "ziglang"
 
 
 def zig_compiles_for(platform: Platform) -> bool:
-    """Whether zig, once fetched, makes programs on this machine for a platform."""
+    """Whether zig, once fetched, can compile for a platform on this machine."""
     here = Platform.here()
     return here.subdir in _WHEELS and (platform == here or platform.subdir in _TARGETS)
 
 
 def find_zig(folder: Path) -> Zig | None:
-    """The zig that was fetched into a folder; None where that was not done yet."""
+    """The fetched zig in a folder; None if it has not been fetched."""
     zig = Zig(folder / ZIG_VERSION, folder / "cache")
     return zig if (zig.folder / "zig").is_file() else None
 
 
 def fetch_zig(folder: Path, machine: Mapping[str, str], watch: Watch = unwatched, why: str = "") -> Zig:
-    """The zig in a folder, fetched with pip (100 MB) where it is not there yet; the next time no network is needed.
+    """The zig in a folder, fetched with pip (100 MB) if it is missing; afterwards no network is needed.
 
     Args:
         folder: `zig_folder`'s.
-        machine: the environment that pip runs in.
+        machine: the environment for pip.
         why: it is needed, for `watch`.
 
     Raises:
@@ -91,14 +91,14 @@ def fetch_zig(folder: Path, machine: Mapping[str, str], watch: Watch = unwatched
             try:
                 _fetch(folder, machine, watch, why)
             except OSError as error:
-                raise WorkError(f"cannot keep zig: {error.strerror or error}", path=folder) from error
+                raise WorkError(f"cannot store zig: {error.strerror or error}", path=folder) from error
     return Zig(folder / ZIG_VERSION, folder / "cache")
 
 
 def _fetch(folder: Path, machine: Mapping[str, str], watch: Watch, why: str) -> None:
     sha256, size = _WHEELS[Platform.here().subdir]
     what, began = f"zig {ZIG_VERSION}", time.monotonic()
-    for left in folder.glob(".making-*"):  # by a fetch that was killed: whoever has the lock is alone
+    for left in folder.glob(".making-*"):  # left by a killed fetch: the holder of the lock is alone
         shutil.rmtree(left, ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix=".making-", dir=folder) as temporary:
         requirement = f"ziglang=={ZIG_VERSION} --hash=sha256:{sha256}"
@@ -113,7 +113,7 @@ def _fetch(folder: Path, machine: Mapping[str, str], watch: Watch, why: str) -> 
                     archive.extract(member, temporary)
         made = Path(temporary, "ziglang")
         if not (made / "zig").is_file():
-            raise WorkError(f"the wheel of ziglang {ZIG_VERSION} holds no zig", path=wheel)
+            raise WorkError(f"the wheel of ziglang {ZIG_VERSION} contains no zig", path=wheel)
         (made / "zig").chmod(0o755)
         shutil.rmtree(folder / ZIG_VERSION, ignore_errors=True)
         made.rename(folder / ZIG_VERSION)

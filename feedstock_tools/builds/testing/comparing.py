@@ -1,4 +1,4 @@
-"""What benchmarks measured, build by build, so that builds can be compared."""
+"""The results of benchmarks, build by build, for comparison."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Figure", "compared", "figures_of"]
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One figure of one package on one machine: the newest that was measured there.
+    """The newest value of one figure for one package on one machine.
 
     `ratio` is to the first package that has the figure in the same unit on such a machine, which is 1.
     """
@@ -29,7 +29,7 @@ class Figure:
 
 
 def figures_of(artifacts: Artifacts) -> tuple[Figure, ...]:
-    """The figures in the ledger of a folder of artifacts; none where there is no ledger.
+    """The figures in the ledger of a folder of artifacts; none without a ledger.
 
     Raises:
         WorkError: the ledger cannot be read.
@@ -41,10 +41,10 @@ def figures_of(artifacts: Artifacts) -> tuple[Figure, ...]:
 
 
 def compared(tests: Sequence[TestRecord]) -> tuple[Figure, ...]:
-    """The figures of passed tests, those that can be compared with each other next to each other.
+    """The figures of passed tests, with comparable ones next to each other.
 
     Args:
-        tests: the ledger's, the oldest first.
+        tests: the ledger's tests, the oldest first.
     """
     newest: dict[tuple[str, str, str, str], tuple[float, str]] = {}
     for test in tests:

@@ -1,4 +1,4 @@
-"""The GPUs of this machine, as the driver gives them to this process, and which of them a test gets."""
+"""The GPUs that the driver offers to this process, and their assignment to tests."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 @dataclass(frozen=True, slots=True)
 class Gpus:
-    """What there is: `NVIDIA H200 (9.0)` for each GPU, the driver's version (`575.51.03`), the CUDA that it runs.
+    """The available GPUs: `NVIDIA H200 (9.0)` for each, the driver's version (`575.51.03`), the CUDA that it runs.
 
-    `visible` is what `CUDA_VISIBLE_DEVICES` has to be for a process to see these; None: as it is.
+    `visible` is the value of `CUDA_VISIBLE_DEVICES` for a process that should see these; None: unchanged.
     """
 
     names: tuple[str, ...]
@@ -31,14 +31,14 @@ class Gpus:
 
 
 def find_gpus() -> Gpus:
-    """Ask the driver.
+    """Query the driver.
 
     Raises:
         WorkError: there is no driver or no GPU, with the reason.
     """
     machine = probe()
     if machine.problem is not None or machine.cuda is None:
-        raise WorkError(machine.problem or "the driver does not say which CUDA it runs")
+        raise WorkError(machine.problem or "the driver does not report which CUDA it runs")
     names = tuple(f"{device.name} ({device.capability})" for device in machine.devices)
     return Gpus(names, machine.driver or "", machine.cuda)
 

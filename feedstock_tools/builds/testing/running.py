@@ -1,4 +1,4 @@
-"""Running a package's tests and benchmark: processes of their own, a log, and what came of them."""
+"""Running a package's tests and benchmark: processes of their own, a log, and the results."""
 
 from __future__ import annotations
 
@@ -31,25 +31,25 @@ from feedstock_tools.workers import worker_command
 
 __all__ = ["Conditions", "clear_cache", "run_benchmark", "run_own_tests"]
 
-#: What a test on a GPU needs of the machine's environment besides what a build gets.
+#: The further variables of the machine's environment for a test on a GPU.
 _FOR_GPUS = ("CUDA_DEVICE_ORDER", VISIBLE, "LD_LIBRARY_PATH", "NVIDIA_VISIBLE_DEVICES")
-#: A figure of an integer beyond this, or one that is no number, would be no figure to compare.
+#: Integers beyond this limit, and values that are not numbers, cannot be compared.
 _LARGEST = sys.float_info.max
-#: What rattler-build says where the environment of a test cannot be solved.
+#: rattler-build's message if the environment of a test cannot be solved.
 _NO_ENVIRONMENT = "failed to setup test environment"
 Log = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """What tests run under.
+    """The conditions for tests.
 
     Attributes:
-        gpus: what the environments are solved for and the tests see; None: solved for a machine whose driver runs the
+        gpus: the GPUs for solving environments and for the tests; None: solved for a machine whose driver runs the
             package's CUDA version, so that a GPU build is tested on a machine without a GPU too.
         machine: this machine's environment variables.
-        seconds: how long the tests of a package, or one command of its benchmark, may take; None for ever.
-        stop: a file descriptor that becomes readable when the run is over; None where nothing tells.
+        seconds: the time limit for the tests of a package, or for one command of its benchmark; None for no limit.
+        stop: a file descriptor that becomes readable when the run is over; None if there is none.
     """
 
     gpus: Gpus | None
@@ -59,10 +59,10 @@ class Conditions:
 
 
 def run_own_tests(subject: Subject, conditions: Conditions, log: Log) -> float:
-    """Run the tests that a package brings, in fresh environments; how long they took, in seconds.
+    """Run a package's own tests in fresh environments; return their duration in seconds.
 
     Raises:
-        WorkError: a test fails, takes too long, or its environment cannot be made; the log says more.
+        WorkError: a test fails, takes too long, or its environment cannot be created; the log has the details.
         Stopped: the run is over.
     """
     with tempfile.TemporaryDirectory(prefix="feedstock-tools-test-") as name:
@@ -85,7 +85,8 @@ def run_own_tests(subject: Subject, conditions: Conditions, log: Log) -> float:
 
 
 def _why_unsolved(subject: Subject, said: Sequence[str], folder: Path) -> str | None:
-    """Why the environment of a test could not be made, which rattler-build does not say; None for another failure."""
+    """Why the environment of a test could not be created, which rattler-build does not report; None for another
+    failure."""
     from feedstock_tools.channel.solving.solve import solve
 
     question = last_question(said)
@@ -96,7 +97,7 @@ def _why_unsolved(subject: Subject, said: Sequence[str], folder: Path) -> str | 
     try:
         solve(specs, [(folder / "channel").as_uri(), *subject.channels], subject.platform, virtual=virtual)
     except FeedstockError as error:
-        return f"an environment for them cannot be made: {error}"
+        return f"cannot create an environment for them: {error}"
     return None
 
 
@@ -104,7 +105,7 @@ def run_benchmark(subject: Subject, conditions: Conditions, log: Log) -> dict[st
     """Run the benchmark of a package in a fresh environment; each figure by name, as `{"value": 1.5, "unit": "s"}`.
 
     Raises:
-        WorkError: its environment cannot be made, a command fails or takes too long, or no figure comes of it.
+        WorkError: its environment cannot be created, a command fails or takes too long, or it prints no figure.
         Stopped: the run is over.
     """
     figures: dict[str, dict[str, Any]] = {}
@@ -130,7 +131,7 @@ def run_benchmark(subject: Subject, conditions: Conditions, log: Log) -> dict[st
 
 
 def _figure(line: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The figure that a line is, if it is one."""
+    """The figure in a line, if any."""
     try:
         content = json.loads(line) if line.startswith("{") else None
     except (ValueError, RecursionError):
@@ -144,7 +145,7 @@ def _figure(line: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _run(command: Sequence[str], subject: Subject, conditions: Conditions, folder: Path, log: Log) -> int:
-    """Run a worker and give each line of what it says to `log`; its exit status."""
+    """Run a worker and pass each line of its output to `log`; return its exit status."""
     guard = Guard(seconds=conditions.seconds, stop=conditions.stop)
     environment = _environment(subject, conditions, folder)
     try:
@@ -170,7 +171,8 @@ def _environment(subject: Subject, conditions: Conditions, folder: Path) -> dict
 
 
 def _path_with_gpus(kept: Mapping[str, str], folder: Path) -> str:
-    """A search path whose `bash` hands on what a test on a GPU needs: rattler-build clears the environment before."""
+    """A search path whose `bash` passes on the variables for a test on a GPU, since rattler-build clears the
+    environment."""
     path = kept.get("PATH", os.defpath)
     programs = folder / "programs"
     bash = shutil.which("bash", path=path)
@@ -184,20 +186,20 @@ def _path_with_gpus(kept: Mapping[str, str], folder: Path) -> str:
 
 
 def _cuda(subject: Subject, gpus: Gpus | None) -> str | None:
-    """The CUDA version that environments are solved for."""
+    """The CUDA version for solving environments."""
     known = [version for version in (subject.built_for, subject.cuda) if version]
     return gpus.cuda if gpus else max(known, key=parse_version, default=None)
 
 
 def _cache(subject: Subject, folder: Path) -> Path:
-    """Where packages are unpacked."""
+    """The cache of unpacked packages."""
     return subject.cache or folder / "cache"
 
 
 def clear_cache(subjects: Iterable[Subject]) -> None:
-    """Before the first test of a run: take what is tested, and what was built beside it, out of the cache.
+    """Before the first test of a run: remove the tested packages, and those built beside them, from the cache.
 
-    It goes by names, and other builds of a package may have had the same one.
+    The cache is keyed by name, and other builds of a package may have had the same name.
     """
     for subject in subjects:
         if subject.cache is None:
@@ -211,7 +213,7 @@ def clear_cache(subjects: Iterable[Subject]) -> None:
 
 
 def _installed(subject: Subject, gpus: Gpus | None, folder: Path) -> Path:
-    """An environment with the package and what its benchmark needs."""
+    """An environment with the package and the requirements of its benchmark."""
     from feedstock_tools.channel.installing import install
     from feedstock_tools.channel.solving.solve import solve, virtual_packages
 
@@ -228,7 +230,7 @@ def _installed(subject: Subject, gpus: Gpus | None, folder: Path) -> Path:
 
 
 def _activation(prefix: Path) -> str:
-    """What makes an environment the current one, for bash."""
+    """The activation of an environment, for bash."""
     place = shlex.quote(str(prefix))
     return (
         f'export CONDA_PREFIX={place} PATH={place}/bin:"$PATH"\n'

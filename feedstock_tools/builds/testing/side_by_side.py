@@ -1,4 +1,4 @@
-"""Several tests at once, each on a seat of its own, all of which end with the run."""
+"""Parallel tests, each on a seat of its own, all of which end with the run."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ __all__ = ["side_by_side"]
 def side_by_side(
     numbers: Iterable[int], seats: Sequence[Conditions], test: Callable[[int, Conditions], TestRecord]
 ) -> Iterator[tuple[int, TestRecord]]:
-    """Run tests, as many at once as there are seats, and give each with its record as it ends.
+    """Run tests in parallel, one per seat, and yield each with its record as it ends.
 
-    However the caller leaves, by Ctrl-C or an error, the tests that run are ended before it goes on.
+    If the caller leaves by Ctrl-C or an error, running tests are ended first.
 
     Args:
-        numbers: of the tests, in the order in which they begin.
-        seats: what tests run under; no two tests have the same at a time.
+        numbers: the numbers of the tests, in starting order.
+        seats: the conditions for tests; no two tests share one at a time.
     """
     stop, stopping = os.pipe()
     free: queue.SimpleQueue[Conditions] = queue.SimpleQueue()

@@ -1,4 +1,4 @@
-"""A package to be tested: the file, where its dependencies come from, and what it needs of the machine."""
+"""A package to be tested: the file, the channels of its dependencies, and its requirements on the machine."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ _CUDA = re.compile(r"__cuda\s*>=\s*(\d+(?:\.\d+)?)")
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A package and what its tests stand on.
+    """A package and the requirements of its tests.
 
     Attributes:
-        sha256: of the file.
-        channels: URLs to solve in, the first preferred; the package's own folder is the first where it is a channel.
-        cache: where packages of remote channels are kept from test to test; None where all channels are folders, so
-            that nothing has to be.
-        cuda: the oldest CUDA version that the driver has to run, by the package's own dependencies; None for none.
-        built_for: the CUDA version that it was built for; what it depends on may need a driver for it.
-        benchmark: the commands of its benchmark, and what they need besides the package.
-        emulator: what runs its tests where it is for another platform than this machine's.
+        sha256: the hash of the file.
+        channels: URLs to solve in, the first has priority; the package's own folder comes first if it is a channel.
+        cache: the cache of packages from remote channels; None if all channels are folders, so
+            that none is needed.
+        cuda: the oldest CUDA version that the driver must run, by the package's own dependencies; None for none.
+        built_for: the CUDA version that it was built for; its dependencies may need a driver for it.
+        benchmark: the commands of its benchmark, and their further requirements.
+        emulator: the emulator for its tests if it is for another platform than this machine's.
     """
 
     path: Path
@@ -53,21 +53,21 @@ class Subject:
 
     @property
     def platform(self) -> Platform:
-        """The platform of the environments that it is tested in: this machine's for a package of none."""
+        """The platform of its test environments: this machine's for a noarch package."""
         subdir = self.metadata.subdir
         return Platform.here() if subdir == "noarch" else Platform.parse(subdir)
 
 
 def subject_of(path: Path, channels: Sequence[str], machine: Mapping[str, str]) -> Subject:
-    """What is to be known of a package file before it is tested.
+    """Inspect a package file before it is tested.
 
     Args:
-        channels: where its dependencies come from; default: conda-forge, or the stand-in channel of this machine for a
+        channels: the channels of its dependencies; default: conda-forge, or the stand-in channel of this machine for a
             package that was built on one.
 
     Raises:
-        WorkError: the file is no readable package.
-        InputError: it is for another platform than this machine's, and nothing here runs programs of that.
+        WorkError: the file is not a readable package.
+        InputError: it is for another platform than this machine's, and this machine has no emulator for it.
     """
     metadata = read_package(path)
     emulator = _emulator(path, metadata, machine)
@@ -96,21 +96,21 @@ def subject_of(path: Path, channels: Sequence[str], machine: Mapping[str, str]) 
 
 
 def _emulator(path: Path, metadata: PackageMetadata, machine: Mapping[str, str]) -> Emulator | None:
-    """What runs programs of the package's platform; None where this machine does."""
+    """The emulator for the package's platform; None if this machine needs none."""
     here = Platform.here().subdir
     if metadata.subdir in (here, "noarch"):
         return None
     found = find_emulator(metadata.subdir, machine)
     if isinstance(found, str):
-        raise InputError(f"the package is for {metadata.subdir}, and this machine is {here}: {found}", path=path)
+        raise InputError(f"the package is for {metadata.subdir}, but this machine is {here}: {found}", path=path)
     if is_stand_in(metadata) and _pythons(metadata):
-        message = f"its tests run Python, of which the stand-in channel has no contents for {metadata.subdir}"
+        message = f"its tests run Python, for which the stand-in channel has only metadata on {metadata.subdir}"
         raise InputError(message, path=path)
     return found
 
 
 def _built_for(path: Path) -> str | None:
-    """The CUDA version among the variant values that a package's hash was made of."""
+    """The CUDA version among the variant values in a package's hash."""
     (text,) = read_documents(path, ["info/hash_input.json"]).values()
     try:
         values = json.loads(text) if text else None
@@ -127,7 +127,7 @@ def _pythons(metadata: PackageMetadata) -> list[str]:
 
 
 def _benchmark(metadata: PackageMetadata) -> Mapping[str, object]:
-    """What the recipe's `extra` says of the package's benchmark (`generate.benchmarks`), if it can be understood."""
+    """The package's benchmark in the recipe's `extra` (`generate.benchmarks`), if valid."""
     listed = metadata.extra.get("benchmarks")
     found = listed.get(metadata.name) if isinstance(listed, dict) else None
     return found if isinstance(found, dict) else {}

@@ -1,4 +1,4 @@
-"""From packages to tests that were run and recorded: which packages, with which channels, and what became of each."""
+"""From packages to recorded test results: the packages, their channels, and the result of each."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _LAST_LINES = 20
 
 @dataclass(frozen=True, slots=True)
 class TestOptions:
-    """How to test: whether on a GPU, with the benchmark, and where dependencies come from.
+    """How to test: whether on a GPU, with the benchmark, and the channels of dependencies.
 
-    `jobs` is how many packages are tested at once, on GPUs no more than there are; `seconds` how long the tests of one,
-    or a command of its benchmark, may take (None for ever).
+    `jobs` is the maximum number of parallel tests, at most one per GPU; `seconds` the time limit for the tests of one,
+    or for a command of its benchmark (None: no limit).
     """
 
-    #: pytest would take a class of this name for a class of tests.
+    #: Otherwise pytest would collect a class of this name as tests.
     __test__: ClassVar[bool] = False
     gpu: bool = False
     benchmark: bool = False
@@ -47,8 +47,8 @@ class TestOptions:
 class TestedPackage:
     """A package file, the folder of artifacts whose ledger knows it, and the channels that it was built with.
 
-    `artifacts` is None for a package that no ledger knows: nothing is recorded of it. `channels` is empty where they
-    are not known, and for a build on the stand-in channel, which is made again for the test.
+    `artifacts` is None for a package that no ledger knows: its tests are not recorded. `channels` is empty if they
+    are unknown, and for a build on the stand-in channel, which is created again for the test.
     """
 
     #: pytest would take a class of this name for a class of tests.
@@ -59,16 +59,16 @@ class TestedPackage:
 
 
 class TestWatcher(Protocol):
-    """Someone who watches tests; called from several threads where several packages are tested at once."""
+    """An observer of tests; called from several threads if several packages are tested in parallel."""
 
     def begin(self, package: str, gpus: Gpus | None) -> None:
-        """A package (the name of its file) is about to be tested, on some GPUs or without one."""
+        """A package (the name of its file) is about to be tested, with or without GPUs."""
 
     def line(self, package: str, text: str) -> None:
-        """A line of the log of a package that no ledger knows, and which is kept nowhere."""
+        """A line of the log of a package that no ledger knows, whose log is not stored."""
 
     def failed(self, package: str, reason: str, last_lines: Sequence[str]) -> None:
-        """A test failed, with the end of the log where that is kept in a file."""
+        """A test failed, with the end of the log if that is stored in a file."""
 
 
 class _Unwatched:
@@ -83,7 +83,7 @@ _UNWATCHED = _Unwatched()
 
 
 def packages_in_files(paths: Sequence[Path], nearby: Sequence[Path] = ()) -> tuple[TestedPackage, ...]:
-    """Package files with the ledgers that know them: of the folders that they lie in, else of some other folders.
+    """Package files with the ledgers that know them: in their own folders, else in other given folders.
 
     Args:
         paths: the files of packages.
@@ -115,7 +115,7 @@ def packages_in_files(paths: Sequence[Path], nearby: Sequence[Path] = ()) -> tup
 
 
 def built_packages(workspace: Workspace, chosen: Sequence[PlannedConfiguration]) -> tuple[TestedPackage, ...]:
-    """The newest package of each output of some configurations that the ledger has as done and that is still there.
+    """The newest package of each output of some configurations that the ledger records as done and that still exists.
 
     Args:
         chosen: with their outputs.
@@ -128,7 +128,7 @@ def built_packages(workspace: Workspace, chosen: Sequence[PlannedConfiguration])
     """
     outputs = [(row.name, output) for each in chosen for row in each.rows for output in row.outputs]
     wanted = {output.file_name for _, output in outputs}
-    # Packages that no plan knows the whole name of, as conda-build's, go by their row and output.
+    # Packages whose full name no plan knows, such as conda-build's, are found by row and output.
     by_row = {(row, output.name) for row, output in outputs if not output.whole}
     return tuple(_built(workspace.artifacts, wanted, by_row))
 
@@ -170,9 +170,9 @@ def run_tests(
     machine: Mapping[str, str],
     observer: TestWatcher = _UNWATCHED,
 ) -> tuple[TestRecord, ...]:
-    """Test packages, and record each where a ledger knows it; the records are in the order of the packages.
+    """Test packages, and record each one that a ledger knows; the records are in the order of the packages.
 
-    Every package is looked at before the first is tested.
+    Every package is inspected before the first is tested.
 
     Args:
         places: the packages, as `built_packages` and `packages_in_files` give them.
@@ -181,8 +181,8 @@ def run_tests(
         machine: the environment of the machine.
 
     Raises:
-        WorkError: a GPU is asked for and there is none, or a package cannot be read.
-        InputError: a package is for another platform, or has no benchmark that could be run.
+        WorkError: a GPU is requested and there is none, or a package cannot be read.
+        InputError: a package is for another platform, or has no benchmark.
 
     >>> packages = built_packages(workspace, workspace.chosen()[:1])
     >>> [record.result for record in run_tests(packages[:1], TestOptions(), os.environ)]
@@ -210,7 +210,8 @@ def run_tests(
 
 
 def _apart(subjects: Sequence[Subject]) -> list[Subject]:
-    """The subjects; those that share a file name and not its content get no common cache, which goes by names."""
+    """The subjects; those with the same file name but different contents do not share a cache, which is keyed by
+    name."""
     contents: dict[str, set[str]] = {}
     for subject in subjects:
         contents.setdefault(subject.path.name, set()).add(subject.sha256)
@@ -218,24 +219,24 @@ def _apart(subjects: Sequence[Subject]) -> list[Subject]:
 
 
 def _refuse(subjects: Sequence[Subject], gpus: Gpus | None, options: TestOptions) -> None:
-    """Refuse what cannot be done; of several packages not all need to have a benchmark."""
+    """Refuse impossible requests; among several packages, not all need to have a benchmark."""
     if options.benchmark and not any(subject.benchmark for subject in subjects):
-        hint = "`benchmark` of an output in feedstock.yaml names one; it comes into the package when that is built."
+        hint = "Add `benchmark` to the output in feedstock.yaml and build the package again."
         said = "the package has no benchmark" if len(subjects) == 1 else "none of the packages has a benchmark"
         raise InputError(said, path=subjects[0].path if len(subjects) == 1 else None, hint=hint)
     for subject in subjects:
         if options.benchmark and subject.benchmark and subject.emulator:
-            raise InputError(f"under {subject.emulator.program} a benchmark measures nothing", path=subject.path)
+            raise InputError(f"a benchmark under {subject.emulator.program} has no meaning", path=subject.path)
         if gpus and subject.cuda and parse_version(subject.cuda) > parse_version(gpus.cuda):
             raise WorkError(
-                f"{subject.path.name} needs a driver for CUDA {subject.cuda}, and this machine's runs up to {gpus.cuda}"
+                f"{subject.path.name} needs a driver for CUDA {subject.cuda}, but this machine's runs up to {gpus.cuda}"
             )
 
 
 def _tested(
     subject: Subject, place: TestedPackage, conditions: Conditions, options: TestOptions, observer: TestWatcher
 ) -> TestRecord:
-    """Test one package and tell how it ended."""
+    """Test one package and return the result."""
     gpus = conditions.gpus
     observer.begin(subject.path.name, gpus)
     path = place.path.resolve()
@@ -273,7 +274,7 @@ def _tested(
 
 
 def _kept(artifacts: Artifacts, name: str, lines: Sequence[str]) -> str:
-    """Write the log file; its path below the ledger's folder."""
+    """Write the log file; return its path below the ledger's folder."""
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
     path = artifacts.logs / f"test-{name[:200]}-{stamp}.log"
     try:

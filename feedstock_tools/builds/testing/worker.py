@@ -1,7 +1,7 @@
 """The process that runs a package's own tests with rattler-build, started by `running`.
 
-rattler-build holds the interpreter's lock all the while, so a supervisor is forked off before it is imported, as for a
-build: it watches standard input, which only the parent holds open.
+rattler-build holds the interpreter's lock during the tests, so a supervisor is forked off before it is imported, as for
+a build: it watches standard input, which only the parent keeps open.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
-#: Of the scripts that conda-build writes a recipe's tests to (conda_build/create_test.py).
+#: The names of the scripts to which conda-build writes a recipe's tests (conda_build/create_test.py).
 _ENDINGS = ("sh", "bat", "py", "pl", "r")
 
 
@@ -49,7 +49,7 @@ class _Lines:
 
 
 def main(request: str) -> int:
-    """Run the tests; the exit status is 0 where all pass, 1 where one fails.
+    """Run the tests; the exit status is 0 if all pass, 1 if one fails.
 
     Args:
         request: the path of a JSON file with the `package`, the `channels` and, for a package of another platform, the
@@ -71,7 +71,7 @@ def _test(request: Any) -> int:
     package = Package.from_file(request["package"])
     numbers = [*range(package.test_count)] or ([None] if _has_script(Path(request["package"])) else [])
     if not numbers:
-        sys.stdout.write("The package brings no tests.\n")
+        sys.stdout.write("The package has no tests.\n")
     passed = True
     for at, number in enumerate(numbers, 1):
         sys.stdout.write(f"Test {at} of {len(numbers)}\n")
@@ -81,12 +81,12 @@ def _test(request: Any) -> int:
 
 
 def _has_script(package: Path) -> bool:
-    """Whether a package brings tests as conda-build writes them, of which rattler-build gives no count."""
+    """Whether a package has tests in conda-build's form, which rattler-build does not count."""
     return any(read_documents(package, [f"info/test/run_test.{ending}" for ending in _ENDINGS]).values())
 
 
 def _passes(package: Package, number: int | None, channels: Sequence[str]) -> bool:
-    """Run one test of a package; without a number those of conda-build, which pass or raise and give no result."""
+    """Run one test of a package; without a number those of conda-build, which pass or raise and return no result."""
     from rattler_build import RattlerBuildError
 
     how: dict[str, Any] = {"channel": channels, "channel_priority": "strict", "progress_callback": _Lines()}
@@ -97,5 +97,5 @@ def _passes(package: Package, number: int | None, channels: Sequence[str]) -> bo
         return False
     for result in results:
         if not result.success and result.output:
-            sys.stdout.write(f"{result.output[-1]}\n")  # what failed, which the progress does not tell
+            sys.stdout.write(f"{result.output[-1]}\n")  # the failed command, which the progress does not show
     return all(result.success for result in results)

@@ -180,7 +180,7 @@ def test_what_another_feedstock_built_is_refused(gpu_feedstock: TinyFeedstock, t
     shutil.rmtree(gpu_feedstock.artifacts)
     run = gpu_feedstock.run("collect", str(source))
     assert run.returncode == 2
-    assert f"{source / 'ledger.sqlite'}: is of another feedstock: it built other-libtiny" in run.stderr
+    assert f"{source / 'ledger.sqlite'}: belongs to another feedstock: it built other-libtiny" in run.stderr
     assert not list(gpu_feedstock.artifacts.glob("*/*.conda"))
 
 

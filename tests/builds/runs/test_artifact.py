@@ -34,14 +34,14 @@ def test_a_package_that_keeps_its_promise() -> None:
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"build": "cpu_py311h1_3"}, "build is 'cpu_py311h1_3', and 'cuda112py311h1_3' was meant"),
+        ({"build": "cpu_py311h1_3"}, "build is 'cpu_py311h1_3' instead of 'cuda112py311h1_3'"),
         ({"version": "1.1"}, "version is '1.1'"),
         ({"build_number": 4}, "build number is '4'"),
         ({"subdir": "noarch"}, "subdir is 'noarch'"),
-        ({"track_features": ("tiny-p-0",)}, "track_features is 'tiny-p-0', and '' was meant"),
-        ({"depends": ()}, "should depend on 'tiny-base ==1.0 cuda112py311_3', and it says nothing of it"),
-        ({"depends": ("tiny-base",)}, "and it says tiny-base"),
-        ({"depends": ("tiny-base ==1.0 cpu_py311_3",)}, "and it says tiny-base ==1.0 cpu_py311_3"),
+        ({"track_features": ("tiny-p-0",)}, "track_features is 'tiny-p-0' instead of ''"),
+        ({"depends": ()}, "must depend on 'tiny-base ==1.0 cuda112py311_3', but has no such dependency"),
+        ({"depends": ("tiny-base",)}, "but has tiny-base"),
+        ({"depends": ("tiny-base ==1.0 cpu_py311_3",)}, "but has tiny-base ==1.0 cpu_py311_3"),
         (
             {"depends": (*MADE.depends, "libtiny ==1.0 cpu_hab_3")},
             "'libtiny ==1.0 cpu_hab_3' is not the libtiny of the same variant, which is libtiny-1.0-cuda112hab_3",
@@ -57,7 +57,7 @@ def test_a_broken_promise_is_named(change: dict[str, object], sentence: str) -> 
 
 def test_missing_track_features_are_named() -> None:
     made = PackageMetadata("libtiny", "1.0", "cuda112hab_3", 3, "linux-64")
-    assert "'libtiny-p-0' was meant" in next(broken_promises(made, LIBRARY, SIBLINGS))
+    assert "instead of 'libtiny-p-0'" in next(broken_promises(made, LIBRARY, SIBLINGS))
 
 
 def test_looser_dependencies_on_siblings_are_the_recipes_business() -> None:
@@ -94,9 +94,9 @@ def test_packages_from_the_first_channel_that_has_them_are_right() -> None:
 @pytest.mark.parametrize(
     ("solved", "sentence"),
     [
-        (("zlib", "https://b"), "zlib was taken from https://b, although https://a has it and comes first"),
+        (("zlib", "https://b"), "zlib was taken from https://b, although https://a has it and has priority"),
         (("gcc", "https://c"), "gcc was taken from https://c, which is not one of the channels given"),
-        (("libtiny", "https://a"), "libtiny is an output of this recipe and was taken from https://a"),
+        (("libtiny", "https://a"), "libtiny is an output of this recipe but was taken from https://a"),
     ],
 )
 def test_packages_from_the_wrong_channel_are_named(solved: tuple[str, str], sentence: str) -> None:

@@ -70,7 +70,7 @@ def test_another_file_than_the_known_one_is_refused(
     tmp_path: Path, machine: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(zig, "_WHEELS", {Platform.here().subdir: ("0" * 64, 1)})
-    with pytest.raises(WorkError, match=r"another file than the known one \(its SHA-256 differs\)"):
+    with pytest.raises(WorkError, match=r"a different file than expected \(its SHA-256 differs\)"):
         fetch_zig(tmp_path / "kept", machine)
     assert find_zig(tmp_path / "kept") is None
 
@@ -88,7 +88,7 @@ def test_a_full_disk_is_said_and_leaves_nothing(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(zipfile.ZipFile, "extract", full)
-    with pytest.raises(WorkError, match="cannot keep zig: No space left on device"):
+    with pytest.raises(WorkError, match="cannot store zig: No space left on device"):
         fetch_zig(tmp_path / "kept", machine)
     assert [path.name for path in (tmp_path / "kept").iterdir()] == [".lock"]
 

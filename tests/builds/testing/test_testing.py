@@ -130,7 +130,7 @@ def test_a_driver_that_is_too_old_for_a_package_is_an_error(
 ) -> None:
     monkeypatch.setattr(session, "find_gpus", lambda: Gpus(("GeForce GTX 1080 (6.1)",), "440.33", "10.2"))
     options = TestOptions(gpu=True, channels=(str(gpu_feedstock.channel),))
-    with pytest.raises(WorkError, match=r"needs a driver for CUDA 11\.2, and this machine's runs up to 10\.2"):
+    with pytest.raises(WorkError, match=r"needs a driver for CUDA 11\.2, but this machine's runs up to 10\.2"):
         session.run_tests([TestedPackage(library(gpu_feedstock), None)], options, os.environ, SILENT)
 
 
@@ -161,7 +161,7 @@ def test_tests_as_conda_build_writes_them_are_run(script: str, status: int, tmp_
             run_own_tests(subject, conditions, lines.append)
     else:
         run_own_tests(subject, conditions, lines.append)
-    assert not any("brings no tests" in line for line in lines)
+    assert not any("has no tests" in line for line in lines)
 
 
 def test_a_package_for_another_platform_is_refused(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ __all__ = ["deliver"]
 
 
 def deliver(build: RowBuild, event: Built, request: BuildRequest) -> None:
-    """Check a package, let it enter the output channel, and record it as done.
+    """Check a package, add it to the output channel, and record it as done.
 
     Raises:
         WorkError: a check fails, or the channel or the ledger cannot be written.
@@ -46,9 +46,9 @@ def deliver(build: RowBuild, event: Built, request: BuildRequest) -> None:
 def _checked(
     build: RowBuild, package: Path, promise: PlannedOutput, request: BuildRequest
 ) -> tuple[EnvironmentRecord, ...]:
-    """The environments that a package was built in, after all checks of it.
+    """The environments of a package's build, after all checks of the package.
 
-    An engine with channels of its own solves where its script will, under names that its container gives.
+    An engine with channels of its own solves under names that its script and container choose.
     """
     siblings = {**build.outputs, **build.promises, promise.name: promise}
     solved_in = None if build.station.engine.own_channels else SolvedIn(request.output.as_uri(), build.station.channels)
@@ -60,7 +60,7 @@ def _checked(
 def _enter(
     build: RowBuild, event: Built, package: PackageRecord, channel: Path, environments: Sequence[EnvironmentRecord]
 ) -> None:
-    """Put a package into the channel, between the ledger's promise of it and the record that it is there."""
+    """Put a package into the channel, between the ledger's promise and its final record."""
     assert build.running is not None  # noqa: S101  (an engine starts an output before it is built)
     ledger, peak = build.station.ledger, build.guard.peak or None
     promised = replace(build.running, seconds=event.seconds, peak_memory=peak, packages=(package,))

@@ -1,8 +1,8 @@
-"""The names that conda-build gives in the end, where a plan could not know them.
+"""conda-build's final package names, which a plan cannot always know.
 
-The hash of a package holds the virtual packages that it is to run on, those included that run exports bring in when
-environments are solved: `__glibc` of `stdlib('c')`, for one (conda_build/metadata.py, get_hash_contents). A plan solves
-nothing, so of a `meta.yaml` it knows the hash without them.
+The hash of a package covers the virtual packages that it runs on, including those that run exports add when
+environments are solved, such as `__glibc` of `stdlib('c')` (conda_build/metadata.py, get_hash_contents). A plan solves
+nothing, so for a `meta.yaml` it knows the hash without them.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _HASH_INPUT = "info/hash_input.json"
 
 
 def with_final_name(package: Path, promise: PlannedOutput) -> PlannedOutput:
-    """The promise with the build string of a package file, where it is the planned one but for virtual packages.
+    """The planned output with the build string of a package file, if they differ only by virtual packages.
 
     Raises:
-        WorkError: the file is no readable package.
+        WorkError: the file is not a readable package.
     """
     made = promise.build if promise.whole else read_package(package).build
     if made == promise.build:
@@ -37,11 +37,11 @@ def with_final_name(package: Path, promise: PlannedOutput) -> PlannedOutput:
 
 
 def is_final(made: str, planned: str, contents: object) -> bool:
-    """Whether a build string is the one that was planned, but for virtual packages in its hash.
+    """Whether a build string is the planned one except for virtual packages in its hash.
 
     Args:
-        contents: what the hash of the package was made of. Without some of its virtual packages it has to give the hash
-            that was planned, and with all of them the one that the package bears.
+        contents: the contents of the package's hash. Without some of its virtual packages they must give the planned
+            hash, and with all of them the package's own.
     """
     if not isinstance(contents, dict):
         return False
@@ -50,14 +50,14 @@ def is_final(made: str, planned: str, contents: object) -> bool:
 
 
 def as_built(promise: PlannedOutput, record: BuildRecord) -> PlannedOutput:
-    """The promise of an output that is done, with the build string that its package has."""
+    """A finished output of the plan, with the build string of its package."""
     start = f"{promise.name}-{promise.version}-"
     names = (package.file.rpartition("/")[2].removesuffix(".conda") for package in record.packages)
     return next((replace(promise, build=name.removeprefix(start)) for name in names if name.startswith(start)), promise)
 
 
 def _without_virtual(contents: Mapping[str, str]) -> Iterator[dict[str, str]]:
-    """What a hash is made of, without each choice of its virtual packages."""
+    """The contents of a hash without each subset of its virtual packages."""
     virtual = [key for key in contents if key.startswith("__")]
     for count in range(1, len(virtual) + 1):
         for left_out in combinations(virtual, count):

@@ -1,4 +1,4 @@
-"""After a build: whether its package has GPU code for every architecture that the feedstock's spec promises."""
+"""After a build: checking that its package has GPU code for every architecture of the feedstock's spec."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ __all__ = ["check_gpu_code"]
 
 
 def check_gpu_code(package: Path, feedstock: Path, output: str, cuda: str | None) -> None:
-    """Read the architectures out of the binaries of a package, and hold them against `cuda: architectures` of the spec.
+    """Read the architectures out of the binaries of a package, and compare them with `cuda: architectures` of the spec.
 
-    An output whose spec has `kernels: true` must have every one of them; one with `false` is not looked at; any other
-    only where it has GPU code at all. Feedstocks without a spec and CPU builds promise nothing.
+    An output whose spec has `kernels: true` must have every one of them; one with `false` is not checked; any other
+    only if it has GPU code at all. Feedstocks without a spec and CPU builds are not checked.
 
     Args:
         feedstock: its folder.
@@ -25,7 +25,7 @@ def check_gpu_code(package: Path, feedstock: Path, output: str, cuda: str | None
         cuda: the CUDA version that it was built with; None for a CPU build.
 
     Raises:
-        WorkError: an architecture is missing; all that are missing are named, and what is there.
+        WorkError: an architecture is missing; with all missing and all present ones.
     """
     spec = feedstock / "feedstock.yaml"
     if cuda is None or not spec.is_file():
@@ -42,7 +42,7 @@ def check_gpu_code(package: Path, feedstock: Path, output: str, cuda: str | None
         raise WorkError(
             f"{package.name} has no GPU code for {', '.join(map(str, missing))}, which the spec promises",
             hint=f"In it, for CUDA {cuda}: {', '.join(there) or 'no GPU code at all'}."
-            " Does the build script pass on all of them? `kernels: false` leaves an output unchecked.",
+            " Check that the build script passes on all of them. `kernels: false` leaves an output unchecked.",
         )
 
 

@@ -1,4 +1,4 @@
-"""What a built package really says, held against what its rendered recipe promised.
+"""The metadata of a built package, compared with its rendered recipe.
 
 The engine has published packages that depend on a sibling of another variant, without an error (docs/engine.md), so no
 package enters a channel before its own metadata has been read and compared.
@@ -27,7 +27,7 @@ _RENDERED = "info/recipe/rendered_recipe.yaml"
 
 @dataclass(frozen=True, slots=True)
 class SolvedIn:
-    """Where the packages of a build's environments may come from: the URL of its private channel, and the others."""
+    """The allowed origins of packages in a build's environments: the URL of its private channel, and the others."""
 
     private: str
     channels: ResolvedChannels
@@ -36,12 +36,12 @@ class SolvedIn:
 def check_artifact(
     package: Path, promise: PlannedOutput, siblings: Mapping[str, PlannedOutput], solved_in: SolvedIn | None
 ) -> tuple[EnvironmentRecord, ...]:
-    """Compare a package with its promise; the environments that it was built in, as far as the engine tells of them.
+    """Compare a package with its plan; return its environments, as far as the engine reports them.
 
     Args:
         package: the file that the engine made.
         siblings: all outputs of the same row, by name.
-        solved_in: where packages of its environments may come from; None where nobody can tell.
+        solved_in: the allowed origins of packages in its environments; None if unknown.
 
     Raises:
         WorkError: they differ; every difference is named.
@@ -55,12 +55,12 @@ def check_artifact(
         environments = tuple(solved_environments(content))
     if wrong:
         lines = "\n".join(f"  - {line}" for line in wrong)
-        raise WorkError(f"{package.name} is not what the recipe promised:\n{lines}")
+        raise WorkError(f"{package.name} differs from its recipe:\n{lines}")
     return environments
 
 
 def solved_environments(rendered: Any) -> Iterator[EnvironmentRecord]:
-    """The build and host environments in a rendered recipe, as they were solved."""
+    """The build and host environments in a rendered recipe, as solved."""
     for environment in ("build", "host"):
         records = _resolved(rendered, environment)
         if records:
@@ -84,19 +84,17 @@ def _resolved(rendered: Any, environment: str) -> list[Any]:
 def broken_promises(
     made: PackageMetadata, promise: PlannedOutput, siblings: Mapping[str, PlannedOutput]
 ) -> Iterator[str]:
-    """Each difference between a package's metadata and its promise, in a sentence."""
+    """Each difference between a package's metadata and its plan, in a sentence."""
     for what in ("name", "version", "build", "build_number", "subdir"):
         got, meant = getattr(made, what), getattr(promise, what)
         if got != meant:
-            yield f"{what.replace('_', ' ')} is '{got}', and '{meant}' was meant"
+            yield f"{what.replace('_', ' ')} is '{got}' instead of '{meant}'"
     if promise.whole and set(made.track_features) != set(promise.track_features):
-        yield (
-            f"track_features is '{' '.join(made.track_features)}', and '{' '.join(promise.track_features)}' was meant"
-        )
+        yield (f"track_features is '{' '.join(made.track_features)}' instead of '{' '.join(promise.track_features)}'")
     for name, pin in promise.pins.items():
         if not any(_pin_of(spec) == (name, pin) for spec in made.depends):
             found = [spec for spec in made.depends if spec.split()[0] == name]
-            yield f"it should depend on '{name} =={pin}', and it says {found[0] if found else 'nothing of it'}"
+            yield f"it must depend on '{name} =={pin}', but has {found[0] if found else 'no such dependency'}"
     exported = [spec for kind in made.run_exports.to_json().values() for spec in kind]
     for spec in (*made.depends, *made.constrains, *exported):
         exact = _pin_of(spec)
@@ -122,9 +120,9 @@ def solved_channels(rendered: Any) -> Iterator[tuple[str, str]]:
 
 
 def wrong_channels(solved: Sequence[tuple[str, str]], solved_in: SolvedIn, own: frozenset[str]) -> Iterator[str]:
-    """Each package of an environment that came from a channel that it should not have come from, in a sentence.
+    """Each package of an environment that came from a wrong channel, in a sentence.
 
-    Strict channel priority is asked of the engine, which does not hold to it for root specs (docs/engine.md).
+    The engine is told to use strict channel priority, but ignores it for root specs (docs/engine.md).
 
     Args:
         solved: name and channel of each package.
@@ -134,11 +132,11 @@ def wrong_channels(solved: Sequence[tuple[str, str]], solved_in: SolvedIn, own: 
     for name, channel in solved:
         if name in own:
             if channel != solved_in.private:
-                yield f"{name} is an output of this recipe and was taken from {channel}"
+                yield f"{name} is an output of this recipe but was taken from {channel}"
         elif channel not in channels:
             yield f"{name} was taken from {channel}, which is not one of the channels given"
         else:
             before = channels[: channels.index(channel)]
             better = next((first for first in before if solved_in.channels.has(first, name)), None)
             if better:
-                yield f"{name} was taken from {channel}, although {better} has it and comes first"
+                yield f"{name} was taken from {channel}, although {better} has it and has priority"
