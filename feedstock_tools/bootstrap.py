@@ -41,6 +41,7 @@ _STEPS = (
     (r"Collecting ([A-Za-z0-9._-]+)", "collecting {}"),
     (r"\s+Downloading (\S+ \([^)]+\))", "downloading {}"),
     (r"\s+Using cached (\S+)", "taking {} from pip's cache"),
+    (r"\s+Installing build dependencies()", "installing what builds the package{}"),
     (r"Building \S+ for ([^(]+?) \(", "building {}"),
     (r"Installing collected packages: (.*)", "installing {}"),
     (r"WARNING: Retrying ()", "the package index does not answer; trying again{}"),

@@ -166,6 +166,7 @@ time.sleep(0.3)
         ),
         ("Building editable for feedstock-tools (pyproject.toml): started", "building feedstock-tools"),
         ("Installing collected packages: mdurl, click", "installing mdurl, click"),
+        ("  Installing build dependencies: started", "installing what builds the package"),
         ("WARNING: Retrying (Retry(total=4)) after …", "the package index does not answer; trying again"),
         ("  Preparing metadata (pyproject.toml): started", None),
     ],

@@ -72,7 +72,7 @@ def build(
     from feedstock_tools.builds.engines.process.supervision import signals_as_exit
     from feedstock_tools.builds.plan.agenda import agenda
     from feedstock_tools.builds.plan.refusals import refuse_unbuildable
-    from feedstock_tools.builds.runs.run import run
+    from feedstock_tools.builds.runs.run import refuse_no_room, run
     from feedstock_tools.feedstock.provenance import typed
     from feedstock_tools.report.run import text
 
@@ -83,6 +83,8 @@ def build(
     _say_all(terminal, text.engine_notes(workspace, chosen))
     found = agenda(workspace, chosen, capacity, limits.jobs)
     _say_all(terminal, text.channel_notes(found))
+    if found.todo:
+        refuse_no_room(workspace.artifacts, found.todo)
     uncompiled = _uncompiled(workspace, named, found, terminal)
     if uncompiled:
         left_out = {**left_out, **uncompiled}

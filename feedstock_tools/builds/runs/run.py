@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +24,10 @@ if TYPE_CHECKING:
     from feedstock_tools.builds.runs.row import BuiltRow
     from feedstock_tools.builds.runs.site import Site, Station
 
-__all__ = ["BuildResult", "Outcome", "run"]
+__all__ = ["BuildResult", "Outcome", "refuse_no_room", "run"]
+
+_NOT_WRITTEN = "the folder of artifacts cannot be written"
+_ELSEWHERE = "Give one elsewhere with --output-dir."
 
 _USUAL = Limits()
 
@@ -119,7 +123,7 @@ def _built(
     from feedstock_tools.builds.stand_in.wheels import unwatched
 
     refuse(provide_compilers(workspace, agenda.todo, agenda.channels, unwatched), some=len(agenda.channels))
-    _refuse_full_disk(workspace.artifacts, agenda.todo)
+    refuse_no_room(workspace.artifacts, agenda.todo)
     with Ledger(workspace.artifacts.ledger) as ledger:
         sites = _sites(workspace, agenda, command)
         stations = _stations(workspace, sites, ledger)
@@ -162,8 +166,18 @@ def _stations(workspace: Workspace, sites: Mapping[str, Site], ledger: Ledger) -
     }
 
 
-def _refuse_full_disk(artifacts: Artifacts, todo: Sequence[Work]) -> None:
-    artifacts.root.mkdir(parents=True, exist_ok=True)
+def refuse_no_room(artifacts: Artifacts, todo: Sequence[Work]) -> None:
+    """Refuse to build where nothing can be written, or where the disk has less room than a row needs.
+
+    Raises:
+        WorkError: it is so.
+    """
+    try:
+        artifacts.root.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise WorkError(_NOT_WRITTEN, path=artifacts.root, hint=_ELSEWHERE) from error
+    if not os.access(artifacts.root, os.W_OK):
+        raise WorkError(_NOT_WRITTEN, path=artifacts.root, hint=_ELSEWHERE)
     free = shutil.disk_usage(artifacts.root).free
     for work in todo:
         if work.needs.disk is not None and work.needs.disk > free:

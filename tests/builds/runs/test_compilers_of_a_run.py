@@ -118,6 +118,15 @@ def test_a_run_from_python_refuses_it_too(two_platforms: Path, tmp_path: Path) -
     assert not workspace.artifacts.ledger.exists()
 
 
+def test_where_nothing_can_be_written_it_says_so_before_anything_is_fetched(two_platforms: Path) -> None:
+    (two_platforms / "artifacts").touch()
+    ran = build(two_platforms, "--all", "--output-dir", "artifacts/below")
+    assert ran.returncode == 1
+    message = f"error: {two_platforms}/artifacts/below: the folder of artifacts cannot be written\n  Give one elsewhere"
+    assert message in ran.stderr
+    assert "Fetching" not in ran.stdout
+
+
 def test_a_download_is_told_at_its_start_every_two_seconds_and_at_its_end() -> None:
     lines: list[str] = []
     watch = fetching_in_lines(lines.append)
