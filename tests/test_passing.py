@@ -9,7 +9,7 @@ import pytest
 
 from tests.support import command
 from tests.support.needs import KINDS, kind_of
-from tests.support.passing import Record, listed, read_record, record_text, short_of
+from tests.support.passing import Record, listed, read_record, record_text, renewed, short_of
 from tests.support.paths import ROOT
 
 KNOWN = Record(100, {"fetched": 10, "system": 2})
@@ -63,6 +63,13 @@ def test_a_record_is_read_as_it_is_written(tmp_path: Path) -> None:
     path = tmp_path / "passing.toml"
     path.write_text(record_text(KNOWN))
     assert read_record(path) == KNOWN
+
+
+def test_a_record_is_what_a_machine_with_less_comes_to() -> None:
+    assert renewed(KNOWN, Record(115, {"fetched": 3, "device": 1})) == Record(
+        115 + 4 - 13, {"fetched": 10, "system": 2, "device": 1}
+    )
+    assert renewed(KNOWN, KNOWN) == KNOWN
 
 
 def test_reasons_are_told_by_their_kind() -> None:
