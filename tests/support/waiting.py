@@ -10,7 +10,7 @@ from pathlib import Path
 __all__ = ["processes_below", "wait_until"]
 
 
-def wait_until(condition: Callable[[], object], seconds: float = 60) -> None:
+def wait_until(condition: Callable[[], object], seconds: float = 300) -> None:
     """Look again and again; after so many seconds the test fails.
 
     The time is there to end a test that hangs, so it is far more than a loaded machine takes.

@@ -64,7 +64,7 @@ def test_its_container_is_removed(number: signal.Signals, tmp_path: Path) -> Non
     (tmp_path / "docker").chmod(0o755)
     run = _start(_feedstock(tmp_path, ""), DOCKER_EXECUTABLE=str(tmp_path / "docker"), DOCKER_IMAGE="any")
     try:
-        wait_until((tmp_path / "container").exists, 60)
+        wait_until((tmp_path / "container").exists)
         time.sleep(0.2)  # until its id is written
         run.send_signal(number)
         assert run.wait(60) != 0
