@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from feedstock_tools.errors import InputError
-from feedstock_tools.rerender.rules import Rules
+from feedstock_tools.rerender.rules import NEWEST_CONDA_BUILD, NEWEST_SMITHY, Rules
+from tests.support.paths import ROOT
 
 
 @pytest.mark.parametrize(
@@ -73,6 +74,12 @@ def test_without_a_conda_build_it_is_that_of_the_day(text: str) -> None:
 
 def test_the_newest_versions_that_were_read_are_the_defaults() -> None:
     assert Rules.parse("2026.8.5+26.7.1") == Rules.newest() == Rules()
+
+
+def test_the_documentation_names_the_newest_versions() -> None:
+    page = (ROOT / "docs" / "rerender.md").read_text(encoding="utf-8")
+    (option,) = (line for line in page.splitlines() if line.startswith("| `--rules "))
+    assert f"({NEWEST_SMITHY} and {NEWEST_CONDA_BUILD})" in option
 
 
 def test_a_version_that_is_newer_than_all_that_were_read_behaves_as_the_newest() -> None:
