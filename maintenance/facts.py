@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from feedstock_tools.data import data_folder
@@ -20,7 +21,11 @@ from feedstock_tools.facts.models import json_schema
 from feedstock_tools.facts.packages import read_packages
 
 #: What reads, and so checks, each file.
-READERS = {"cuda.yaml": load_cuda, "frameworks.yaml": load_frameworks, "packages.yaml": read_packages}
+READERS: Mapping[str, Callable[[Path], object]] = {
+    "cuda.yaml": load_cuda,
+    "frameworks.yaml": load_frameworks,
+    "packages.yaml": read_packages,
+}
 
 
 def check(name: str, path: Path) -> int:

@@ -20,6 +20,7 @@ from typing import Any
 from feedstock_tools.facts import CudaFacts, LibraryRelease, PinningRow, load_cuda
 from feedstock_tools.facts.known_packages import KnownPackage, PackageSource
 from feedstock_tools.facts.packages import read_packages
+from feedstock_tools.platforms import Platform
 from maintenance import pinning_rows
 
 __all__ = ["RECORDED", "TABLES", "read_table"]
@@ -83,7 +84,7 @@ def _dropped_entry(platform: str, cuda: str, commit: str) -> Read:
         before = _git(mirror, "conda-forge-pinning", "rev-parse", f"{commit}^")
         if before is None:
             return None
-        row = pinning_rows.row_at(clone, commit, pinning_rows.Platform.parse(platform), cuda, "pinning")
+        row = pinning_rows.row_at(clone, commit, Platform.parse(platform), cuda, "pinning")
         return {"commit": commit, "path": pinning_rows.CONFIG, "before": before.strip(), "names_it": row is not None}
 
     return read
