@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn, TypeAlias, TypeVar
 
-from feedstock_tools.bounds import LIFTING, READING, Bounds, factor
-from feedstock_tools.errors import FeedstockError, InputError, WorkError
+from feedstock_tools.bounds import READING, BoundError, Bounds, factor
+from feedstock_tools.errors import FeedstockError, WorkError
 
 __all__ = ["hold", "is_held", "released", "run_bounded", "step"]
 
@@ -104,7 +104,7 @@ def run_bounded(work: Callable[[], T], bounds: Bounds = READING) -> T:
     for a lock), or where this process is bound already, the work is done here.
 
     Raises:
-        InputError: the work passed a bound.
+        BoundError: the work passed a bound.
         FeedstockError: whatever the work raises.
     """
     if _held is not None or not hasattr(os, "fork") or _threads() > 1:
@@ -138,7 +138,7 @@ class step:  # noqa: N801 - a context manager is used like a function
     """One step of bounded work, about the file at `path`; in a process without bounds nothing special.
 
     Raises:
-        InputError: the step took more memory than it may, where Python is what asked for it.
+        BoundError: the step took more memory than it may, where Python is what asked for it.
     """
 
     def __init__(self, path: Path | None = None) -> None:
@@ -156,7 +156,7 @@ class step:  # noqa: N801 - a context manager is used like a function
         _restore(self._before)
         _held.note.write(self._path, False)
         if isinstance(error, MemoryError):
-            raise InputError(_too_much_memory(_held.bounds.step_memory), path=self._path, hint=LIFTING) from error
+            raise BoundError(_too_much_memory(_held.bounds.step_memory), path=self._path) from error
 
 
 @contextlib.contextmanager
@@ -310,10 +310,10 @@ def _reason(number: int, note: _Note, bounds: Bounds) -> FeedstockError:
     path, in_step = note.read()
     if number == signal.SIGXCPU:
         seconds = wide.step_seconds if in_step else wide.seconds
-        return InputError(f"takes more than {seconds:g} s of processor time", path=path, hint=LIFTING)
+        return BoundError(f"takes more than {seconds:g} s of processor time", path=path)
     if number in _BREAKING:
         memory = wide.step_memory if in_step else wide.memory
-        return InputError(f"{_too_much_memory(memory)}, or breaks what reads it", path=path, hint=LIFTING)
+        return BoundError(f"{_too_much_memory(memory)}, or breaks what reads it", path=path)
     return WorkError(f"the work was ended from outside, by {signal.Signals(number).name}", path=path)
 
 

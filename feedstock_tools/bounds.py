@@ -7,10 +7,11 @@ operating system hold the rest.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from feedstock_tools.errors import InputError
 
-__all__ = ["LIFTING", "READING", "SOLVING", "VARIABLE", "Bounds", "factor", "most", "widen"]
+__all__ = ["LIFTING", "READING", "SOLVING", "VARIABLE", "BoundError", "Bounds", "factor", "most", "widen"]
 
 _MIB = 1024 * 1024
 _GIB = 1024 * _MIB
@@ -33,7 +34,7 @@ class Bounds:
         open_files: how many files it has open at a time.
     """
 
-    step_memory: int | None = 512 * _MIB
+    step_memory: int | None = 256 * _MIB
     step_seconds: float | None = 4
     memory: int | None = 2 * _GIB
     seconds: float | None = 120
@@ -52,6 +53,13 @@ class Bounds:
 READING = Bounds()
 #: For a command that solves or unpacks besides: conda-forge's repodata alone takes gigabytes.
 SOLVING = Bounds(memory=16 * _GIB, seconds=4 * 3600, file_size=64 * _GIB, open_files=None)
+
+
+class BoundError(InputError):
+    """What was given passes a bound that no known recipe passes; the message says how to lift it."""
+
+    def __init__(self, message: str, *, path: Path | None = None, line: int | None = None) -> None:
+        super().__init__(message, path=path, line=line, hint=LIFTING)
 
 
 _scale = 1.0

@@ -63,7 +63,7 @@ def test_what_passes_a_bound_ends_with_one_message(statements: str, message: str
 
 def test_a_step_that_asks_for_too_much_memory_is_an_error_with_its_file() -> None:
     run = held("with step(Path('a')): bytearray(10 ** 9)")
-    assert "InputError: a: takes more than 64 MiB of memory" in run.stderr
+    assert "BoundError: a: takes more than 64 MiB of memory" in run.stderr
 
 
 def test_steps_that_are_small_add_up_to_no_bound_of_a_step() -> None:
@@ -156,9 +156,9 @@ print("still here")
     assert run.stdout.splitlines() == [
         "(True, {'a': 1})",
         "InputError a:3: is wrong",
-        "InputError b: takes more than 1 s of processor time",
-        "InputError c: takes more than 64 MiB of memory",
-        "InputError takes more than 2048 MiB of memory, or breaks what reads it",
+        "BoundError b: takes more than 1 s of processor time",
+        "BoundError c: takes more than 64 MiB of memory",
+        "BoundError takes more than 2048 MiB of memory, or breaks what reads it",
         "still here",
     ], run.stderr
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from feedstock_tools.bounded import is_held, step
+from feedstock_tools.bounds import BoundError, most
 from feedstock_tools.errors import FeedstockError, InputError
 from feedstock_tools.platforms import Platform
 from feedstock_tools.reading import read_text
@@ -97,9 +98,9 @@ def parse_v1(text: str, path: Path) -> ParsedV1:
     Raises:
         InputError: it passes a bound, or the engine refuses it; with line and column where it tells.
     """
-    if text.count("\n") > _MOST_LINES:
-        raise InputError(f"has more than {_MOST_LINES} lines", path=path)
-    check_templates(parse_texts(text, path), path)
+    if text.count("\n") > most(_MOST_LINES):
+        raise BoundError(f"has more than {_MOST_LINES} lines", path=path)
+    check_templates(parse_texts(text, path), path, text)
     probe = _skip_probe(text, path)
     return ParsedV1(path, text, _parsed(text, path, text), _parsed(probe, path, text) if probe else None)
 

@@ -2,12 +2,69 @@
 
 from __future__ import annotations
 
+import resource
+import time
 from pathlib import Path
 
 import pytest
 
+from feedstock_tools.bounds import BoundError
 from feedstock_tools.errors import InputError
 from feedstock_tools.recipe.v0.jinja import render
+
+#: What each may take: processor time in seconds, memory in bytes.
+SECONDS = 3.0
+MEMORY = 100 * 1024 * 1024
+
+A = "{% set a = 'a' * 900000 %}"
+L = "{% set l = range(99999)|list %}"
+#: What takes gigabytes or minutes where nothing measures values before it works with them.
+BOMBS = {
+    "bytes": "{{ 'a'.encode() * 3000000000 }}",
+    "to_bytes": "{{ (1).to_bytes(3000000000, 'big') }}",
+    "ljust of bytes": "{{ 'a'.encode().ljust(3000000000) }}",
+    "format": A + "{{ ('{0}' * 10000).format(a) }}",
+    "format_map": A + "{{ ('{a}' * 10000).format_map({'a': a}) }}",
+    "% with a mapping": A + "{{ ('%(a)s' * 100000) % {'a': a} }}",
+    "% with a tuple": "{{ ('%s' * 1000) % ((('a' * 900000),) * 1000) }}",
+    "% wide, of a mapping": "{{ '%(a)999999999d' % {'a': 1} }}",
+    "% wide, of a key in brackets": "{{ '%((a))999999999d' % {'(a)': 1} }}",
+    "format filter": A + "{{ ('%(a)s' * 100000)|format(a=a) }}",
+    "precision": "{{ '%.999999999f' % 1 }}",
+    "translate": A + "{{ a.translate({97: a}) }}",
+    "nested products": "{{ [[[1] * 1000] * 1000] * 1000 }}",
+    "nested products of text": "{{ ([[['a' * 1000] * 1000] * 1000] * 1000)|string }}",
+    "nested products, joined": "{{ ([[['a' * 1000] * 1000] * 1000] * 1000)|join }}",
+    "sum of lists": "{{ ([[1] * 1000] * 100000)|sum(start=[]) }}",
+    "sum of texts as lists": "{{ (['a' * 1000] * 100000)|map('list')|sum(start=[]) }}",
+    "linear calls": A + "{% for i in range(90000) %}{% set x = a.count('b') %}{% endfor %}",
+    "linear calls on lists": "{% set l = [1] * 90000 %}{% for i in range(9000) %}{% set x = l.count(2) %}{% endfor %}",
+    "in": A + "{% for i in range(90000) %}{% set x = 'ab' in a %}{% endfor %}",
+    "in a list": L + "{% for i in range(90000) %}{{ 1 if -1 in l }}{% endfor %}",
+    "equality": A + "{% for i in range(90000) %}{% if a == a ~ '' %}{% endif %}{% endfor %}",
+    "slices": A + "{% for i in range(90000) %}{% set x = a[1:] %}{% endfor %}",
+    "slices backwards": A + "{% for i in range(90000) %}{% set x = a[::-1]|length %}{% endfor %}",
+    "max": L + "{% for i in range(90000) %}{% set x = l|max %}{% endfor %}",
+    "sort": L + "{% for i in range(90000) %}{% set x = l|sort %}{% endfor %}",
+    "wordcount": A + "{% for i in range(9000) %}{% set x = a|wordcount %}{% endfor %}",
+    "title": "{% set a = 'a ' * 400000 %}{% for i in range(9000) %}{% set x = a|title %}{% endfor %}",
+    "split": "{% set a = 'a,' * 400000 %}{% for i in range(9000) %}{% set x = a.split(',') %}{% endfor %}",
+    "tests": A + "{% for i in range(90000) %}{{ 1 if a is eq(a ~ '') }}{% endfor %}",
+    "mappings that hold themselves": "{% set d = {} %}{% for i in range(40) %}"
+    "{% set x = d.update({i: d.copy()}) %}{% endfor %}{{ d }}",
+    "lists that hold themselves": "{% set l = [] %}{% for i in range(60) %}"
+    "{% set x = l.append([l.copy(), l.copy()]) %}{% endfor %}{{ l }}",
+    "doubled lists": "{% set n = namespace(a=[]) %}{% for i in range(30) %}{% set n.a = [n.a, n.a] %}{% endfor %}"
+    "{{ n.a }}",
+    "doubled lists, concatenated": "{% set n = namespace(a=[]) %}{% for i in range(30) %}"
+    "{% set n.a = [n.a, n.a] %}{% endfor %}{{ n.a ~ 'x' }}",
+    "doubled lists, compared": "{% set n = namespace(a=[], b=[]) %}{% for i in range(30) %}"
+    "{% set n.a = [n.a, n.a] %}{% set n.b = [n.b, n.b] %}{% endfor %}{{ n.a == n.b }}",
+    "doubled tuples as keys": "{% set n = namespace(a=()) %}{% for i in range(30) %}"
+    "{% set n.a = (n.a, n.a) %}{% endfor %}{{ {n.a: 1} }}",
+    "output in a block": A + "{% set b %}{% for i in range(90000) %}{{ a }}{% endfor %}{% endset %}{{ b }}",
+    "macros that call twice": "{% macro m(n) %}{{ m(n - 1) if n }}{{ m(n - 1) if n }}{% endmacro %}{{ m(60) }}",
+}
 
 
 def rendered(folder: Path, template: str, **context: object) -> str:
@@ -43,11 +100,33 @@ def rendered(folder: Path, template: str, **context: object) -> str:
         "{% set a = 'a' * 1000 %}{{ a|replace('a', a)|replace('a', a)|replace('a', a) }}",
         "{% set a = 'a' * 900000 %}" + "{% set a = a ~ a %}" * 9 + "{{ a }}",
         "{% set l = [] %}{% for i in range(90000) %}{% set x = l.append(range(9000)|list) %}{% endfor %}",
+        *BOMBS.values(),
     ],
 )
 def test_what_templates_may_not_do(tmp_path: Path, template: str) -> None:
     with pytest.raises(InputError):
         rendered(tmp_path, template, f=lambda: None)
+
+
+@pytest.mark.parametrize("template", BOMBS.values(), ids=BOMBS)
+def test_what_would_grow_takes_little_time_and_memory(tmp_path: Path, template: str) -> None:
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    began = time.process_time()
+    with pytest.raises(InputError):
+        rendered(tmp_path, template)
+    assert time.process_time() - began < SECONDS
+    assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak) * 1024 < MEMORY
+
+
+def test_a_refusal_names_the_line_the_template_and_how_to_lift_it(tmp_path: Path) -> None:
+    text = "package:\n  name: p\n  version: {{ 'a' * 1000 * 10000 }}\n"
+    (tmp_path / "meta.yaml").write_text(text)
+    with pytest.raises(BoundError) as caught:
+        rendered(tmp_path, text)
+    (mistake,) = caught.value.mistakes
+    assert mistake.line == 3
+    assert "version: {{ 'a' * 1000 * 10000 }}" in mistake.message
+    assert "FEEDSTOCK_TOOLS_BOUNDS" in (mistake.hint or "")
 
 
 @pytest.mark.parametrize(

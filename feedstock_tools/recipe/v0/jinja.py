@@ -6,12 +6,10 @@ Undefined names render as nothing, whatever is done with them, as in the first p
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache, wraps
 from itertools import islice
 from pathlib import Path
-from string import Formatter
 from typing import Any
 
 import jinja2
@@ -21,20 +19,28 @@ from jinja2.sandbox import SandboxedEnvironment
 from jinja2.visitor import NodeTransformer
 
 from feedstock_tools.bounded import step
+from feedstock_tools.bounds import BoundError, most
 from feedstock_tools.errors import InputError
+from feedstock_tools.recipe.v0.weights import (
+    ATTRIBUTES,
+    BOUNDED_FILTERS,
+    TooMuchError,
+    check_format,
+    grown,
+    hold,
+    product_size,
+    weight,
+)
 
 __all__ = ["render"]
 
 _MOST_STEPS = 100_000
-_LARGEST_VALUE = 1_000_000
 _LARGEST_TOTAL = 20_000_000
 _LARGEST_TEXT = 8_000_000
 #: The number of rendered parts that are checked together.
 _AT_A_TIME = 256
 #: The limit for one recipe; compiling this many takes half a second.
 _MOST_TEMPLATES = 5_000
-#: String methods whose result can be far longer than their input, with their limits.
-_GROWING = frozenset({"ljust", "rjust", "center", "zfill", "expandtabs", "join", "replace"})
 
 
 class _Undefined(jinja2.Undefined):
@@ -64,7 +70,7 @@ class _Undefined(jinja2.Undefined):
 
 
 class _Bounds(NodeTransformer):
-    """Makes loops count their steps, and sends `~` through a filter that limits the length of strings."""
+    """Makes loops count their steps, and `~`, comparisons, slices and keys go through filters that measure values."""
 
     def visit_For(self, node: nodes.For) -> nodes.For:  # noqa: N802 - as jinja2 names them
         self.generic_visit(node)
@@ -76,6 +82,32 @@ class _Bounds(NodeTransformer):
         parts = nodes.List(node.nodes, lineno=node.lineno)
         return nodes.Filter(parts, "concatenated", [], [], None, None, lineno=node.lineno)
 
+    def visit_Compare(self, node: nodes.Compare) -> nodes.Compare:  # noqa: N802 - as jinja2 names them
+        self.generic_visit(node)
+        node.expr = _weighed(node.expr)
+        for operand in node.ops:
+            operand.expr = _weighed(operand.expr)
+        return node
+
+    def visit_Getitem(self, node: nodes.Getitem) -> nodes.Getitem:  # noqa: N802 - as jinja2 names them
+        self.generic_visit(node)
+        if isinstance(node.arg, nodes.Slice):
+            node.node = _weighed(node.node)
+        else:
+            node.arg = _weighed(node.arg)
+        return node
+
+    def visit_Pair(self, node: nodes.Pair) -> nodes.Pair:  # noqa: N802 - as jinja2 names them
+        self.generic_visit(node)
+        node.key = _weighed(node.key)
+        return node
+
+
+def _weighed(node: nodes.Expr) -> nodes.Expr:
+    if isinstance(node, nodes.Const):
+        return node
+    return nodes.Filter(node, "weighed", [], [], None, None, lineno=node.lineno)
+
 
 class _Environment(SandboxedEnvironment):
     """A sandbox whose loops are counted and whose values cannot grow without limit."""
@@ -83,12 +115,15 @@ class _Environment(SandboxedEnvironment):
     intercepted_binops = frozenset({"*", "**", "+", "%", "//", "/", "-"})
 
     def __init__(self, recipe: Path) -> None:
-        super().__init__(undefined=_Undefined, loader=_Included(recipe))
+        super().__init__(undefined=_Undefined, loader=_Included(recipe), finalize=self._charge)
         self.begin()
         self.globals = {"range": _bounded_range, "dict": dict, "namespace": jinja2.utils.Namespace}
-        known = {**self.filters, "replace": _replace_filter, "join": _join_filter, "format": _format_filter}
+        known = {**self.filters, **BOUNDED_FILTERS}
         self.filters = {name: self._charging(known[name]) for name in _FILTERS}
+        tests: Any = self.tests
+        self.tests = {name: self._charging(test) for name, test in tests.items()}
         self.filters["counted"] = self._counted
+        self.filters["weighed"] = self._charge
         self.filters["concatenated"] = self._concatenated
 
     def begin(self) -> None:
@@ -97,20 +132,23 @@ class _Environment(SandboxedEnvironment):
 
     def _step(self, what: str) -> None:
         self.steps += 1
-        if self.steps > _MOST_STEPS:
-            raise jinja2.TemplateRuntimeError(f"its {what} take more than {_MOST_STEPS} steps")
+        if self.steps > most(_MOST_STEPS):
+            raise TooMuchError(f"its {what} take more than {_MOST_STEPS} steps")
 
     def _charge(self, value: Any) -> Any:
-        if isinstance(value, str | list | tuple | dict):
-            self.size += len(value)
-            if self.size > _LARGEST_TOTAL:
-                raise jinja2.TemplateRuntimeError("its values grow beyond the limit")
+        """Count a value that is made, or looked at as a whole, with all that is in it."""
+        if isinstance(value, str | list | tuple | dict | set | frozenset):
+            self.size += weight(value)
+            if self.size > most(_LARGEST_TOTAL):
+                raise TooMuchError("its values grow beyond the limit")
         return value
 
     def _charging(self, filter_: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(filter_)
         def charged(*args: Any, **kwargs: Any) -> Any:
             self._step("filters")
+            for value in (*args, *kwargs.values()):
+                self._charge(value)
             return self._charge(filter_(*args, **kwargs))
 
         return charged
@@ -121,6 +159,7 @@ class _Environment(SandboxedEnvironment):
             yield item
 
     def _concatenated(self, parts: list[Any]) -> str:
+        self._charge(parts)
         return str(self._charge("".join(map(str, parts))))
 
     def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
@@ -130,26 +169,38 @@ class _Environment(SandboxedEnvironment):
     def unsafe_undefined(self, obj: Any, attribute: str) -> jinja2.Undefined:
         raise jinja2.exceptions.SecurityError(f"'{attribute}' of a {type(obj).__name__} is not available to a recipe")
 
+    def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
+        allowed = ATTRIBUTES.get(type(obj))
+        return (allowed is None or attr in allowed) and super().is_safe_attribute(obj, attr, value)
+
     def wrap_str_format(self, value: Any) -> Callable[..., str] | None:
         wrapped = super().wrap_str_format(value)
-        if wrapped is not None:
-            _check_format(str(getattr(value, "__self__", "")))
-        return wrapped
+        if wrapped is None:
+            return None
+        template = str(getattr(value, "__self__", ""))
+
+        def bounded(*args: Any, **kwargs: Any) -> str:
+            check_format(template, (*args, *kwargs.values()))
+            return wrapped(*args, **kwargs)
+
+        return bounded
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
         if operator == "**":
             raise jinja2.TemplateRuntimeError("powers are not computed in recipes")
         if operator == "*":
-            _hold(_product_size(left, right))
+            hold(product_size(left, right))
         if operator == "%" and isinstance(left, str):
-            _check_format(left)
-        return self._charge(super().call_binop(context, operator, left, right))
+            check_format(left, (right,))
+        return self._charge(super().call_binop(context, operator, self._charge(left), self._charge(right)))
 
     def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N805 - as jinja2 names them
         __self._step("calls")
         owner, name = getattr(__obj, "__self__", None), getattr(__obj, "__name__", "")
-        if isinstance(owner, str) and name in _GROWING:
-            _hold(_grown(owner, name, args))
+        for value in (owner, *args, *kwargs.values()):
+            __self._charge(value)
+        if isinstance(owner, str):
+            hold(grown(owner, name, args))
         return __self._charge(super().call(__context, __obj, *args, **kwargs))
 
 
@@ -160,59 +211,12 @@ _FILTERS = (
     *("reverse", "round", "safe", "select", "selectattr", "sort", "string", "sum", "title", "trim", "truncate"),
     *("unique", "upper", "wordcount"),
 )
-_WIDE = re.compile(r"\d{4,}|[*{]")
-
-
-def _check_format(template: str) -> None:
-    """Refuse format strings with very wide fields, or with a width taken from an argument."""
-    specs = [spec or "" for _, _, spec, _ in Formatter().parse(template)] if "{" in template else []
-    specs += re.findall(r"%([^a-zA-Z%]*)", template)
-    if any(_WIDE.search(spec) for spec in specs):
-        raise jinja2.TemplateRuntimeError("a format has a wider field than any recipe needs")
-
-
-def _replace_filter(value: Any, old: Any, new: Any, count: int | None = None) -> str:
-    text = str(value)
-    _hold(_grown(text, "replace", (old, new)))
-    return text.replace(str(old), str(new), -1 if count is None else count)
-
-
-def _join_filter(value: Iterable[Any], d: Any = "", attribute: str | None = None) -> str:
-    items = [str(getattr(item, attribute) if attribute and not attribute.startswith("_") else item) for item in value]
-    _hold(_grown(str(d), "join", (items,)))
-    return str(d).join(items)
-
-
-def _format_filter(value: Any, *args: Any, **kwargs: Any) -> str:
-    _check_format(str(value))
-    return str(value) % (kwargs or args)
-
-
-def _product_size(left: Any, right: Any) -> int:
-    if isinstance(left, int) and isinstance(right, int):
-        return left.bit_length() + right.bit_length()
-    sequence, count = (left, right) if isinstance(right, int) else (right, left)
-    return len(sequence) * max(count, 0) if isinstance(sequence, str | list | tuple) and isinstance(count, int) else 0
-
-
-def _grown(owner: str, name: str, args: tuple[Any, ...]) -> int:
-    if name == "replace" and len(args) >= 2:
-        old, new = str(args[0]), str(args[1])
-        return len(owner) + (owner.count(old) if old else len(owner) + 1) * len(new)
-    if name == "join" and args and isinstance(args[0], list | tuple | str):
-        return len(args[0]) * len(owner) + sum(len(str(item)) for item in args[0])
-    return max((arg for arg in args if isinstance(arg, int)), default=0) * (len(owner) if name == "expandtabs" else 1)
-
-
-def _hold(size: int) -> None:
-    if size > _LARGEST_VALUE:
-        raise jinja2.TemplateRuntimeError("a value grows beyond the limit")
 
 
 def _bounded_range(*args: int) -> range:
     made = range(*args)
-    if len(made) > _MOST_STEPS:
-        raise jinja2.TemplateRuntimeError(f"a range is longer than {_MOST_STEPS}")
+    if len(made) > most(_MOST_STEPS):
+        raise TooMuchError(f"a range is longer than {_MOST_STEPS}")
     return made
 
 
@@ -250,8 +254,8 @@ def render(recipe: Path, template: str | None, text: str, context: Mapping[str, 
     Raises:
         InputError: the template is invalid, does something forbidden in the sandbox, or exceeds a limit; with the line.
     """
-    if text.count("{{") + text.count("{%") > _MOST_TEMPLATES:
-        raise InputError(f"has more than {_MOST_TEMPLATES} templates", path=recipe)
+    if text.count("{{") + text.count("{%") > most(_MOST_TEMPLATES):
+        raise BoundError(f"has more than {_MOST_TEMPLATES} templates", path=recipe)
     if template is not None and template.count("{%") > _MOST_TEMPLATES:
         template = None
     if template is not None:
@@ -269,12 +273,15 @@ def render(recipe: Path, template: str | None, text: str, context: Mapping[str, 
             size = 0
             while some := list(islice(stream, _AT_A_TIME)):
                 size += sum(map(len, some))
-                if size > _LARGEST_TEXT:
-                    raise jinja2.TemplateRuntimeError("the rendered text is too large")
+                if size > most(_LARGEST_TEXT):
+                    raise TooMuchError("the rendered text is too large")
                 parts.extend(some)
             return "".join(parts)
     except jinja2.TemplateSyntaxError as error:
         raise InputError(f"the template is invalid: {error.message}", path=recipe) from error
+    except TooMuchError as error:
+        shown, line = _place(recipe, text, error)
+        raise BoundError(f"the template cannot be rendered: {error}{shown}", path=recipe, line=line) from error
     except RecursionError as error:
         raise InputError("the template calls itself without end", path=recipe) from error
     except (
@@ -287,3 +294,22 @@ def render(recipe: Path, template: str | None, text: str, context: Mapping[str, 
         MemoryError,
     ) as error:
         raise InputError(f"the template cannot be rendered: {error}", path=recipe) from error
+
+
+def _place(recipe: Path, text: str, error: BaseException) -> tuple[str, int | None]:
+    """The line of the recipe in which a template failed: as it is shown in a message, and its number in the file."""
+    number, trace = 0, error.__traceback__
+    while trace is not None:
+        if "__jinja_exception__" in trace.tb_frame.f_globals:
+            number = trace.tb_lineno
+        trace = trace.tb_next
+    lines = text.splitlines()
+    if not 0 < number <= len(lines):
+        return "", None
+    line = lines[number - 1].strip()
+    try:
+        written = [each.strip() for each in recipe.read_text(encoding="utf-8").splitlines()]
+    except (OSError, ValueError):
+        written = []
+    at = next((place for place, each in enumerate(written, 1) if line and each.startswith(line)), None)
+    return f": {line[:60]}{'…' if len(line) > 60 else ''}", at

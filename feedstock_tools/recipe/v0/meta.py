@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from feedstock_tools.errors import InputError
+from feedstock_tools.bounds import BoundError, most
 from feedstock_tools.recipe.specs import as_list, requirement_lists
 from feedstock_tools.recipe.v0.text import OutputKey, View, requirements_section
 from feedstock_tools.variants.model import Variant, VariantSpace
@@ -157,8 +157,8 @@ def output_dicts(meta: Meta) -> list[dict[str, Any]]:
         InputError: there are more than the limit.
     """
     outputs = meta.outputs
-    if len(outputs) > _MOST_OUTPUTS:
-        raise InputError(f"has more than {_MOST_OUTPUTS} outputs", path=meta.view.recipe.path)
+    if len(outputs) > most(_MOST_OUTPUTS):
+        raise BoundError(f"has more than {_MOST_OUTPUTS} outputs", path=meta.view.recipe.path)
     if not outputs:
         outputs = [{"name": meta.name}]
     elif _uses_subpackage(meta) and all(out.get("name", "") != meta.name for out in outputs):

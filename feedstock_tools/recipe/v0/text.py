@@ -14,6 +14,7 @@ from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
 
+from feedstock_tools.bounds import BoundError, most
 from feedstock_tools.errors import InputError
 from feedstock_tools.variants.namespace import Namespace
 from feedstock_tools.variants.rules import CondaBuildRules
@@ -77,11 +78,11 @@ def recipe_text(raw: str, path: Path, rules: CondaBuildRules) -> RecipeText:
         InputError: it has too many lines, or too long a line.
     """
     lines = raw.splitlines()
-    if len(lines) > _MOST_LINES:
-        raise InputError(f"has more than {_MOST_LINES} lines", path=path)
+    if len(lines) > most(_MOST_LINES):
+        raise BoundError(f"has more than {_MOST_LINES} lines", path=path)
     for number, line in enumerate(lines, 1):
-        if len(line) > _LONGEST_LINE:
-            raise InputError(f"the line is longer than {_LONGEST_LINE} characters", path=path, line=number)
+        if len(line) > most(_LONGEST_LINE):
+            raise BoundError(f"the line is longer than {_LONGEST_LINE} characters", path=path, line=number)
     return _shared(raw, path, rules)
 
 
@@ -131,8 +132,8 @@ class RecipeText:
         """
         lines = split_lines(self.raw, self.rules.blank_comment_lines)
         found = tuple(dict.fromkeys(line.selector for line in lines if line.selector is not None))
-        if len(found) > _MOST_SELECTORS:
-            raise InputError(f"has more than {_MOST_SELECTORS} different selectors", path=self.path)
+        if len(found) > most(_MOST_SELECTORS):
+            raise BoundError(f"has more than {_MOST_SELECTORS} different selectors", path=self.path)
         return found
 
     @cached_property

@@ -12,7 +12,7 @@ from itertools import product
 from math import prod
 from pathlib import Path
 
-from feedstock_tools.errors import InputError
+from feedstock_tools.bounds import BoundError, most
 
 __all__ = ["batches"]
 
@@ -32,14 +32,14 @@ def batches(
     Only keys that the recipe's `text` mentions are split: the engine loops over no others, except compilers.
 
     Raises:
-        InputError: there are more than the limit.
+        BoundError: there are more than the limit.
     """
     words = set(_WORD.findall(text.replace("-", "_")))
     zipped = {key for group in groups for key in group}
     axes = [tuple(group) for group in groups] + [(key,) for key in values if key not in zipped]
     named = sorted(axis for axis in axes if len(values.get(axis[0], ())) > 1 and words.intersection(axis))
-    if prod(len(values[axis[0]]) for axis in named) > _MOST_VARIANTS:
-        raise InputError(f"the recipe loops over more than {_MOST_VARIANTS} variants", path=path)
+    if prod(len(values[axis[0]]) for axis in named) > most(_MOST_VARIANTS):
+        raise BoundError(f"the recipe loops over more than {_MOST_VARIANTS} variants", path=path)
     cut: list[tuple[str, ...]] = []
     count = 1
     for axis in named:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from feedstock_tools.bounds import BoundError, most
 from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.model import RenderedOutput, RenderedRecipe, UsedVariables
@@ -112,8 +113,8 @@ def _built_rows(
     named = {key: items for key, items in values.items() if key in words or key in _PLATFORMS}
     looping = [key for key in named if key in config.values and len(set(named[key])) > 1]
     space = explode(config).project(looping)
-    if space.count > _MOST_ROWS:
-        raise InputError(f"skip depends on more than {_MOST_ROWS} variants", path=recipe.path)
+    if space.count > most(_MOST_ROWS):
+        raise BoundError(f"skip depends on more than {_MOST_ROWS} variants", path=recipe.path)
     known: dict[tuple[str, ...], bool] = {}
     built = []
     for variant in space:

@@ -2,7 +2,7 @@
 
 The engine limits neither the result of a template (`'a' * 10 ** 10`) nor its nesting. An upper bound for each result is
 computed before the engine sees it: the characters of all names and strings in it, times the numbers that it
-multiplies with.
+multiplies with. What this cannot see, the limits of the process meet (`bounded`).
 """
 
 from __future__ import annotations
@@ -13,38 +13,70 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from feedstock_tools.errors import InputError
+from feedstock_tools.bounds import BoundError, most
 
 __all__ = ["check_templates"]
 
 _TEMPLATE = re.compile(r"\$\{\{(.*?)(?:\}\}|\Z)", re.DOTALL)
+_STATEMENT = re.compile(r"\{%[-+]?\s*(\w*)(.*?)(?:%\}|\Z)", re.DOTALL)
+_RAW = re.compile(r"\{%[-+]?\s*raw\s*[-+]?%\}.*?\{%[-+]?\s*endraw\s*[-+]?%\}", re.DOTALL)
+_MACRO = re.compile(r"\{%[-+]?\s*macro\s+(\w+)(.*?)\{%[-+]?\s*endmacro", re.DOTALL)
+_SET = re.compile(r"\s*(\w+)\s*=(.*)", re.DOTALL)
 _TOKEN = re.compile(r"'[^']*'|\"[^\"]*\"|[A-Za-z_]\w*|\d[\d_]*(?:\.\d+)?|\*\*|[^\s\w]")
 _NAME = re.compile(r"[A-Za-z_]")
 _CONDITIONS = frozenset({"if", "skip"})
+#: Statements that repeat nothing; `set` and `macro` are looked at closer.
+_STATEMENTS = frozenset({"if", "elif", "else", "endif", "raw", "endraw", "set", "macro", "endmacro"})
 _GROWING = frozenset({"replace", "join", "format", "indent", "center", "tojson", "pprint"})
-#: Far above any template of conda-forge: the characters of a template, and of its result.
-_LONGEST = 2_000
-_LARGEST = 1_000_000
+_NUMERIC = frozenset({"int", "float", "length", "count", "abs", "round"})
+_KEYWORDS = frozenset({"if", "else", "and", "or", "not"})
+#: Far above any template of conda-forge: the characters of a template, of its result, and what it nests.
+_LONGEST = 20_000
+_LARGEST = 4_000_000
+_DEEPEST = 100
 #: The size of a name that the recipe does not set: a value of a variant.
 _VALUE = 100
+#: The size of a number.
+_DIGITS = 40
 
 
-def check_templates(content: Any, path: Path) -> None:
-    """Refuse templates that are too long or whose result may be too large; `content` is the parsed recipe.
+def check_templates(content: Any, path: Path, text: str = "") -> None:
+    """Refuse templates that are too long or whose result may be too large.
+
+    Args:
+        content: the parsed recipe, every scalar a string.
+        text: of the recipe, where messages find their line.
 
     Raises:
-        InputError: naming the template.
+        BoundError: naming the template, with its line.
     """
     if not isinstance(content, Mapping):
         return
+    try:
+        _check(content)
+    except _TooMuchError as error:
+        start = text.find(error.template.splitlines()[0]) if error.template else -1
+        line = text.count("\n", 0, start) + 1 if start >= 0 else None
+        shown = " ".join(error.template.split())
+        shown = shown if len(shown) <= 60 else f"{shown[:60]}…"
+        raise BoundError(f"{error.what}: {shown}", path=path, line=line) from None
+
+
+class _TooMuchError(Exception):
+    def __init__(self, what: str, template: str) -> None:
+        super().__init__(what)
+        self.what, self.template = what, template
+
+
+def _check(content: Mapping[Any, Any]) -> None:
     sizes: dict[str, int] = {}
     context = content.get("context")
     for name, value in context.items() if isinstance(context, Mapping) else ():
-        sizes[str(name)] = sum(_size(text, path, sizes) for text in _texts(value))
+        sizes[str(name)] = sum(_size(text, sizes) for text in _texts(value))
     for key, part in content.items():
         if key != "context":
             for text in _texts(part, key in _CONDITIONS):
-                _size(text, path, sizes)
+                _size(text, sizes)
 
 
 def _texts(node: Any, condition: bool = False) -> Iterator[str]:
@@ -59,36 +91,108 @@ def _texts(node: Any, condition: bool = False) -> Iterator[str]:
         yield f"${{{{{node}}}}}" if condition and "${{" not in node else node
 
 
-def _size(text: str, path: Path, sizes: Mapping[str, int]) -> int:
-    """An upper bound for the characters that a text renders to."""
+def _size(text: str, sizes: Mapping[str, int]) -> int:
+    """An upper bound for the characters that a text renders to.
+
+    Raises:
+        _TooMuchError: it is too large.
+    """
     if "${{" not in text and "{%" not in text:
         return len(text)
     total = len(text)
+    if "{%" in text:
+        text = _RAW.sub("", text)
+        sizes = _after_statements(text, sizes)
+        total *= 1 + len(_MACRO.findall(text))
     for template in _TEMPLATE.findall(text):
-        if len(template) > _LONGEST:
-            raise InputError(f"a template is longer than {_LONGEST} characters: {template[:60]}…", path=path)
-        names, texts, growth = _parts(template)
-        size = texts + sum(sizes.get(name, _VALUE) for name in names)
-        total += size * (growth or (1 + texts if len(names) == 1 else size))
-    if total > _LARGEST or "{%" in text:
-        raise InputError(f"the result of a template may be too large: {text[:60]}…", path=path)
+        total += _result(template, sizes)
+        if total > most(_LARGEST):
+            raise _TooMuchError("the result of a template may be too large", text)
     return total
 
 
+def _after_statements(text: str, sizes: Mapping[str, int]) -> Mapping[str, int]:
+    """The sizes of names, those included that the statements in a text set."""
+    known = dict(sizes)
+    for word, rest in _STATEMENT.findall(text):
+        if word not in _STATEMENTS and most(1) == 1:
+            raise _TooMuchError(f"a template may repeat itself without end (`{word}`)", text)
+        if word == "set":
+            match = _SET.fullmatch(rest)
+            if match is None:
+                raise _TooMuchError("a template sets what cannot be measured", text)
+            known[match[1]] = _result(match[2], known)
+        elif word in ("if", "elif"):
+            _result(rest, known)
+    macros = _MACRO.findall(text)
+    calls = re.compile(rf"\b(?:{'|'.join(name for name, _ in macros)})\s*\(") if macros else None
+    for name, body in macros:
+        if calls is not None and calls.search(body.partition(")")[2]):
+            raise _TooMuchError("a macro calls a macro", text)
+        known[name] = len(body) + sum(_result(template, known) for template in _TEMPLATE.findall(body))
+    return known
+
+
+def _result(template: str, sizes: Mapping[str, int]) -> int:
+    """An upper bound for the characters of the result of one template, without its marks."""
+    if len(template) > most(_LONGEST):
+        raise _TooMuchError(f"a template is longer than {most(_LONGEST):g} characters", template)
+    names, texts, growth, depth = _parts(template)
+    if depth > _DEEPEST:
+        raise _TooMuchError(f"a template is nested deeper than {_DEEPEST} levels", template)
+    size = texts + sum(sizes.get(name, _VALUE) for name in names)
+    found = size * (growth or (1 + texts if len(names) == 1 else size))
+    if found > most(_LARGEST):
+        raise _TooMuchError("the result of a template may be too large", template)
+    return found
+
+
 @lru_cache(maxsize=4096)
-def _parts(template: str) -> tuple[tuple[str, ...], int, int]:
-    """The names in a template, the characters of its strings, and the factor of its multiplications (0: with one
-    another)."""
+def _parts(template: str) -> tuple[tuple[str, ...], int, int, int]:
+    """What the size of a result is computed from.
+
+    Returns:
+        The names in the template, the characters of its strings and numbers, what it multiplies with (0: with one another), and how
+        deep it is nested.
+    """
     tokens = _TOKEN.findall(template)
-    texts = sum(len(token) for token in tokens if token[0] in "'\"")
+    texts = sum(len(token) for token in tokens if token[0] in "'\"0123456789")
     words = [(before, token) for before, token in zip(["", *tokens], tokens, strict=False) if _NAME.match(token)]
     names = tuple(token for before, token in words if before not in ("|", "."))
+    depth = _depth(tokens)
+    if "*" not in tokens and "**" not in tokens:
+        return names, texts, 0 if _GROWING.intersection(word for _, word in words) else 1, depth
+    if _is_numeric(tokens):
+        return (), _DIGITS, 1, depth
     if "**" in tokens:
-        return names, _LARGEST, 2
-    if "*" not in tokens:
-        return names, texts, 0 if _GROWING.intersection(word for _, word in words) else 1
+        return names, _LARGEST, 2, depth
     growth = 1
-    for token in tokens:
-        if token[0].isdigit():
+    for before, token, after in zip(["", *tokens], tokens, [*tokens[1:], ""], strict=False):
+        if token[0].isdigit() and "*" in (before, after):
             growth *= max(1, int(token.replace("_", "").split(".")[0]))
-    return names, texts, growth
+    return names, texts, growth, depth
+
+
+def _is_numeric(tokens: list[str]) -> bool:
+    """Whether all that a template computes with are numbers, by what is written or by a filter that gives one."""
+    following = [*tokens[1:], "", ""]
+    for before, token, after, filtered in zip(["", *tokens], tokens, following, following[1:], strict=False):
+        if token[0] in "'\"[~." or (before == "|" and token not in _NUMERIC):
+            return False
+        is_value = _NAME.match(token) and token not in _KEYWORDS and before != "|"
+        if is_value and not (after == "|" and filtered in _NUMERIC):
+            return False
+    return True
+
+
+def _depth(tokens: list[str]) -> int:
+    """How deep brackets and signs are nested in one another; signs and `not` count until a value ends their run."""
+    deepest = depth = run = 0
+    for token in tokens:
+        if token in ("(", "[", "{"):
+            depth += 1
+        elif token in (")", "]", "}"):
+            depth -= 1
+        run = run + 1 if token in ("not", "-", "+") else 0
+        deepest = max(deepest, depth, run)
+    return deepest
