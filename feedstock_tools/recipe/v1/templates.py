@@ -152,8 +152,8 @@ def _parts(template: str) -> tuple[tuple[str, ...], int, int, int]:
     """What the size of a result is computed from.
 
     Returns:
-        The names in the template, the characters of its strings and numbers, what it multiplies with (0: with one another), and how
-        deep it is nested.
+        The names in the template, the characters of its strings and numbers, what it multiplies with (0: with one
+        another), and how deep it is nested.
     """
     tokens = _TOKEN.findall(template)
     texts = sum(len(token) for token in tokens if token[0] in "'\"0123456789")
