@@ -54,13 +54,16 @@ class NoWay:
 
 @dataclass(frozen=True, slots=True)
 class Framework:
-    """A framework: the line that checks whether it sees the GPU, and the ways to install it, the best first."""
+    """A framework: the ways to install it, the best first, and the reasons where there is no way.
+
+    `also` are other names that people ask for it by; `check` is the line of Python that tells whether it sees the GPU.
+    """
 
     name: str
     also: tuple[str, ...]
     check: str
     ways: tuple[Setup, ...]
-    none: tuple[NoWay, ...]
+    unavailable: tuple[NoWay, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +115,7 @@ def _framework(name: str, entry: Mapping[str, Any]) -> Framework:
         also=tuple(entry.get("also", ())),
         check=entry["check"],
         ways=tuple(_setup(way) for way in entry["ways"]),
-        none=tuple(
+        unavailable=tuple(
             NoWay(none["accelerator"], tuple(none["platforms"]), none["reason"], tuple(none["sources"]))
             for none in entry.get("none", ())
         ),

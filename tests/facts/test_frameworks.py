@@ -18,7 +18,7 @@ FRAMEWORKS = pytest.mark.parametrize("framework", FACTS.frameworks.values(), ids
 
 
 def _entries(framework: Framework) -> list[Setup | NoWay]:
-    return [*framework.ways, *framework.none]
+    return [*framework.ways, *framework.unavailable]
 
 
 @FRAMEWORKS

@@ -91,7 +91,7 @@ def reasons_without(wish: Wish, accelerator: str, platform: Platform, frameworks
     if accelerator == "gpu" and platform.subdir in frameworks.without_cuda:
         return (frameworks.without_cuda[platform.subdir],)
     framework = wish.framework
-    found = framework.none if framework else ()
+    found = framework.unavailable if framework else ()
     return tuple(
         f"{none.reason} [{', '.join(frameworks.sources[name] for name in none.sources)}]"
         for none in found

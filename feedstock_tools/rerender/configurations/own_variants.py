@@ -86,19 +86,25 @@ def _own_file(folder: Path) -> Path | None:
 
 
 def _completed(configuration: Configuration, both: VariantConfig, words: frozenset[str], used: _Used) -> Configuration:
-    """The configuration with the keys of `both` that the recipe uses; `words` are all words of the recipe's text."""
+    """A configuration with the keys of the own variant file that the recipe uses.
+
+    Args:
+        both: the values of the configuration, and those of the own file for other keys.
+        words: all words of the recipe's text; a key that is none of them is not used, which saves a rendering.
+    """
     given = configuration.values
-    below = [key for key in both.values if key not in given and _may_use(key, words)]
+    candidates = [key for key in both.values if key not in given and _may_use(key, words)]
     values = dict(given)
-    if below:
+    if candidates:
         try:
-            looked_at, mentioned = used(configuration, both)
+            used_keys, mentioned = used(configuration, both)
         except InputError:  # rendering the rows reports this; until then every key may count
-            looked_at, mentioned = frozenset(below), frozenset()
-        whole = looked_at.union(*(group for group in both.zip_keys if not looked_at.union(given).isdisjoint(group)))
-        values |= {key: both.values[key] for key in below if key in whole}
+            used_keys, mentioned = frozenset(candidates), frozenset()
+        zipped = (group for group in both.zip_keys if not used_keys.union(given).isdisjoint(group))
+        looped = used_keys.union(*zipped)
+        values |= {key: both.values[key] for key in candidates if key in looped}
         # A key that no built output uses either skips the outputs with each of its values or makes no difference.
-        values |= {key: both.values[key][:1] for key in below if key in mentioned - whole}
+        values |= {key: both.values[key][:1] for key in candidates if key in mentioned - looped}
     groups = (tuple(key for key in group if key in values) for group in both.zip_keys)
     return replace(configuration, values=values, zip_keys=configuration.zip_keys or tuple(filter(None, groups)))
 
