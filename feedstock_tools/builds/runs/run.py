@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from feedstock_tools.builds.runs.observer import Observer, Progress
     from feedstock_tools.builds.runs.retries import Again
     from feedstock_tools.builds.runs.row import BuiltRow
-    from feedstock_tools.builds.runs.site import Site, Station
+    from feedstock_tools.builds.runs.site import Site
 
 __all__ = ["BuildResult", "Outcome", "refuse_no_room", "run"]
 
@@ -119,15 +119,18 @@ def _built(
     """The result of each row that was reached, by name."""
     from feedstock_tools.builds.plan.refusals import refuse
     from feedstock_tools.builds.runs.compilers import provide_compilers
-    from feedstock_tools.builds.runs.scheduler import Scheduler
+    from feedstock_tools.builds.runs.scheduler import carry_out
+    from feedstock_tools.builds.runs.site import open_station
     from feedstock_tools.builds.stand_in.wheels import unwatched
 
     refuse(provide_compilers(workspace, agenda.todo, agenda.channels, unwatched), some=len(agenda.channels))
     refuse_no_room(workspace.artifacts, agenda.todo)
     with Ledger(workspace.artifacts.ledger) as ledger:
-        sites = _sites(workspace, agenda, command)
-        stations = _stations(workspace, sites, ledger)
-        return Scheduler(agenda, limits, observer, ledger, sites, stations).run()
+        places = {}
+        for name, site in _sites(workspace, agenda, command).items():
+            engine = workspace.engines.engine_for(name, site.target)
+            places[name] = site, open_station(site, ledger, engine, workspace.machine)
+        return carry_out(agenda, limits, observer, ledger, places)
 
 
 def _sites(workspace: Workspace, agenda: Agenda, command: str) -> dict[str, Site]:
@@ -153,16 +156,6 @@ def _sites(workspace: Workspace, agenda: Agenda, command: str) -> dict[str, Site
             command=command,
         )
         for work in agenda.todo
-    }
-
-
-def _stations(workspace: Workspace, sites: Mapping[str, Site], ledger: Ledger) -> dict[str, Station]:
-    from feedstock_tools.builds.runs.site import open_station
-
-    engines = workspace.engines
-    return {
-        name: open_station(site, ledger, engines.engine_for(site.configuration, site.target), workspace.machine)
-        for name, site in sites.items()
     }
 
 

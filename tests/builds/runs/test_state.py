@@ -1,0 +1,81 @@
+"""The state of a run: which rows wait, run and have ended, without threads or clocks."""
+
+from __future__ import annotations
+
+from feedstock_tools.builds.engines.contract import Failed
+from feedstock_tools.builds.plan.capacity import Capacity
+from feedstock_tools.builds.runs.decide import Host
+from feedstock_tools.builds.runs.row import BuiltRow
+from feedstock_tools.builds.runs.state import RunState
+from tests.support.works import made_up_work as work
+
+HOST = Host("here", Capacity(tuple(range(8)), 64 << 30), 8)
+DONE = BuiltRow((), ())
+BROKEN = BuiltRow((), (), Failed("lib", "its build script failed"))
+ROWS = (work("first", "lib", "a"), work("second", "lib", "b"), work("other", "x"))
+
+
+def begun(state: RunState, now: float = 0.0) -> list[str]:
+    """The rows that begin now."""
+    return [start.row for start in state.begin([HOST], now)]
+
+
+def test_a_row_waits_for_an_output_that_another_makes_and_no_longer() -> None:
+    state = RunState(ROWS, fail_fast=False)
+    assert begun(state) == ["first", "other"]
+    assert state.made("first", "a") == {("linux-64", "a-1-0")}
+    assert begun(state) == []
+    state.made("first", "lib")
+    assert begun(state) == ["second"]
+    for name in ("first", "second", "other"):
+        assert not state.is_over(0.0)
+        state.end(name, DONE)
+    assert state.is_over(0.0)
+    assert (list(state.results), state.failed) == (["first", "second", "other"], 0)
+
+
+def test_a_failure_takes_the_rows_with_it_that_need_the_output_and_no_others() -> None:
+    state = RunState(ROWS, fail_fast=False)
+    begun(state)
+    state.end("first", BROKEN)
+    assert begun(state) == []
+    assert not state.is_over(0.0)
+    state.end("other", DONE)
+    assert state.is_over(0.0)
+    assert (list(state.results), state.failed) == (["first", "other"], 1)
+
+
+def test_with_fail_fast_nothing_waits_after_a_failure() -> None:
+    state = RunState((*ROWS, work("unrelated", "y")), fail_fast=True)
+    host = Host("here", HOST.capacity, 2)
+    assert [start.row for start in state.begin([host], 0.0)] == ["first", "other"]
+    state.end("other", BuiltRow((), (), Failed("x", "no")))
+    assert state.pending == []
+    assert list(state.running) == ["first"]
+
+
+def test_a_row_that_another_run_has_a_part_of_is_asked_for_again_later() -> None:
+    state = RunState(ROWS[:1], fail_fast=False)
+    assert begun(state) == ["first"]
+    state.postpone("first", 2.0)
+    assert begun(state, now=1.0) == []
+    assert not state.is_over(1.0)
+    assert begun(state, now=2.0) == ["first"]
+
+
+def test_a_row_that_waits_for_another_run_is_given_up_when_what_it_needs_fails_here() -> None:
+    state = RunState((work("waits", "lib", "b"), work("fails", "c", "lib")), fail_fast=False)
+    assert begun(state) == ["waits"]
+    state.postpone("waits", 9.0)
+    assert begun(state) == ["fails"]
+    state.end("fails", BROKEN)
+    assert state.pending == []
+    assert state.is_over(0.0)
+
+
+def test_rows_that_fit_no_host_do_not_keep_a_run_going() -> None:
+    state = RunState(ROWS, fail_fast=False)
+    small = Host("small", Capacity((0,), 1), 8)
+    assert state.begin([small], 0.0) == []
+    assert state.is_over(0.0)
+    assert len(state.pending) == 3
