@@ -18,7 +18,7 @@ from feedstock_tools.builds.runs.observer import Progress
 from feedstock_tools.builds.runs.retries import Again
 from feedstock_tools.builds.runs.row import BuiltRow
 from feedstock_tools.builds.runs.run import run
-from feedstock_tools.builds.testing.tests import TestOptions, places_of_configurations, run_tests
+from feedstock_tools.builds.testing.tests import TestOptions, built_packages, run_tests
 from feedstock_tools.channel.targets import parse_target
 from tests.support.feedstocks import CPU, HERE, TinyFeedstock
 
@@ -108,7 +108,7 @@ def test_from_a_folder_to_a_channel(
     assert (again.todo, len(again.done), again.seconds) == ((), 1, None)
     assert not run(workspace, again, Limits(), watched).built
 
-    tested = run_tests(places_of_configurations(workspace, chosen), TestOptions(), workspace.machine, watched)
+    tested = run_tests(built_packages(workspace, chosen), TestOptions(), workspace.machine, watched)
     assert [record.result for record in tested] == ["passed"] * 3
     assert len(watched.tested) == 3
 
