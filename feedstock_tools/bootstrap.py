@@ -127,7 +127,7 @@ def _program(folder: Path, name: str) -> Path:
 
 
 def _interpreter() -> str:
-    """The Python to make environments with: what runs this may belong to the very environment that is made anew."""
+    """The Python for creating environments: the running one may belong to the environment that is created again."""
     return str(getattr(sys, "_base_executable", sys.executable)) if sys.prefix != sys.base_prefix else sys.executable
 
 

@@ -15,9 +15,9 @@ __all__ = ["LIFTING", "READING", "SOLVING", "VARIABLE", "BoundError", "Bounds", 
 
 _MIB = 1024 * 1024
 _GIB = 1024 * _MIB
-#: What a user can do about a bound that stands in the way.
+#: The hint for users whose input exceeds a bound.
 LIFTING = "If you trust it, set FEEDSTOCK_TOOLS_BOUNDS=10 for bounds ten times as wide, or off for none, in one run."
-#: The variable that the user says it with.
+#: The variable for it.
 VARIABLE = "FEEDSTOCK_TOOLS_BOUNDS"
 
 
@@ -87,7 +87,7 @@ def widen(wish: str) -> None:
 
 
 def factor() -> float:
-    """How much wider than usual the user wants all bounds: 1, what was asked for, or infinity for none."""
+    """The factor for all bounds: 1 by default, the user's own, or infinity for no bounds."""
     return _scale
 
 

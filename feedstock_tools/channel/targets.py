@@ -125,7 +125,7 @@ def _refuse_names(text: str) -> None:
         InputError: it is such a name; the hint says how to write it, where that is known.
     """
     if text == "stand-in":
-        hint = "Publish what was built on it to a folder of its own: ./stand-in-builds."
+        hint = "Publish packages built on it to a folder of their own: ./stand-in-builds."
         raise InputError("nothing can be published to the stand-in channel", hint=hint)
     place = _HOST.fullmatch(text)
     if place is not None and place["host"] in _PUBLIC:

@@ -18,7 +18,9 @@ __all__ = ["command"]
 
 @click.command("build", cls=Command, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--filter", "glob", metavar="GLOB", help="Consider only configurations whose names match.")
-@click.option("--list", "only_list", is_flag=True, help="List the configurations and what is built; build nothing.")
+@click.option(
+    "--list", "only_list", is_flag=True, help="List the configurations and their built outputs; build nothing."
+)
 @options.output_dir
 @options.channels("those of the configuration, else conda-forge")
 @options.option(

@@ -1,4 +1,4 @@
-"""What `build` does once its words are read: choose configurations, then list, build or debug them."""
+"""The work of `build` after parsing: choose configurations, then list, build or debug them."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 
 __all__ = ["Named", "build", "debug", "list_configurations"]
 
-#: So many rows are rendered within a second or two.
+#: The number of rows that are rendered within a second or two.
 _FORESEEN = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """What the command line says of which configurations are meant.
+    """The selection of configurations on the command line.
 
     Attributes:
         glob: only configurations whose names match it are considered.
-        everything: all that can be built here are meant, besides those named.
+        everything: all that can be built here, besides the named ones.
     """
 
     names: tuple[str, ...]
@@ -45,7 +45,7 @@ class _Speaker(Protocol):
 
 
 def list_configurations(workspace: Workspace, named: Named, *, as_json: bool) -> int:
-    """Print the configurations, all or those named, and what is built already."""
+    """Print the configurations, all or those named, and their built outputs."""
     from feedstock_tools.builds.matrix.listing import listing
     from feedstock_tools.report.matrix.listing import list_json, list_text
 
@@ -63,10 +63,10 @@ def list_configurations(workspace: Workspace, named: Named, *, as_json: bool) ->
 def build(
     workspace: Workspace, named: Named, capacity: Capacity, limits: Limits, terminal: Terminal, *, as_json: bool
 ) -> int:
-    """Build what is meant and print the table; the exit status is 1 where an output failed.
+    """Build the selected configurations and print the table; the exit status is 1 if an output failed.
 
     Raises:
-        InputError: a name means nothing, or what it means cannot be built here.
+        InputError: a name matches nothing, or its configuration cannot be built here.
         WorkError: a channel, the artifacts folder or the ledger cannot be used.
     """
     from feedstock_tools.builds.engines.process.supervision import signals_as_exit
@@ -106,8 +106,8 @@ def debug(workspace: Workspace, named: Named, output: str | None, terminal: Term
     """Set up the environments of one output without building it; in a terminal, open a shell there.
 
     Raises:
-        InputError: a name or the output means nothing, or more than one output.
-        WorkError: the environments cannot be made.
+        InputError: a name or the output matches nothing, or more than one output.
+        WorkError: the environments cannot be created.
     """
     import subprocess
 
@@ -173,10 +173,10 @@ def _uncompiled(workspace: Workspace, named: Named, found: Agenda, terminal: Ter
 def _chosen(
     workspace: Workspace, named: Named, left_out: Mapping[str, str], terminal: Terminal
 ) -> tuple[PlannedConfiguration, ...]:
-    """What is meant, with outputs; without a name the only configuration there is, or what the menu gives.
+    """The selected configurations with outputs; without a name the only one, or the choice from the menu.
 
     Raises:
-        InputError: a name means nothing, or none was given and nobody can be asked.
+        InputError: a name matches nothing, or none was given and there is no terminal for the menu.
     """
     candidates = _candidates(workspace, named)
     possible = [each.name for each in candidates if each.name not in left_out] if named.everything else []
@@ -190,7 +190,7 @@ def _chosen(
 
         return workspace.plan.complete([choose_from_menu(candidates)])
     listed = "\n".join(f"  {each.short_name:32} {each.name}" for each in candidates)
-    raise InputError(f"name the configurations to build, or --all for what can be built here:\n{listed}")
+    raise InputError(f"name the configurations to build, or use --all to build all that can be built here:\n{listed}")
 
 
 def _candidates(workspace: Workspace, named: Named) -> tuple[PlannedConfiguration, ...]:
@@ -208,7 +208,7 @@ def _say_all(speaker: _Speaker, lines: Iterator[str]) -> None:
 
 @contextmanager
 def _observing(terminal: Terminal, jobs: int, rows: int) -> Iterator[Observer]:
-    """Who watches a run: the log itself of one row at a time, otherwise a table or lines."""
+    """The observer of a run: the log itself of one row at a time, otherwise a table or lines."""
     if jobs <= 1:
         yield terminal
         return
@@ -223,8 +223,8 @@ def _observing(terminal: Terminal, jobs: int, rows: int) -> Iterator[Observer]:
 
 
 def _foresee(workspace: Workspace) -> None:
-    """Render the configurations that were not built, now that nobody waits for it: the next list comes at once."""
+    """Render the configurations that were not built, now that nobody is waiting, so that the next list is fast."""
     rest = [each for each in workspace.plan.configurations if not each.rendered]
     if rest and sum(len(each.rows) for each in rest) <= _FORESEEN:
-        with suppress(InputError):  # whoever asks for them learns of it
+        with suppress(InputError):  # reported when they are requested
             workspace.plan.complete(rest)

@@ -39,7 +39,7 @@ def command(
     channels: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Write logs, commit, configurations, solved environments and hashes of what was built to a folder.
+    """Write logs, commit, configurations, solved environments and hashes of built packages to a folder.
 
     This is what conda-forge asks for when maintainers build packages themselves. The folder has a page (README.md) and
     SHA256SUMS, so that `sha256sum -c SHA256SUMS` checks everything. Every package is first verified by its hash in the

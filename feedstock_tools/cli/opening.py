@@ -1,4 +1,4 @@
-"""Opening the feedstock that a command line means: find it, bring what is generated up to date, read how it builds."""
+"""Opening the feedstock of a command line: find it, update generated files, read its settings."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def opened(
     engine: str | None = None,
     note: Callable[[str], object] = note_on_stderr,
 ) -> Workspace:
-    """The feedstock in a folder that was given, or the one here, with what is generated brought up to date.
+    """The feedstock in a given folder, or the one here, with generated files updated.
 
     Args:
-        note: is called with what was brought up to date.
+        note: called with the updated files.
 
     Raises:
-        InputError: there is no feedstock, its files are invalid, or the output folder lies among them.
-        WorkError: what is generated cannot be written.
+        InputError: there is no feedstock, its files are invalid, or the output folder is among them.
+        WorkError: generated files cannot be written.
     """
     from feedstock_tools.builds.plan.workspace import artifacts_of, open_workspace
     from feedstock_tools.feedstock.folder import find_feedstock

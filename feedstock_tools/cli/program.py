@@ -47,13 +47,13 @@ MENU = {
     "Check and build": {
         "rehearse": "Solve every environment of configurations, and show which builds users would get.",
         "plan": "Show what a build would do: order, needs, time.",
-        "build": "Build configurations and record what was built.",
+        "build": "Build configurations and record each build.",
         "test": "Run the tests of built packages again, here or on a GPU, and their benchmarks.",
         "status": "Show which configurations are built and which are not: table, Markdown, JSON, HTML page.",
     },
     "Share": {
-        "publish": "Put what was built into a channel: a folder, S3, anaconda.org, prefix.dev, quetz.",
-        "dossier": "Gather logs, configurations, environments and hashes of what was built, for reviewers.",
+        "publish": "Put built packages into a channel: a folder, S3, anaconda.org, prefix.dev, quetz.",
+        "dossier": "Collect logs, configurations, environments and hashes of built packages, for reviewers.",
         "ci": "Write workflows for GitHub Actions and Azure that build what a channel lacks.",
         "collect": "Merge the ledgers and channels that several machines made into one.",
     },

@@ -1,4 +1,4 @@
-"""`feedstock-tools publish`: what was built, into a channel."""
+"""`feedstock-tools publish`: put built packages into a channel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`feedstock-tools status`: what is done and what is not, of every configuration."""
+"""`feedstock-tools status`: the state of every configuration."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""A feedstock on disk: its folders, its configurations and what people call them."""
+"""A feedstock on disk: its folders, its configurations and their names."""

@@ -17,10 +17,10 @@ __all__ = ["choose", "configurations_of", "outline"]
 
 
 def configurations_of(feedstock: Path, names: Sequence[str] = ()) -> tuple[Configuration, ...]:
-    """The configurations of a feedstock that names mean, as `choose` finds them, with all values that a build takes.
+    """The configurations of a feedstock selected by names, like `choose`, with all values for a build.
 
     Raises:
-        InputError: the feedstock has no configurations, they cannot be read, or a name means none.
+        InputError: the feedstock has no configurations, they cannot be read, or a name matches none.
     """
     known = read_configurations(feedstock)
     if not known:
@@ -35,7 +35,7 @@ def choose(names: Sequence[str], configurations: Sequence[Configuration]) -> tup
     A name is that of a file without `.yaml`, a glob, or a short name such as `linux_64_cuda11.2_py3.12`.
 
     Raises:
-        InputError: a name means none; all such names at once, each with the nearest that there are.
+        InputError: a name matches none; all such names at once, each with the nearest ones.
     """
     if not names:
         return tuple(configurations)
@@ -45,7 +45,8 @@ def choose(names: Sequence[str], configurations: Sequence[Configuration]) -> tup
 
 
 def outline(feedstock: Path) -> tuple[PlannedConfiguration, ...]:
-    """The configurations of a feedstock and their rows, without outputs; what a recipe.yaml's own file adds included.
+    """The configurations of a feedstock and their rows, without outputs; including values from a recipe.yaml's own
+    variant file.
 
     Raises:
         InputError: a configuration or the recipe's own variant file cannot be read.

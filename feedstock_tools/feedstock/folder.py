@@ -1,4 +1,4 @@
-"""Which feedstock is meant: the one here, the one in a folder that is named, or the example that comes along."""
+"""Finding the feedstock: the one here, the one in a given folder, or the example that ships with the program."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ __all__ = ["EXAMPLE", "Feedstock", "example_of_checkout", "find_feedstock", "fin
 
 #: The example that the README builds.
 EXAMPLE = "gpuprobe"
-_WHAT = "A feedstock has recipe/recipe.yaml or recipe/meta.yaml, or a feedstock.yaml to make them from."
+_WHAT = "A feedstock has recipe/recipe.yaml or recipe/meta.yaml, or a feedstock.yaml to generate them from."
 
 
 @dataclass(frozen=True, slots=True)
 class Feedstock:
-    """A feedstock's folder. `note` is what its user should be told about the choice of it, if anything."""
+    """A feedstock's folder. `note` is a message about its choice, if any."""
 
     folder: Path
     note: str | None = None
 
     @property
     def spec(self) -> Path:
-        """Where its spec is, if it has one."""
+        """The path of its spec, if it has one."""
         return self.folder / "feedstock.yaml"
 
     @property
@@ -36,21 +36,21 @@ class Feedstock:
 
     @property
     def artifacts(self) -> Path:
-        """Where conda-smithy's scripts leave what they build."""
+        """The folder in which conda-smithy's scripts leave their packages."""
         return self.folder / "build_artifacts"
 
     @property
     def inputs(self) -> tuple[Path, ...]:
-        """Everything in it that decides what is built; sources elsewhere are named by the recipe."""
+        """Everything in it that affects builds; the recipe names further sources."""
         names = ("feedstock.yaml", "conda-forge.yml", "recipe", ".ci_support")
         return tuple(self.folder / name for name in names)
 
 
 def find_feedstock(given: Path | None, here: Path) -> Feedstock:
-    """The feedstock in a folder that was given, else in the current one.
+    """The feedstock in a given folder, else in the current one.
 
     Raises:
-        InputError: the folder holds none.
+        InputError: the folder is not a feedstock.
     """
     folder = (given or here).resolve()
     if _is_feedstock(folder):
@@ -60,7 +60,7 @@ def find_feedstock(given: Path | None, here: Path) -> Feedstock:
 
 
 def find_or_example(given: Path | None, here: Path, example: Path | None) -> Feedstock:
-    """The feedstock in a folder that was given, else in the current one, else `example` if that may take its place.
+    """The feedstock in a given folder, else in the current one, else `example` if given.
 
     Raises:
         InputError: there is none; the error names the example and the command that builds it.
@@ -87,7 +87,7 @@ def _how_to_build_the_example() -> str:
 
 
 def user_cache(environment: Mapping[str, str], otherwise: Path) -> Path:
-    """The folder of this program in the user's cache, made where it is missing; `otherwise` where it cannot be."""
+    """The folder of this program in the user's cache, created if missing; `otherwise` if that fails."""
     from feedstock_tools.channel.pinning.local import pinning_cache
 
     folder = pinning_cache(environment).parent

@@ -1,11 +1,11 @@
-"""Where a feedstock's builds leave things: one folder, `build_artifacts` in the feedstock unless another is given.
+"""The artifacts folder of a feedstock, by default `build_artifacts` in the feedstock.
 
-linux-64/, noarch/      the channel of what was built (conda-smithy's local builds put it here too)
-built-on-stand-in/      the channel of what was built on the stand-in channel, never mixed with the other
-ledger.sqlite           what is done
+linux-64/, noarch/      the channel of built packages (also of conda-smithy's local builds)
+built-on-stand-in/      the channel of packages built on the stand-in channel, never mixed with the other
+ledger.sqlite           the record of builds
 logs/                   a file for each build
-pkg_cache/, src_cache/  what engines have fetched
-.work/, .cache/         private folders of running and failed builds; what can be made again
+pkg_cache/, src_cache/  packages and sources fetched by engines
+.work/, .cache/         private folders of running and failed builds; caches
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ STAND_IN_CHANNEL = "built-on-stand-in"
 
 @dataclass(frozen=True, slots=True)
 class Artifacts:
-    """The folder of build artifacts and the places in it."""
+    """The folder of build artifacts and its contents."""
 
     root: Path
 
@@ -51,12 +51,12 @@ class Artifacts:
         return self.root / STAND_IN_CHANNEL if stand_in else self.root
 
     def package_cache(self, *, stand_in: bool) -> Path:
-        """Where engines unpack packages; those of the stand-in channel bear the names of real ones."""
+        """The folder in which engines unpack packages; the stand-in channel's have the names of real ones."""
         return self.root / ".cache" / "stand-in-packages" if stand_in else self.root / "pkg_cache"
 
     @property
     def sources(self) -> Path:
-        """Where engines keep fetched sources."""
+        """The folder of fetched sources."""
         return self.root / "src_cache"
 
     def private(self, row: str) -> Path:
@@ -65,31 +65,31 @@ class Artifacts:
 
     @property
     def locks(self) -> Path:
-        """Where the locks of rows and outputs lie."""
+        """The folder of the locks of rows and outputs."""
         return self.root / ".work" / "locks"
 
     def recall(self, name: str) -> Any:
-        """What `remember` kept under a name; None where there is nothing usable."""
+        """The value that `remember` stored under a name; None if there is nothing usable."""
         try:
             return json.loads((self.root / ".cache" / f"{name}.json").read_bytes())
         except (OSError, ValueError, RecursionError):
             return None
 
     def remember(self, name: str, content: Any) -> None:
-        """Keep something that can be made again, for another run, if there is a place for it."""
-        with suppress(WorkError):  # who only reads, as --list does, may do so in a folder that cannot be written
+        """Cache a value for another run, if possible."""
+        with suppress(WorkError):  # commands that only read, such as --list, also work in a read-only folder
             write_whole(self.root / ".cache" / f"{name}.json", json.dumps(content))
 
     def fresh_private(self, row: str) -> Path:
         """An empty private folder for a row whose lock is held.
 
         Raises:
-            WorkError: it cannot be made.
+            WorkError: it cannot be created.
         """
         folder = self.private(row)
         try:
             shutil.rmtree(folder, ignore_errors=True)
             (folder / "tmp").mkdir(parents=True)
         except OSError as error:
-            raise WorkError(f"cannot make a folder for the build: {error.strerror or error}", path=folder) from error
+            raise WorkError(f"cannot create a folder for the build: {error.strerror or error}", path=folder) from error
         return folder

@@ -1,4 +1,4 @@
-"""Which configurations a person means by a name: an exact one, a glob, or a short name such as `linux_64_cuda11.2`."""
+"""Selecting configurations by name: an exact one, a glob, or a short name such as `linux_64_cuda11.2`."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _GLOB = re.compile(r"[*?\[]")
 
 @dataclass(frozen=True, slots=True)
 class ShortName:
-    """`<platform>[_cpu|_cuda<version>][_py<version>]`: what a configuration has to agree with.
+    """`<platform>[_cpu|_cuda<version>][_py<version>]`: the values that a configuration must match.
 
-    A version agrees with those that continue it: `cuda12` with 12.0 and 12.9, `py3.1` with 3.1 alone.
+    A version matches those that continue it: `cuda12` matches 12.0 and 12.9, `py3.1` only 3.1.
     """
 
     platform: str
@@ -33,7 +33,7 @@ class ShortName:
 
     @classmethod
     def parse(cls, text: str) -> ShortName | None:
-        """None where the text does not have that form.
+        """None if the text does not have that form.
 
         >>> ShortName.parse("linux_64_cuda11.2_py3.12")
         ShortName(platform='linux_64', cpu=False, cuda='11.2', python='3.12')
@@ -42,7 +42,7 @@ class ShortName:
         return cls(found["platform"], found["cpu"] is not None, found["cuda"], found["python"]) if found else None
 
     def choose(self, configuration: PlannedConfiguration) -> PlannedConfiguration | None:
-        """The configuration with the rows that agree; None where none does."""
+        """The configuration with the matching rows; None if no row matches."""
         if configuration.platform.replace("-", "_", 1) != self.platform:
             return None
         rows = tuple(
@@ -61,14 +61,14 @@ def _continues(version: str | None, start: str) -> bool:
 
 
 def select(names: Sequence[str], configurations: Sequence[PlannedConfiguration]) -> tuple[PlannedConfiguration, ...]:
-    """The configurations that the names mean, in the order of the names, each once.
+    """The configurations selected by names, in the order of the names, each once.
 
-    A name is, in this order: that of a file in `.ci_support` without `.yaml`, a glob over those names or, where none of
-    them matches, over short names; a short name.
-    Two short names that take different rows of one configuration take both.
+    A name is, in this order: the name of a file in `.ci_support` without `.yaml`, a glob over those names or, if none
+    of them matches, over short names; a short name.
+    Two short names that select different rows of one configuration select both.
 
     Raises:
-        InputError: a name means none; all such names at once, each with the nearest that there are.
+        InputError: a name matches none; all such names at once, each with the nearest ones.
     """
     chosen: dict[str, PlannedConfiguration] = {}
     mistakes: list[Mistake] = []
@@ -85,9 +85,9 @@ def select(names: Sequence[str], configurations: Sequence[PlannedConfiguration])
 
 
 def rows_by_short_name(configurations: Iterable[PlannedConfiguration]) -> Counter[str]:
-    """How many rows each short name selects: `linux_64_cuda11` and `linux_64_cpu_py3.12` as much as `linux_64`.
+    """The number of rows that each short name selects, such as `linux_64`, `linux_64_cuda11` and `linux_64_cpu_py3.12`.
 
-    It is what `select` finds, for all of them at once.
+    The same as from `select`, for all of them at once.
     """
     counts: Counter[str] = Counter()
     for configuration in configurations:
@@ -108,7 +108,7 @@ def with_filter(glob: str | None, configurations: Sequence[PlannedConfiguration]
     """Those whose names match a glob or, where there is none, whose short names do; all for None.
 
     Raises:
-        InputError: none does.
+        InputError: no name matches.
     """
     if glob is None:
         return tuple(configurations)
@@ -145,7 +145,7 @@ def _unknown(name: str, configurations: Sequence[PlannedConfiguration]) -> Mista
     names = dict.fromkeys(_names(configurations))
     nearest = difflib.get_close_matches(name, names, n=5, cutoff=0.4) or list(names)[:5]
     hint = f"The nearest are: {', '.join(nearest)}." if nearest else "The feedstock has no configurations."
-    return Mistake(f"no configuration is called '{name}' or agrees with it", hint=hint)
+    return Mistake(f"no configuration matches '{name}'", hint=hint)
 
 
 def _names(configurations: Iterable[PlannedConfiguration]) -> Iterable[str]:

@@ -1,4 +1,4 @@
-"""What would be built, as plain values: configurations, their rows, the outputs of each row.
+"""The planned builds as plain values: configurations, their rows, the outputs of each row.
 
 `--list` and a run with nothing to do need no more than this, so it imports nothing heavy; the values are kept as JSON.
 """
@@ -14,12 +14,12 @@ __all__ = ["PlannedConfiguration", "PlannedOutput", "PlannedRow"]
 
 @dataclass(frozen=True, slots=True)
 class PlannedOutput:
-    """One package that a row makes, as its rendered recipe promises it.
+    """One package of a row, according to its rendered recipe.
 
-    `identity` is a hash of all that goes into it but the channel; `inputs` says of each part its digest. `siblings` are
-    the outputs of the same row that it needs, by name. `pins` are the outputs of the row that it is to depend on
-    exactly, as `version build`. `uses_python` says that its tests run the row's Python. `staging` are the staging
-    outputs whose files it inherits. `whole` says that its pins and features are known; those of a `meta.yaml` are not.
+    `identity` is a hash of all its inputs except the channel; `inputs` has the digest of each part. `siblings` are
+    the outputs of the same row that it needs, by name. `pins` are the outputs of the row that it must depend on
+    exactly, as `version build`. `uses_python`: its tests run the row's Python. `staging` are the staging
+    outputs whose files it inherits. `whole`: its pins and features are known; those of a `meta.yaml` are not.
     """
 
     name: str
@@ -38,7 +38,7 @@ class PlannedOutput:
 
     @property
     def stem(self) -> str:
-        """The name of the package's file without its ending."""
+        """The name of the package's file without extension."""
         return f"{self.name}-{self.version}-{self.build}"
 
     @property
@@ -49,7 +49,7 @@ class PlannedOutput:
 
 @dataclass(frozen=True, slots=True)
 class PlannedRow:
-    """One variant of a configuration and the outputs it makes, in the order of building."""
+    """One variant of a configuration and its outputs, in build order."""
 
     name: str
     values: Mapping[str, str]
@@ -60,9 +60,9 @@ class PlannedRow:
 
 @dataclass(frozen=True, slots=True)
 class PlannedConfiguration:
-    """A file of `.ci_support` and what it makes.
+    """A file of `.ci_support` and its rows.
 
-    `rendered` says that the outputs of its rows are known; `refusal` is the reason why they cannot be, if so.
+    `rendered`: the outputs of its rows are known; `refusal` is the reason if they cannot be determined.
     """
 
     name: str
@@ -84,7 +84,7 @@ class PlannedConfiguration:
 
     @property
     def short_name(self) -> str:
-        """`linux_64_cuda11.2`, with `_py3.12` where it has one Python: what people type to select it."""
+        """`linux_64_cuda11.2`, with `_py3.12` if it has one Python: the short name."""
         python = f"_py{self.pythons[0]}" if len(self.pythons) == 1 else ""
         return f"{self.platform.replace('-', '_')}_{f'cuda{self.cuda}' if self.cuda else 'cpu'}{python}"
 
@@ -97,7 +97,7 @@ class PlannedConfiguration:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> PlannedConfiguration:
-        """The inverse of `to_json`; `KeyError` or `TypeError` where it is something else."""
+        """The inverse of `to_json`; `KeyError` or `TypeError` for any other document."""
         rows = tuple(
             PlannedRow(
                 **{
@@ -113,7 +113,7 @@ class PlannedConfiguration:
 
 def _values(content: Mapping[str, Any]) -> Mapping[str, str]:
     if not any(isinstance(value, dict) for value in content.values()):
-        return content  # most have no numbers, and a list is to come at once
+        return content  # most have no numbers, and --list must be fast
     from feedstock_tools.variants.model import values_from_json
 
     return values_from_json(content)

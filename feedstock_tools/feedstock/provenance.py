@@ -1,4 +1,4 @@
-"""Where a run's builds come from: the feedstock's commit, and the command that was typed, without secrets."""
+"""The origin of a run's builds: the feedstock's commit, and the command line, without secrets."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ __all__ = ["commit_of", "typed"]
 
 
 def typed(arguments: Sequence[str]) -> str:
-    """A command line as it was typed, without secrets."""
+    """A command line without secrets."""
     return redacted(shlex.join([Path(arguments[0]).name, *arguments[1:]])) if arguments else ""
 
 
 def commit_of(folder: Path) -> str:
-    """The commit of the git repository that a folder is in, with `+` where the folder differs; empty without one."""
+    """The commit of the git repository that a folder is in, with `+` if the folder differs; empty without one."""
     import subprocess
 
-    # What a repository's own settings would have git run is not run.
+    # Programs from the repository's own git settings must not run.
     git = ["git", "-c", "core.fsmonitor=false", "-C", str(folder)]
     try:
         found = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()

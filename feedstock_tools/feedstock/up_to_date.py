@@ -1,4 +1,4 @@
-"""Bring what is generated up to date before a build: the recipe from the spec, the configurations from the recipe."""
+"""Update generated files before a build: the recipe from the spec, the configurations from the recipe."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _STAMP = "up-to-date"
 
 @dataclass(frozen=True, slots=True)
 class Refreshed:
-    """What was brought up to date.
+    """The updated files.
 
     Attributes:
-        generated: the files that were generated again from the spec, as paths in the feedstock.
-        edited: stale ones that a person has edited, which were left as they are.
-        rerendered: how many files of `.ci_support` were written.
+        generated: the files generated again from the spec, as paths in the feedstock.
+        edited: stale files that a person has edited, left unchanged.
+        rerendered: the number of written files in `.ci_support`.
     """
 
     generated: tuple[str, ...] = ()
@@ -36,15 +36,15 @@ class Refreshed:
 
 
 def refresh(feedstock: Feedstock, artifacts: Artifacts, machine: Mapping[str, str]) -> Refreshed:
-    """Regenerate and rerender what is stale.
+    """Regenerate and rerender stale files.
 
     A feedstock without a spec, and one that follows conda-forge's pinning, keeps the configurations it has: its pinning
-    is not at hand here, and `feedstock-tools rerender` is what changes them. That nothing is stale is remembered twice:
-    by names, sizes and times of the files in the artifacts folder, which a call with nothing to do looks at, and by the
-    contents of everything that decides it in the user's cache.
+    is not available here, and `feedstock-tools rerender` changes them. That nothing is stale is cached twice:
+    by names, sizes and times of the files in the artifacts folder, which a call with nothing to do reads, and by the
+    contents of all inputs in the user's cache.
 
     Args:
-        machine: the environment of the machine, which says where the cache is.
+        machine: the environment of the machine, which determines the cache folder.
 
     Raises:
         InputError: the spec, the recipe or the variant files are invalid.
@@ -60,7 +60,7 @@ def refresh(feedstock: Feedstock, artifacts: Artifacts, machine: Mapping[str, st
     if not has_recipe or not (known / digest_of_files(_deciding(feedstock))).is_file():
         done = _refreshed(feedstock, artifacts)
         if not done.edited:
-            with suppress(OSError):  # what cannot be remembered is looked at again the next time
+            with suppress(OSError):  # without the cache it is checked again the next time
                 known.mkdir(parents=True, exist_ok=True)
                 (known / digest_of_files(_deciding(feedstock))).touch()
     artifacts.remember(_STAMP, stamp_of_files(_deciding(feedstock)))
@@ -80,16 +80,16 @@ def _refreshed(feedstock: Feedstock, artifacts: Artifacts) -> Refreshed:
 
 
 def _deciding(feedstock: Feedstock) -> list[Path]:
-    """Everything that is generated, that it is generated from, and this program and its data."""
+    """All generated files, their inputs, and this program and its data."""
     own = [PACKAGE, data_folder("templates"), data_folder("variants")]
     return [*feedstock.inputs, feedstock.folder / ".feedstock-tools", *own]
 
 
 def recipe_to_build(feedstock: Feedstock, artifacts: Artifacts, engine: str | None = None) -> Path:
-    """The `recipe.yaml` that is built: the feedstock's own, or the one made from the spec of one with a `meta.yaml`.
+    """The `recipe.yaml` to build: the feedstock's own, or, for a `meta.yaml`, one generated from the spec.
 
-    Where conda-build is asked for, or the feedstock's own scripts, it is the feedstock's own in any case: there is no
-    such file where it has a `meta.yaml`.
+    With conda-build or the feedstock's own scripts it is always the feedstock's own: there is no
+    such file if it has a `meta.yaml`.
     """
     own = feedstock.recipe / "recipe.yaml"
     twin = artifacts.root / ".cache" / _TWIN / "recipe" / "recipe.yaml"
@@ -99,7 +99,7 @@ def recipe_to_build(feedstock: Feedstock, artifacts: Artifacts, engine: str | No
 
 
 def _regenerate(feedstock: Feedstock, texts: Mapping[PurePosixPath, str]) -> Refreshed:
-    """Write what is stale, unless a person has edited some of it: then nothing."""
+    """Write stale files, unless a person has edited one of them: then nothing."""
     from feedstock_tools.generate import apply, compare
 
     stale = [change for change in compare(feedstock.folder, texts) if change.kind != "same"]
@@ -135,4 +135,4 @@ def _make_twin(feedstock: Feedstock, artifacts: Artifacts, texts: Mapping[PurePo
                 (twin / path).parent.mkdir(parents=True, exist_ok=True)
                 (twin / path).write_text(text, encoding="utf-8")
     except OSError as error:
-        raise WorkError(f"cannot make the recipe to build: {error.strerror or error}", path=twin) from error
+        raise WorkError(f"cannot write the recipe to build: {error.strerror or error}", path=twin) from error

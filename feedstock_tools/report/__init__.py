@@ -1,1 +1,1 @@
-"""What people look at: tables, Markdown, pictures and pages."""
+"""Output for people: tables, Markdown, pictures and pages."""

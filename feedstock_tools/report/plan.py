@@ -18,7 +18,7 @@ _RIGHT = frozenset({0, 3, 4, 5, 7})
 
 
 def plan_text(agenda: Agenda) -> str:
-    """A table of the rows to build in their order, what is up to date, what is refused, and how long it may take."""
+    """A table of the rows to build in order, the finished rows, refusals, and the expected duration."""
     rows = [_cells(number, work) for number, work in enumerate(agenda.todo, 1)]
     parts = [table(_HEAD, rows, right=_RIGHT)] if rows else []
     return "\n".join([*parts, *_notes(agenda)])
@@ -85,8 +85,8 @@ def _notes(agenda: Agenda) -> list[str]:
     notes = [f"{counted(len(agenda.todo), 'row')} to build, {len(agenda.done)} up to date."]
     if agenda.seconds is not None:
         unknown = f", and {counted(agenda.unknown, 'row')} of unknown time" if agenda.unknown else ""
-        how = f"{agenda.jobs} at once" if agenda.jobs > 1 else "one after the other"
+        how = f"{agenda.jobs} in parallel" if agenda.jobs > 1 else "one at a time"
         notes.append(f"About {duration(agenda.seconds)} by the times of earlier builds, {how}{unknown}.")
     elif agenda.todo:
-        notes.append("How long it takes is not known: nothing of it was built here before.")
+        notes.append("The duration is unknown: none of it has been built here before.")
     return [*notes, *in_words(agenda.refused)]

@@ -1,4 +1,4 @@
-"""What became of packages that were published, for a terminal and as values for JSON."""
+"""The results of publishing, for a terminal and as values for JSON."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ class PublishLines:
 
 
 def published_text(target: Target, packages: Sequence[Published]) -> str:
-    """The table of packages, and how many went where."""
+    """The table of packages, and the totals."""
     rows = [(each.file, size_text(each.size), each.sha256, each.result) for each in packages]
     pending, published = (sum(each.result == said for each in packages) for said in ("to be published", "published"))
     there = len(packages) - pending - published
     said = f"{pending} to be published" if pending else f"{published} published"
-    summary = f"{target.name}: {said}, {there} there already."
+    summary = f"{target.name}: {said}, {there} already there."
     return f"{table(('package', 'size', 'sha256', 'result'), rows, right=frozenset({1}))}\n{summary}"
 
 
 def published_json(target: Target, packages: Sequence[Published]) -> Mapping[str, Any]:
-    """The same as values that JSON has."""
+    """The same as JSON values."""
     return {
         "target": target.name,
         "packages": [

@@ -1,4 +1,4 @@
-"""A rehearsal as text: what solves, what does not and why, each reason once, and what users would get."""
+"""A rehearsal as text: solved and unsolved environments, each reason once, and the builds that users would get."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MOST_NAMES = 3
 
 
 def rehearsal_text(rehearsal: Rehearsal) -> str:
-    """The whole report, without a line break at its end."""
+    """The whole report, without a trailing line break."""
     parts = [_channels(rehearsal), _environments(rehearsal.environments)]
     parts += _reasons([one for one in rehearsal.environments if one.state == "failed"])
     parts += _lacks([one for one in rehearsal.environments if one.state == "unknown"])
@@ -57,7 +57,7 @@ def _count(environments: Sequence[Environment]) -> str:
 
 
 def _reasons(environments: Sequence[Environment]) -> list[str]:
-    """Each reason once, with the environments that it holds for."""
+    """Each reason once, with its environments."""
     by_reason: dict[tuple[str, str], list[Environment]] = {}
     for one in environments:
         if one.reason != FOLLOWS:
@@ -66,17 +66,17 @@ def _reasons(environments: Sequence[Environment]) -> list[str]:
 
 
 def _left_to_time(environments: Sequence[Environment]) -> list[str]:
-    """Each choice between builds of other feedstocks that only time stamps made, with the environments that have it."""
+    """Each choice between builds of other feedstocks made only by time stamps, with its environments."""
     by_choice: dict[tuple[str, str], list[Environment]] = {}
     for one in environments:
         for choice in (one.by_time or "").splitlines():
             by_choice.setdefault((one.platform, choice), []).append(one)
-    said = "whichever was built last, as nothing else tells them apart"
+    said = "whichever was built last, since they differ in nothing else"
     return [_block("note", platform, f"{choice},\n{said}", ones) for (platform, choice), ones in by_choice.items()]
 
 
 def _block(what: str, platform: str, text: str, environments: Sequence[Environment]) -> str:
-    """Something that is said of environments, with their kinds, outputs and configurations."""
+    """A message about environments, with their kinds, outputs and configurations."""
     where = dict.fromkeys(f"{one.kind} of {one.output}" for one in environments)
     configurations = dict.fromkeys(one.configuration for one in environments)
     lines = [f"{what} ({platform}): {_some(where)}", *(f"  {line}" for line in text.splitlines())]
@@ -84,7 +84,7 @@ def _block(what: str, platform: str, text: str, environments: Sequence[Environme
 
 
 def _lacks(environments: Sequence[Environment]) -> list[str]:
-    """For each platform the packages that the stand-in channel lacks, so that nothing can be told."""
+    """For each platform the packages that the stand-in channel lacks, which leaves the result unknown."""
     by_platform: dict[str, dict[str, None]] = {}
     for one in environments:
         if one.reason != FOLLOWS:
@@ -92,7 +92,7 @@ def _lacks(environments: Sequence[Environment]) -> list[str]:
             names = (name for line in lines for name in line.rpartition("no channel has ")[2].split(", "))
             by_platform.setdefault(one.platform, {}).update(dict.fromkeys(names))
     return [
-        f"cannot be told for {platform}, since the stand-in channel does not have\n  {_some(sorted(names), 10)}"
+        f"unknown for {platform}, since the stand-in channel lacks\n  {_some(sorted(names), 10)}"
         for platform, names in by_platform.items()
     ]
 
@@ -104,7 +104,7 @@ def _some(names: Iterable[str], most: int = _MOST_NAMES) -> str:
 
 
 def _users(picks: Sequence[Pick]) -> str:
-    """What is installed by name and driver; drivers that get the same stand in one line."""
+    """The installed build by name and driver; drivers with the same build share a line."""
     rows = []
     for group in _runs(picks):
         first = group[0]
@@ -113,7 +113,7 @@ def _users(picks: Sequence[Pick]) -> str:
 
 
 def _runs(picks: Sequence[Pick]) -> list[list[Pick]]:
-    """Neighbours that differ in nothing but the driver, together."""
+    """Merge neighbours that differ only in the driver."""
     runs: list[list[Pick]] = []
     for pick in picks:
         last = runs[-1][-1] if runs else None
@@ -140,7 +140,7 @@ def _remark(pick: Pick) -> str:
 
 
 def _mistakes(picks: Sequence[Pick]) -> list[str]:
-    """Each mistake once for a platform, with the names and machines that it is made for, and an example."""
+    """Each mistake once for a platform, with its names and machines, and an example."""
     groups: dict[tuple[str, str], list[Pick]] = {}
     for pick in picks:
         if pick.mistake:
@@ -163,7 +163,7 @@ def _verdict(rehearsal: Rehearsal) -> str:
     unsolved = states.count("failed") + states.count("waiting")
     mistakes = sum(1 for pick in rehearsal.picks if pick.mistake)
     parts = [f"{len(states)} environments ({rehearsal.solved} different questions to the solver)"]
-    parts.append(f"{unsolved} do not solve" if unsolved else "all that can be told solve")
+    parts.append(f"{unsolved} do not solve" if unsolved else "all known ones solve")
     parts += [f"{states.count('unknown')} unknown"] if "unknown" in states else []
     parts += [f"{mistakes} choices for users are wrong"] if mistakes else []
     return ", ".join(parts) + "."

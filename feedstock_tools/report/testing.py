@@ -1,4 +1,4 @@
-"""Tests of built packages for a terminal and as values for JSON: while they run, how they ended, figures compared."""
+"""Tests of built packages for a terminal and as values for JSON: progress, results, and a comparison of figures."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["TestLines", "compared_json", "compared_text", "tested_json", "tested
 
 
 class TestLines:
-    """A `TestWatcher` of plain lines; where several packages are tested at once, each line with its package."""
+    """A `TestWatcher` of plain lines; with several parallel tests, each line has its package."""
 
     __test__ = False
 

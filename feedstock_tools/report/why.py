@@ -15,10 +15,10 @@ _LONGEST = 90
 
 
 def as_lines(explanations: Sequence[Explanation], root: Path) -> Iterator[str]:
-    """Lines of text; configurations of which the same is to be said share them.
+    """Lines of text; configurations with the same answer share them.
 
     Args:
-        root: the feedstock; its files are named from there.
+        root: the feedstock; paths are relative to it.
     """
     alike: dict[Explanation, list[str]] = {}
     for one in explanations:
@@ -66,7 +66,7 @@ def _setting(setting: Setting, root: Path) -> str:
 
 
 def as_plain(explanations: Sequence[Explanation]) -> list[dict[str, Any]]:
-    """Lists, mappings, texts and numbers, as JSON has them."""
+    """Lists, mappings, strings and numbers, as in JSON."""
     return [
         {
             "configuration": one.configuration,

@@ -82,7 +82,7 @@ def publish(
     that was interrupted can be repeated and skips the packages that arrived.
 
     Args:
-        observer: is told of what is left out, and of each package that goes.
+        observer: called with everything that is left out, and with each uploaded package.
         complete_only: leave out configurations that are not complete and rows that are not tested, instead of failing.
         dry_run: check, and upload nothing.
 

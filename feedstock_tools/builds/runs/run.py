@@ -94,7 +94,7 @@ def run(
 
     Args:
         limits: how many rows at once, how long each may take, and how often to try again.
-        observer: is told of everything while the run goes on.
+        observer: called with every event of the run.
         command: the command line, for the ledger.
 
     Raises:

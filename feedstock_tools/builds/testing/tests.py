@@ -177,7 +177,7 @@ def run_tests(
     Args:
         places: the packages, as `built_packages` and `packages_in_files` give them.
         options: whether on a GPU, with the benchmark, and within which time.
-        observer: is told of everything while the tests go on.
+        observer: called with every event of the tests.
         machine: the environment of the machine.
 
     Raises:

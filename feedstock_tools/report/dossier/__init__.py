@@ -1,1 +1,1 @@
-"""The dossier: what reviewers of built packages ask for."""
+"""The dossier: the evidence for reviewers of built packages."""

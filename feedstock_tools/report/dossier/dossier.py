@@ -1,7 +1,7 @@
-"""The dossier: what reviewers of packages that a maintainer built ask for, in one folder that sha256sum verifies.
+"""The dossier: the evidence for reviewers of packages built by a maintainer, in one folder that sha256sum verifies.
 
-conda-forge's enhancement proposal 3 asks for the build logs of packages that were not built by its CI services; beside
-them lie the commit, the configuration, the solved environments and the packages with their hashes.
+conda-forge's enhancement proposal 3 asks for the build logs of packages that were not built by its CI services; with
+them come the commit, the configuration, the solved environments and the packages with their hashes.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _PAGE = "README.md"
 
 @dataclass(frozen=True, slots=True)
 class Dossier:
-    """A dossier that was made: its folder, its configurations, and those that are not done and so not in it."""
+    """A written dossier: its folder, its configurations, and those left out because they are not done."""
 
     folder: Path
     configurations: tuple[str, ...]
@@ -59,12 +59,12 @@ def make_dossier(
     Args:
         support: the folder of configurations, `.ci_support`.
         environment: of this machine; the values of its secrets must not be in the logs.
-        named: the configurations were asked for by name, so that each of them has to be done.
-        with_packages: put the packages themselves in, too.
-        uploaded: where the packages were put for the reviewers, which has to have each of them.
+        named: the configurations were named, so each of them must be done.
+        with_packages: include the packages themselves.
+        uploaded: the target to which the packages were uploaded, which must have each of them.
 
     Raises:
-        WorkError: nothing is done, a package or log is missing or is not what was recorded, a log holds a secret, a
+        WorkError: nothing is done, a package or log is missing or has changed, a log contains a secret, a
             package is not where it was uploaded to, or the folder cannot be written; every reason at once.
     """
     _refuse_other_folder(target)
@@ -101,7 +101,7 @@ def make_dossier(
 
 
 def _records(chosen: Sequence[ConfigurationState]) -> list[BuildRecord]:
-    """The builds that the configurations are done by, each once."""
+    """The builds behind the finished configurations, each once."""
     found = (output.record for each in chosen for output in each.outputs if output.record)
     return list({record.id: record for record in found}.values())
 
@@ -112,20 +112,20 @@ def _packages(chosen: Sequence[ConfigurationState]) -> tuple[PackageRecord, ...]
 
 
 def _tests(matrix: Matrix, packages: Sequence[PackageRecord]) -> tuple[TestRecord, ...]:
-    """The last run of `test` on each package and machine (or kind of GPU); those whose logs are gone without them."""
+    """The last run of `test` on each package and machine (or kind of GPU); without the logs that are gone."""
     wanted = {package.sha256 for package in packages}
     last = {(test.sha256, test.gpu or test.machine): test for test in matrix.tests if test.sha256 in wanted}
     return tuple(test if _log(matrix.artifacts, test.log) else replace(test, log="") for test in last.values())
 
 
 def _not_at(target: Target | None, packages: Sequence[PackageRecord]) -> list[Mistake]:
-    """The packages that a channel has not, or not these."""
+    """The packages that a channel lacks, or has with other contents."""
     if target is None:
         return []
     there = target.there([each.file for each in packages])
     wrong = [each.file for each in packages if there.get(each.file) != each.sha256]
     return [
-        Mistake(f"{target.name} does not have this {file}" if file in there else f"{target.name} has no {file}")
+        Mistake(f"{target.name} has a different {file}" if file in there else f"{target.name} has no {file}")
         for file in wrong
     ]
 
@@ -142,7 +142,7 @@ def _mistakes(
         if not path.is_file():
             mistakes.append(Mistake("the package is missing", path=path))
         elif sha256_of(path) != package.sha256:
-            mistakes.append(Mistake("the package is not the one that was built: its sha256 differs", path=path))
+            mistakes.append(Mistake("the package has changed since it was built: its sha256 differs", path=path))
     secrets = known_secrets(environment)
     logs = [record.log for record in _records(chosen)] + [test.log for test in tests if test.log]
     for log in dict.fromkeys(logs):
@@ -151,7 +151,7 @@ def _mistakes(
 
 
 def _log(artifacts: Path, log: str) -> Path | None:
-    """The file of a log, which lies in the folder of artifacts; None where it is gone."""
+    """The file of a log in the artifacts folder; None if it is gone."""
     path = (artifacts / log).resolve()
     return path if path.is_relative_to(artifacts.resolve()) and path.is_file() else None
 
@@ -162,11 +162,13 @@ def _mistakes_of_log(artifacts: Path, log: str, secrets: Mapping[str, str]) -> l
         hint = "Build that configuration again."
         return [Mistake("the log of a build is missing", path=artifacts / log, hint=hint)]
     text = path.read_text(encoding="utf-8", errors="replace")
-    return [Mistake(f"the log holds {kind}", path=path, line=line) for kind, line in secrets_in(text, secrets).items()]
+    return [
+        Mistake(f"the log contains {kind}", path=path, line=line) for kind, line in secrets_in(text, secrets).items()
+    ]
 
 
 def _gone(matrix: Matrix) -> list[Mistake]:
-    """Packages that were built and that have been removed or changed since."""
+    """Built packages that have been removed or changed since."""
     return [
         Mistake(f"{output.output.stem} of {each.configuration.name}: {output.reason}")
         for each in matrix.configurations
@@ -215,7 +217,7 @@ def _test_json(test: TestRecord) -> dict[str, Any]:
 
 
 def _build_json(record: BuildRecord) -> dict[str, Any]:
-    """A build as it is shown to others: without what is of this machine's processes, and without credentials."""
+    """A build in a form for others: without this machine's processes, and without credentials."""
     left_out = ("id", "process", "packages", "channels", "command", "log")
     shown = {name: value for name, value in asdict(record).items() if name not in left_out}
     packages = [{"file": each.file, "size": each.size, "sha256": each.sha256} for each in record.packages]
@@ -249,11 +251,9 @@ def _write_json(path: Path, content: Any) -> None:
 
 
 def _refuse_other_folder(target: Path) -> None:
-    """A folder that is no dossier is not replaced."""
+    """Refuse to replace a folder that is not a dossier."""
     if target.is_symlink() or (target.exists() and not (target / SUMS).is_file() and not _is_empty(target)):
-        raise WorkError(
-            "there is something else in the place of the dossier", path=target, hint="Give another with -o."
-        )
+        raise WorkError("the folder exists and is not a dossier", path=target, hint="Choose another with -o.")
 
 
 def _is_empty(folder: Path) -> bool:

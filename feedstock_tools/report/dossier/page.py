@@ -1,4 +1,4 @@
-"""The page of a dossier: what was built, where and from what, with every package's hash, as Markdown."""
+"""The page of a dossier: the builds, their machines and inputs, and every package's hash, as Markdown."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def dossier_page(
     """The page for some finished configurations.
 
     Args:
-        left_out: the names of those that are not in the dossier.
+        left_out: the names of configurations that are not in the dossier.
         tests: the runs of `test` on their packages; `log` is empty for one whose log is gone.
-        uploaded: where the packages can be had.
+        uploaded: the target with the packages.
     """
-    # Markdown, which HTML's escapes would spoil: `cell` makes a text harmless where it stands.
+    # Markdown, which HTML escaping would spoil: `cell` escapes each text.
     environment = text_templates()
     environment.filters |= {"cell": cell, "duration": duration, "moment": moment, "size": size_text}
     views = [_view(each, tests) for each in chosen]
@@ -58,7 +58,7 @@ def dossier_page(
 
 
 def cell(text: str) -> str:
-    """A text as it may stand in a line or a table of Markdown."""
+    """A text escaped for a line or a table of Markdown."""
     plain = " ".join(printable(text.replace("\n", " ")).split())
     for found, instead in (("&", "&amp;"), ("<", "&lt;"), ("|", "\\|"), ("`", "'"), ("[", "\\["), ("@", "@\u200b")):
         plain = plain.replace(found, instead)

@@ -18,7 +18,7 @@ def list_text(listed: Sequence[Listed], rows: Mapping[str, int]) -> str:
     """A table with a line for each configuration.
 
     Args:
-        rows: how many rows each short name selects, which is how many builds it means.
+        rows: the number of rows, and so of builds, that each short name selects.
     """
     head = ("name", "builds", "platform", "accelerator", "Python", "would be built", "built", "file in .ci_support")
     lines = [
@@ -38,7 +38,7 @@ def list_text(listed: Sequence[Listed], rows: Mapping[str, int]) -> str:
 
 
 def list_json(listed: Sequence[Listed], rows: Mapping[str, int]) -> list[Mapping[str, Any]]:
-    """An object for each configuration; `builds` is how many the short name means."""
+    """An object for each configuration; `builds` is the number that the short name selects."""
     return [
         {
             "name": each.configuration.name,

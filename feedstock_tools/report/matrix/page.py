@@ -1,7 +1,7 @@
 """The matrix as one HTML page that fetches nothing: filters, packages, logs, and a picture of the builds over time.
 
-Names, reasons and logs come from builds and are not to be trusted: the template escapes everything, and the page's
-policy lets run no script but its own.
+Names, reasons and logs come from builds and are not trusted: the template escapes everything, and the page's
+policy allows no script but its own.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from feedstock_tools.writing import write_whole
 
 __all__ = ["page", "write_page"]
 
-#: Of a log that is shown in the page itself: the last lines, in bytes and in number.
+#: The limits of a log quoted in the page: bytes and number of its last lines.
 _TAIL_BYTES = 12_000
 _TAIL_LINES = 60
-#: The states whose logs are shown in the page.
+#: The states whose logs are quoted in the page.
 _SHOWN = ("failed", "interrupted", "running")
 
 
 @dataclass(frozen=True, slots=True)
 class LogView:
-    """A log file: its name, its address from the page (None where it is gone), and its last lines where shown."""
+    """A log file: its name, its address from the page (None if it is gone), and its last lines if quoted."""
 
     name: str
     address: str | None
@@ -78,7 +78,7 @@ def page(matrix: Matrix, folder: Path) -> str:
 
 
 def _alive(matrix: Matrix) -> frozenset[int | None]:
-    """The builds whose runs live."""
+    """The builds whose runs are alive."""
     outputs = (output for each in matrix.configurations for output in each.outputs)
     return frozenset(output.record.id for output in outputs if output.record and output.state == "running")
 
@@ -122,7 +122,7 @@ def _log_view(matrix: Matrix, log: str, folder: Path, *, shown: bool) -> LogView
 
 
 def _log_file(matrix: Matrix, log: str) -> Path | None:
-    """A log file of the artifacts folder; None where there is none, or the ledger names one outside of the folder."""
+    """A log file of the artifacts folder; None if it is missing or outside of the folder."""
     path = (matrix.artifacts / log).resolve()
     return path if path.is_relative_to(matrix.artifacts.resolve()) and path.is_file() else None
 
@@ -138,7 +138,7 @@ def _address(path: Path | None, folder: Path) -> str | None:
 
 
 def _tail(path: Path) -> str:
-    """The last lines of a log, without the codes for colours that terminals take."""
+    """The last lines of a log, without terminal codes."""
     try:
         with path.open("rb") as stream:
             stream.seek(max(0, path.stat().st_size - _TAIL_BYTES))

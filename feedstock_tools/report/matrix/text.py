@@ -18,7 +18,7 @@ _HEAD = ("configuration", "state", "packages", "when (UTC)", "took", "where")
 
 
 def matrix_text(matrix: Matrix) -> str:
-    """A table, what is wrong with those that are not done, and how many there are of each state."""
+    """A table, the problems of unfinished configurations, and the number in each state."""
     found = lines(matrix)
     if not found:
         return "The feedstock has no configurations."
@@ -58,7 +58,7 @@ def _who(group: Group) -> str:
 
 
 def matrix_markdown(matrix: Matrix) -> str:
-    """A table with a line for each configuration, and what is wrong below it, folded."""
+    """A table with a line for each configuration, and the problems below it, folded."""
     found = lines(matrix)
     out = [f"**{_inline(matrix.feedstock)}**: {_totals(found)} ({moment(matrix.at)} UTC)", ""]
     out += ["| " + " | ".join(_HEAD) + " |", "|" + "|".join("---" for _ in _HEAD) + "|"]
@@ -85,13 +85,13 @@ def _group_markdown(group: Group) -> list[str]:
 
 
 def _inline(text: str) -> str:
-    """A text that a cell of a table shows as it is."""
+    """A text escaped for a cell of a table."""
     plain = " ".join(text.split()).replace("`", "'")
     return plain.replace("&", "&amp;").replace("<", "&lt;").replace("|", "\\|")
 
 
 def matrix_json(matrix: Matrix) -> dict[str, Any]:
-    """The whole matrix as values that JSON has; times are UTC, paths absolute."""
+    """The whole matrix as JSON values; times are UTC, paths absolute."""
     found = lines(matrix)
     return {
         "feedstock": matrix.feedstock,

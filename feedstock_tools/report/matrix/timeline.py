@@ -1,4 +1,4 @@
-"""Builds over time as a picture: a lane for each job that a machine runs at once, idle time cut out."""
+"""Builds over time as a picture: a lane for each parallel job of a machine, without idle time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _WIDTH = 1160.0
 _LEFT = 130.0
 _GAP = 26.0
 _MOST_SEGMENTS = 10
-#: Results, the worst first: a job has the worst of its builds.
+#: Results, the worst first: a job has the worst result of its builds.
 _RESULTS = ("running", "failed", "interrupted", "done")
 _STEPS = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 21600, 43200, 86400)
 
@@ -54,7 +54,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """A mark on the time axis; `anchor` is how its text lies to it, `major` begins a segment."""
+    """A mark on the time axis; `anchor` is the alignment of its text, `major` begins a segment."""
 
     x: float
     text: str
@@ -75,11 +75,11 @@ class Picture:
 
 
 def jobs_of(builds: Iterable[BuildRecord], alive: Container[int | None], at: str) -> tuple[Job, ...]:
-    """The jobs of some builds, in the order of their beginning; one that still runs ends `at` that time.
+    """The jobs of some builds, ordered by start; a running one ends `at` that time.
 
-    `alive` are the `id`s of the builds that run; others that are recorded as running were cut off, nobody knows when.
+    `alive` are the `id`s of the builds that run; others that are recorded as running were cut off at an unknown time.
 
-    A build whose times cannot be read is left out.
+    A build with invalid times is left out.
     """
     grouped: dict[tuple[str, str], list[BuildRecord]] = {}
     for record in builds:
@@ -129,7 +129,7 @@ def draw(jobs: Sequence[Job]) -> Picture | None:
 
 
 def _put(job: Job, rows: list[list[Job]]) -> None:
-    """Into the first row that is free by then, else into a new one."""
+    """Place a job into the first free row, else into a new one."""
     free = next((row for row in rows if row[-1].end <= job.begin), None)
     if free is None:
         rows.append([job])
@@ -138,7 +138,7 @@ def _put(job: Job, rows: list[list[Job]]) -> None:
 
 
 def _segments(jobs: Sequence[Job]) -> tuple[Segment, ...]:
-    """The times in which there was work; breaks are cut out, the shortest of them kept where there are too many."""
+    """The times with work; breaks are removed, except the shortest if there are too many."""
     busy = _merged(jobs, timedelta(0))
     total = sum((end - begin for begin, end in busy), timedelta(0))
     shortest = max(total / 20, timedelta(seconds=1))
@@ -176,9 +176,9 @@ def _place(moment: datetime, segments: Sequence[Segment]) -> float:
 
 
 def _ticks(segments: Sequence[Segment]) -> Iterable[Tick]:
-    """The beginning of each segment with its date where that was not told yet, and round times between.
+    """The beginning of each segment, with its date if that is new, and round times between.
 
-    A beginning goes before the round times to its left; where even two of them have no room the second is left out.
+    A beginning has priority over round times to its left; without room for two beginnings the second is left out.
     """
     day, free = None, 0.0
     for segment, end in zip(segments, [*(each.x for each in segments[1:]), _WIDTH], strict=True):

@@ -1,4 +1,5 @@
-"""The matrix as lines for people: a configuration each, with when, where and how long, and what is wrong in groups."""
+"""The matrix as lines for people: one configuration each, with time, machine and duration, and the problems in
+groups."""
 
 from __future__ import annotations
 
@@ -23,11 +24,11 @@ class Line:
     """A configuration in a table.
 
     Attributes:
-        title: its short name, or its name in `.ci_support` where others have the same short name.
-        done: how many of its `total` packages are.
-        ended: when the newest of the builds that its state follows from ended (or began, where one still runs); UTC.
-        seconds: what those builds took, taken together.
-        machines: where they were made; `stand_in` says that some were made on the stand-in channel.
+        title: its short name, or its name in `.ci_support` if others have the same short name.
+        done: how many of its `total` packages are done.
+        ended: the end (or, if still running, the start) of the newest build behind its state; UTC.
+        seconds: the total time of those builds.
+        machines: their machines; `stand_in`: some were built on the stand-in channel.
         logs: their log files, below the artifacts folder, each once.
     """
 
@@ -84,13 +85,13 @@ def _logs(records: Sequence[BuildRecord]) -> tuple[str, ...]:
 
 
 def by_state(found: Sequence[Line]) -> dict[str, int]:
-    """State → the number of configurations that have it, the most urgent first, without those that none has."""
+    """State → the number of configurations that have it, the most urgent first, without unused states."""
     counts = Counter(line.state.state for line in found)
     return {state: counts[state] for state in STATES if counts[state]}
 
 
 def groups(found: Sequence[Line]) -> tuple[Group, ...]:
-    """What is not done and says why, the most urgent first; a configuration without outputs gives none."""
+    """Unfinished outputs with a reason, the most urgent first; none for a configuration without outputs."""
     collected: dict[tuple[str, str], list[tuple[str, OutputState]]] = {}
     for line in found:
         for output in line.state.outputs:
@@ -101,7 +102,7 @@ def groups(found: Sequence[Line]) -> tuple[Group, ...]:
 
 
 def moment(text: str) -> str:
-    """A time of the ledger for people, to the minute, in UTC; what is no time is given as it is."""
+    """A time of the ledger for people, to the minute, in UTC; an invalid time is returned unchanged."""
     try:
         return datetime.fromisoformat(text).strftime("%Y-%m-%d %H:%M")
     except ValueError:
@@ -109,5 +110,5 @@ def moment(text: str) -> str:
 
 
 def printable(text: str) -> str:
-    """A text of a build without what would change the colours, the title or the place of writing of a terminal."""
+    """A text of a build without terminal codes."""
     return _CONTROL.sub("", text)

@@ -72,7 +72,7 @@ def picture(graph: PinGraph, cudas: Sequence[str]) -> Picture:
 
 
 def as_tree(graph: PinGraph, cudas: Sequence[str]) -> str:
-    """For a terminal: each CUDA version with what goes with it."""
+    """For a terminal: each CUDA version with the versions that go with it."""
     drawn = picture(graph, cudas)
     lines = []
     for cuda in cudas:
@@ -105,9 +105,9 @@ def as_dot(graph: PinGraph, cudas: Sequence[str]) -> str:
 
 
 def as_svg(graph: PinGraph, cudas: Sequence[str]) -> str:
-    """An svg element: CUDA in the middle, what it needs on the left, libraries on the right.
+    """An svg element: CUDA in the middle, its requirements on the left, libraries on the right.
 
-    Boxes and lines carry their names (`data-box`, `data-of`), by which a page can light up what belongs together.
+    Boxes and lines carry their names (`data-box`, `data-of`), with which a page can highlight related ones.
     """
     drawn = picture(graph, cudas)
     columns = [[box for box in drawn.boxes if box.kind == kind] for kind in ("driver", "gcc", "cuda", *_RIGHT)]
@@ -125,7 +125,7 @@ def as_svg(graph: PinGraph, cudas: Sequence[str]) -> str:
 
 
 def _grouped(graph: PinGraph, kind: str, cudas: Sequence[str]) -> Iterator[tuple[Box, tuple[str, ...]]]:
-    """Boxes of a kind with their CUDA versions; a box's versions follow one another and go with just the same."""
+    """Boxes of a kind with their CUDA versions; a box's versions are consecutive and go with the same CUDA versions."""
     versions = graph.versions.get(kind, ())[::-1]
     partners = {version: _partners(graph, kind, version, cudas) for version in versions}
     if kind in ("gcc", "driver"):
@@ -146,7 +146,7 @@ def _partners(graph: PinGraph, kind: str, version: str, cudas: Sequence[str]) ->
 
 
 def _decisive(kind: str, partners: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-    """Of gcc (oldest first) only the newest that a CUDA version takes is drawn, of drivers only the least."""
+    """Of gcc (oldest first) only the newest that a CUDA version accepts is drawn, of drivers only the lowest."""
     order = list(partners) if kind == "driver" else list(partners)[::-1]
     seen: set[str] = set()
     found: dict[str, tuple[str, ...]] = {}

@@ -28,17 +28,17 @@ def show(versions: Sequence[str], channels: Sequence[str], platform: str | None,
 
     Args:
         versions: the CUDA versions to show: `11.2`, `12`, `>=12.4`; none: all.
-        channels: whose packages are shown; none: what the facts say of conda-forge.
-        facts: whether what the facts say counts beside the channels.
+        channels: the channels whose packages are shown; default: conda-forge according to the facts.
+        facts: whether the facts count in addition to the channels.
 
     Raises:
-        InputError: a version, channel, platform or form is not one.
+        InputError: a version, channel, platform or form is invalid.
         WorkError: a channel cannot be read.
     """
     if form not in FORMS:
-        raise InputError(f"'{form}' is no form to show the graph in", hint=f"There are {', '.join(FORMS)}.")
+        raise InputError(f"'{form}' is not a form of the graph", hint=f"There are {', '.join(FORMS)}.")
     if not facts and not channels:
-        raise InputError("without facts a channel is needed", hint="Add --channel.")
+        raise InputError("--no-facts requires a channel", hint="Add --channel.")
     records = records_of(channels, platform or "linux-64") if channels else None
     origin = " and ".join(channel_title(channel) for channel in channels) or "conda-forge"
     graph = pin_graph(load_cuda() if facts else None, records=records, origin=origin)
@@ -70,7 +70,7 @@ def as_json(graph: PinGraph, cudas: Sequence[str]) -> str:
 
 
 def page(graph: PinGraph, cudas: Sequence[str], origin: str) -> str:
-    """One HTML page with the table and the picture, which needs nothing from a network."""
+    """One HTML page with the table and the picture, which needs no network."""
     headings, rows = table_rows(graph, cudas)
     template = Template((data_folder("templates") / "pin-graph.html").read_text(encoding="utf-8"))
     return template.substitute(
@@ -79,7 +79,7 @@ def page(graph: PinGraph, cudas: Sequence[str], origin: str) -> str:
 
 
 def _shown(graph: PinGraph, versions: Sequence[str]) -> tuple[str, ...]:
-    """The CUDA versions of the graph that are asked for, newest first."""
+    """The requested CUDA versions of the graph, newest first."""
     known = graph.versions.get("cuda", ())
     demands = [parse_demand(f"cuda{text}" if text[:1] in "<>=!" else f"cuda={text}") for text in versions]
     for demand in demands:

@@ -12,8 +12,8 @@ from feedstock_tools.wording import aligned
 
 __all__ = ["COLUMNS", "Row", "html_table", "markdown_table", "runs_on_linux", "span", "table_rows", "text_table"]
 
-#: Heading and kind of each column after the version; of the kinds in `_NEWEST` the newest version is what matters, of
-#: those in `_LEAST` the least, of the others the oldest and the newest.
+#: Heading and kind of each column after the version; for the kinds in `_NEWEST` only the newest version matters, for
+#: those in `_LEAST` only the lowest, for the others the oldest and the newest.
 COLUMNS = (
     ("gcc", "gcc"),
     ("clang", "clang"),
@@ -32,14 +32,14 @@ _SHORT = {"linux-64": "linux-64", "linux-aarch64": "aarch64", "linux-ppc64le": "
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A CUDA version, and what goes with it in the order of the columns that the table has."""
+    """A CUDA version, and the versions that go with it in the order of the table's columns."""
 
     cuda: str
     cells: tuple[str, ...]
 
 
 def table_rows(graph: PinGraph, cudas: Iterable[str]) -> tuple[tuple[str, ...], tuple[Row, ...]]:
-    """The headings (those of kinds that the graph has) and a row for each CUDA version."""
+    """The headings (for the graph's kinds) and a row for each CUDA version."""
     columns = [(heading, kind) for heading, kind in COLUMNS if kind in graph.versions]
     rows = tuple(Row(cuda, tuple(_cell(graph, cuda, kind) for _, kind in columns)) for cuda in cudas)
     return ("CUDA", *(heading for heading, _ in columns)), rows
@@ -86,7 +86,7 @@ def html_table(headings: Sequence[str], rows: Sequence[Row]) -> str:
 
 
 def runs_on_linux(graph: PinGraph, cuda: str, driver: str) -> bool:
-    """Whether a driver on Linux runs what a toolkit compiles, be there packages of the toolkit or not."""
+    """Whether a driver on Linux runs what a toolkit compiles, whether there are packages of the toolkit or not."""
     bounds = [bound for bound in graph.bounds_of(Release("cuda", cuda)) if "driver" in bound.kinds]
     return bool(bounds) and all(bound.open_to({"platform": "linux-64", "driver": driver}) for bound in bounds)
 
@@ -94,7 +94,7 @@ def runs_on_linux(graph: PinGraph, cuda: str, driver: str) -> bool:
 def _cell(graph: PinGraph, cuda: str, kind: str) -> str:
     versions = graph.partners(Release("cuda", cuda), kind)
     if kind == "driver":
-        # The bound has a way for each system; Linux's is what people ask for, and named in the heading of the page.
+        # The bound has a way for each system; the table shows Linux's, which the page's heading names.
         versions = tuple(version for version in versions if runs_on_linux(graph, cuda, version))
     if kind == "sm":
         versions = newest_first(kind, (version for version in versions if version.isdigit()))

@@ -1,1 +1,1 @@
-"""What a run shows while it goes on and when it ends."""
+"""The output of a run while it is under way and at its end."""

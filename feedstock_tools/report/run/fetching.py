@@ -15,7 +15,7 @@ _PAUSE = 2.0
 
 
 def fetching_in_lines(say: Callable[[str], None]) -> Watch:
-    """A `Watch` that tells of a download in lines: at its start, every few seconds, and at its end."""
+    """A `Watch` that reports a download in lines: at its start, every few seconds, and at its end."""
     told: dict[str, float] = {}
 
     def watch(progress: Fetching) -> None:
@@ -32,7 +32,7 @@ def _line(progress: Fetching, *, first: bool) -> str:
     size = f"{progress.size / 1e6:.0f} MB" if progress.size is not None else ""
     after = f"after {progress.seconds:.0f} s"
     if progress.stage == "ready":
-        return f"{progress.what} is ready {after}; later builds use it as it is."
+        return f"{progress.what} is ready {after}; later builds reuse it."
     if progress.stage == "unpacking":
         return f"Unpacking {progress.what} {after}"
     if first:

@@ -1,4 +1,4 @@
-"""How the services that run builds fold parts of a log, so that its reader finds the part that matters."""
+"""The marks with which CI services fold parts of a log."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["UNFOLDED", "Fold", "fold_of"]
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """What is written before the title of a part, and as a line after its end; empty where nothing folds."""
+    """The mark before the title of a part, and the line after its end; empty if nothing folds."""
 
     begin: str = ""
     end: str = ""
@@ -25,5 +25,5 @@ _SERVICES = {
 
 
 def fold_of(machine: Mapping[str, str]) -> Fold:
-    """The marks of the service that this runs on, by the environment of the machine."""
+    """The marks of the current service, according to the environment of the machine."""
     return next((fold for name, fold in _SERVICES.items() if machine.get(name, "").lower() == "true"), UNFOLDED)

@@ -1,4 +1,4 @@
-"""What a run of several rows at once shows: a live table in a terminal; elsewhere a line for each event."""
+"""The output of a run of several parallel rows: a live table in a terminal; elsewhere a line for each event."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Lines", "LiveTable"]
 
-#: How much of the log of a build that fails is shown; the engine adds a dozen lines of advice to what went wrong.
+#: The number of lines shown from the log of a failed build; the engine adds a dozen lines of advice to the error.
 _LAST_LINES = 30
 
 
 class Lines:
-    """An `Observer` of plain lines, each with its row; the log's end where one fails.
+    """An `Observer` of plain lines, each with its row; the end of the log if one fails.
 
-    On a service that folds it is the whole log of each row, when it ends.
+    On a service that folds logs, the whole log of each row when it ends.
     """
 
     def __init__(self, stream: TextIO, total: int, fold: Fold) -> None:
@@ -87,7 +87,7 @@ class Lines:
         self.say(f"{work.name}: {how} ({self._ended} of {self._total})")
 
     def progress(self, progress: Progress) -> None:
-        """See `Observer`: of a row that waits for another run it is told once, of the others when something changes."""
+        """See `Observer`: a row that waits for another run is reported once, the others when something changes."""
         for name in progress.elsewhere:
             if name not in self._waiting:
                 self._waiting.add(name)
@@ -99,7 +99,7 @@ class Lines:
 
 
 class LiveTable:
-    """An `Observer` that keeps a table of the running builds on a terminal. To be used as a context."""
+    """An `Observer` that keeps a table of the running builds on a terminal. Use it as a context."""
 
     def __init__(self, stream: TextIO) -> None:
         from rich.console import Console
@@ -161,7 +161,7 @@ class LiveTable:
         title = f"{progress.done} done, {progress.failed} failed, {progress.waiting} waiting{left}"
         table = Table(title=title, title_justify="left", box=None, pad_edge=False)
         for name in ("building", "output"):
-            table.add_column(name, overflow="ellipsis")  # what a narrow terminal cuts off are names, not times
+            table.add_column(name, overflow="ellipsis")  # a narrow terminal cuts off names, not times
         for name in ("elapsed", "expected"):
             table.add_column(name, no_wrap=True, justify="right")
         for cells in self._rows(progress):

@@ -1,4 +1,4 @@
-"""What `build` shows: the log as it comes, and tables. Plain text, so that nothing heavy is imported for it."""
+"""The output of `build`: the log as it comes, and tables. Plain text, which needs no heavy imports."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Terminal", "again_text", "described", "ending_text"]
 
-#: Stages of the engine's log that say nothing to a reader; they are in the log file.
+#: Stages of the engine's log that are hidden from the reader; they are in the log file.
 _QUIET_STAGES = frozenset({"index_subdir", "get_or_create_subdir"})
 
 
@@ -25,7 +25,7 @@ class Terminal:
     """An `Observer` that writes the log of the rows to a stream as it comes; for one row at a time."""
 
     def __init__(self, stream: TextIO, fold: Fold = UNFOLDED) -> None:
-        if isinstance(stream, TextIOWrapper):  # a log may hold what the terminal has no character for
+        if isinstance(stream, TextIOWrapper):  # a log may contain characters that the terminal cannot show
             stream.reconfigure(errors="replace")
         self.stream = stream
         self.fold = fold
@@ -64,7 +64,7 @@ class Terminal:
             self.say(self.fold.end)
 
     def progress(self, progress: Progress) -> None:
-        """See `Observer`: who reads along sees it."""
+        """See `Observer`: the log already shows it."""
 
     def ending(self, builds: int) -> None:
         """See `Observer`."""
@@ -72,18 +72,18 @@ class Terminal:
 
 
 def again_text(again: Again) -> str:
-    """That another attempt follows: `it was killed: attempt 2 follows with 4 jobs`."""
+    """The message before another attempt: `it was killed: attempt 2 follows with 4 jobs`."""
     with_jobs = f" with {again.jobs} jobs" if again.jobs is not None else ""
     return f"{again.because}: attempt {again.attempt} follows{with_jobs}"
 
 
 def ending_text(builds: int) -> str:
-    """That a run is cut short."""
-    return f"Ending {counted(builds, 'build')}. What is done stays done; the same command goes on from there."
+    """The message when a run is cut short."""
+    return f"Ending {counted(builds, 'build')}. Finished packages stay; run the same command to continue."
 
 
 def described(work: Work) -> str:
-    """A row, and what it is for: `linux_64_… (linux-64, CUDA 11.2, Python 3.11)`."""
+    """A row with its platform and variant: `linux_64_… (linux-64, CUDA 11.2, Python 3.11)`."""
     row = work.row
     python = f", Python {row.python}" if row.python else ""
     accelerator = f"CUDA {row.cuda}" if row.cuda else "CPU"

@@ -1,4 +1,4 @@
-"""What a run is about to do out of the ordinary, and how it ended: the table of packages, and values for JSON."""
+"""Notes before a run, and its result: the table of packages, and values for JSON."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ __all__ = [
     "summary_text",
 ]
 
-#: So many packages that were built before are listed with the new ones.
+#: The maximum number of earlier packages that are listed with the new ones.
 _MOST_UNCHANGED = 40
-#: So many configurations of a short name are listed.
+#: The maximum number of listed configurations of a short name.
 _FEW = 4
 
 
 def refreshed_notes(refreshed: Refreshed) -> Iterator[str]:
-    """What was generated and rerendered before a command began."""
+    """Notes on files that were generated and rerendered before the command."""
     if refreshed.edited:
-        yield f"Not regenerated, since edited by hand: {', '.join(refreshed.edited)}. Building what is there."
+        yield f"Not regenerated, since edited by hand: {', '.join(refreshed.edited)}. Building the existing files."
     if refreshed.generated:
         yield f"Regenerated from feedstock.yaml: {', '.join(refreshed.generated)}"
     if refreshed.rerendered:
@@ -52,7 +52,7 @@ def left_out_notes(left_out: Mapping[str, str]) -> Iterator[str]:
 
 
 def name_notes(names: Sequence[str], candidates: Sequence[PlannedConfiguration]) -> Iterator[str]:
-    """What short names mean that mean several builds."""
+    """Notes on short names that select several builds."""
     exact = {each.name for each in candidates}
     for name in names:
         meant = select([name], candidates) if name not in exact and ShortName.parse(name) else ()
@@ -69,14 +69,14 @@ def _in_full(configuration: PlannedConfiguration) -> str:
 
 
 def engine_notes(workspace: Workspace, chosen: Sequence[PlannedConfiguration]) -> Iterator[str]:
-    """Which engines build some configurations and why, where it is not the embedded engine as usual.
+    """Notes on the engines of configurations, with the reason, unless it is the embedded engine.
 
     Raises:
         InputError: a configuration cannot be built.
     """
     engines, recipe = workspace.engines, workspace.recipe
     if recipe.is_file() and recipe.parent != workspace.feedstock.recipe:
-        yield "Its meta.yaml takes conda-build: building the recipe.yaml that the same spec makes."
+        yield "The meta.yaml needs conda-build: building the recipe.yaml from the same spec instead."
     for platform, name in {each.platform: each.name for each in chosen}.items():
         engine = engines.engine_for(name, platform)
         if engine.name != "rattler-build" or engines.given:
@@ -84,26 +84,26 @@ def engine_notes(workspace: Workspace, chosen: Sequence[PlannedConfiguration]) -
 
 
 def channel_notes(agenda: Agenda) -> Iterator[str]:
-    """Why the stand-in channel serves, once for each reason."""
+    """Why the stand-in channel is used, once for each reason."""
     for reason in dict.fromkeys(each.why_stand_in for each in agenda.channels.values() if each.why_stand_in):
         yield f"Building on the STAND-IN channel: {reason}."
-        yield "Its packages have the metadata of real ones and no real contents; what is built on it is marked so."
+        yield "Its packages have the metadata of real ones and no real contents; packages built on it are marked."
 
 
 def path_notes(artifacts: Artifacts) -> Iterator[str]:
-    """What about the folder of artifacts makes builds fail."""
+    """Warnings about artifacts folders in which builds fail."""
     if " " in str(artifacts.root):
         yield (
-            f"The path {artifacts.root} has a space in it, which many build scripts cannot take; "
-            "--output-dir gives another."
+            f"The path {artifacts.root} contains a space, which breaks many build scripts; "
+            "choose another with --output-dir."
         )
 
 
 def summary_text(result: BuildResult, left_out: Mapping[str, str]) -> str:
-    """The table of packages with size, sha256 and time, then what did not succeed, then where things are.
+    """The table of packages with size, sha256 and time, then failures, then the places of channel and logs.
 
     Args:
-        left_out: configurations that were not to be built, with the reasons.
+        left_out: configurations that were left out, with the reasons.
     """
     artifacts, unique = result.artifacts, _unique(result.outcomes)
     built = [(outcome, outcome.record) for outcome in unique if outcome.record and outcome.record.result == "done"]
@@ -122,7 +122,7 @@ def summary_text(result: BuildResult, left_out: Mapping[str, str]) -> str:
 
 
 def summary_json(result: BuildResult, left_out: Mapping[str, str]) -> Mapping[str, Any]:
-    """The outcomes of a run as values that JSON has."""
+    """The outcomes of a run as JSON values."""
     artifacts = result.artifacts
     return {
         "artifacts": str(artifacts.root),
@@ -155,7 +155,7 @@ def summary_json(result: BuildResult, left_out: Mapping[str, str]) -> Mapping[st
 
 
 def _unique(outcomes: Sequence[Outcome]) -> list[Outcome]:
-    """Each output once, though several rows share it; the new one where one of them built it."""
+    """Each output once, even if several rows share it; the new one if one of them built it."""
     found: dict[tuple[str, str], Outcome] = {}
     for outcome in outcomes:
         key = (outcome.output.subdir, outcome.output.stem)
@@ -165,7 +165,7 @@ def _unique(outcomes: Sequence[Outcome]) -> list[Outcome]:
 
 
 def _packages(built: Sequence[tuple[Outcome, BuildRecord]]) -> list[str]:
-    """The table; of many packages that were built before only how many they are."""
+    """The table; for many earlier packages only their number."""
     new = [each for each in built if each[0].new]
     unchanged = len(built) - len(new)
     shown = new if unchanged > _MOST_UNCHANGED else built
@@ -195,7 +195,7 @@ def _failures(artifacts: Artifacts, outcomes: Sequence[Outcome]) -> list[str]:
 
 
 def _left_out(built: Sequence[tuple[Outcome, BuildRecord]]) -> list[str]:
-    """How many packages' tests were not run, by the reason, and with which Pythons."""
+    """The number of packages whose tests did not run, by reason, with their Pythons."""
     reasons: dict[str, list[str]] = {}
     for outcome, record in built:
         if record.marks.get("tests") == "left out":

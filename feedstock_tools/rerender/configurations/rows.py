@@ -55,7 +55,7 @@ def rows_of(configuration: Configuration) -> tuple[Row, ...]:
 
 
 def with_rows(configuration: Configuration, names: Collection[str]) -> Configuration:
-    """A configuration without the values that only other rows have; itself where that is none of them.
+    """A configuration without the values that only other rows have; itself if there are none.
 
     Rows that lie between the chosen ones stay, where these are no product of values.
 

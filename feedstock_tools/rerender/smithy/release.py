@@ -162,10 +162,10 @@ def find_release(folder: Path) -> Release:
 
 
 def chosen_rules(rules: str | None, release: Release | None) -> Rules:
-    """The rules that were asked for, else those of the release, else the newest.
+    """The requested rules, else those of the release, else the newest.
 
     Raises:
-        InputError: the release is another version than was asked for, or a version cannot be read.
+        InputError: the release has another version than requested, or a version cannot be read.
     """
     version = release.version if release else None
     if rules is None:

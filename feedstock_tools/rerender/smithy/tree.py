@@ -197,7 +197,7 @@ def _listed(packages: Mapping[str, Sequence[Package]]) -> list[Package]:
 
 
 def _removed(workshop: Workshop, files: Mapping[str, File], skipped: frozenset[str]) -> Iterator[str]:
-    """The paths of a feedstock that go: what no version writes any more, and what this one would have written."""
+    """The paths to remove from a feedstock: obsolete files, and files that this version would have written."""
     candidates = [
         *(name for name in _OBSOLETE if name not in skipped),
         *(f"{folder}/{script}" for folder in _SCRIPT_FOLDERS for script in _SCRIPTS),

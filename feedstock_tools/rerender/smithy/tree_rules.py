@@ -1,6 +1,6 @@
-"""What the versions of conda-smithy do differently when they write the files around `.ci_support`: a table.
+"""The differences between versions of conda-smithy in the files around `.ci_support`: a table.
 
-Read from conda-smithy's `configure_feedstock.py`, release by release, and held against real rerender commits.
+Read from conda-smithy's `configure_feedstock.py`, release by release, and compared with real rerender commits.
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ def test_packages_that_were_uploaded_are_looked_for_there(gpu_feedstock: TinyFee
     package.write_bytes(b"another")
     run = dossier(gpu_feedstock, ROW, *target)
     assert run.returncode == 1
-    assert f"does not have this {HERE.subdir}/{package.name}" in run.stderr
+    assert f"has a different {HERE.subdir}/{package.name}" in run.stderr
 
 
 def test_a_core_member_is_given_the_commands_that_copy_from_a_label() -> None:
@@ -130,7 +130,7 @@ def test_an_earlier_dossier_is_replaced_and_another_folder_is_not(gpu_feedstock:
     (gpu_feedstock.folder / "dossier" / "SHA256SUMS").unlink()
     run = dossier(gpu_feedstock, ROW)
     assert run.returncode == 1
-    assert "something else in the place of the dossier" in run.stderr
+    assert "exists and is not a dossier" in run.stderr
 
 
 def test_what_was_asked_for_has_to_be_done(gpu_feedstock: TinyFeedstock) -> None:
@@ -144,7 +144,7 @@ def test_a_log_with_a_secret_is_refused_without_telling_it(gpu_feedstock: TinyFe
     log.write_text(log.read_text() + "uploading with correct-horse-battery\n")
     run = dossier(gpu_feedstock, ROW, **{"UPLOAD_TOKEN": "correct-horse-battery"})
     assert run.returncode == 1
-    assert "the log holds the value of UPLOAD_TOKEN" in run.stderr
+    assert "the log contains the value of UPLOAD_TOKEN" in run.stderr
     assert "correct-horse" not in run.stderr + run.stdout
 
 

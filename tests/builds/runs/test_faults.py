@@ -88,7 +88,7 @@ def test_several_builds_that_ignore_signals_leave_nothing_behind(
             run.send_signal(number)
         output, _ = run.communicate(timeout=30)
         assert run.returncode == status, output
-        assert ("Ending 2 builds. What is done stays done" in output) == (number != signal.SIGKILL)
+        assert ("Ending 2 builds. Finished packages stay" in output) == (number != signal.SIGKILL)
         wait_until(lambda: not processes_below(feedstock.artifacts))
         with Ledger(feedstock.artifacts / "ledger.sqlite") as ledger:
             results = [record.result for record in ledger.builds()]
