@@ -137,7 +137,7 @@ def test_a_recipe_that_was_not_generated_yet_is_asked_for(tmp_path: Path) -> Non
     (tmp_path / "feedstock.yaml").write_text("name: demo\n")
     run = feedstock_tools("rerender", str(tmp_path))
     assert run.returncode == 2
-    assert "`feedstock-tools generate` generates it from feedstock.yaml" in run.stderr
+    assert "`feedstock-tools generate` writes it from feedstock.yaml" in run.stderr
 
 
 def test_what_a_rerender_changes_can_be_had_as_json(tmp_path: Path) -> None:

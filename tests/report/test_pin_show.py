@@ -129,7 +129,7 @@ def test_a_page_in_a_file(tmp_path: Path) -> None:
 def test_what_cannot_be_shown() -> None:
     with pytest.raises(InputError, match=r"no cuda=12\.7"):
         show(["12.7"], [], None, facts=True, form="text")
-    with pytest.raises(InputError, match="channel is needed"):
+    with pytest.raises(InputError, match="requires a channel"):
         show([], [], None, facts=False, form="text")
     with pytest.raises(InputError, match="no form"):
         show([], [], None, facts=True, form="png")

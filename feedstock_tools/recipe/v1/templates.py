@@ -25,7 +25,7 @@ _SET = re.compile(r"\s*(\w+)\s*=(.*)", re.DOTALL)
 _TOKEN = re.compile(r"'[^']*'|\"[^\"]*\"|[A-Za-z_]\w*|\d[\d_]*(?:\.\d+)?|\*\*|[^\s\w]")
 _NAME = re.compile(r"[A-Za-z_]")
 _CONDITIONS = frozenset({"if", "skip"})
-#: Statements that repeat nothing; `set` and `macro` are looked at closer.
+#: Statements that repeat nothing; `set` and `macro` are checked more closely.
 _STATEMENTS = frozenset({"if", "elif", "else", "endif", "raw", "endraw", "set", "macro", "endmacro"})
 _GROWING = frozenset({"replace", "join", "format", "indent", "center", "tojson", "pprint"})
 _NUMERIC = frozenset({"int", "float", "length", "count", "abs", "round"})

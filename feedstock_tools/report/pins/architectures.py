@@ -1,4 +1,4 @@
-"""A list of GPU architectures as a build system takes it, and how GPUs run what is built for it."""
+"""A list of GPU architectures in the form of a build system, and how GPUs run builds for it."""
 
 from __future__ import annotations
 

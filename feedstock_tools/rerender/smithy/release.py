@@ -75,7 +75,7 @@ class Release:
         Until 3.31 they are a literal in the code.
 
         Raises:
-            InputError: the release has no defaults where they are looked for.
+            InputError: the release has no defaults where they are searched.
         """
         path = self.folder / "data" / "conda-forge.yml"
         found = parse_types(self._text(path), path) if path.is_file() else self._literal_defaults()
