@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[1]
 ODD = {
     r"(?:is|are) to be (?!found|expected)": "must be",
     r"(?:to be|can be|cannot be|are|is) had\b": "available, installed, incompatible",
-    r"(?:that|it) is none\b": "invalid; say what it must be",
+    r"(?:that|it) is none\b(?! of)": "invalid; say what it must be",
     r"\bor is none\b": "invalid",
     r"\bis no (?:time|amount|name|version|valid|demand|mapping|package|recipe|number|YAML)\b": "is not a …",
     r"\bso many\b": "up to N, the maximum number of …",

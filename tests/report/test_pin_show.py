@@ -131,7 +131,7 @@ def test_what_cannot_be_shown() -> None:
         show(["12.7"], [], None, facts=True, form="text")
     with pytest.raises(InputError, match="requires a channel"):
         show([], [], None, facts=False, form="text")
-    with pytest.raises(InputError, match="no form"):
+    with pytest.raises(InputError, match="is not a form"):
         show([], [], None, facts=True, form="png")
 
 
