@@ -156,7 +156,7 @@ def _check(folder: Path, archives: Sequence[Path], version: str) -> None:
         start = [sys.executable, "-P", "-m", "feedstock_tools"]
         if version not in _run([*start, "--version"], environment):
             raise WorkError(f"{wheel.name}: the program does not start as version {version}")
-        _run([*start, "variants", "--list"], environment)
+        _run([*start, "variants"], environment)
 
 
 def _version_in(folder: Path) -> str:
