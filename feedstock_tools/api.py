@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from feedstock_tools.bounds import BoundError, Bounds
     from feedstock_tools.builds.ledger.records import BuildRecord, PackageRecord, TestRecord
     from feedstock_tools.builds.matrix.matrix import Matrix, read_matrix
     from feedstock_tools.builds.matrix.states import ConfigurationState, OutputState
@@ -58,6 +59,8 @@ if TYPE_CHECKING:
 __all__ = [
     "Agenda",
     "Answer",
+    "BoundError",
+    "Bounds",
     "BuildRecord",
     "BuildResult",
     "Capacity",
@@ -131,6 +134,7 @@ __all__ = [
 
 #: Module → the names that it gives the library; `name=other` where it has another name there.
 _WHERE = {
+    "bounds": "BoundError Bounds",
     "builds.ledger.records": "BuildRecord PackageRecord TestRecord",
     "builds.matrix.matrix": "Matrix read_matrix",
     "builds.matrix.states": "ConfigurationState OutputState",

@@ -97,7 +97,7 @@ def hold(bounds: Bounds) -> None:
     os._exit(status)
 
 
-def run_bounded(work: Callable[[], T], bounds: Bounds = READING) -> T:
+def run_bounded(work: Callable[[], T], bounds: Bounds | None = READING) -> T:
     """Do `work` in a child under bounds, and give what it gives, which must be a value that can be pickled.
 
     The price is a fork. Where there is no `fork`, or where threads run (a child that is forked then may wait for ever
@@ -107,7 +107,7 @@ def run_bounded(work: Callable[[], T], bounds: Bounds = READING) -> T:
         BoundError: the work passed a bound.
         FeedstockError: whatever the work raises.
     """
-    if _held is not None or not hasattr(os, "fork") or _threads() > 1:
+    if bounds is None or _held is not None or not hasattr(os, "fork") or _threads() > 1:
         return work()
     import pickle
 
@@ -323,8 +323,10 @@ def _too_much_memory(limit: int | None) -> str:
 
 def _give(work: Callable[[], Any], pipe: int) -> NoReturn:
     """Do the work, and send what it gives or raises through a pipe."""
+    import gc
     import pickle
 
+    gc.freeze()  # looking for circles among what the parent made would copy all of its memory
     try:
         given: tuple[bool, Any] = (True, work())
     except MemoryError:

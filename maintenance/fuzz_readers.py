@@ -3,10 +3,11 @@
     python maintenance/fuzz_readers.py [FEEDSTOCK ...] [--pinning DIR] [--minutes 10] [--seed 1] [--keep FOLDER]
 
 A run changes one file of one feedstock (recipe, variants, migrations, conda-forge.yml, configurations, CI files, spec),
-and then rerenders, lists outputs, explains and generates. It is sound if each of them succeeds or raises an error of
-ours, within four seconds of processor time, and all within 500 MB. What is not sound is kept as a folder with the
-feedstock, the traceback and the number of the run, which `--run` repeats. Without a FEEDSTOCK those of the tests and
-examples serve. Run it in the root of the repository, with PYTHONPATH=. where the package is not installed.
+and then rerenders, lists outputs, explains, plans, rehearses and generates. It is sound if each of them succeeds or
+raises an error of ours, within four seconds of processor time, and all within 500 MB. What is not sound is kept as a
+folder with the feedstock, the traceback and the number of the run, which `--run` repeats. Without a FEEDSTOCK those of
+the tests and examples serve. Run it in the root of the repository, with PYTHONPATH=. where the package is not
+installed.
 """
 
 from __future__ import annotations
@@ -137,9 +138,33 @@ def read_everything(feedstock: Path, pinning: Path | None, chance: random.Random
     if keys and chance.random() < 0.2:
         with _bounded():
             explain(feedstock, chance.choice(keys), pinning=pinning)
+    with _bounded():
+        _plan(feedstock)
     if (feedstock / "feedstock.yaml").exists():
         with _bounded():
             render(read_spec(feedstock), chance.choice(("v0", "v1")))
+
+
+def _plan(feedstock: Path) -> None:
+    """What `build --list`, `status`, `plan` and `rehearse` read: the plan with its outputs, and what these ask for."""
+    from feedstock_tools.builds.matrix.matrix import read_matrix
+    from feedstock_tools.builds.plan.workspace import open_workspace
+
+    workspace = open_workspace(feedstock, feedstock / "artifacts", ("conda-forge",), {"PATH": os.environ["PATH"]})
+    chosen = workspace.chosen()
+    read_matrix(workspace, chosen)
+    with tempfile.TemporaryDirectory() as folder:
+        channel = Path(folder, "noarch", "repodata.json")
+        channel.parent.mkdir()
+        channel.write_text("{}")
+        _rehearse(feedstock, Path(folder))
+
+
+def _rehearse(feedstock: Path, channel: Path) -> None:
+    from feedstock_tools.check.rehearsal.of_feedstock import rehearse_configurations
+    from feedstock_tools.rerender.configurations.configuration import read_configurations
+
+    rehearse_configurations(feedstock, read_configurations(feedstock)[:1], [channel.as_uri()])
 
 
 @contextlib.contextmanager
@@ -227,7 +252,12 @@ def main() -> int:
     tests = ROOT / "tests" / "rerender"
     args.feedstocks = args.feedstocks or [
         *sorted((tests / "recorded").iterdir()),
-        *(tests / "solver-feedstock", ROOT / "examples" / "gpuprobe", ROOT / "examples" / "tensorflow"),
+        *(
+            tests / "solver-feedstock",
+            ROOT / "tests" / "support" / "tiny-feedstock",
+            ROOT / "examples" / "gpuprobe",
+            ROOT / "examples" / "tensorflow",
+        ),
     ]
     args.feedstocks = [path.resolve() for path in args.feedstocks]
     with tempfile.TemporaryDirectory() as folder:

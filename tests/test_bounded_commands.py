@@ -123,3 +123,21 @@ def test_templates_of_a_variants_yaml_are_texts(feedstock: Path, arguments: tupl
     ended = run_measured(feedstock, *arguments)
     assert ended.seconds < SECONDS
     assert ended.memory < MEMORY
+
+
+#: Text that a loop repeats is no value that a guard could measure.
+REPEATED = "{% set a %}{% for i in range(90000) %}\n" + f"{'x' * 9000}\n" * 40 + "{% endfor %}{% endset %}\n"
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux has all of the limits")
+@pytest.mark.parametrize("name", ["outputs", "rerender", "why", "rehearse"])
+def test_what_no_guard_counts_meets_the_limits_of_the_system(feedstock: Path, name: str) -> None:
+    (feedstock / "conda-forge.yml").write_text("{}\n")
+    recipe = f"{REPEATED}package:\n  name: p{{{{ a|length }}}}\n  version: 1\n"
+    (feedstock / "recipe" / "meta.yaml").write_text(recipe)
+    ended = run_measured(feedstock, *COMMANDS[name])
+    assert "Traceback" not in ended.output
+    assert "memory" in ended.output, ended.output
+    assert ended.output.count("meta.yaml") <= 2
+    assert ended.seconds < 8
+    assert ended.memory < MEMORY

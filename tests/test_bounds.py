@@ -12,6 +12,7 @@ import pytest
 
 from feedstock_tools.bounds import Bounds
 from tests.support import command
+from tests.support.paths import ROOT
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux has all of the limits")
@@ -187,3 +188,22 @@ threading.Thread(target=threading.Event().wait, daemon=True).start()
 print(run_bounded(os.getpid) == os.getpid())
 """
     assert command.run([sys.executable, "-c", statements]).stdout == "True\n"
+
+
+def test_the_library_takes_bounds_as_a_parameter() -> None:
+    statements = f"""
+from pathlib import Path
+from feedstock_tools.api import BoundError, Bounds, outputs, read_configurations, rerender
+
+feedstock = Path({str(ROOT / "tests" / "rerender" / "solver-feedstock")!r})
+here, bounded = rerender(feedstock), rerender(feedstock, bounds=Bounds())
+print(here.files == bounded.files, bool(bounded.changes()))
+chosen = read_configurations(feedstock)[:1]
+print(outputs(feedstock, chosen) == outputs(feedstock, chosen, bounds=Bounds()))
+try:
+    rerender(feedstock, bounds=Bounds(memory=1 << 20))
+except BoundError as error:
+    print("memory" in str(error))
+"""
+    run = command.run([sys.executable, "-c", statements])
+    assert run.stdout.splitlines() == ["True True", "True", "True"], run.stderr

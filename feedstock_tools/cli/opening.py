@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from feedstock_tools.bounds import READING
 from feedstock_tools.cli.printing import say
 
 if TYPE_CHECKING:
@@ -48,4 +49,4 @@ def opened(
 
         for text in refreshed_notes(refreshed):
             note(text)
-    return open_workspace(found.folder, output, channels, os.environ, engine)
+    return open_workspace(found.folder, output, channels, os.environ, engine, READING)

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from feedstock_tools.bounded import run_bounded
+from feedstock_tools.bounds import Bounds
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.model import RenderedOutput
 from feedstock_tools.recipe.v0 import recipe as v0
@@ -63,13 +65,14 @@ class PackageFile:
 
 
 def output_files(
-    feedstock: Path, configurations: Sequence[Configuration], rules: Rules | None = None
+    feedstock: Path, configurations: Sequence[Configuration], rules: Rules | None = None, bounds: Bounds | None = None
 ) -> tuple[PackageFile, ...]:
     """The packages of each configuration, sorted; named as conda-build does for `meta.yaml`, else as rattler-build
     does.
 
     Args:
         rules: which version of conda-build to follow; default the newest.
+        bounds: what the work may take, in a child process; None to do it in this process.
 
     Raises:
         InputError: recipe, configuration or conda-forge.yml is invalid; with file and line.
@@ -78,6 +81,8 @@ def output_files(
     >>> outputs(feedstock, read_configurations(feedstock))[0].path
     'linux-64/libsolver-1.4.0-cuda129h354b2ed_3.conda'
     """
+    if bounds is not None:
+        return run_bounded(lambda: output_files(feedstock, configurations, rules), bounds)
     chosen = rules or Rules.newest()
     forge = read_forge(feedstock, chosen)
     builders = {rendering.platform: rendering.build_platform for rendering in forge.renderings}

@@ -8,10 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
+from feedstock_tools.bounded import run_bounded
+from feedstock_tools.bounds import Bounds
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.model import RenderedOutput, RenderedRecipe
 from feedstock_tools.recipe.v0 import recipe as v0
@@ -94,6 +96,7 @@ def rerender(
     platforms: Collection[Platform] | None = None,
     smithy: Release | None = None,
     cache: Path | None = None,
+    bounds: Bounds | None = None,
 ) -> Rerender:
     """The configurations of a feedstock, as conda-smithy of the given rules makes them.
 
@@ -104,6 +107,7 @@ def rerender(
         platforms: render only these; default: all in conda-forge.yml.
         smithy: the release of conda-smithy that writes the whole tree; without one `.ci_support` and job lists do.
         cache: a private folder that keeps compiled templates of the release.
+        bounds: what the work may take, in a child process; None to do it in this process.
 
     Raises:
         InputError: something in the feedstock or pinning is invalid; with file and line.
@@ -112,6 +116,11 @@ def rerender(
     >>> sorted(found.files)[0], bool(found.changes())
     ('linux_64_cuda_compiler_version12.9.yaml', True)
     """
+    if bounds is not None:
+        work = partial(
+            rerender, feedstock, pinning=pinning, rules=rules, platforms=platforms, smithy=smithy, cache=cache
+        )
+        return run_bounded(work, bounds)
     source = read_source(feedstock, pinning, rules or Rules.newest())
     done: dict[object, RenderedPlatform] = {}
     for rendering in source.forge.renderings:

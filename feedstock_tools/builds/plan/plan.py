@@ -15,12 +15,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from feedstock_tools import __version__
+from feedstock_tools.bounded import run_bounded
 from feedstock_tools.data import PACKAGE, data_folder
 from feedstock_tools.digests import stamp_of_files
 from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedRow
 from feedstock_tools.platforms import Platform
 
 if TYPE_CHECKING:
+    from feedstock_tools.bounds import Bounds
     from feedstock_tools.builds.engines.choice import Engines
     from feedstock_tools.feedstock.folder import Feedstock
     from feedstock_tools.feedstock.layout import Artifacts
@@ -43,12 +45,15 @@ class _Known:
 class Plan:
     """The configurations of a feedstock, which are rendered on demand."""
 
-    def __init__(self, feedstock: Feedstock, artifacts: Artifacts, recipe: Path, engines: Engines) -> None:
+    def __init__(
+        self, feedstock: Feedstock, artifacts: Artifacts, recipe: Path, engines: Engines, bounds: Bounds | None
+    ) -> None:
         """Read the plan from the cache, or begin a new one.
 
         Args:
             recipe: the `recipe.yaml` to build.
             engines: determine the engine for a platform, which is part of an output's identity.
+            bounds: what rendering may take, in a child process; None to render in this process.
 
         Raises:
             InputError: the feedstock's configurations cannot be read.
@@ -57,6 +62,7 @@ class Plan:
         self._artifacts = artifacts
         self._recipe = recipe
         self._engines = engines
+        self._bounds = bounds
         self._known = self._recalled() or self._begun()
 
     @property
@@ -92,7 +98,7 @@ class Plan:
             from feedstock_tools.builds.plan.rendering import render_outputs
 
             engines = {each.platform: self._engines.planned(each.platform).identity for each in missing}
-            rendered, sources = render_outputs(missing, self._recipe, engines)
+            rendered, sources = run_bounded(lambda: render_outputs(missing, self._recipe, engines), self._bounds)
             configurations = {**self._known.configurations, **{each.name: each for each in rendered}}
             self._remember(replace(self._known, configurations=configurations), sources)
         return tuple(_with_rows(self._known.configurations[each.name], each.rows) for each in chosen)
@@ -101,7 +107,8 @@ class Plan:
         from feedstock_tools.feedstock.configurations import outline
 
         key = self._key(frozenset())
-        self._known = _Known(key, {each.name: each for each in outline(self._feedstock.folder)})
+        found = run_bounded(lambda: outline(self._feedstock.folder), self._bounds)
+        self._known = _Known(key, {each.name: each for each in found})
         self._remember(self._known)
         return self._known
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from feedstock_tools.bounds import Bounds
 from feedstock_tools.builds.engines.choice import Engines
 from feedstock_tools.builds.plan.plan import Plan
 from feedstock_tools.errors import InputError
@@ -28,6 +29,7 @@ class Workspace:
         channels: the given channels; none to use the configurations' own.
         machine: the environment of the machine.
         engines: determine the engine for a configuration.
+        bounds: what reading the feedstock may take, in a child process; None to read it in this process.
     """
 
     feedstock: Feedstock
@@ -36,6 +38,7 @@ class Workspace:
     channels: tuple[str, ...]
     machine: Mapping[str, str]
     engines: Engines
+    bounds: Bounds | None = None
 
     @cached_property
     def plan(self) -> Plan:
@@ -44,7 +47,7 @@ class Workspace:
         Raises:
             InputError: the feedstock's configurations cannot be read.
         """
-        return Plan(self.feedstock, self.artifacts, self.recipe, self.engines)
+        return Plan(self.feedstock, self.artifacts, self.recipe, self.engines, self.bounds)
 
     def chosen(self, names: Sequence[str] = ()) -> tuple[PlannedConfiguration, ...]:
         """The configurations selected by names, with their outputs; all without a name.
@@ -62,6 +65,7 @@ def open_workspace(
     channels: Sequence[str],
     machine: Mapping[str, str],
     engine: str | None = None,
+    bounds: Bounds | None = None,
 ) -> Workspace:
     """Open a feedstock. Writes only caches; call `refresh` before to update generated files.
 
@@ -71,6 +75,7 @@ def open_workspace(
         channels: names, URLs or folders; none to use those of the configurations.
         machine: the environment of the machine.
         engine: one of `ENGINES`, to use only that one.
+        bounds: what reading the feedstock may take, in a child process; None to read it in this process.
 
     Raises:
         InputError: there is no feedstock, or the output folder is in its recipe folder.
@@ -83,7 +88,7 @@ def open_workspace(
     artifacts = artifacts_of(feedstock, output)
     recipe = recipe_to_build(feedstock, artifacts, engine)
     engines = Engines(feedstock.folder, recipe, machine, engine)
-    return Workspace(feedstock, artifacts, recipe, tuple(channels), machine, engines)
+    return Workspace(feedstock, artifacts, recipe, tuple(channels), machine, engines, bounds)
 
 
 def artifacts_of(feedstock: Feedstock, output: Path | None) -> Artifacts:
