@@ -83,7 +83,7 @@ def test_what_is_asked_for_comes_from_the_first_channel_that_has_its_name(tmp_pa
     assert [record.version for record in solve(["tool >=2"], [second, first], LINUX)] == ["2.0"]
 
 
-def test_a_conflict_is_told_by_its_causes(tmp_path: Path) -> None:
+def test_a_conflict_is_reported_by_its_causes(tmp_path: Path) -> None:
     many = [("tensors", f"2.{minor}", "cuda", 0, ("__cuda >=12.4", "kit 11.*")) for minor in range(30)]
     url = channel(tmp_path / "channel", *many, ("app", "1.0", "h", 0, ("tensors",)), ("kit", "11.8", "h", 0, ()))
 

@@ -240,7 +240,7 @@ def test_a_package_that_no_channel_has_is_named_once(tmp_path: Path) -> None:
     assert states["libdemo run"] == states["demo run"] == "waiting"
 
 
-def test_a_conflict_is_told_in_a_few_words(tmp_path: Path, channel: Path) -> None:
+def test_a_conflict_is_reported_in_a_few_words(tmp_path: Path, channel: Path) -> None:
     feedstock = make_feedstock(tmp_path / "demo", recipe().replace("host: [zlib]", "host: [zlib, tester 2.*]"))
 
     failed = of(rehearsed(feedstock, channel), "libdemo", "host")
@@ -249,7 +249,7 @@ def test_a_conflict_is_told_in_a_few_words(tmp_path: Path, channel: Path) -> Non
     assert "tester 2.0 requires libzlib >=2, which no channel has" in (failed.reason or "")
 
 
-def test_a_requirement_that_is_none_is_told_like_a_conflict(tmp_path: Path, channel: Path) -> None:
+def test_an_invalid_requirement_is_reported_like_a_conflict(tmp_path: Path, channel: Path) -> None:
     meta = META.replace("    - zlib\n", "    - zlib >=1.3,,<\n")
 
     failed = of(rehearsed(make_feedstock(tmp_path / "demo", meta, v1=False), channel), "demo", "host")

@@ -49,7 +49,7 @@ def test_what_names_no_gpu_finds_none(name: str) -> None:
         FACTS.gpu(name)
 
 
-def test_names_of_gpus_are_told_apart() -> None:
+def test_names_of_gpus_are_distinguished() -> None:
     for gpu in FACTS.gpus:
         assert FACTS.gpu(gpu.name) is gpu
         assert FACTS.gpu(f"NVIDIA {gpu.name}") is gpu

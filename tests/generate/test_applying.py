@@ -87,7 +87,7 @@ def test_a_diff_has_the_names_that_git_apply_takes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("record", ["[]", "{", '{"a": 1}', "\x00"])
-def test_a_broken_record_is_told(record: str, tmp_path: Path) -> None:
+def test_a_broken_record_is_reported(record: str, tmp_path: Path) -> None:
     (tmp_path / ".feedstock-tools").mkdir()
     (tmp_path / ".feedstock-tools" / "generated.json").write_text(record)
 

@@ -23,7 +23,7 @@ LEAST = {
 }
 
 
-def test_every_key_is_told_of() -> None:
+def test_every_key_is_documented() -> None:
     schema = json_schema()
 
     keys = {key for model in (schema, *schema["$defs"].values()) for key in model.get("properties", {})}

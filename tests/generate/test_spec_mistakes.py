@@ -97,7 +97,7 @@ def test_a_mistake_says_where_what_and_what_instead(
     ), "\n".join(map(str, found))
 
 
-def test_five_mistakes_are_told_at_once() -> None:
+def test_five_mistakes_are_reported_at_once() -> None:
     text = (
         GOOD.replace("linux-64", "linux-46")
         .replace("kind: library", "kind: libary")

@@ -44,7 +44,7 @@ def commit(folder: Path) -> None:
     git(folder, "commit", "--quiet", "--no-verify", "--message", "A step")
 
 
-def test_the_version_stands_in_one_place() -> None:
+def test_the_version_is_in_one_place() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     assert project["project"]["dynamic"] == ["version"]
     assert project["tool"]["hatch"]["version"] == {"path": "feedstock_tools/__init__.py"}

@@ -217,7 +217,7 @@ def test_a_value_of_the_pinning_is_named_by_its_own_line(answers: dict[str, Expl
     assert answer.splits_jobs
 
 
-def test_what_the_recipe_overrides_is_told(answers: dict[str, Explanation]) -> None:
+def test_what_the_recipe_overrides_is_reported(answers: dict[str, Explanation]) -> None:
     answer = answers["zlib"]
     assert [str(place.path.parent.name) for one in answer.values for place in one.places] == ["recipe"]
     assert [(one.effect, one.values, one.replaced) for one in answer.settings] == [
@@ -304,7 +304,7 @@ def test_a_configuration_s_name_asks_for_all_its_keys(answers: dict[str, Explana
     assert {*USES, "pin_run_as_build"} <= answers.keys()
 
 
-def test_a_key_that_nothing_uses_is_told_with_its_place(feedstock: Path) -> None:
+def test_a_key_that_nothing_uses_is_reported_with_its_place(feedstock: Path) -> None:
     with pytest.raises(InputError, match="nothing uses it") as caught:
         explain(feedstock, "unused", pinning=feedstock.parent / "pinning")
     assert caught.value.mistakes[0].line == line_of(PINNING, "unused:") + 1

@@ -65,7 +65,7 @@ def feedstock(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_its_packages_bear_the_names_that_were_told(feedstock: Path) -> None:
+def test_its_packages_have_the_planned_names(feedstock: Path) -> None:
     """But for the hash of the one that a run export of its `stdlib` has added a virtual package to."""
     told = {line.strip() for line in _run(feedstock, "outputs", NAME).splitlines() if line.startswith(" ")}
     made = _packages(feedstock / "by-conda-build" / "built-on-stand-in")

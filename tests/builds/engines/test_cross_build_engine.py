@@ -77,7 +77,7 @@ def test_the_hash_of_a_name_is_that_of_what_its_package_says_it_was_made_of(cros
         assert f"h{sha1(contents, usedforsecurity=False).hexdigest()[:7]}_" in package.name
 
 
-def test_its_packages_bear_the_names_that_were_told(crossed: tuple[Path, str]) -> None:
+def test_its_packages_have_the_planned_names(crossed: tuple[Path, str]) -> None:
     words = ["outputs", f"linux_aarch64_cuda11.2_{RUNNING}", "--feedstock", str(EXAMPLES / "gpuprobe")]
     told = run(tool(*words)).stdout
     assert {f"linux-aarch64/{package.name}" for package in crossed[0].glob("*.conda")} <= set(told.split())

@@ -294,7 +294,7 @@ def test_tests_of_a_package_are_kept_with_their_benchmark(tmp_path: Path) -> Non
         assert ledger.tests("cd") == ()
 
 
-def test_a_run_that_died_is_told_from_one_that_lives() -> None:
+def test_a_dead_run_is_distinguished_from_a_live_one() -> None:
     assert process_lives(this_process(), this_machine())
     if Path("/proc/self/stat").exists():  # its number may have been given to another process since
         assert process_lives(f"{os.getpid()}:1", this_machine()) is False

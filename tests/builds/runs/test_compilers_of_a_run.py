@@ -127,7 +127,7 @@ def test_where_nothing_can_be_written_it_says_so_before_anything_is_fetched(two_
     assert "Fetching" not in ran.stdout
 
 
-def test_a_download_is_told_at_its_start_every_two_seconds_and_at_its_end() -> None:
+def test_a_download_is_reported_at_its_start_every_two_seconds_and_at_its_end() -> None:
     lines: list[str] = []
     watch = fetching_in_lines(lines.append)
     for tenth in range(50):

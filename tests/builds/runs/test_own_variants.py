@@ -141,7 +141,7 @@ def test_a_recipe_that_cannot_be_rendered_is_refused_with_the_reason(typed: Tiny
     assert entry["refusal"]
 
 
-def test_a_mistake_in_the_own_file_is_told_with_its_place(typed: TinyFeedstock) -> None:
+def test_a_mistake_in_the_own_file_is_reported_with_its_place(typed: TinyFeedstock) -> None:
     typed.edit("recipe/variants.yaml", "if: unix", "if: unix and")
     run = typed.build("--list")
     assert run.returncode == 2
@@ -151,7 +151,7 @@ def test_a_mistake_in_the_own_file_is_told_with_its_place(typed: TinyFeedstock) 
 NUMBERS = {"abi": WholeNumber("04"), "text": "4", "flag": "true"}
 
 
-def test_numbers_are_told_from_texts_behind_json() -> None:
+def test_numbers_and_strings_stay_distinct_in_json() -> None:
     request = BuildRequest("row", Path("recipe.yaml"), NUMBERS, "linux-64", "linux-64", (), Path(), ())
     row = {"name": "row", "values": NUMBERS, "python": None, "cuda": None, "outputs": ()}
     plan = PlannedConfiguration.from_json({"name": "c", "platform": "linux-64", "rows": [row], "channels": []})

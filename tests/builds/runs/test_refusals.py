@@ -38,7 +38,7 @@ def test_all_of_nothing_that_can_be_built_here_is_an_error(feedstock: TinyFeedst
     assert "With --all" not in run.stderr
 
 
-def test_a_recipe_that_cannot_be_rendered_is_not_left_out_but_told_of(feedstock: TinyFeedstock) -> None:
+def test_a_recipe_that_cannot_be_rendered_is_not_left_out_but_reported(feedstock: TinyFeedstock) -> None:
     feedstock.edit("recipe/recipe.yaml", "version: ${{ version }}", "version: ${{ no_such_key }}")
     run = feedstock.build("--all")
     assert run.returncode == 2

@@ -138,7 +138,7 @@ def test_a_fetched_toolkit_compiles_the_kernel_for_what_it_is_told(toolkit: Cuda
 
 
 @needs_toolkits
-def test_a_mistake_in_a_kernel_is_told_as_the_compiler_tells_it(tmp_path: Path) -> None:
+def test_a_mistake_in_a_kernel_is_reported_by_the_compiler(tmp_path: Path) -> None:
     source = tmp_path / "wrong.cu"
     source.write_text('extern "C" __global__ void k(float *y) { y = z; }\n')
     run = nvcc(FETCHED[0], "-fatbin", "-gencode", "arch=compute_80,code=sm_80", str(source))

@@ -69,7 +69,9 @@ def test_a_package_whose_dependencies_cannot_be_had_fails(gpu_feedstock: TinyFee
     assert "its tests failed" in done.stdout
 
 
-def test_the_reason_why_an_environment_cannot_be_made_is_told(gpu_feedstock: TinyFeedstock, tmp_path: Path) -> None:
+def test_the_reason_why_an_environment_cannot_be_created_is_reported(
+    gpu_feedstock: TinyFeedstock, tmp_path: Path
+) -> None:
     package = library(gpu_feedstock)
     needy = replace(read_package(package), depends=("no-such-package >=2",))
     replace_document(package, "info/index.json", json.dumps(needy.index_json()).encode())

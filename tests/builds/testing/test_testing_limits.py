@@ -51,7 +51,7 @@ def test_a_benchmark_that_takes_too_long_is_ended_and_has_failed(tmp_path: Path,
     assert (record.result, "time limit of 1 s" in record.reason) == ("failed", True)
 
 
-def test_packages_are_tested_at_once_and_told_apart(tmp_path: Path, tiny_channel: Path) -> None:
+def test_packages_are_tested_in_parallel_and_distinguished(tmp_path: Path, tiny_channel: Path) -> None:
     options = TestOptions(benchmark=True, channels=(str(tiny_channel),), seconds=30.0, jobs=2)
     shown = io.StringIO()
     records = session.run_tests(meeting(tmp_path), options, os.environ, TestLines(shown, several=True))
