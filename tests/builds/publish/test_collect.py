@@ -207,5 +207,5 @@ def test_nothing_is_refused_where_the_recipe_cannot_be_read(gpu_feedstock: TinyF
 
 
 def test_a_folder_without_a_ledger_is_none(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no other artifacts folder"):
+    with pytest.raises(InputError, match="no artifacts folder to collect from"):
         collect([tmp_path], Artifacts(tmp_path / "target"))
