@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from feedstock_tools.bounds import VARIABLE, widen
 from feedstock_tools.builds.engines.contract import BuildRequest
 from feedstock_tools.builds.engines.process.child import TEST_WORKER
 from feedstock_tools.builds.engines.process.supervision import supervise
@@ -69,6 +70,7 @@ def main(request_file: str) -> int:
     Args:
         request_file: JSON from `BuildRequest.to_json`.
     """
+    widen(os.environ.get(VARIABLE, ""))  # a recipe that was planned with wider bounds needs them here
     request = BuildRequest.from_json(json.loads(Path(request_file).read_text()))
 
     def work() -> int:
