@@ -56,3 +56,9 @@ def test_many_outputs_of_many_variants_take_little_time(tmp_path: Path) -> None:
     assert time.process_time() - start < 8  # 1 s where nothing else runs; at once it takes minutes
     names = [output.name for output in rendered.outputs]
     assert (names.count("lib0"), names.count("lib1"), names.count("lib3")) == (12, 12, 60)
+
+
+def test_zipped_keys_with_different_numbers_of_values_are_refused() -> None:
+    values = {"a": [str(number) for number in range(20)], "b": ["1"]}
+    with pytest.raises(InputError, match="a, b have different numbers of values"):
+        list(batches("a b", values, [["a", "b"]]))

@@ -13,6 +13,7 @@ from math import prod
 from pathlib import Path
 
 from feedstock_tools.bounds import BoundError, most
+from feedstock_tools.errors import InputError
 
 __all__ = ["batches"]
 
@@ -32,11 +33,15 @@ def batches(
     Only keys that the recipe's `text` mentions are split: the engine loops over no others, except compilers.
 
     Raises:
+        InputError: zipped keys have different numbers of values.
         BoundError: there are more than the limit.
     """
     words = set(_WORD.findall(text.replace("-", "_")))
     zipped = {key for group in groups for key in group}
     axes = [tuple(group) for group in groups] + [(key,) for key in values if key not in zipped]
+    for group in groups:
+        if len({len(values.get(key, ())) for key in group}) > 1:
+            raise InputError(f"the zipped keys {', '.join(group)} have different numbers of values", path=path)
     named = sorted(axis for axis in axes if len(values.get(axis[0], ())) > 1 and words.intersection(axis))
     if prod(len(values[axis[0]]) for axis in named) > most(_MOST_VARIANTS):
         raise BoundError(f"the recipe loops over more than {_MOST_VARIANTS} variants", path=path)
