@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from feedstock_tools.bounds import BoundError, Bounds
+    from feedstock_tools.bounds.limits import BoundError, Bounds
     from feedstock_tools.builds.ledger.records import BuildRecord, PackageRecord, TestRecord
     from feedstock_tools.builds.matrix.matrix import Matrix, read_matrix
     from feedstock_tools.builds.matrix.states import ConfigurationState, OutputState

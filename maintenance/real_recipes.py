@@ -22,8 +22,8 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from feedstock_tools.bounded import run_bounded
-from feedstock_tools.bounds import BoundError
+from feedstock_tools.bounds.limits import BoundError
+from feedstock_tools.bounds.supervision import run_bounded
 from feedstock_tools.errors import FeedstockError
 from feedstock_tools.platforms import Platform
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from feedstock_tools.bounds import Bounds
+from feedstock_tools.bounds.limits import Bounds
 from tests.support import command
 from tests.support.paths import ROOT
 from tests.support.waiting import wait_until
@@ -26,8 +26,8 @@ def program(statements: str, within: str = "NARROW") -> list[str]:
     start = f"""
 import os, time
 from pathlib import Path
-from feedstock_tools.bounded import hold, released, step
-from feedstock_tools.bounds import READING, VARIABLE, Bounds, widen
+from feedstock_tools.bounds.supervision import hold, released, step
+from feedstock_tools.bounds.limits import READING, VARIABLE, Bounds, widen
 NARROW = {NARROW!r}
 widen(os.environ.get(VARIABLE, ""))
 hold({within})
@@ -133,8 +133,8 @@ def _runs(pid: int) -> bool:
 def test_a_library_call_gets_its_value_or_its_error_back() -> None:
     statements = """
 from pathlib import Path
-from feedstock_tools.bounded import run_bounded, step
-from feedstock_tools.bounds import Bounds
+from feedstock_tools.bounds.supervision import run_bounded, step
+from feedstock_tools.bounds.limits import Bounds
 from feedstock_tools.errors import FeedstockError, InputError
 import os
 
@@ -166,8 +166,8 @@ print("still here")
 
 def test_processor_time_counts_for_each_call_alone() -> None:
     statements = """
-from feedstock_tools.bounded import run_bounded
-from feedstock_tools.bounds import Bounds
+from feedstock_tools.bounds.supervision import run_bounded
+from feedstock_tools.bounds.limits import Bounds
 import time
 
 def second():
@@ -182,7 +182,7 @@ print("done")
 
 def test_where_threads_run_the_work_is_done_here() -> None:
     statements = """
-from feedstock_tools.bounded import run_bounded
+from feedstock_tools.bounds.supervision import run_bounded
 import os, threading
 threading.Thread(target=threading.Event().wait, daemon=True).start()
 print(run_bounded(os.getpid) == os.getpid())

@@ -21,7 +21,7 @@ PACKAGE = Path(feedstock_tools.__file__).parent
 OUTSIDE = (
     "__main__.py",
     "bootstrap.py",
-    "bounded.py",
+    "bounds/supervision.py",
     "cli/",
     "report/run/",
     "builds/engines/embedded/debug_worker.py",

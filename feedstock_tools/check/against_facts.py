@@ -223,7 +223,7 @@ def _host_compiler(row: _Row) -> Iterator[_Complaint]:
             continue
         for version in row.values.get(of_version, ()):
             if version[:1].isdigit() and parse_version(version.split(".")[0]).major > limit:
-                message = f"nvcc of CUDA {row.toolkit.version} takes host gcc up to {limit}, not {version}"
+                message = f"nvcc of CUDA {row.toolkit.version} accepts host gcc up to {limit}, not {version}"
                 yield of_version, message, row.source("newest_gcc")
 
 

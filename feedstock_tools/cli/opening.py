@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from feedstock_tools.bounds import READING
+from feedstock_tools.bounds.limits import READING
 from feedstock_tools.cli.printing import say
 
 if TYPE_CHECKING:

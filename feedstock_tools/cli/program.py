@@ -13,8 +13,8 @@ from typing import NoReturn
 import click
 
 from feedstock_tools import __version__
-from feedstock_tools.bounded import hold
-from feedstock_tools.bounds import LIFTING, READING, SOLVING, VARIABLE, Bounds, widen
+from feedstock_tools.bounds.limits import LIFTING, READING, SOLVING, VARIABLE, Bounds, widen
+from feedstock_tools.bounds.supervision import hold
 from feedstock_tools.cli import interruption
 from feedstock_tools.cli.printing import say
 from feedstock_tools.cli.spelling import Group, refuse_unknown

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from feedstock_tools.bounded import run_bounded
-from feedstock_tools.bounds import Bounds
+from feedstock_tools.bounds.limits import Bounds
+from feedstock_tools.bounds.supervision import run_bounded
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.model import RenderedOutput
 from feedstock_tools.recipe.v0 import recipe as v0

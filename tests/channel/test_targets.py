@@ -19,7 +19,7 @@ from feedstock_tools.errors import InputError
         ("example.org/channel", "For a folder write ./example.org/channel."),
         ("conda-forge", "A target is a folder, file://"),
         ("https://example.org/channel", "A target is a folder, file://"),
-        ("stand-in", "Publish what was built on it to a folder of its own"),
+        ("stand-in", "Publish packages built on it to a folder of their own"),
     ],
 )
 def test_the_name_of_a_channel_is_no_folder(text: str, hint: str, tmp_path: Path) -> None:

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from feedstock_tools.bounds import BoundError
+from feedstock_tools.bounds.limits import BoundError
 from feedstock_tools.errors import InputError
 from feedstock_tools.recipe.v0.jinja import render
 
 #: What each may take: processor time in seconds, memory in bytes.
-SECONDS = 3.0
+#: Of processor time, on a machine that is busy with other tests and measures what they cover.
+SECONDS = 8.0
 MEMORY = 100 * 1024 * 1024
 
 A = "{% set a = 'a' * 900000 %}"

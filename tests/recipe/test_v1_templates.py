@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from feedstock_tools.bounds import BoundError
+from feedstock_tools.bounds.limits import BoundError
 from feedstock_tools.errors import InputError
 from feedstock_tools.recipe.v1_engine import read_v1
 

@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from feedstock_tools import __version__
-from feedstock_tools.bounded import run_bounded
+from feedstock_tools.bounds.supervision import run_bounded
 from feedstock_tools.data import PACKAGE, data_folder
 from feedstock_tools.digests import stamp_of_files
 from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedRow
 from feedstock_tools.platforms import Platform
 
 if TYPE_CHECKING:
-    from feedstock_tools.bounds import Bounds
+    from feedstock_tools.bounds.limits import Bounds
     from feedstock_tools.builds.engines.choice import Engines
     from feedstock_tools.feedstock.folder import Feedstock
     from feedstock_tools.feedstock.layout import Artifacts

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from feedstock_tools.bounds import Bounds
+from feedstock_tools.bounds.limits import Bounds
 from feedstock_tools.builds.engines.choice import Engines
 from feedstock_tools.builds.plan.plan import Plan
 from feedstock_tools.errors import InputError

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from feedstock_tools.bounds import BoundError, most
+from feedstock_tools.bounds.limits import BoundError, most
 from feedstock_tools.recipe.specs import as_list, requirement_lists
 from feedstock_tools.recipe.v0.text import OutputKey, View, requirements_section
 from feedstock_tools.variants.model import Variant, VariantSpace

@@ -14,7 +14,7 @@ from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
 
-from feedstock_tools.bounds import BoundError, most
+from feedstock_tools.bounds.limits import BoundError, most
 from feedstock_tools.errors import InputError
 from feedstock_tools.variants.namespace import Namespace
 from feedstock_tools.variants.rules import CondaBuildRules

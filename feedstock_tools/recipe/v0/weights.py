@@ -14,7 +14,7 @@ from typing import Any
 
 import jinja2
 
-from feedstock_tools.bounds import most
+from feedstock_tools.bounds.limits import most
 
 __all__ = [
     "ATTRIBUTES",

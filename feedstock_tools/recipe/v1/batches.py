@@ -12,7 +12,7 @@ from itertools import product
 from math import prod
 from pathlib import Path
 
-from feedstock_tools.bounds import BoundError, most
+from feedstock_tools.bounds.limits import BoundError, most
 from feedstock_tools.errors import InputError
 
 __all__ = ["batches"]

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from feedstock_tools.bounds import BoundError, most
+from feedstock_tools.bounds.limits import BoundError, most
 from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.model import RenderedOutput, RenderedRecipe, UsedVariables

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from feedstock_tools.bounds import VARIABLE, widen
+from feedstock_tools.bounds.limits import VARIABLE, widen
 from feedstock_tools.builds.engines.contract import BuildRequest
 from feedstock_tools.builds.engines.process.child import TEST_WORKER
 from feedstock_tools.builds.engines.process.supervision import supervise

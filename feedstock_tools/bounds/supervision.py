@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn, TypeAlias, TypeVar
 
-from feedstock_tools.bounds import READING, BoundError, Bounds, factor
+from feedstock_tools.bounds.limits import READING, BoundError, Bounds, factor
 from feedstock_tools.errors import FeedstockError, WorkError
 
 __all__ = ["hold", "is_held", "released", "run_bounded", "step"]

@@ -1,7 +1,7 @@
-"""What work with what strangers wrote may take: memory, processor time, files; and how a user widens it for a run.
+"""What work with strangers' input may take: memory, processor time, files; and how a user widens it for a run.
 
-Guards that count (steps of a template, sizes of values) ask `most` how far they may let it go; `bounded` has the
-operating system hold the rest.
+Guards that count (steps of a template, sizes of values) ask `most` how far they may let it go; the operating system
+holds the rest (`bounds.supervision`).
 """
 
 from __future__ import annotations
