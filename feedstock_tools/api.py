@@ -134,7 +134,7 @@ __all__ = [
 
 #: Module → the names that it gives the library; `name=other` where it has another name there.
 _WHERE = {
-    "bounds": "BoundError Bounds",
+    "bounds.limits": "BoundError Bounds",
     "builds.ledger.records": "BuildRecord PackageRecord TestRecord",
     "builds.matrix.matrix": "Matrix read_matrix",
     "builds.matrix.states": "ConfigurationState OutputState",
