@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from feedstock_tools.pins.graph.demands import Demand
     from feedstock_tools.pins.graph.explain import Conflict
     from feedstock_tools.platforms import Platform
+    from feedstock_tools.report.pins.answer import answer_config, answer_json, answer_text
     from feedstock_tools.rerender.configurations.configuration import Configuration, read_configurations
     from feedstock_tools.rerender.configurations.write import Changes
     from feedstock_tools.rerender.outputs import PackageFile
@@ -110,6 +111,9 @@ __all__ = [
     "Work",
     "WorkError",
     "Workspace",
+    "answer_config",
+    "answer_json",
+    "answer_text",
     "build",
     "built_packages",
     "check",
@@ -161,6 +165,7 @@ _WHERE = {
     "pins.graph.demands": "Demand",
     "pins.graph.explain": "Conflict",
     "platforms": "Platform",
+    "report.pins.answer": "answer_config answer_json answer_text",
     "rerender.configurations.configuration": "Configuration read_configurations",
     "rerender.configurations.write": "Changes",
     "rerender.outputs": "PackageFile outputs=output_files",

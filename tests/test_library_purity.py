@@ -96,7 +96,7 @@ results = {
     "outputs": [file.path for file in wanted],
     "lacking": [file.path for file in api.lacking(wanted, ["./empty-channel"])],
     "explain": repr(api.explain(feedstock, "python", pinning=pinning)),
-    "resolve": api.resolve(["cuda=11.2", "gcc=11"]).as_json() + api.resolve(["cuda=12.9"]).as_json(),
+    "resolve": api.answer_json(api.resolve(["cuda=11.2", "gcc=11"])) + api.answer_text(api.resolve(["cuda=12.9"])),
     "check": repr(api.check(feedstock, configurations)),
     "rehearse": api.rehearse(feedstock, configurations[:1], ["./empty-channel"]).to_json(),
 }

@@ -3,10 +3,9 @@ users, only after hours."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from feedstock_tools.channel.specs import admits
@@ -29,7 +28,7 @@ from feedstock_tools.rerender.pinning import find_pinning
 from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.versions import parse_version
 
-__all__ = ["Finding", "as_json", "as_text", "check", "check_feedstock"]
+__all__ = ["Finding", "check", "check_feedstock"]
 
 _NOT_CUDA = frozenset({"", "None", "none", "undefined"})
 _IMAGE_CUDA = re.compile(r"cuda:?(\d+\.\d+)")
@@ -129,25 +128,6 @@ def check_feedstock(
             complaints += [("__cuda", message, None) for message in low_guards(feedstock, configuration, facts)]
         found.update((Finding(configuration.name, *complaint), None) for complaint in complaints)
     return tuple(found)
-
-
-def as_text(found: Sequence[Finding], count: int) -> str:
-    """One line for each mistake, with the configurations that have it, then the count."""
-    where: dict[tuple[str, str, str | None], list[str]] = {}
-    for finding in found:
-        where.setdefault((finding.key, finding.message, finding.source), []).append(finding.configuration)
-    lines = []
-    for complaint, names in where.items():
-        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-        lines.append(str(Finding(f"{names[0]}{more}", *complaint)))
-    of = f"{count} configuration{'' if count == 1 else 's'}"
-    last = f"{len(lines)} mistake{'' if len(lines) == 1 else 's'} in {of}." if found else f"No mistake in {of}."
-    return "\n".join([*lines, last])
-
-
-def as_json(found: Sequence[Finding]) -> str:
-    """A list of objects."""
-    return json.dumps([asdict(finding) for finding in found], indent=2)
 
 
 def _recipe_folder(feedstock: Path) -> Path:

@@ -56,11 +56,13 @@ def resolve(
     """
     from feedstock_tools.pins.graph import asking
     from feedstock_tools.platforms import Platform
+    from feedstock_tools.report.pins.answer import answer_config, answer_json, answer_text
 
     demanded = [text.partition("=")[2] for text in demands if text.startswith("platform=")]
     found = readable(channels, [Platform.parse(platform or (*demanded, "linux-64")[0])])
     answer = asking.resolve(demands, channels=found, platform=platform, facts=not no_facts, kinds=kinds, most=limit)
-    say(answer.as_json() if as_json else answer.as_config() if as_config else answer.as_text())
+    form = answer_json if as_json else answer_config if as_config else answer_text
+    say(form(answer))
     return 0 if answer.sets else 1
 
 
@@ -171,14 +173,15 @@ def check(names: tuple[str, ...], feedstock: Path | None, pinning: str | None, a
     """
     from feedstock_tools.channel.pinning.local import find_pinning as fetched_pinning
     from feedstock_tools.channel.pinning.local import pinning_cache
-    from feedstock_tools.check import against_facts
+    from feedstock_tools.check.against_facts import check_feedstock
     from feedstock_tools.feedstock.configurations import configurations_of
+    from feedstock_tools.report.findings import findings_json, findings_text
 
     folder = feedstock or Path()  # with .ci_support; a recipe is not needed
     configurations = configurations_of(folder, names)
     path = fetched_pinning(pinning, pinning_cache(os.environ)).path if pinning else None
-    found = against_facts.check_feedstock(folder, configurations, pinning=path)
-    say(against_facts.as_json(found) if as_json else against_facts.as_text(found, len(configurations)))
+    found = check_feedstock(folder, configurations, pinning=path)
+    say(findings_json(found) if as_json else findings_text(found, len(configurations)))
     return 1 if found else 0
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
@@ -29,7 +28,8 @@ def command(
     from feedstock_tools.channel.missing import lacking
     from feedstock_tools.feedstock.configurations import configurations_of
     from feedstock_tools.feedstock.folder import find_feedstock
-    from feedstock_tools.rerender.outputs import as_record, as_table, output_files
+    from feedstock_tools.report.outputs import outputs_json, outputs_text
+    from feedstock_tools.rerender.outputs import output_files
     from feedstock_tools.rerender.rules import Rules
 
     folder = find_feedstock(feedstock, Path()).folder
@@ -37,4 +37,4 @@ def command(
     files = output_files(folder, chosen, Rules.parse(rules) if rules else Rules.newest())
     if channels:
         files = lacking(files, channels)
-    say(json.dumps([as_record(file) for file in files], indent=2) if as_json else as_table(files), nl=as_json)
+    say(outputs_json(files) if as_json else outputs_text(files), nl=as_json)

@@ -29,13 +29,14 @@ def command(names: tuple[str, ...], output: Path | None, printed: bool, check: b
     --check compares the files in the folder of --output.
     """
     from feedstock_tools.facts import load_cuda
-    from feedstock_tools.generate import named_variants
+    from feedstock_tools.generate.named_variants import choose, variant_files
+    from feedstock_tools.report.named_variants import variants_json, variants_table
 
     if check and output is None:
         raise click.UsageError("--check needs the folder of the files: --output PATH")
     facts = load_cuda()
-    files = named_variants.variant_files(facts)
-    chosen = named_variants.choose(names, files)
+    files = variant_files(facts)
+    chosen = choose(names, files)
     if output is not None:
         return _check(output, files, chosen, as_json) if check else _write(output, files, chosen, as_json)
     if printed:
@@ -43,7 +44,7 @@ def command(names: tuple[str, ...], output: Path | None, printed: bool, check: b
         say(json.dumps(contents, indent=2) if as_json else "\n".join(contents.values()), nl=as_json)
         return 0
     rows = [row for row in facts.rows if row.name in chosen]
-    say(named_variants.as_json(rows) if as_json else named_variants.as_table(rows))
+    say(variants_json(rows) if as_json else variants_table(rows))
     return 0
 
 

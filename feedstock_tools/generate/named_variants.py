@@ -14,10 +14,9 @@ from pathlib import Path
 
 from feedstock_tools.errors import InputError, Mistake
 from feedstock_tools.facts import CudaFacts, PinningRow
-from feedstock_tools.wording import aligned
 from feedstock_tools.writing import write_whole
 
-__all__ = ["Difference", "as_json", "as_table", "choose", "compare", "variant_files", "write"]
+__all__ = ["Difference", "choose", "compare", "variant_files", "write"]
 
 #: Keys that the rows leave out because they are the same for all.
 _COMMON = {"channel_sources": "conda-forge", "channel_targets": "conda-forge main"}
@@ -55,47 +54,6 @@ def _comment(row: PinningRow, facts: CudaFacts) -> list[str]:
     if row.note:
         lines += [f"# {line}" for line in textwrap.wrap(row.note, _WIDTH - 2)]
     return [*lines, f"{_MARK} from cuda.yaml: change it there."]
-
-
-def as_table(rows: Collection[PinningRow]) -> str:
-    """The rows as a table for people."""
-    head = ("name", "pinning", "compiler", "C library", "CUDA compiler", "cuDNN", "image")
-    return "\n".join(aligned([head, *(_cells(row) for row in rows)]))
-
-
-def _cells(row: PinningRow) -> tuple[str, ...]:
-    def cell(*keys: str) -> str:
-        return " ".join(row.values[key] for key in keys if key in row.values)
-
-    return (
-        row.name,
-        row.date,
-        cell("c_compiler", "c_compiler_version"),
-        cell("c_stdlib", "c_stdlib_version"),
-        cell("cuda_compiler") if row.cuda else "",
-        cell("cudnn") if row.cuda else "",
-        cell("docker_image").removeprefix("quay.io/condaforge/"),
-    )
-
-
-def as_json(rows: Collection[PinningRow]) -> str:
-    """The rows as a JSON list: name, platform, cuda, origin, commit, date, note and values of each."""
-    import json
-
-    entries = [
-        {
-            "name": row.name,
-            "platform": row.platform.subdir,
-            "cuda": row.cuda,
-            "origin": row.origin,
-            "commit": row.commit,
-            "date": row.date,
-            "note": row.note,
-            "values": dict(row.values),
-        }
-        for row in rows
-    ]
-    return json.dumps(entries, indent=2)
 
 
 def choose(names: Iterable[str], known: Collection[str]) -> tuple[str, ...]:

@@ -23,8 +23,6 @@ from feedstock_tools.variants import VariantConfig, combine, defaults, load
 
 __all__ = [
     "PackageFile",
-    "as_record",
-    "as_table",
     "contents_with_rattler_build",
     "output_files",
     "packages_with_conda_build",
@@ -206,26 +204,3 @@ def _ending(forge: Forge, rules: Rules) -> str:
         return ".conda" if str(written) == "2" else ".tar.bz2"
     numbers = tuple(int(part) for part in rules.smithy.removeprefix("v").split("."))
     return ".conda" if numbers >= _FIRST_WITH_CONDA_FILES else ".tar.bz2"
-
-
-def as_record(file: PackageFile) -> dict[str, str | int]:
-    """The JSON object of a file."""
-    return {
-        "configuration": file.configuration,
-        "subdir": file.subdir,
-        "file": file.file_name,
-        "name": file.name,
-        "version": file.version,
-        "build": file.build_string,
-        "build_number": file.build_number,
-    }
-
-
-def as_table(files: Sequence[PackageFile]) -> str:
-    """The files by configuration, one a line; '' if there are none."""
-    lines: list[str] = []
-    for place, file in enumerate(files):
-        if place == 0 or files[place - 1].configuration != file.configuration:
-            lines.append(file.configuration)
-        lines.append(f"  {file.path}")
-    return "".join(f"{line}\n" for line in lines)

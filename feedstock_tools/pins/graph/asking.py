@@ -1,17 +1,15 @@
-"""A question to the pin graph, from the words of a command line to a printable answer."""
+"""A question to the pin graph, from the words of a command line to an answer."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 
 from feedstock_tools.channel.metadata import Record
 from feedstock_tools.channel.repodata import read_records
-from feedstock_tools.errors import InputError, WorkError
+from feedstock_tools.errors import InputError
 from feedstock_tools.facts import CudaFacts, load_cuda
-from feedstock_tools.pins.graph import answers
 from feedstock_tools.pins.graph.channels import channel_title, channel_urls
 from feedstock_tools.pins.graph.demands import parse_demands
 from feedstock_tools.pins.graph.explain import Conflict, explain
@@ -33,32 +31,6 @@ class Answer:
     conflict: Conflict | None
     most: int
     more: bool
-
-    def as_text(self) -> str:
-        """For people: one set line by line, several as a table, a conflict in sentences."""
-        if self.conflict is not None:
-            return str(self.conflict)
-        if self.most == 1:
-            return answers.as_text(self.graph, self.sets[0])
-        more = "\n(and more; raise --limit, or name kinds with --kind)" if self.more else ""
-        return answers.as_table(self.sets) + more
-
-    def as_config(self) -> str:
-        """For a conda_build_config.yaml: the first set.
-
-        Raises:
-            WorkError: there is a conflict, so there is no set to write.
-        """
-        if self.conflict is not None:
-            raise WorkError(str(self.conflict))
-        return answers.as_config(self.sets[0], self.facts)
-
-    def as_json(self) -> str:
-        """For programs."""
-        if self.conflict is not None:
-            return json.dumps(answers.conflict_document(self.conflict), indent=2)
-        sets = [answers.as_document(self.graph, one) for one in self.sets]
-        return json.dumps(sets[0] if self.most == 1 else sets, indent=2)
 
 
 def resolve(

@@ -1,23 +1,75 @@
-"""A set of releases, or a conflict, as people and programs read it: text, lines for conda_build_config.yaml, values."""
+"""The answer of the pin graph, sets of releases or a conflict: text, lines for conda_build_config.yaml, and JSON."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from feedstock_tools.facts.cuda import CudaFacts, PinningRow
-from feedstock_tools.pins.graph.explain import Conflict
+from feedstock_tools.errors import WorkError
 from feedstock_tools.pins.graph.kinds import kind_named
 from feedstock_tools.pins.graph.model import PinGraph, Release
 from feedstock_tools.wording import aligned
 
-__all__ = ["as_config", "as_document", "as_table", "as_text", "conflict_document"]
+if TYPE_CHECKING:
+    from feedstock_tools.facts.cuda import CudaFacts, PinningRow
+    from feedstock_tools.pins.graph.asking import Answer
+    from feedstock_tools.pins.graph.explain import Conflict
+
+__all__ = ["answer_config", "answer_json", "answer_text"]
 
 #: Kinds whose releases are pins of a conda_build_config.yaml, by key and number of version parts.
 _PINS = (("cudnn", "cudnn", 2), ("nccl", "nccl", 2), ("cutensor", "cutensor", 2), ("python", "python", 2))
 
 
-def as_text(graph: PinGraph, chosen: Mapping[str, str]) -> str:
+def answer_text(answer: Answer) -> str:
+    """An answer for people: one set line by line, several as a table, a conflict in sentences.
+
+    Raises:
+        Nothing of its own: a conflict is a text too.
+
+    >>> print(answer_text(resolve(["cuda=11.2", "gcc=11"])).splitlines()[0])
+    cuda=11.2 and gcc=11 are incompatible:
+    """
+    if answer.conflict is not None:
+        return str(answer.conflict)
+    if answer.most == 1:
+        return _set_text(answer.graph, answer.sets[0])
+    more = "\n(and more; raise --limit, or name kinds with --kind)" if answer.more else ""
+    return _sets_table(answer.sets) + more
+
+
+def answer_config(answer: Answer) -> str:
+    """The first set of an answer as lines of a conda_build_config.yaml.
+
+    Raises:
+        WorkError: there is a conflict, so there is no set to write.
+
+    >>> print(answer_config(resolve(["cuda=11.2", "platform=linux-64"])).splitlines()[0])
+    # platform linux-64
+    """
+    if answer.conflict is not None:
+        raise WorkError(str(answer.conflict))
+    return _set_config(answer.sets[0], answer.facts)
+
+
+def answer_json(answer: Answer) -> str:
+    """An answer for programs: an object for one set or a conflict, a list for several sets.
+
+    Raises:
+        Nothing of its own: a conflict is an object too.
+
+    >>> import json
+    >>> json.loads(answer_json(resolve(["cuda=11.2", "gcc=11"])))["conflict"]
+    ['cuda=11.2', 'gcc=11']
+    """
+    if answer.conflict is not None:
+        return json.dumps(_conflict_document(answer.conflict), indent=2)
+    sets = [_set_document(answer.graph, one) for one in answer.sets]
+    return json.dumps(sets[0] if answer.most == 1 else sets, indent=2)
+
+
+def _set_text(graph: PinGraph, chosen: Mapping[str, str]) -> str:
     """One line for each release of a set, with the bound or origin that explains it."""
     rows = [
         (kind_named(kind).title, _version(kind, version), _reason(graph, chosen, kind))
@@ -26,7 +78,7 @@ def as_text(graph: PinGraph, chosen: Mapping[str, str]) -> str:
     return "\n".join(aligned(rows))
 
 
-def as_table(sets: Sequence[Mapping[str, str]]) -> str:
+def _sets_table(sets: Sequence[Mapping[str, str]]) -> str:
     """Several sets as a table, one a line."""
     kinds = list(dict.fromkeys(kind for one in sets for kind in one))
     rows = [[kind_named(kind).title for kind in kinds]]
@@ -34,7 +86,7 @@ def as_table(sets: Sequence[Mapping[str, str]]) -> str:
     return "\n".join(aligned(rows))
 
 
-def as_document(graph: PinGraph, chosen: Mapping[str, str]) -> dict[str, Any]:
+def _set_document(graph: PinGraph, chosen: Mapping[str, str]) -> dict[str, Any]:
     """One set as a value for JSON: each release with its requirements on the others in the set, and their sources."""
     return {
         kind: {
@@ -49,7 +101,7 @@ def as_document(graph: PinGraph, chosen: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def conflict_document(conflict: Conflict) -> dict[str, Any]:
+def _conflict_document(conflict: Conflict) -> dict[str, Any]:
     """A conflict as a value for JSON."""
     return {
         "conflict": [str(demand) for demand in conflict.demands],
@@ -58,7 +110,7 @@ def conflict_document(conflict: Conflict) -> dict[str, Any]:
     }
 
 
-def as_config(chosen: Mapping[str, str], facts: CudaFacts) -> str:
+def _set_config(chosen: Mapping[str, str], facts: CudaFacts) -> str:
     """One set as lines of a conda_build_config.yaml that are self-contained: one value for each key.
 
     Compiler packages, image and glibc are those of the last row of conda-forge's pinning that had this CUDA version for
