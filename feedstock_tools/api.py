@@ -1,8 +1,8 @@
-"""The library in one place: each arrow from a spec to packages as one function, and the values that they take and give.
+"""The library in one place: each step from a spec to packages as one function, with the values it takes and returns.
 
-Functions over values: nothing is written but by a value's `apply` and by the functions that build, test, publish and
-collect. None prints, reads `sys.argv` or looks at this process's environment. docs/library.md describes all of them,
-with examples. Everything is imported when it is first asked for.
+Functions over values: only a value's `apply` and the functions that build, test, publish and collect write files. None
+prints, reads `sys.argv` or uses this process's environment. docs/library.md describes all of them, with examples.
+Everything is imported when it is first used.
 """
 
 from importlib import import_module
@@ -136,7 +136,7 @@ __all__ = [
     "run_tests",
 ]
 
-#: Module → the names that it gives the library; `name=other` where it has another name there.
+#: Module → the names that it provides; `name=other` if the module calls it differently.
 _WHERE = {
     "bounds.limits": "BoundError Bounds",
     "builds.ledger.records": "BuildRecord PackageRecord TestRecord",

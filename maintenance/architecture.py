@@ -25,8 +25,8 @@ PACKAGE = ROOT / "feedstock_tools"
 PAGE = ROOT / "docs" / "architecture.md"
 #: The modules at the top of the package that are not ground, and the rooms that they count as.
 TOP_MODULES = {"__main__": "cli", "__init__": "ground", "api": "api"}
-GROUND = "What every room stands on"
-API = "Each arrow of the way of the data as one function"
+GROUND = "Small modules that every room may use"
+API = "Each step of the data flow as one function"
 
 #: Module -> the modules that it imports, each with whether an import at its top does so.
 Imports = Mapping[str, Mapping[str, bool]]

@@ -50,8 +50,8 @@ def test_the_status_and_the_output_are_those_of_the_work() -> None:
     [
         ("with step(Path('a')): sum([[1] * 1000] * 100_000, start=[])", "a: takes more than 1 s of processor time"),
         ("while True: pass", "takes more than 2 s of processor time"),
-        ("with step(Path('a')): os.abort()", "a: takes more than 64 MiB of memory, or breaks"),
-        ("with step(Path('a')): pass\nimport os\nos.abort()", "a: takes more than 256 MiB of memory, or breaks"),
+        ("with step(Path('a')): os.abort()", "a: takes more than 64 MiB of memory, or crashes"),
+        ("with step(Path('a')): pass\nimport os\nos.abort()", "a: takes more than 256 MiB of memory, or crashes"),
     ],
 )
 def test_what_passes_a_bound_ends_with_one_message(statements: str, message: str) -> None:
@@ -159,7 +159,7 @@ print("still here")
         "InputError a:3: is wrong",
         "BoundError b: takes more than 1 s of processor time",
         "BoundError c: takes more than 64 MiB of memory",
-        "BoundError takes more than 2048 MiB of memory, or breaks what reads it",
+        "BoundError takes more than 2048 MiB of memory, or crashes its reader",
         "still here",
     ], run.stderr
 

@@ -1,1 +1,1 @@
-"""Bounds on work with strangers' input: how far it may go, and a child process in which the system holds it to that."""
+"""Bounds on work with untrusted input: the limits, and a child process in which the system enforces them."""

@@ -1,7 +1,7 @@
-"""What work with strangers' input may take: memory, processor time, files; and how a user widens it for a run.
+"""Limits on work with untrusted input: memory, processor time, files; and how a user widens them for a run.
 
-Guards that count (steps of a template, sizes of values) ask `most` how far they may let it go; the operating system
-holds the rest (`bounds.supervision`).
+Counting guards (steps of a template, sizes of values) ask `most` for their limits; the operating system enforces the
+rest (`bounds.supervision`).
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ VARIABLE = "FEEDSTOCK_TOOLS_BOUNDS"
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What work may take; None for as much as the process may.
+    """The limits of some work; None for the limit of the process.
 
     Attributes:
-        step_memory: bytes that one step (rendering a template, say) may add to what the process has.
+        step_memory: bytes that one step, such as rendering a template, may add to the memory of the process.
         step_seconds: processor time of one step.
         memory: bytes of data of the process.
         seconds: processor time of the process.
         file_size: bytes of each file that it writes.
-        open_files: how many files it has open at a time.
+        open_files: the maximum number of open files.
     """
 
     step_memory: int | None = 256 * _MIB
@@ -51,12 +51,12 @@ class Bounds:
 
 #: For a command that reads a feedstock: several times what the largest feedstock of conda-forge takes.
 READING = Bounds()
-#: For a command that solves or unpacks besides: conda-forge's repodata alone takes gigabytes.
+#: For a command that also solves or unpacks: conda-forge's repodata alone takes gigabytes.
 SOLVING = Bounds(memory=16 * _GIB, seconds=4 * 3600, file_size=64 * _GIB, open_files=None)
 
 
 class BoundError(InputError):
-    """What was given passes a bound that no known recipe passes; the message says how to lift it."""
+    """The input exceeds a bound that no known recipe exceeds; the hint explains how to lift the bound."""
 
     def __init__(self, message: str, *, path: Path | None = None, line: int | None = None) -> None:
         super().__init__(message, path=path, line=line, hint=LIFTING)
@@ -69,11 +69,11 @@ def widen(wish: str) -> None:
     """Widen all bounds of this process and of those that it forks.
 
     Args:
-        wish: a number of at least 1, `off`, or nothing to leave them as they are: the value of a variable that the
-            command line reads.
+        wish: a number of at least 1, `off`, or nothing for no change: the value of a variable that the command line
+            reads.
 
     Raises:
-        InputError: it is something else.
+        InputError: it is invalid.
     """
     global _scale
     text = wish.strip().lower() or "1"
@@ -92,5 +92,5 @@ def factor() -> float:
 
 
 def most(count: int) -> float:
-    """A bound of a guard that counts, as wide as the user wants it."""
+    """The bound of a counting guard, as wide as the user wants it."""
     return count * factor()

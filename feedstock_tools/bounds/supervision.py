@@ -1,8 +1,8 @@
-"""Work under bounds that the operating system holds, which no guard that counts can miss.
+"""Work under bounds that the operating system enforces, also where no counting guard notices an excess.
 
-A process that passes such a bound ends without a word, so the work runs in a child, forked before any engine is loaded
-or thread started, and its parent reports what happened in one message. Linux holds all of the bounds, macOS all but
-memory; Windows has none of this, and there the guards that count stand alone.
+A process that exceeds such a bound ends without a message, so the work runs in a child, forked before any engine is
+loaded or thread started, and its parent reports what happened. Linux enforces all of the bounds, macOS all but memory,
+Windows none: only the counting guards protect there.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from feedstock_tools.errors import FeedstockError, WorkError
 __all__ = ["hold", "is_held", "released", "run_bounded", "step"]
 
 T = TypeVar("T")
-#: Limits of this process by their numbers, each the soft and the hard one.
+#: The limits of this process, soft and hard, by number.
 Limits: TypeAlias = "dict[int, tuple[int, int]]"
 
 _MIB = 1024 * 1024
-#: Bytes for each core beside the memory of a step: stacks of threads that an engine may start.
+#: Bytes for each core in addition to a step's memory: stacks of threads that an engine may start.
 _A_CORE = 10 * _MIB
-#: How old the count of memory may be that a step starts from, in seconds of processor time.
+#: The maximum age of the memory figure that a step starts from, in seconds of processor time.
 _LOOK_EVERY = 0.01
-#: How an engine ends that gets no memory, or that is driven into its own faults.
+#: The signals that end an engine that runs out of memory or meets one of its own faults.
 _BREAKING = frozenset({signal.SIGABRT, signal.SIGSEGV, signal.SIGILL, signal.SIGFPE})
 
 
 class _Note:
-    """What a child is about, in memory that its parent can read when the child has ended."""
+    """The file that a child is working on, in memory that its parent can read after the child has ended."""
 
     def __init__(self) -> None:
         import mmap
@@ -44,21 +44,21 @@ class _Note:
         self._memory = mmap.mmap(-1, 4096)
 
     def write(self, path: Path | None, in_step: bool) -> None:
-        """Note the file that the work is about now, or was about last."""
+        """Note the current file, or the last one."""
         text = os.fsencode(path)[:4000] if path is not None else b""
         self._memory[: len(text) + 2] = (b"1" if in_step else b"0") + text + b"\0"
 
     def read(self) -> tuple[Path | None, bool]:
-        """The file, and whether a step of the work was about it."""
+        """The file, and whether a step was working on it."""
         text = self._memory[:].partition(b"\0")[0]
         return (Path(os.fsdecode(text[1:])) if text[1:] else None), text[:1] == b"1"
 
 
 @dataclass(slots=True)
 class _Held:
-    """A process that runs under bounds: its limits before, and where it notes what it is about, for its parent.
+    """A process that runs under bounds: its earlier limits, and where it notes its current file for its parent.
 
-    `data` are the bytes that it had for data when it `looked` last, in seconds of its processor time.
+    `data` is its data size in bytes when it `looked` last, in seconds of its processor time.
     """
 
     bounds: Bounds
@@ -77,9 +77,9 @@ def is_held() -> bool:
 
 
 def hold(bounds: Bounds) -> None:
-    """Go on in a child under bounds; this process waits for it, reports what ended it, and exits with its status.
+    """Continue in a child under bounds; this process waits for it, reports what ended it, and exits with its status.
 
-    Returns in the child alone. Call it before any thread is started. Without `fork` it does nothing.
+    Returns only in the child. Call it before any thread is started. Without `fork` it does nothing.
     """
     if not hasattr(os, "fork"):
         return
@@ -98,14 +98,14 @@ def hold(bounds: Bounds) -> None:
 
 
 def run_bounded(work: Callable[[], T], bounds: Bounds | None = READING) -> T:
-    """Do `work` in a child under bounds, and give what it gives, which must be a value that can be pickled.
+    """Do `work` in a child under bounds, and return its result, which must be picklable.
 
-    The price is a fork. Where there is no `fork`, or where threads run (a child that is forked then may wait for ever
-    for a lock), or where this process is bound already, the work is done here.
+    This costs a fork. The work stays in this process if there is no `fork`, if threads run (a child that is forked then
+    may wait forever for a lock), or if this process is already bound.
 
     Raises:
-        BoundError: the work passed a bound.
-        FeedstockError: whatever the work raises.
+        BoundError: the work exceeded a bound.
+        FeedstockError: any error of the work.
     """
     if bounds is None or _held is not None or not hasattr(os, "fork") or _threads() > 1:
         return work()
@@ -135,10 +135,10 @@ def run_bounded(work: Callable[[], T], bounds: Bounds | None = READING) -> T:
 
 
 class step:  # noqa: N801 - a context manager is used like a function
-    """One step of bounded work, about the file at `path`; in a process without bounds nothing special.
+    """One step of bounded work, on the file at `path`; without effect in a process without bounds.
 
     Raises:
-        BoundError: the step took more memory than it may, where Python is what asked for it.
+        BoundError: Python needed more memory than the step may take.
     """
 
     def __init__(self, path: Path | None = None) -> None:
@@ -161,7 +161,7 @@ class step:  # noqa: N801 - a context manager is used like a function
 
 @contextlib.contextmanager
 def released() -> Iterator[None]:
-    """Lift the bounds of this process, for the time in which it starts another program."""
+    """Lift the bounds of this process while it starts another program."""
     if _held is None:
         yield
         return
@@ -176,9 +176,9 @@ def released() -> Iterator[None]:
 
 
 def _fork(bounds: Bounds, note: _Note) -> int:
-    """Fork a child that is bound, and that ends when this process does; its number, or 0 in the child."""
+    """Fork a bound child that ends when this process does; return its number, or 0 in the child."""
     wide = bounds.times(factor())
-    for stream in (sys.stdout, sys.stderr):  # what is buffered, the child would write once more
+    for stream in (sys.stdout, sys.stderr):  # otherwise the child would write buffered output again
         with contextlib.suppress(OSError, ValueError, AttributeError):
             stream.flush()
     ours, theirs = os.pipe()
@@ -193,7 +193,7 @@ def _fork(bounds: Bounds, note: _Note) -> int:
 
 
 def _enter(bounds: Bounds, note: _Note) -> None:
-    """Bind this process. Only soft limits are set, so that they can be lifted for programs that it starts."""
+    """Bind this process. Sets only soft limits, which can be lifted for programs that it starts."""
     global _held
     import resource
 
@@ -211,7 +211,7 @@ def _enter(bounds: Bounds, note: _Note) -> None:
 
 
 def _narrow(held: _Held) -> Limits:
-    """Set the limits of a step; what they were before."""
+    """Set the limits of a step; return the earlier ones."""
     import resource
 
     data, cpu = resource.RLIMIT_DATA, resource.RLIMIT_CPU
@@ -227,14 +227,14 @@ def _narrow(held: _Held) -> Limits:
 
 
 def _set(kind: int, limit: int, now: tuple[int, int]) -> None:
-    """Set a soft limit, if it is narrower than the one that holds."""
+    """Set a soft limit, if it is narrower than the current one."""
     import resource
 
     soft, hard = now
     if soft == resource.RLIM_INFINITY or limit < soft:
         try:
             resource.setrlimit(kind, (limit, hard))
-        except (OSError, ValueError):  # a system that knows the limit by name alone
+        except (OSError, ValueError):  # a system that knows only the name of the limit
             return
 
 
@@ -249,7 +249,7 @@ def _restore(limits: Limits) -> None:
 
 
 def _data() -> int:
-    """Bytes that this process has for data now; 0 where the system does not say."""
+    """The current data size of this process in bytes; 0 if the system does not report it."""
     try:
         with open("/proc/self/statm", "rb") as file:  # noqa: PTH123 - at every step
             return int(file.read().split()[5]) * os.sysconf("SC_PAGE_SIZE")
@@ -258,7 +258,7 @@ def _data() -> int:
 
 
 def _threads() -> int:
-    """How many threads this process has, those of engines included where the system says so."""
+    """The number of threads of this process, including those of engines if the system reports them."""
     import threading
 
     try:
@@ -268,7 +268,7 @@ def _threads() -> int:
 
 
 def _end_with_parent(pipe: int) -> None:
-    """Let the end of the parent, which holds the other end of a pipe, end this process too, by a signal (SIGIO)."""
+    """Make this process end with its parent: a signal (SIGIO) arrives when the parent's end of a pipe closes."""
     import fcntl
 
     fcntl.fcntl(pipe, fcntl.F_SETOWN, os.getpid())
@@ -276,9 +276,9 @@ def _end_with_parent(pipe: int) -> None:
 
 
 def _watch(child: int, watched: set[signal.Signals]) -> int:
-    """Wait for the child, passing on what asks this process to end; its exit status, or less than 0 for a signal.
+    """Wait for the child and forward termination signals to it; return its exit status, negative for a signal.
 
-    What the terminal sends reaches the child by itself.
+    Signals from the terminal reach the child by themselves.
     """
     while True:
         if hasattr(signal, "sigwaitinfo"):
@@ -296,7 +296,7 @@ def _watch(child: int, watched: set[signal.Signals]) -> int:
 
 
 def _leave(number: int, reason: FeedstockError) -> NoReturn:
-    """Exit as the child did that a signal ended."""
+    """Exit by the same signal that ended the child."""
     if number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE):
         os._exit(128 + number)
     sys.stderr.write(f"error: {reason}\n")
@@ -305,7 +305,7 @@ def _leave(number: int, reason: FeedstockError) -> NoReturn:
 
 
 def _reason(number: int, note: _Note, bounds: Bounds) -> FeedstockError:
-    """What it means that a signal ended a child."""
+    """The error for a child that a signal ended."""
     wide = bounds.times(factor())
     path, in_step = note.read()
     if number == signal.SIGXCPU:
@@ -313,7 +313,7 @@ def _reason(number: int, note: _Note, bounds: Bounds) -> FeedstockError:
         return BoundError(f"takes more than {seconds:g} s of processor time", path=path)
     if number in _BREAKING:
         memory = wide.step_memory if in_step else wide.memory
-        return BoundError(f"{_too_much_memory(memory)}, or breaks what reads it", path=path)
+        return BoundError(f"{_too_much_memory(memory)}, or crashes its reader", path=path)
     return WorkError(f"the work was ended from outside, by {signal.Signals(number).name}", path=path)
 
 
@@ -322,11 +322,11 @@ def _too_much_memory(limit: int | None) -> str:
 
 
 def _give(work: Callable[[], Any], pipe: int) -> NoReturn:
-    """Do the work, and send what it gives or raises through a pipe."""
+    """Do the work, and send its result or error through a pipe."""
     import gc
     import pickle
 
-    gc.freeze()  # looking for circles among what the parent made would copy all of its memory
+    gc.freeze()  # a garbage collection over the parent's objects would copy all of its memory
     try:
         given: tuple[bool, Any] = (True, work())
     except MemoryError:

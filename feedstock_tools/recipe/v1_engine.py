@@ -1,7 +1,7 @@
-"""The door to py-rattler-build's rendering: nothing else in the house parses or renders a `recipe.yaml`.
+"""The door to py-rattler-build's rendering: no other module parses or renders a `recipe.yaml`.
 
-What comes in are texts and plain values; each recipe passes the bounds on its templates before the engine sees it. What
-goes out are the engine's own renderings, which a build needs, or `RenderedV1`, the plain values of one.
+It takes texts and plain values; each recipe passes the bounds on its templates before the engine sees it. It returns
+the engine's own renderings, which a build needs, or `RenderedV1`, the plain values of a rendering.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _MOST_LINES = 5_000
 class ParsedV1:
     """A `recipe.yaml` as the engine parsed it.
 
-    `probe` is a recipe with outputs that has the same `skip`, for a recipe without: there the engine does not apply it.
+    For a recipe without outputs, whose `skip` the engine ignores, `probe` is a recipe with outputs and the same `skip`.
     """
 
     path: Path
@@ -70,7 +70,7 @@ class RenderedV1:
 
     Attributes:
         noarch: `python` or `generic`, None for a package of one platform.
-        variant: what the rendering used, typed as the engine has it.
+        variant: the values that the rendering used, with the engine's types.
         content: the rendered recipe of the output.
     """
 
@@ -87,16 +87,16 @@ def read_v1(path: Path) -> ParsedV1:
     """Read and parse a `recipe.yaml`.
 
     Raises:
-        InputError: it cannot be read, passes a bound, or the engine refuses it; with line and column where it tells.
+        InputError: it cannot be read, exceeds a bound, or the engine refuses it; with line and column if known.
     """
     return parse_v1(read_text(path), path)
 
 
 def parse_v1(text: str, path: Path) -> ParsedV1:
-    """The recipe that has this text and belongs at `path`: scripts and sources are found beside that.
+    """Parse the text of a recipe that belongs at `path`: the engine finds scripts and sources beside it.
 
     Raises:
-        InputError: it passes a bound, or the engine refuses it; with line and column where it tells.
+        InputError: it exceeds a bound, or the engine refuses it; with line and column if known.
     """
     if text.count("\n") > most(_MOST_LINES):
         raise BoundError(f"has more than {_MOST_LINES} lines", path=path)
@@ -121,7 +121,7 @@ def render(
 
 
 def is_built(recipe: ParsedV1, values: Mapping[str, Sequence[str]], target: Platform, builder: Platform) -> bool:
-    """Whether `skip` of a recipe without outputs lets it be built for one variant; of one with outputs always true.
+    """Whether the `skip` of a recipe without outputs allows one variant; always true for a recipe with outputs.
 
     Raises:
         InputError: the engine cannot evaluate the skip with these values.
@@ -136,11 +136,11 @@ def render_row(
 ) -> list[Rendering]:
     """The outputs of one row, in the order in which they can be built.
 
-    One row at a time is the guard against the engine's fault of pinning the wrong sibling (docs/engine.md): in what
-    comes back there is one output of each name, so the engine cannot mistake one for another.
+    Rendering one row at a time guards against the engine's fault of pinning the wrong sibling (docs/engine.md): the
+    result has one output of each name, so the engine cannot mistake one for another.
 
     Args:
-        name: of the row, for messages.
+        name: the name of the row, for messages.
 
     Raises:
         InputError: the recipe cannot be rendered with these values, or makes two packages of one name.
@@ -179,14 +179,14 @@ def plain(rendering: Rendering) -> RenderedV1:
 
 
 def text_of(value: Any) -> str:
-    """A value that the engine gives back as variants have it: the inverse of how they are handed over."""
+    """A value from the engine in the form of a variant's values: the inverse of how they are passed to it."""
     if isinstance(value, bool):
         return str(value).lower()
     return WholeNumber(value) if isinstance(value, int) else str(value)
 
 
 def _parsed(text: str, path: Path, shown: str) -> Stage0Recipe:
-    """`text` parsed; places in messages are those of the text `shown`, the file at `path`."""
+    """Parse `text`; places in messages refer to the text `shown`, the file at `path`."""
     from rattler_build import Stage0Recipe
 
     with tempfile.TemporaryDirectory(prefix="feedstock-tools-") as folder, _engine_step(path, shown):
@@ -203,19 +203,19 @@ def _rendered(stage0: Stage0Recipe, recipe: ParsedV1, variants: VariantConfig, c
 
 @contextmanager
 def _engine_step(path: Path, text: str) -> Iterator[None]:
-    """A bounded step of the engine: its errors as ours, and its last words (it ends where memory does) unheard."""
+    """A bounded step of the engine: convert its errors to ours, and hide its output (it aborts without memory)."""
     try:
         with step(path), _silent() if is_held() else nullcontext():
             yield
     except (FeedstockError, KeyboardInterrupt, SystemExit):
         raise
-    except BaseException as error:  # the engine has no common base for its errors, and its panics are no exceptions
+    except BaseException as error:  # the engine's errors have no common base class, and its panics are not `Exception`s
         raise _refusal(error, path, text) from error
 
 
 @contextmanager
 def _silent() -> Iterator[None]:
-    """Let what the engine writes to standard error of its own accord go nowhere."""
+    """Discard the engine's own output on standard error."""
     kept = os.dup(2)
     nowhere = os.open(os.devnull, os.O_WRONLY)
     try:
@@ -237,7 +237,7 @@ def _config(target: Platform, builder: Platform) -> RenderConfig:
 
 
 def _variants(values: Mapping[str, Sequence[str]], zip_keys: Sequence[Sequence[str]]) -> VariantConfig:
-    """Variants for the engine; the texts `true` and `false` become booleans, as conda-smithy hands them over."""
+    """Variants for the engine; the texts `true` and `false` become booleans, as conda-smithy passes them."""
     from rattler_build import VariantConfig
 
     typed = {key: [_typed(value) for value in items] for key, items in values.items()}
@@ -262,10 +262,10 @@ def _refusal(error: BaseException, path: Path, text: str) -> InputError:
 
 
 def _skip_probe(text: str, path: Path) -> str | None:
-    """For a recipe without outputs but with `skip`: a recipe of one output that is skipped where that one is.
+    """For a recipe with `skip` and without outputs: a recipe with one output that is skipped in the same cases.
 
-    The engine's `render` gives every row of a recipe without outputs, skipped or not; of one with outputs only those
-    that are built.
+    For a recipe without outputs, the engine's `render` returns every row, skipped or not; for a recipe with outputs
+    only the rows that are built.
     """
     import yaml
 

@@ -1,7 +1,7 @@
-"""The settings that the templates of a release see: its defaults with a feedstock's conda-forge.yml laid over them.
+"""The settings that the templates of a release see: its defaults, overridden by a feedstock's conda-forge.yml.
 
-What the settings of older files are turned into, and what follows from settings, is behaviour of conda-smithy
-(configure_feedstock.py: _read_forge_config, _load_forge_config); where it changed, `TreeRules` has it.
+The conversion of older settings, and the values derived from settings, follow conda-smithy
+(configure_feedstock.py: _read_forge_config, _load_forge_config); `TreeRules` has the differences between versions.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from feedstock_tools.rerender.smithy.tree_rules import TreeRules
 
 __all__ = ["merged_settings", "template_settings"]
 
-#: What conda's solver package is called in the specs of the install tool.
+#: The name of conda's solver package in the specs of the install tool.
 _LIBMAMBA = "conda-libmamba-solver"
 _SYSTEMS = ("linux", "osx", "win")
 
 
 def merged_settings(release: Release, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The defaults of a release with the settings of a feedstock over them: mappings key by key, all else whole."""
+    """The defaults of a release, overridden by a feedstock's settings: mappings key by key, other values whole."""
     return _laid_over(release.defaults(), settings)
 
 
@@ -37,21 +37,21 @@ def template_settings(
     rules: TreeRules,
     ci: CiRules,
 ) -> dict[str, Any]:
-    """What all templates see, before anything that belongs to one provider.
+    """The settings that all templates see, without those of a single provider.
 
     Args:
         settings: the feedstock's conda-forge.yml as YAML reads it.
-        feedstock: its folder, whose name is the name of the repository where nothing else is said.
+        feedstock: its folder; the folder's name is the default name of the repository.
 
     Raises:
-        InputError: a setting has another form than conda-smithy needs.
+        InputError: a setting has a form that conda-smithy does not accept.
     """
     config = merged_settings(release, settings)
     try:
         _fill_in(config, settings, feedstock, rules, ci)
     except (KeyError, TypeError, AttributeError) as error:
         raise InputError(
-            f"a setting has another form than conda-smithy expects ({error})",
+            f"a setting does not have the form that conda-smithy expects ({error})",
             path=feedstock / "conda-forge.yml",
             hint="Mappings such as azure, github or docker must have keys and values.",
         ) from error
@@ -99,7 +99,7 @@ def _laid_over(below: dict[str, Any], above: Mapping[str, Any]) -> dict[str, Any
 
 
 def _spell_anew(config: dict[str, Any], settings: Mapping[str, Any]) -> None:
-    """Settings that moved to another place since: the run arguments of docker, and variables of Windows jobs."""
+    """Move settings whose place has changed: the run arguments of docker, and variables of Windows jobs."""
     given = settings.get("workflow_settings") or {}
     docker = config.get("docker")
     if isinstance(docker, dict) and "run_args" in docker:
@@ -132,7 +132,7 @@ def _fill_azure(config: dict[str, Any]) -> None:
 
 
 def _fill_tools(config: dict[str, Any], rules: TreeRules) -> None:
-    """What is installed to build, by the tool that builds and the tool that installs."""
+    """The packages to install for a build, by build tool and install tool."""
     python = f"python={rules.build_python} " if rules.build_python else ""
     tool = config.get("conda_build_tool")
     config["conda_build_tool_deps"] = {
@@ -169,12 +169,12 @@ def _fill_ci_setup(config: dict[str, Any], feedstock: Path, rules: TreeRules) ->
 
 
 def _has_own_ci_setup(recipe: Path) -> bool:
-    """Whether a recipe brings the package conda-forge-ci-setup itself."""
+    """Whether a recipe builds the package conda-forge-ci-setup itself."""
     return (recipe / "conda_forge_ci_setup" / "__init__.py").is_file() and (recipe / "setup.py").is_file()
 
 
 def _quoted(spec: str) -> str:
-    """A spec as a shell takes it."""
+    """A spec, quoted for a shell."""
     return f'"{spec}"' if not spec.startswith(("'", '"')) and re.search(r"[<>|]", spec) else spec
 
 

@@ -1,4 +1,4 @@
-"""What the README of a feedstock says of its packages: names, `about` and maintainers, taken from the rendering."""
+"""The packages in the README of a feedstock: names, `about` and maintainers, taken from the rendering."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Package:
     """A package of one variant as the README sees it.
 
     `file_stem` is name, version and build string. `feedstock` is the name that the recipe gives the feedstock, or that
-    of the recipe. `is_part`: conda-build knows it as a part of another recipe, so that the feedstock's `about` is read
-    from the recipe's text and not from here.
+    of the recipe. `is_part`: conda-build treats it as a part of another recipe, so the feedstock's `about` comes from
+    the recipe's text and not from here.
     """
 
     name: str
@@ -42,12 +42,12 @@ class PackageWatch:
     """Collects the packages of one platform while its recipe is rendered, each name and build string once."""
 
     def __init__(self, *, skipped: bool = False) -> None:
-        """Begin without packages; `skipped`: those that are not built count too."""
+        """Start without packages; with `skipped`, skipped packages count too."""
         self._skipped = skipped
         self._found: dict[tuple[str, bool], Package] = {}
 
     def __call__(self, made_from: Meta | Mapping[str, Any], output: RenderedOutput) -> None:
-        """Take an output with the `Meta` of a meta.yaml, or the rendered recipe.yaml, that it was made from."""
+        """Add an output with the `Meta` of a meta.yaml, or the rendered recipe.yaml, that it was made from."""
         if output.skip and not self._skipped:
             return
         key = (output.file_stem, bool(output.noarch))
@@ -59,7 +59,7 @@ class PackageWatch:
 
     @property
     def packages(self) -> tuple[Package, ...]:
-        """The packages in the order in which they were met."""
+        """The packages in the order in which they were added."""
         return tuple(self._found.values())
 
 
@@ -78,7 +78,7 @@ def _of_meta(meta: Meta, output: RenderedOutput) -> Package:
 
 
 def _comes_after_another(meta: Meta) -> bool:
-    """Whether conda-build made an output of another name before this one, and so wrote into what both share."""
+    """Whether conda-build made an output of another name before this one, and so changed the data that both share."""
     names = [name for name, _ in meta.output_keys]
     before = names[: names.index(meta.name)] if meta.name in names else names
     return any(name != meta.name for name in before)
@@ -108,7 +108,7 @@ def _maintainers(extra: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def about_of_text(text: str, path: Path) -> dict[str, Any]:
-    """The section `about` of a meta.yaml as its text has it: selectors are comments, the first of equal keys counts.
+    """The section `about` in the text of a meta.yaml: selectors are comments, and the first of equal keys counts.
 
     (conda-smithy, utils.py: get_feedstock_about_from_meta, render_meta_yaml.)
 
@@ -148,7 +148,7 @@ def _rendered_with_stubs(text: str, path: Path) -> str:
     from jinja2.sandbox import SandboxedEnvironment
 
     class Named(jinja2.Undefined):
-        """What is undefined reads as its name."""
+        """An undefined value, which renders as its name."""
 
         def __str__(self) -> str:
             return str(self._undefined_name)

@@ -29,11 +29,11 @@ def readme_files(
     recipe: Path,
     recipe_text: str,
 ) -> dict[str, File]:
-    """The README, and the owners of the code where the recipe names maintainers.
+    """The README, and CODEOWNERS if the recipe names maintainers.
 
     Args:
-        config: what templates see, with the platforms that the services build.
-        packages: those of all platforms that are built, in the order of the services (Azure first).
+        config: the values that templates see, with the platforms that the services build.
+        packages: the packages of all built platforms, in the order of the services (Azure first).
 
     Raises:
         InputError: the template or the recipe's `about` cannot be rendered.
@@ -67,24 +67,24 @@ def readme_files(
 
 
 def _with_old_keys(about: Mapping[str, Any]) -> dict[str, Any]:
-    """The keys of a recipe.yaml under the names that a meta.yaml has for them too."""
+    """The keys of a recipe.yaml, also under the names that they have in a meta.yaml."""
     renamed = {"repository": "dev_url", "homepage": "home", "documentation": "doc_url"}
     return {**about, **{old: about[new] for new, old in renamed.items() if new in about}}
 
 
 @dataclass(frozen=True, slots=True)
 class _Before:
-    """What the README that a feedstock has decides where conda-smithy leaves it to chance, or to the network.
+    """Values read from a feedstock's README that conda-smithy leaves to chance, or fetches from the network.
 
-    Chance are the order of files in a folder, from which it takes the channel, and until 3.47.1 the order of packages.
-    The number that Azure gave the feedstock is looked up in the network.
+    Chance decides the order of files in a folder, from which conda-smithy takes the channel, and until 3.47.1 the order
+    of packages. conda-smithy fetches the feedstock's number at Azure from the network.
     """
 
     text: str = ""
 
     @classmethod
     def of(cls, path: Path) -> _Before:
-        """The README in a feedstock; an empty one where it has none.
+        """The README of a feedstock; an empty one if there is no file.
 
         Raises:
             InputError: it cannot be read.
@@ -106,20 +106,20 @@ class _Before:
         return found[1] if found else None
 
     def in_order(self, packages: Sequence[Package]) -> Sequence[Package]:
-        """Packages in the order of their sections; those without one stay behind the others."""
+        """Packages in the order of their sections; packages without one come last."""
         headings = re.findall(r"^About (\S+)\n-+$", self.text, re.MULTILINE)
         place = {name: number for number, name in reversed(list(enumerate(headings)))}
         return sorted(packages, key=lambda package: place.get(package.name, len(place)))
 
 
 def _channel_targets(configurations: Sequence[Configuration], before: _Before) -> list[str]:
-    """The channels that are published to, the one of the README first."""
+    """The channels to publish to, the README's first."""
     targets = [configuration.values.get("channel_targets", (_CHANNEL,))[0] for configuration in configurations]
     return sorted(targets, key=lambda target: _as_shown(target) != before.channel) or [_CHANNEL]
 
 
 def _as_shown(target: str) -> str:
-    """A channel and its label as conda takes them: `conda-forge main` is `conda-forge`."""
+    """A channel and its label in conda's notation: `conda-forge main` is `conda-forge`."""
     channel, _, label = target.partition(" ")
     return channel if label in ("", "main") else f"{channel}/label/{label}"
 

@@ -1,7 +1,7 @@
 """A release of conda-smithy on disk, read as data: templates, the files that it copies, defaults and a few constants.
 
-Nothing of it is imported or run. A release is a source tree as in its git repository, an unpacked conda package, or an
-installation.
+None of its code is imported or run. A release is a source tree as in its git repository, an unpacked conda package, or
+an installation.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _HINT = "Give the folder of a source tree, of an unpacked conda package or of an
 
 @dataclass(frozen=True)
 class Release:
-    """A release of conda-smithy: the folder of its package, and its version where the folder tells it."""
+    """A release of conda-smithy: the folder of its package, and its version if the folder records it."""
 
     folder: Path
     version: str | None
@@ -58,7 +58,7 @@ class Release:
 
     @cached_property
     def copied(self) -> Mapping[str, tuple[bytes, bool]]:
-        """The files that every feedstock gets as they are: path in the feedstock → content and executable bit."""
+        """The files that are copied unchanged into every feedstock: path there → content and executable bit."""
         root = self.folder / _COPIED
         files = {}
         for path in sorted(root.rglob("*")):
@@ -70,7 +70,7 @@ class Release:
         return files
 
     def defaults(self) -> dict[str, Any]:
-        """The settings that a conda-forge.yml without any content has, as new values that may be changed.
+        """The settings of an empty conda-forge.yml, as new values that the caller may change.
 
         Until 3.31 they are a literal in the code.
 
@@ -84,14 +84,14 @@ class Release:
         return found
 
     def constant(self, name: str) -> Any:
-        """A constant of its code that is a plain literal; None where it has none of that name."""
+        """A constant of its code that is a plain literal; None if there is none of that name."""
         start = re.search(rf"^{name} = ", self._code, re.MULTILINE)
         if start is None:
             return None
         return _first_literal(self._code[start.start() :])
 
     def texts_in(self, function: str) -> tuple[str, ...]:
-        """The texts that a function of its code hands to `textwrap.dedent`, as that returns them, in order."""
+        """The texts that a function of its code passes to `textwrap.dedent`, dedented, in order."""
         found = []
         for node in ast.walk(self._function(function)):
             if (
@@ -108,7 +108,7 @@ class Release:
         return tuple(text for _, text in sorted(found))
 
     def strings_in(self, function: str) -> tuple[str, ...]:
-        """All literal texts in a function of its code, its docstring too, in order."""
+        """All literal texts in a function of its code, in order, including its docstring."""
         nodes = [
             node
             for node in ast.walk(self._function(function))
@@ -150,7 +150,7 @@ def find_release(folder: Path) -> Release:
     """The release of conda-smithy in a folder: a source tree, an unpacked conda package, or an environment.
 
     Raises:
-        InputError: there is none.
+        InputError: the folder is not a release.
 
     >>> find_release(Path("smithy")).version
     '2026.8.5'
@@ -186,7 +186,7 @@ def _candidates(folder: Path) -> Iterator[Path]:
 
 
 def _version_of(folder: Path, package: Path) -> str | None:
-    """The version as the metadata of a conda package or of an installation has it; None for a plain source tree."""
+    """The version in the metadata of a conda package or of an installation; None for a plain source tree."""
     index = folder / "info" / "index.json"
     if index.is_file():
         try:
@@ -212,7 +212,7 @@ def _read(path: Path) -> bytes:
 
 
 def _first_literal(text: str) -> Any:
-    """The value of the assignment that a text begins with; None where it is more than a literal."""
+    """The value of the assignment that a text begins with; None if it is not a literal."""
     lines = text.splitlines(keepends=True)
     for count in range(1, min(len(lines), 200) + 1):
         try:
@@ -230,7 +230,7 @@ def _first_literal(text: str) -> Any:
 
 
 def _plain(node: ast.expr) -> Any:
-    """A literal; in mappings what is not one is left out."""
+    """The value of a literal; entries of mappings that are not literals are left out."""
     if isinstance(node, ast.Dict):
         return {
             ast.literal_eval(key): _plain(value)

@@ -1,7 +1,7 @@
 """The files of CI services and the scripts that they call, rendered from the templates of a release.
 
-One function a service, as conda-smithy has them (configure_feedstock.py: _render_ci_provider and the setups of the
-platforms). What each writes is a mapping from the file's path to what it holds.
+One function per service, as in conda-smithy (configure_feedstock.py: _render_ci_provider and the setups of the
+platforms). Each returns a mapping from a file's path to its contents.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from feedstock_tools.rerender.smithy.tree_rules import TreeRules
 
 __all__ = ["PROVIDER_FILES", "Built", "File", "Workshop", "render_provider"]
 
-#: Provider → its template and the file that comes of it.
+#: Provider → its template and the file rendered from it.
 PROVIDER_FILES: Mapping[str, tuple[str, str]] = {
     "circle": ("circle.yml.tmpl", ".circleci/config.yml"),
     "travis": ("travis.yml.tmpl", ".travis.yml"),
@@ -58,13 +58,13 @@ _SCRIPTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
 _CIRCLE_FINISH = ".circleci/fast_finish_ci_pr_build.sh"
 _CIRCLE_CHECKOUT = ".circleci/checkout_merge_commit.sh"
 _NAMES = "FANCY_PLATFORM_NAMES"
-#: What templates call the name of a job where a service limits its length: today, and until 3.60.
+#: The names that templates use for a job's name if a service limits its length: today, and until 3.60.
 _SHORT_NAMES = ("config_name_short", "short_config_name")
 
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """What a file of a feedstock holds, and whether it can be executed."""
+    """The content of a file of a feedstock, and whether it is executable."""
 
     content: bytes
     executable: bool = False
@@ -80,7 +80,7 @@ class Built:
 
 @dataclass(frozen=True)
 class Workshop:
-    """What all services are rendered from."""
+    """The inputs that all services share."""
 
     release: Release
     templates: Templates
@@ -98,14 +98,14 @@ class Workshop:
 def render_provider(
     workshop: Workshop, config: dict[str, Any], provider: str, built: Sequence[Built]
 ) -> dict[str, File]:
-    """The files of one service; none but those that it always has where it builds nothing.
+    """The files of one service; if it builds nothing, only those that it always has.
 
     Args:
-        config: what templates see; which platforms the provider builds is noted in it, for the README.
-        built: what each of its platforms builds; platforms without configurations are not enabled.
+        config: the values that templates see; the provider's platforms are added to it, for the README.
+        built: the configurations of each of its platforms; platforms without configurations are not enabled.
 
     Raises:
-        InputError: a template fails, or two platforms need other texts in one script.
+        InputError: a template fails, or two platforms need different versions of one script.
     """
     enabled = [each for each in built if each.configurations]
     config.setdefault(provider, {})["enabled"] = bool(enabled)
@@ -156,7 +156,7 @@ def _values(configuration: Configuration) -> dict[str, Any]:
 def _of_system(
     workshop: Workshop, seen: dict[str, Any], provider: str, system: str, enabled: Sequence[Built]
 ) -> dict[str, File]:
-    """The scripts for the jobs that one system builds, and what the provider has besides for it."""
+    """The scripts for the jobs of one system, and the provider's other files for it."""
     yum = _yum_setup(workshop) if system == "linux" else ""
     if yum:
         seen["yum_build_setup"] = yum
@@ -203,14 +203,14 @@ def _script(workshop: Workshop, name: str, context: Mapping[str, Any]) -> bytes:
 def _add(files: dict[str, File], more: Mapping[str, File]) -> None:
     for name, file in more.items():
         if name in files and files[name] != file and not name.startswith(".azure"):
-            raise InputError(f"two platforms need other texts in {name}")
+            raise InputError(f"two platforms need different versions of {name}")
         files[name] = file
 
 
 def _settings_of_jobs(
     workshop: Workshop, jobs: Sequence[dict[str, Any]], provider: str, system: str, enabled: Sequence[Built]
 ) -> Iterator[Mapping[str, Any]]:
-    """The workflow settings of the jobs of a system, which are put into the jobs."""
+    """Add the workflow settings of a system to its jobs."""
     data = {job["config_name"]: job for job in jobs}
     for each in enabled:
         if each.placement.build_os != system:
@@ -240,7 +240,7 @@ def _job_settings(
 
 
 def _scripts_of(workshop: Workshop, provider: str, settings: Mapping[str, Any], system: str) -> Iterator[str]:
-    """The scripts that workflow settings ask for."""
+    """The scripts that workflow settings require."""
     ending = ".bat" if system == "win" else ".sh"
     if settings.get("store_build_artifacts"):
         fixed = workshop.rules.github_artifacts if provider == "github_actions" else ()
@@ -254,7 +254,7 @@ def _scripts_of(workshop: Workshop, provider: str, settings: Mapping[str, Any], 
 
 
 def _azure_settings(workshop: Workshop, seen: Mapping[str, Any], system: str, enabled: Sequence[Built]) -> str:
-    """The settings of Azure's jobs of one system as YAML, the matrix of jobs among them."""
+    """The settings of Azure's jobs of one system as YAML, including the matrix of jobs."""
     settings = copy.deepcopy(seen["azure"][f"settings_{system}"])
     for name in ("swapfile_size", "install_atl"):
         settings.pop(name, None)
@@ -272,7 +272,7 @@ def _azure_settings(workshop: Workshop, seen: Mapping[str, Any], system: str, en
 
 
 def _build_setup(workshop: Workshop, system: str) -> str:
-    """The lines that prepare a machine for a build: the recipe's own script where it has one."""
+    """The lines that prepare a machine for a build: the recipe's own script, if it has one."""
     own = "run_conda_forge_build_setup_" + system
     file = f"{own}.bat" if system == "win" else own
     texts = workshop.release.texts_in("_get_build_setup_line")
@@ -286,7 +286,7 @@ def _build_setup(workshop: Workshop, system: str) -> str:
 
 
 def _yum_setup(workshop: Workshop) -> str:
-    """The line that installs what `yum_requirements.txt` of the recipe lists.
+    """The line that installs the packages in `yum_requirements.txt` of the recipe.
 
     Raises:
         InputError: the file lists nothing.
@@ -308,7 +308,7 @@ def _for_appveyor(setup: str) -> str:
 
 
 def _fast_finish(workshop: Workshop, config: Mapping[str, Any], provider: str) -> str:
-    """The command with which a job of CircleCI or AppVeyor ends when a newer commit is there."""
+    """The command with which a job of CircleCI or AppVeyor ends itself if there is a newer commit."""
     texts = workshop.release.texts_in(f"render_{provider}") if provider in ("circle", "appveyor") else ()
     if not texts:
         return ""

@@ -1,4 +1,4 @@
-"""The templates of a release, and those of a feedstock that take their place, rendered in a sandbox."""
+"""The templates of a release, and those of a feedstock that replace them, rendered in a sandbox."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ __all__ = ["Templates"]
 
 _OWN = "templates"
 _LARGEST_OWN = 256 * 1024
-#: The names that templates of the known versions use besides settings. Not all of them have a value everywhere: as
-#: conditions those are false then, as texts empty.
+#: The names that templates of the known versions use besides settings. Some have no value in places: there they are
+#: false as conditions and empty as texts.
 _KNOWN = frozenset(
     {
         *("BOA", "BUILD_CMD", "CONDA_INSTALL_CMD", "GET_BOA", "NO_TEST_FLAG", "arch_conda", "arch_drone", "azure_yaml"),
@@ -36,10 +36,10 @@ _KNOWN = frozenset(
 
 
 class Templates:
-    """Renders templates by name: the feedstock's own where it has one, else the release's."""
+    """Renders templates by name: the feedstock's own if it has one, else the release's."""
 
     def __init__(self, release: Release, feedstock: Path, cache: Path | None = None) -> None:
-        """Nothing is read before it is rendered.
+        """Read no template yet: each is read when it is rendered.
 
         Args:
             cache: a private folder that keeps compiled templates by their content; None to keep none.
@@ -54,10 +54,10 @@ class Templates:
         self._checked: set[str] = set()
 
     def render(self, name: str, context: Mapping[str, Any]) -> str:
-        """A template with the values of a context.
+        """Render a template with the values of a context.
 
         Raises:
-            InputError: there is no such template, it fails, or it wants a value that is not known.
+            InputError: there is no such template, it fails, or it uses an unknown value.
         """
         try:
             template = self._environment.get_template(name)
@@ -83,21 +83,21 @@ class Templates:
         return self._release.template(name) if (self._release.templates / name).is_file() else None
 
     def _refuse_unknown(self, name: str, context: Mapping[str, Any]) -> None:
-        """Refuse a template that wants what no known version gives: left undefined, it would write nothing."""
+        """Refuse a template that uses a value that no known version provides: undefined, it would render as nothing."""
         if name in self._checked:
             return
         self._checked.add(name)
         unknown = self._wanted(name) - context.keys() - _KNOWN
         if unknown:
-            hint = "The release is newer than those that are known: use conda-smithy itself, or an older release."
-            raise InputError(f"wants the unknown value {', '.join(sorted(unknown))}", path=self._path(name), hint=hint)
+            hint = "The release is newer than all known ones: use conda-smithy itself, or an older release."
+            raise InputError(f"uses the unknown value {', '.join(sorted(unknown))}", path=self._path(name), hint=hint)
 
     def _wanted(self, name: str) -> set[str]:
         return meta.find_undeclared_variables(self._environment.parse(self._load(name) or ""))
 
 
 class _ByContent(BytecodeCache):
-    """Compiled templates in a folder of this user alone, by the hash of what they were compiled from."""
+    """Compiled templates in a private folder of this user, by the hash of their sources."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -126,7 +126,7 @@ class _ByContent(BytecodeCache):
             with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
                 bucket.write_bytecode(stream)
             part.replace(place)
-        except OSError:  # a cache that cannot be kept costs time, and nothing else
+        except OSError:  # a cache that cannot be written costs only time
             return
 
     def _place(self, bucket: Bucket) -> Path:

@@ -1,6 +1,6 @@
-"""The whole tree of a feedstock but its recipe and conda-forge.yml, as a release of conda-smithy writes it.
+"""The whole tree of a feedstock except its recipe and conda-forge.yml, as a release of conda-smithy writes it.
 
-(conda-smithy, configure_feedstock.py: main and what it calls, in its order.)
+(conda-smithy, configure_feedstock.py: main and the functions that it calls, in its order.)
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from feedstock_tools.versions import parse_version
 
 __all__ = ["RenderedPlatform", "Tree", "whole_tree"]
 
-#: Files that conda-smithy once wrote, at the places where it did.
+#: Files that conda-smithy once wrote, by their paths.
 _OBSOLETE = (
     "disabled_appveyor.yml",
     "ci_support/upload_or_check_non_existence.py",
@@ -59,7 +59,7 @@ _GITHUB = PROVIDER_FILES["github_actions"][1]
 _PIXI = "pixi.toml"
 _BUILD_SCRIPT = "build-locally.py"
 _AZURE_FOLDER = ".azure-pipelines"
-#: These are never copied: one is about the folder itself, the other is left by Python.
+#: These are never copied: one describes the folder itself, Python leaves the other behind.
 _NOT_COPIED = ("README", "__pycache__")
 _SYSTEMS: Mapping[str, tuple[str, ...]] = {
     "win": ("win-64", "win-arm64"),
@@ -70,7 +70,7 @@ _SYSTEMS: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class RenderedPlatform:
-    """What a rerender found for one platform: its name (`linux_64`), configurations, and packages in order."""
+    """The result of a rerender for one platform: its name (`linux_64`), configurations, and packages in order."""
 
     platform: str
     configurations: tuple[Configuration, ...]
@@ -101,10 +101,10 @@ def whole_tree(
     """The files around `.ci_support`.
 
     Args:
-        version: the version of conda-smithy that is followed.
+        version: the version of conda-smithy to follow.
         settings: conda-forge.yml as YAML reads it.
-        platforms: what was rendered, platforms without configurations too.
-        unbuilt: the packages that the README describes in place of those that the platforms build.
+        platforms: the rendered platforms, including those without configurations.
+        unbuilt: the packages that the README describes instead of those that the platforms build.
         cache: a private folder for compiled templates.
 
     Raises:
@@ -135,7 +135,7 @@ def whole_tree(
 
 def _notes(version: str, files: Mapping[str, File], feedstock: Path) -> Iterator[str]:
     if parse_version(version) > parse_version(NEWEST):
-        yield f"conda-smithy {version} is newer than {NEWEST}, the newest that is known; its templates want nothing new"
+        yield f"conda-smithy {version} is newer than {NEWEST}, the newest known version; its templates use nothing new"
     script = feedstock / _BUILD_SCRIPT
     if _BUILD_SCRIPT in files and script.is_file() and b"feedstock_tools" in script.read_bytes():
         yield f"conda-smithy replaces {_BUILD_SCRIPT}; skip_render: [{_BUILD_SCRIPT}] in conda-forge.yml keeps it"
@@ -189,7 +189,7 @@ def _pixi(
 
 
 def _listed(packages: Mapping[str, Sequence[Package]]) -> list[Package]:
-    """The packages of all services in the order in which the README takes them: Azure's in the place of CircleCI's."""
+    """The packages of all services in the README's order: Azure's take the place of CircleCI's."""
     order = list(PROVIDER_FILES)
     azure = order.index("azure")
     order[0], order[azure] = order[azure], order[0]

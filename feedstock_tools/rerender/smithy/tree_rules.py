@@ -13,7 +13,7 @@ from feedstock_tools.versions import parse_version
 
 __all__ = ["NEWEST", "OLDEST", "TreeRules", "tree_rules"]
 
-#: The versions between which the whole tree is known.
+#: The oldest and the newest version for which the whole tree is known.
 OLDEST = "3.7.5"
 NEWEST = "2026.8.5"
 
@@ -22,33 +22,33 @@ NEWEST = "2026.8.5"
 class TreeRules:
     """How one version of conda-smithy writes a feedstock's files."""
 
-    #: Whether a rendered script ends with a line break even where its template does not.
+    #: Whether a rendered script ends with a line break even if its template does not.
     final_newline: bool = False
     #: Whether the files in `.azure-pipelines` are executable.
     executable_azure: bool = True
-    #: The copied files that are executable, whatever they are in the release.
+    #: The copied files that are executable, even if they are not in the release.
     executable_copies: tuple[str, ...] = ("build-locally.py",)
     #: Whether maintainers are pairs of name and address in the README's template, and teams are known.
     maintainers_with_address: bool = False
-    #: Whether a workflow that does nothing is left where GitHub Actions builds nothing.
+    #: Whether a workflow that does nothing remains if GitHub Actions builds nothing.
     dummy_workflow: bool = False
-    #: Whether templates know the feedstock by the name of its repository and not by that of its folder.
+    #: Whether templates get the name of the feedstock's repository instead of that of its folder.
     feedstock_named_by_repository: bool = False
-    #: The Python that builds with conda-build; none: the newest, unnamed.
+    #: The version of Python that runs conda-build; None: the newest, without naming it.
     build_python: str | None = None
     #: Whether the texts `true` and `false` are written without quotes in Azure's settings.
     plain_booleans: bool = False
-    #: The endings of the scripts that GitHub Actions gets for artifacts, whatever system builds; none: that of the job.
+    #: The endings of GitHub Actions' scripts for artifacts on every system; none: the ending for the job's system.
     github_artifacts: tuple[str, ...] = (".sh",)
-    #: Whether the README describes what the recipe makes on Linux without migrations, skipped or not.
+    #: Whether the README describes the recipe's packages on Linux without migrations, skipped or not.
     readme_of_plain_recipe: bool = True
-    #: Whether `remote_ci_setup` is a list for templates, even if it is written as one text.
+    #: Whether templates see `remote_ci_setup` as a list, even if it is written as one text.
     lists_ci_setup: bool = False
-    #: Whether the metadata of the README is in the order of the packages' names.
+    #: Whether the README sorts the metadata by the packages' names.
     sorted_metadata: bool = False
-    #: The workflows of services that are written.
+    #: The workflows of services to write.
     service_workflows: tuple[str, ...] = ()
-    #: The workflows of services that are removed.
+    #: The workflows of services to remove.
     removed_workflows: tuple[str, ...] = ()
 
 
@@ -72,7 +72,7 @@ _CHANGES: tuple[tuple[str, dict[str, Any]], ...] = (
 
 @lru_cache
 def tree_rules(version: str) -> TreeRules:
-    """The rules of a version of conda-smithy; one newer than all that are known follows the newest.
+    """The rules of a version of conda-smithy; a version newer than all known ones follows the newest.
 
     >>> tree_rules("3.50.1").final_newline, tree_rules("3.62.0").final_newline
     (False, True)
