@@ -1,4 +1,4 @@
-"""How much faster a matrix is built with two rows at once, and what a build costs besides its own time.
+"""Measure the speed-up of building two rows in parallel, and the overhead of each build.
 
 Makes a feedstock of its own in a temporary folder: some configurations, each with one package whose script keeps one
 core busy for some seconds of processor time. Builds them with `--jobs 1` and `--jobs 2`, each into an empty folder, and
@@ -40,7 +40,7 @@ mkdir -p "$PREFIX" && echo busy > "$PREFIX/busy.txt"
 
 
 def make_feedstock(folder: Path, builds: int, seconds: float) -> tuple[Path, Path]:
-    """A feedstock with so many configurations, and an empty channel."""
+    """Make a feedstock with this number of configurations, and an empty channel."""
     sys.path.insert(0, str(ROOT))
     from feedstock_tools.channel.folder import index_channel
     from feedstock_tools.platforms import Platform
@@ -60,7 +60,7 @@ def make_feedstock(folder: Path, builds: int, seconds: float) -> tuple[Path, Pat
 
 
 def run(feedstock: Path, channel: Path, output: Path, jobs: int) -> tuple[float, float]:
-    """Build everything; the seconds that it took, and the processor time of all its processes."""
+    """Build everything; return the seconds that it took, and the processor time of all its processes."""
     command = [sys.executable, "-m", "feedstock_tools", "build", "--all", "--jobs", str(jobs)]
     before, began = processor_time(), time.monotonic()
     done = subprocess.run(
@@ -79,7 +79,7 @@ def run(feedstock: Path, channel: Path, output: Path, jobs: int) -> tuple[float,
 
 
 def processor_time() -> float:
-    """Of all processes that were started here and have ended, in seconds."""
+    """The processor time of all ended child processes, in seconds."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 

@@ -1,8 +1,8 @@
-"""How long a rehearsal of many large environments takes, and how much memory: `python benchmarks/rehearse.py`.
+"""Measure time and memory of a rehearsal of many large environments: `python benchmarks/rehearse.py`.
 
 Makes a channel of made-up packages (default 500,000 records), and outputs whose host environments hold some 200
-packages each, all different. What is measured is a process of its own that finds the channel made: wall time,
-processor time and the most memory that it held.
+packages each, all different. Then measures a separate process that uses this channel: wall time, processor time and
+peak memory.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def make_channel(folder: Path, records: int) -> None:
 
 
 def measure(folder: Path, environments: int, names: int) -> None:
-    """Solve the environments and print what it took."""
+    """Solve the environments and print the measurements."""
     configuration = Configuration("linux_64_", LINUX, {"target_platform": ("linux-64",)})
     rows = []
     for number in range(environments):
@@ -78,7 +78,7 @@ def measure(folder: Path, environments: int, names: int) -> None:
 
 
 def main() -> None:
-    """Make the channel where it is missing, and measure in a new process."""
+    """Make the channel if it is missing, and measure in a new process."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--records", type=int, default=500_000)
     parser.add_argument("--environments", type=int, default=200)

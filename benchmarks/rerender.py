@@ -3,13 +3,13 @@
     python benchmarks/rerender.py FEEDSTOCK ... --pinning DIR --peer "COMMAND {feedstock} {pinning}"
 
 Both work on fresh copies. A feedstock laid out with its own pinning beside it (`NAME/feedstock`, `NAME/pinning`) needs
-no `--pinning`. Python's bytecode is kept between runs, as it is of an installed program, outside of the source tree;
-nothing else is, and a run before the first that counts makes it. Times are wall-clock times, and processor times where
-the column says so; on a machine that does other work too, the latter are what to compare. Peak memory is that of the
-largest process (POSIX: the maximum resident set that `wait4` reports of a command and of what it waited for).
+no `--pinning`. Only Python's bytecode is kept between runs, as for an installed program, but outside the source tree;
+an uncounted first run creates it. Times are wall-clock times, or processor times where the column says so; compare the
+latter on a machine that does other work too. Peak memory is that of the largest process (POSIX: the maximum resident
+set that `wait4` reports for a command and its children).
 
-The table goes to standard output, a line as soon as it is known, also for a feedstock during which it was stopped;
-every run goes to standard error. A feedstock that either cannot rerender is said and left, and the exit status is 1.
+The table goes to standard output, each line as soon as it is known, even for a feedstock that was interrupted; every
+run goes to standard error. A feedstock that either cannot rerender is reported and skipped, and the exit status is 1.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ OURS = f"{shlex.quote(sys.executable)} -m feedstock_tools rerender {{feedstock}}
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One process: wall-clock and processor seconds, peak memory in MiB, and the configurations that it left."""
+    """One process: wall-clock and processor seconds, peak memory in MiB, and the configurations that it wrote."""
 
     seconds: float
     processor: float
@@ -44,7 +44,7 @@ class Run:
 
 @cache
 def _bytecode() -> Path:
-    """A folder for bytecode, gone with this process."""
+    """A folder for bytecode that is removed when this process ends."""
     folder = Path(tempfile.mkdtemp(prefix="bytecode-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
@@ -56,14 +56,14 @@ class RunError(Exception):
 
 @dataclass
 class Comparison:
-    """The runs of both on one feedstock, as far as they were made."""
+    """The completed runs of both on one feedstock."""
 
     name: str
     ours: list[Run] = field(default_factory=list)
     theirs: list[Run] = field(default_factory=list)
 
     def add(self, runs: list[Run], made: Run) -> None:
-        """Count a run, and say so."""
+        """Record a run, and print it."""
         runs.append(made)
         which = "ours" if runs is self.ours else "peer"
         numbers = f"{made.seconds:8.2f} s, {made.processor:8.2f} s of processor time, {made.memory:5.0f} MiB"
@@ -71,7 +71,7 @@ class Comparison:
 
     @property
     def ratio(self) -> float:
-        """How many times as long the peer takes, by wall-clock time."""
+        """The ratio of the peer's wall-clock time to ours."""
         return _median(self.theirs, "seconds") / _median(self.ours, "seconds")
 
     @property
@@ -123,7 +123,7 @@ def run(command: str, feedstock: Path, pinning: Path) -> Run:
 
 
 def compare(found: Comparison, feedstock: Path, pinning: Path, peer: str, runs: int, peer_runs: int) -> None:
-    """The peer's runs lie between ours, so that both meet the same machine.
+    """Alternate the peer's runs with ours, so that both meet the same load.
 
     Raises:
         RunError: one of them cannot rerender the feedstock.

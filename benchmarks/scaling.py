@@ -2,10 +2,10 @@
 
     python benchmarks/scaling.py [--outputs 20] [--runs 3] [--written-out]
 
-Every output uses all three variables that split jobs, so that each configuration makes packages of its own of all of
-them: nothing of the matrix is the same twice. With `--written-out` templates write their values into every output, so
-that no two renderings of the recipe have the same text either. Whole processes (`benchmarks.rerender.run`); the median
-of the runs.
+Every output uses all three variables that split jobs, so each configuration makes its own packages of all outputs: no
+part of the matrix repeats. With `--written-out`, templates write the variables' values into every output, so that no
+two renderings of the recipe have the same text either. Measures whole processes (`benchmarks.rerender.run`) and prints
+the median of the runs.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def make_feedstock(folder: Path, configurations: int, outputs: int, *, written_o
 
 
 def main(arguments: Sequence[str]) -> int:
-    """The table, a line as soon as it is known."""
+    """Print the table, each line as soon as it is known."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--outputs", type=int, default=20)
     parser.add_argument("--runs", type=int, default=3)

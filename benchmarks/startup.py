@@ -1,4 +1,4 @@
-"""What the commands that people call most often take to start, against another checkout in the same run.
+"""Measure the start-up time of the most frequent commands, compared with another checkout in the same run.
 
 Each command runs alternately from both checkouts in a new process; the least processor time and the least wall time of
 all repetitions count, so that other work on the machine disturbs the figures little.
@@ -47,7 +47,7 @@ class Checkout:
         return found[0]
 
     def commands(self) -> dict[str, list[str]]:
-        """What is measured, by the name that the table shows."""
+        """The measured commands, by their names in the table."""
         here = ["--output-dir", str(self.output)]
         return {
             "feedstock-tools --help": [*TOOLS, "--help"],

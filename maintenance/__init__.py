@@ -1,1 +1,1 @@
-"""Programs for those who look after feedstock-tools; CONTRIBUTING.md says when to run which."""
+"""Programs for the maintainers of feedstock-tools; CONTRIBUTING.md explains when to run which."""

@@ -3,8 +3,8 @@
     python -m maintenance.architecture            write the pictures and tables between their marks
     python -m maintenance.architecture --check    write nothing; exit with 1 if that would change the page
 
-Every import counts: at the top of a module, inside a function, and for type checkers alone. A module that is started by
-its name, as a process of its own, is not imported.
+Every import counts: at the top of a module, inside a function, and for type checkers only. Starting a module by
+name, as a separate process, is not an import.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Imports = Mapping[str, Mapping[str, bool]]
 
 
 def imports_of(package: Path) -> Imports:
-    """Which modules of a package import which others of it.
+    """The imports between the modules of a package.
 
     Args:
         package: the folder of the package. Modules are named from there: `rerender.rules`, and `rerender` for
@@ -96,8 +96,8 @@ def rooms_of(imports: Imports, within: str = "") -> nx.DiGraph[str]:
     """The rooms of the package, or of one of its rooms, as a graph: an edge from each to those that it imports.
 
     Args:
-        imports: as `imports_of` gives them.
-        within: the room whose inner rooms are asked for, such as `builds`; empty for those of the package.
+        imports: as returned by `imports_of`.
+        within: the room whose inner rooms to return, such as `builds`; empty for those of the package.
 
     The attribute `at_top` of an edge says whether any of its imports runs when a module is imported.
     """
@@ -126,7 +126,7 @@ def _room(module: str, within: str) -> str | None:
 
 
 def drawn(graph: nx.DiGraph[str]) -> nx.DiGraph[str]:
-    """The edges that a picture needs: one that follows from others is left out.
+    """The edges that a picture needs, without those that follow from others.
 
     Raises:
         ValueError: rooms import each other in a circle.
@@ -175,7 +175,7 @@ def purposes_of(package: Path, rooms: Sequence[str]) -> dict[str, str]:
 
 
 def updated(page: str, package: Path = PACKAGE) -> str:
-    """The page with its pictures and tables drawn anew; what stands outside their marks is left alone.
+    """The page with redrawn pictures and tables; text outside their marks is unchanged.
 
     Raises:
         ValueError: a mark is missing, or rooms import each other in a circle.

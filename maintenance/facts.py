@@ -20,7 +20,7 @@ from feedstock_tools.facts.frameworks import load_frameworks
 from feedstock_tools.facts.models import json_schema
 from feedstock_tools.facts.packages import read_packages
 
-#: What reads, and so checks, each file.
+#: The function that reads, and thereby checks, each file.
 READERS: Mapping[str, Callable[[Path], object]] = {
     "cuda.yaml": load_cuda,
     "frameworks.yaml": load_frameworks,
@@ -29,7 +29,7 @@ READERS: Mapping[str, Callable[[Path], object]] = {
 
 
 def check(name: str, path: Path) -> int:
-    """Print what is wrong with a file of facts of the kind of `name`; 0, or 2 where anything is."""
+    """Print the mistakes in a file of facts of the kind of `name`; return 0, or 2 if there are any."""
     try:
         READERS[name](path)
     except FeedstockError as error:

@@ -1,12 +1,12 @@
-"""Feed changed copies of feedstocks to everything that reads them, and keep what does more than refuse.
+"""Feed changed copies of feedstocks to all readers, and keep those that a reader neither accepts nor refuses cleanly.
 
     python maintenance/fuzz_readers.py [FEEDSTOCK ...] [--pinning DIR] [--minutes 10] [--seed 1] [--keep FOLDER]
 
 A run changes one file of one feedstock (recipe, variants, migrations, conda-forge.yml, configurations, CI files, spec),
 and then rerenders, lists outputs, explains, plans, rehearses and generates. It is sound if each of them succeeds or
-raises an error of ours, within four seconds of processor time, and all within 500 MB. What is not sound is kept as a
-folder with the feedstock, the traceback and the number of the run, which `--run` repeats. Without a FEEDSTOCK those of
-the tests and examples serve. Run it in the root of the repository, with PYTHONPATH=. where the package is not
+raises an error of ours, within four seconds of processor time, and all within 500 MB. A run that is not sound is kept
+as a folder with the feedstock, the traceback and the number of the run, which `--run` repeats. Without a FEEDSTOCK, it
+uses those of the tests and examples. Run it in the root of the repository, with PYTHONPATH=. if the package is not
 installed.
 """
 
@@ -146,7 +146,7 @@ def read_everything(feedstock: Path, pinning: Path | None, chance: random.Random
 
 
 def _plan(feedstock: Path) -> None:
-    """What `build --list`, `status`, `plan` and `rehearse` read: the plan with its outputs, and what these ask for."""
+    """The reading of `build --list`, `status`, `plan` and `rehearse`: the plan, its outputs and their environments."""
     from feedstock_tools.builds.matrix.matrix import read_matrix
     from feedstock_tools.builds.plan.workspace import open_workspace
 
@@ -169,7 +169,7 @@ def _rehearse(feedstock: Path, channel: Path) -> None:
 
 @contextlib.contextmanager
 def _bounded() -> Iterator[None]:
-    """One command's share of processor time; errors of ours are what is wanted."""
+    """Limit the processor time of one command, and accept errors of ours."""
     signal.setitimer(signal.ITIMER_PROF, SECONDS)
     try:
         yield
@@ -188,7 +188,7 @@ def _too_slow(_signal: int, _frame: FrameType | None) -> None:
 
 
 def one_run(number: int, seed: int, feedstocks: list[Path], pinning: Path | None, scratch: Path) -> str:
-    """Change a file as the numbers say, and read: '' if that was sound, else what happened."""
+    """Change a file at random, and read the feedstock; return '' if that was sound, else a description."""
     chance = random.Random(f"{seed}:{number}")  # noqa: S311 - repeatable on purpose
     source = chance.choice(feedstocks)
     files = [path for pattern in READ for path in sorted(source.glob(pattern))[:2]]
@@ -208,7 +208,7 @@ def one_run(number: int, seed: int, feedstocks: list[Path], pinning: Path | None
         read_everything(feedstock, own if own.is_dir() else pinning, chance)
     except _TooSlowError:
         return f"more than {SECONDS} s\n{traceback.format_exc()}"
-    except BaseException:  # whatever it is, it is no error of ours
+    except BaseException:  # any exception that is not an error of ours
         return traceback.format_exc()
     return ""
 
@@ -240,7 +240,7 @@ def _process(numbers: Iterator[int], args: argparse.Namespace, scratch: Path, en
 
 
 def main() -> int:
-    """Run until the time is over; 1 if anything was kept."""
+    """Run until the time is over; return 1 if any run was kept."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("feedstocks", nargs="*", type=Path)
     parser.add_argument("--pinning", type=Path, help="for feedstocks that have none of their own in pinning/")

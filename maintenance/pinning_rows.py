@@ -5,7 +5,7 @@
 
 prints the row as it stood at the last commit whose pinning, or a migration beside it, named that CUDA version for the
 platform. A value that is the same for all rows of a pinning is taken as it is, one of a zip group from the row of the
-version. What a person then adds (a note, keys that an old pinning did not have) is said in the row itself.
+version. A person may then add to the row (a note, keys that an old pinning did not have), and says so in the row.
 """
 
 from __future__ import annotations

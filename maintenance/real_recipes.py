@@ -1,12 +1,12 @@
-"""Take every version of every recipe in the histories of feedstocks through the bounds, and count what they refuse.
+"""Read every version of every recipe in the histories of feedstocks under the bounds, and count refusals.
 
     python maintenance/real_recipes.py MIRROR [--most N] [--render] [--only v0|v1]
 
 MIRROR has clones as `<owner>+<name>-feedstock/repo`, bare or not. Each different text that `recipe/recipe.yaml` or
 `recipe/meta.yaml` ever had is parsed, and with --render rendered for linux-64 too, under the bounds of a command. Only
-refusals by a bound count (exit status 1, each with its commit's blob): what the engine, YAML or a missing value refuses
-is no bound. Nothing of the recipes is kept. Run it in the root of the repository, with PYTHONPATH=. where the package
-is not installed.
+refusals by a bound count (exit status 1, each with its commit's blob), not those by the engine, by YAML or for a
+missing value. Recipes are not stored. Run it in the root of the repository, with PYTHONPATH=. if the package is not
+installed.
 """
 
 from __future__ import annotations
@@ -123,7 +123,9 @@ def main() -> int:
     """1 if a bound refuses any of them."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("mirror", type=Path)
-    parser.add_argument("--most", type=int, default=10**9, help="take about so many versions of each recipe, spread")
+    parser.add_argument(
+        "--most", type=int, default=10**9, help="read up to about N versions of each recipe, evenly spread"
+    )
     parser.add_argument("--render", action="store_true", help="render each for linux-64, too")
     parser.add_argument("--only", choices=RECIPES)
     args = parser.parse_args()

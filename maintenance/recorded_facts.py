@@ -1,10 +1,10 @@
-"""Record what clones of feedstocks say of the facts in `variants/`, so that tests hold the facts without the clones.
+"""Record the evidence for the facts in `variants/` from clones of feedstocks, so that tests need no clones.
 
     python -m maintenance.recorded_facts MIRROR
 
 MIRROR holds clones as `<owner>+<name>/repo`. A table in tests/facts/recorded/ has the place of each fact (commit, path,
-line) and the fact as it was read there; the text of the source is not in it. What a clone is missing for stays as it
-was recorded before. Tests hold the facts against the tables, and the tables against the clones where those are.
+line) and the fact as read there, but not the text of the source. Entries whose clone is missing keep their earlier
+record. Tests compare the facts with the tables, and the tables with the clones if there are any.
 """
 
 from __future__ import annotations
@@ -206,7 +206,7 @@ TABLES: Mapping[str, Mapping[str, Read]] = _tables(load_cuda(), read_packages())
 
 
 def read_table(name: str) -> dict[str, Entry]:
-    """A table as it is recorded."""
+    """The text of a recorded table."""
     path = RECORDED / f"{name}.json"
     found: dict[str, Entry] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     return found

@@ -24,13 +24,13 @@ __all__ = ["OTHER_PACKAGE", "Target", "parse_target"]
 
 #: The hint if a target has a different package of the same name.
 OTHER_PACKAGE = "Raise the build number, or remove the package there."
-#: The time limit for a service to begin its answer.
+#: The time limit for a service to start its answer.
 _SECONDS = 30.0
 
 _FORMS = "a folder, file://…, s3://BUCKET/CHANNEL, anaconda:OWNER[/LABEL], prefix:CHANNEL or quetz:CHANNEL"
 #: The form of a service's name, known or not; a single letter is a Windows drive.
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9.+-]+:")
-#: The address of a channel, with or without its scheme: a host has a dot within it, or stands after a scheme.
+#: The address of a channel, with or without its scheme: a host contains a dot, or follows a scheme.
 _HOST = re.compile(
     r"(?:https?://|(?=[\w-]+(?:\.[\w-]+)+/)|(?=prefix\.dev|anaconda\.org))(?P<host>[\w.-]+)/?(?P<path>.*?)/?"
 )
@@ -42,7 +42,7 @@ _PUBLIC = {
     "api.anaconda.org": "anaconda",
     "conda.anaconda.org": "anaconda",
 }
-#: Channels by names that nobody means a folder by.
+#: Names of channels that are never meant as folders.
 _NAMES = frozenset({"conda-forge", "defaults", "bioconda", "nvidia", "pytorch"})
 #: The metadata key of an S3 object with the hash of its package.
 _HASH = "sha256"
@@ -62,8 +62,8 @@ class Target(Protocol):
         ...
 
     def there(self, files: Iterable[str]) -> Mapping[str, str | None]:
-        """The files (`<subdir>/<file name>`) among the given ones that it has, each with its SHA-256; None if it does
-        not report that.
+        """Which of the given files (`<subdir>/<file name>`) it has, each with its SHA-256; None if it does not report
+        hashes.
 
         Raises:
             WorkError: it cannot be reached.
@@ -71,10 +71,10 @@ class Target(Protocol):
         ...
 
     def put(self, package: Path, file: str, sha256: str) -> str:
-        """Add a package, whole or not at all; returns `published`.
+        """Add a package atomically; returns `published`.
 
-        Returns `there` if the target turns out to have it already, and `there, not verified` if it has one of that
-        name and does not show its hash.
+        Returns `there` if the target already has it, and `there, not verified` if it has one of that name and does not
+        report its hash.
 
         Raises:
             WorkError: it cannot be added, or a different one of its name exists; the reason contains no credentials.
@@ -119,10 +119,10 @@ def parse_target(text: str, server: str | None, machine: Mapping[str, str], here
 
 
 def _refuse_names(text: str) -> None:
-    """Refuse what names a channel or a service in another form than a target has, and would be taken for a folder.
+    """Refuse the name of a channel or service that is not written as a target, and would become a folder.
 
     Raises:
-        InputError: it is such a name; the hint says how to write it, where that is known.
+        InputError: it is such a name; the hint says how to write it, if that is known.
     """
     if text == "stand-in":
         hint = "Publish packages built on it to a folder of their own: ./stand-in-builds."
@@ -139,7 +139,7 @@ def _refuse_names(text: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class FolderTarget:
-    """A channel that is a folder on this machine."""
+    """A channel in a folder on this machine."""
 
     folder: Path
     on_this_machine = True
@@ -170,7 +170,7 @@ class FolderTarget:
         return "published"
 
     def finish(self) -> None:
-        """See `Target`: `put` has already done it."""
+        """See `Target`: `put` has already updated the index."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,11 +265,11 @@ def _hash_of_object(client: Any, bucket: str, key: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Service:
-    """A service that packages are uploaded to over HTTP: its address, and where its own tools find the key.
+    """A service that takes uploads over HTTP: its address, and where its own tools find the key.
 
     Attributes:
         server: the public service; None if there are only private servers.
-        keys: environment variables, the first that is set counts.
+        keys: environment variables; the first one that is set counts.
         channel: the URL of its packages, from the server, the channel and its label.
     """
 

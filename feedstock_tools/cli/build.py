@@ -71,7 +71,7 @@ def command(
 ) -> int:
     """Build configurations of a feedstock.
 
-    Without a NAME there is a menu. A row is one variant of a configuration: for one Python, for example. With
+    Without a NAME, a menu asks for one. A row is one variant of a configuration: for one Python, for example. With
     --json the log goes to stderr.
     """
     if output_id and not debug:

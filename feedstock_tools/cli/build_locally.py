@@ -1,4 +1,4 @@
-"""What `build-locally.py` hands over to: `feedstock-tools build` under the script's own name."""
+"""The program behind `build-locally.py`: `feedstock-tools build` under the script's own name."""
 
 import sys
 from pathlib import Path

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Named", "build", "debug", "list_configurations"]
 
-#: The number of rows that are rendered within a second or two.
+#: The number of rows that can be rendered within a second or two.
 _FORESEEN = 200
 
 
@@ -32,7 +32,7 @@ class Named:
 
     Attributes:
         glob: only configurations whose names match it are considered.
-        everything: all that can be built here, besides the named ones.
+        everything: also all other configurations that can be built here.
     """
 
     names: tuple[str, ...]
@@ -45,7 +45,7 @@ class _Speaker(Protocol):
 
 
 def list_configurations(workspace: Workspace, named: Named, *, as_json: bool) -> int:
-    """Print the configurations, all or those named, and their built outputs."""
+    """Print the configurations, all or the named ones, and their built outputs."""
     from feedstock_tools.builds.matrix.listing import listing
     from feedstock_tools.report.matrix.listing import list_json, list_text
 
@@ -147,7 +147,7 @@ def _left_out(workspace: Workspace, named: Named, terminal: Terminal) -> Mapping
 
 
 def _uncompiled(workspace: Workspace, named: Named, found: Agenda, terminal: Terminal) -> Mapping[str, str]:
-    """The configurations that the stand-in channel has no compiler for, and that `--all` leaves out, with the reasons.
+    """The configurations that `--all` leaves out because the stand-in channel lacks their compiler, with the reasons.
 
     Raises:
         InputError: one of them was named, or there are no others.
@@ -223,7 +223,7 @@ def _observing(terminal: Terminal, jobs: int, rows: int) -> Iterator[Observer]:
 
 
 def _foresee(workspace: Workspace) -> None:
-    """Render the configurations that were not built, now that nobody is waiting, so that the next list is fast."""
+    """Render the configurations that were not built, now that no one is waiting, so that the next `--list` is fast."""
     rest = [each for each in workspace.plan.configurations if not each.rendered]
     if rest and sum(len(each.rows) for each in rest) <= _FORESEEN:
         with suppress(InputError):  # reported when they are requested

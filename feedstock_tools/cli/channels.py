@@ -1,4 +1,4 @@
-"""Channels as commands that read them take them: what `build` knows of names, `stand-in` included."""
+"""Channels of commands that read them: the same names as for `build`, including `stand-in`."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _NOTE = "Reading the STAND-IN channel: its packages have the metadata of real on
 
 
 def readable(channels: Sequence[str], platforms: Iterable[Platform]) -> tuple[str, ...]:
-    """The channels as they were given, with the folders of the stand-in channel in the place of `stand-in`.
+    """The given channels, with the folders of the stand-in channel in place of `stand-in`.
 
-    It is made for these platforms where it is missing.
+    Creates the stand-in channel for these platforms if it is missing.
 
     Raises:
         InputError: `stand-in` is given beside a real channel.

@@ -1,4 +1,4 @@
-"""`feedstock-tools ci`: files for CI services, and the matrix that those ask for when they run."""
+"""`feedstock-tools ci`: files for CI services, and the matrix that their runs request."""
 
 from __future__ import annotations
 

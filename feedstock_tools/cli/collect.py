@@ -1,4 +1,4 @@
-"""`feedstock-tools collect`: one ledger and one channel of those that several machines made."""
+"""`feedstock-tools collect`: merge the ledgers and channels of several machines."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def command(folders: tuple[Path, ...], feedstock: Path | None, output_dir: Path 
     """Merge the builds, packages and logs of other artifacts folders, as the jobs of a CI service leave them.
 
     A DIR is such a folder (it has a ledger.sqlite), or contains some. Every package is first verified by its hash; if
-    one is missing or differs, or if a DIR belongs to another feedstock, nothing is merged. Builds that are known are
-    skipped, so a second call does nothing.
+    one is missing or differs, or if a DIR belongs to another feedstock, nothing is merged. Known builds are skipped, so
+    a second call does nothing.
     """
     from feedstock_tools.builds.publish.collect import collect
     from feedstock_tools.feedstock.folder import find_feedstock

@@ -166,7 +166,7 @@ def audit(channels: tuple[str, ...], platforms: tuple[str, ...], as_json: bool) 
 def check(names: tuple[str, ...], feedstock: Path | None, pinning: str | None, as_json: bool) -> int:
     """Check configurations in .ci_support against the facts.
 
-    Without a NAME: all configurations. The command finds host compilers that nvcc refuses, libraries that were never
+    Without a NAME: all configurations. The command reports host compilers that nvcc refuses, libraries that were never
     built for a CUDA version, images for another CUDA or platform, a glibc that is too old, CUDA versions that the
     pinning dropped, guards that accept too old a driver, zipped keys out of step, and, in configurations, scripts,
     recipe and spec, architectures that nvcc does not know and lists without PTX. Exits with 1 if it finds a mistake.
@@ -215,7 +215,7 @@ def binary(path: Path, required: str | None, as_json: bool) -> int:
 def fetch(versions: tuple[str, ...], as_json: bool) -> int:
     """Fetch CUDA compilers from NVIDIA's wheels with pip, for builds on the stand-in channel.
 
-    VERSION is 11.8, 12.9, 13.0 …; without one, list those that were fetched. A toolkit takes 40 to 200 MB to download.
+    VERSION is 11.8, 12.9, 13.0 …; without one, list the fetched ones. A toolkit is a download of 40 to 200 MB.
     CUDA 13 includes nvcc; 11.8 and 12.x have NVRTC and ptxas, which compile device code only.
     """
 
@@ -232,5 +232,8 @@ def fetch(versions: tuple[str, ...], as_json: bool) -> int:
         say_json(entries)
     else:
         lines = [f"CUDA {each.version}: {', '.join(each.made_of)} in {each.folder}" for each in toolkits]
-        say("\n".join(lines) or "No CUDA compiler was fetched yet. Fetch one with `feedstock-tools cuda fetch 12.9`.")
+        say(
+            "\n".join(lines)
+            or "No CUDA compiler has been fetched yet. Fetch one with `feedstock-tools cuda fetch 12.9`."
+        )
     return 0

@@ -1,4 +1,4 @@
-"""`feedstock-tools dossier`: what reviewers of packages built by hand ask for, in one folder."""
+"""`feedstock-tools dossier`: the evidence that reviewers of packages built by hand ask for, in one folder."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["command"]
 @click.option(
     "--uploaded",
     metavar="TARGET",
-    help="Where the packages were published, as `publish` takes it; the target is asked.",
+    help="Where the packages were published, as given to `publish`; checked there.",
 )
 @options.server
 @options.output_dir

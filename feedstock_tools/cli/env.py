@@ -25,14 +25,14 @@ __all__ = ["command"]
     "--virtual",
     multiple=True,
     metavar="NAME=VERSION",
-    help="What the machine has: __cuda=12.4, __glibc=2.17 (repeatable).",
+    help="Virtual package of the machine: __cuda=12.4, __glibc=2.17 (repeatable).",
 )
 @click.option("--name", metavar="NAME", help="Name of the environment (default: made from the PACKAGEs).")
 @click.option(
     "--prefix", type=click.Path(path_type=Path), metavar="DIR", help="Folder that the environment will be in."
 )
 @click.option("--exact", is_flag=True, help="List every package of the solution, with its build.")
-@click.option("--unsolved", is_flag=True, help="Do not ask the channels; whether conda finds a solution stays open.")
+@click.option("--unsolved", is_flag=True, help="Do not use the network; the environment is not solved.")
 @options.output("the terminal", kind="file")
 @options.as_json
 def command(
@@ -52,7 +52,7 @@ def command(
 ) -> int:
     """Write an environment.yml that installs PACKAGEs, with the GPU or the CPU build of the frameworks among them.
 
-    It is solved for the given platform and machine; its comments tell how to create the environment and how to check
+    It is solved for the given platform and machine; its comments explain how to create the environment and how to check
     that it sees the GPU. Exits with 1, and the reason, if there is no such environment.
     """
     from feedstock_tools.facts import load_cuda

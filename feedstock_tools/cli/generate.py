@@ -1,4 +1,4 @@
-"""`feedstock-tools generate`: bring a feedstock's files up to what its spec says."""
+"""`feedstock-tools generate`: make a feedstock's files match its spec."""
 
 from __future__ import annotations
 

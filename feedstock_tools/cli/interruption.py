@@ -1,7 +1,7 @@
-"""Ctrl-C, from the first moment of a command to its last: one message, and the status 130.
+"""Ctrl-C, from the start of a command to its end: one message, and the status 130.
 
-While a command is imported there is nothing to put in order, so the process ends at once. While it works Ctrl-C unwinds
-the stack, so that builds are ended and recorded. Once that is done, or the command has its result, a further Ctrl-C
+While a command is imported there is nothing to clean up, so the process ends at once. While it works, Ctrl-C unwinds
+the stack, so that builds are ended and recorded. Once that is done, or the command has its result, another Ctrl-C
 changes nothing.
 """
 
@@ -27,7 +27,7 @@ over = False
 
 
 def end_at_once() -> None:
-    """Let Ctrl-C end this process at once, unless whoever started it has it ignore Ctrl-C."""
+    """Let Ctrl-C end this process at once, unless its parent made it ignore Ctrl-C."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _end)
 
@@ -50,7 +50,7 @@ def _raise(number: int, frame: FrameType | None) -> None:
 
 
 def _unraisable(told: UnraisableHookArgs) -> None:
-    """A KeyboardInterrupt in a finalizer or a callback of the interpreter's would be lost, and the command go on."""
+    """End on a KeyboardInterrupt in a finalizer or an interpreter's callback, which would otherwise be lost."""
     if issubclass(told.exc_type, KeyboardInterrupt):
         _end()
     sys.__unraisablehook__(told)

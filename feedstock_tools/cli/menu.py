@@ -1,4 +1,4 @@
-"""The menu of configurations, where `build` is called without a name in a terminal."""
+"""The menu of configurations, for `build` without a name in a terminal."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def choose_from_menu(configurations: Sequence[PlannedConfiguration]) -> PlannedC
     """Ask for one of the configurations by number, as conda-smithy's script does.
 
     Raises:
-        InputError: the answer is not a number of the menu, or there is none.
+        InputError: the answer is empty, or not a number of the menu.
     """
     sys.stderr.write("config not selected, please choose from the following:\n\n")
     for number, configuration in enumerate(configurations, 1):

@@ -17,7 +17,7 @@ __all__ = ["note_on_stderr", "opened"]
 
 
 def note_on_stderr(text: str) -> None:
-    """Write something the user should know where it does not mix with a command's answer."""
+    """Print a note to the user, apart from the command's result."""
     say(text, err=True)
 
 

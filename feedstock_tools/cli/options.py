@@ -62,7 +62,7 @@ def option(*names: str, meaning: str, default_text: str = "", repeatable: bool =
     Args:
         names: as of `click.option`: the spellings and the name of the parameter.
         meaning: a sentence without its full stop, the same wherever the option is taken.
-        default_text: what happens without the option, where that needs to be said.
+        default_text: the behaviour without the option, if it is not obvious.
         repeatable: whether it can be given several times.
     """
     remarks = [*(["repeatable"] if repeatable else []), *([f"default: {default_text}"] if default_text else [])]
@@ -73,7 +73,7 @@ def option(*names: str, meaning: str, default_text: str = "", repeatable: bool =
 def folder(function: Function) -> Function:
     """`[FEEDSTOCK]` and `--feedstock DIR`, for commands that take the feedstock alone: `feedstock`, a `Path`.
 
-    `Path()` where neither is given.
+    `Path()` if neither is given.
     """
 
     @wraps(function)
@@ -103,7 +103,7 @@ def packages_or_configurations(function: Function) -> Function:
 
 
 def feedstock(function: Function) -> Function:
-    """`--feedstock DIR` alone, for a command whose words are other folders: `feedstock`, None where it is not given."""
+    """`--feedstock DIR` alone, for a command whose words are other folders: `feedstock`, None if it is not given."""
     return _feedstock(function)
 
 
@@ -132,7 +132,7 @@ def _with_feedstock_among(parameter: str, function: Function) -> Function:
 
 
 def _is_folder(word: str, *, only_existing: bool, given: Path | None) -> bool:
-    """Whether a word is the feedstock's folder and not a name, as docs/command-line.md has it."""
+    """Whether a word is the feedstock's folder and not a name, by the rules in docs/command-line.md."""
     if word in (".", "..") or any(separator in word for separator in (os.sep, os.altsep) if separator):
         return not only_existing or Path(word).is_dir()
     return given is None and any(Path(word, file).is_file() for file in _SPEC_OR_RECIPE)
@@ -186,7 +186,7 @@ jobs = option(
 pinning = option(
     "--pinning",
     metavar="DIR|FILE|VERSION",
-    meaning="Pinning to use: a folder, its file, or a version that was fetched",
+    meaning="Pinning to use: a folder, its file, or a fetched version",
 )
 rules = option(
     "--rules",
@@ -227,7 +227,7 @@ def output(default: str, *, kind: str) -> Decorator:
 
 
 def platform(default: str, *, repeatable: bool = False) -> Decorator:
-    """`--platform PLATFORM`: `platform`, a text or None; `platforms`, a tuple, where it is repeatable."""
+    """`--platform PLATFORM`: `platform`, a text or None; `platforms`, a tuple, if it is repeatable."""
     return option(
         "--platform",
         "platforms" if repeatable else "platform",
@@ -261,7 +261,7 @@ def preset(default_text: str, *, default: str | None = None) -> Decorator:
 
 
 def gpu(default_text: str, *, default: bool | None) -> Decorator:
-    """`--gpu` and `--cpu`: `gpu`, true, false, or `default` where neither is given."""
+    """`--gpu` and `--cpu`: `gpu`, true, false, or `default` if neither is given."""
     return option(
         "--gpu/--cpu", "gpu", default=default, meaning="Use a GPU, or the CPU alone", default_text=default_text
     )

@@ -23,7 +23,7 @@ _CACHE = click.option(
     "--cache",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
-    help="Folder of the pinnings that were fetched (default: in the user's cache).",
+    help="Folder of fetched pinnings (default: in the user's cache).",
 )
 
 
@@ -36,7 +36,7 @@ _CACHE = click.option(
 def command(context: click.Context, cache: Path | None, as_json: bool) -> None:
     """Show, fetch and update conda-forge's pinning.
 
-    Without a subcommand: show the newest pinning that was fetched, which is the one that `rerender` uses by default.
+    Without a subcommand: show the newest fetched pinning, which `rerender` uses by default.
     Only `fetch` and `update` use the network.
     """
     if context.invoked_subcommand is None:
@@ -50,7 +50,7 @@ def command(context: click.Context, cache: Path | None, as_json: bool) -> None:
 def show(pinning: str | None, cache: Path | None, as_json: bool) -> None:
     """Show a pinning and its age.
 
-    PINNING is a version that was fetched, a folder, or a conda_build_config.yaml; default: the newest that was fetched.
+    PINNING is a fetched version, a folder, or a conda_build_config.yaml; default: the newest fetched version.
     """
     _show(pinning, _folder(cache), as_json)
 
@@ -59,7 +59,7 @@ def show(pinning: str | None, cache: Path | None, as_json: bool) -> None:
 @_CACHE
 @options.as_json
 def list_(cache: Path | None, as_json: bool) -> None:
-    """List the pinnings that were fetched, the newest last."""
+    """List the fetched pinnings, the newest last."""
     from feedstock_tools.channel.pinning.local import cached_pinnings
 
     now = datetime.now(UTC)
@@ -68,7 +68,7 @@ def list_(cache: Path | None, as_json: bool) -> None:
         say_json([pinning.to_json(now) for pinning in kept])
         return
     if not kept:
-        say("no pinning was fetched yet", err=True)
+        say("no pinning has been fetched yet", err=True)
     for pinning in kept:
         say(pinning.describe(now))
 
@@ -110,7 +110,7 @@ def _fetch(version: str | None, channels: tuple[str, ...], cache: Path, as_json:
 
 
 def _from_first(channels: tuple[str, ...], cache: Path, version: str | None) -> Pinning:
-    """The pinning of the first channel that has it; the error of the last where none does."""
+    """The pinning from the first channel that has it; if none does, the error of the last one."""
     from feedstock_tools.builds.stand_in.choice import STAND_IN
     from feedstock_tools.channel.pinning.fetch import fetch_pinning
     from feedstock_tools.errors import InputError

@@ -1,4 +1,4 @@
-"""`feedstock-tools plan`: what a build would do, in which order, with what, and for how long."""
+"""`feedstock-tools plan`: the rows that a build would run, their order, needs and times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What commands print: everything goes through here, so that nothing in a name reaches the terminal as a command."""
+"""Output of commands: all text is printed here, so that control characters in names never reach the terminal."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def say_json(value: Any) -> None:
 
 
 def overwrite(text: str) -> None:
-    """Show how far the work is, on one line of stderr, in the place of what was shown before."""
+    """Show progress on one line of stderr, replacing the text shown before."""
     click.echo(f"\r{shown(text)}", err=True, nl=False)
 
 
 def wipe() -> None:
-    """Take away what `overwrite` has shown."""
+    """Remove the text shown by `overwrite`."""
     click.echo("\r\x1b[K", err=True, nl=False)

@@ -26,7 +26,7 @@ __all__ = ["bounds_of", "main", "run"]
 _READING = frozenset({"generate", "rerender", "variants", "outputs", "why", "plan", "status", "ci"})
 _SOLVING = frozenset({"pinning", "cuda", "gpu", "search", "env", "rehearse", "dossier", "collect"})
 
-#: What people do → command → what `--help` says of it. The module of that name holds it as `command` and is imported
+#: Section of `--help` → command → its description. The module of that name defines it as `command` and is imported
 #: when it runs.
 MENU = {
     "Make": {
@@ -65,7 +65,7 @@ _PLATFORMS = ("linux_", "osx_", "win_")
 
 
 class _Commands(Group):
-    """A group that imports a command when it is called, and none of them to list them: start-up is a feature."""
+    """A group that imports a command only when it is called, not to list it: start-up is a feature."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -79,7 +79,7 @@ class _Commands(Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command; the name of a configuration in its place gets the command that builds it."""
+        """Find the command; for the name of a configuration, the error suggests the command that builds it."""
         if args and args[0] not in COMMANDS and args[0].startswith(_PLATFORMS):
             refuse_unknown(ctx, args[0], (), f" To build a configuration: feedstock-tools build {args[0]}")
         return super().resolve_command(ctx, args)
@@ -107,19 +107,19 @@ def main() -> NoReturn:
 
 
 def bounds_of(name: str, arguments: Sequence[str]) -> Bounds | None:
-    """What a command may take as a whole; None for one that builds, tests or publishes, which binds its reading."""
+    """The bounds of a whole command; None for one that builds, tests or publishes, which bounds only its reading."""
     if name in _READING or (name == "build" and "--list" in arguments):
         return READING
     return SOLVING if name in _SOLVING else None
 
 
 def run(command: click.Command, name: str, value: object = None, bounds: Bounds | None = None) -> NoReturn:
-    """Run `command` under the program name `name`, then exit; with `bounds`, in a child that is held to them.
+    """Run `command` under the program name `name`, then exit; with `bounds`, in a child under these bounds.
 
     Args:
-        value: what the command gets as the object of its context.
+        value: the object of the command's context.
 
-    The status is 0, 1 for work that failed, 2 for bad input, 130 for Ctrl-C.
+    The status is 0, 1 for failed work, 2 for bad input, 130 for Ctrl-C.
     """
     _open_closed_streams()
     try:
@@ -142,7 +142,7 @@ def run(command: click.Command, name: str, value: object = None, bounds: Bounds 
 
 
 def _status(command: click.Command, name: str, value: object) -> int:
-    """Run a command; its status, or that of its error, which is printed."""
+    """Run a command and print its error, if any; return the exit status."""
     try:
         status = command.main(prog_name=name, standalone_mode=False, obj=value)
         sys.stdout.flush()
@@ -159,7 +159,7 @@ def _status(command: click.Command, name: str, value: object) -> int:
     except MemoryError:
         say(f"error: there is not enough memory\n  {LIFTING}", err=True)
         return 2
-    except BrokenPipeError:  # the reader of our output went away, as `head` does
+    except BrokenPipeError:  # the reader of our output has closed it, as `head` does
         _write_no_more()
         return 1
     except OSError as error:
@@ -170,13 +170,13 @@ def _status(command: click.Command, name: str, value: object) -> int:
 
 
 def _open_closed_streams() -> None:
-    """Put something in the place of streams that the caller has closed (`<&-`), which are None in Python."""
+    """Replace streams that the caller has closed (`<&-`), which are None in Python."""
     sys.stdin = sys.stdin or open(os.devnull)  # noqa: SIM115, PTH123
     sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115, PTH123
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115, PTH123
 
 
 def _write_no_more() -> None:
-    """Let what is still buffered for stdout go nowhere: the interpreter would try to write it again at its end."""
+    """Discard buffered output for stdout: the interpreter would try to write it again at exit."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

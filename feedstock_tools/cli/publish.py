@@ -36,8 +36,8 @@ def command(
     """Put complete and tested builds into a channel, each package verified by its hash.
 
     TARGET is a folder, file://…, s3://BUCKET/CHANNEL, anaconda:OWNER[/LABEL], prefix:CHANNEL or quetz:CHANNEL. Without
-    a NAME, everything that is complete and tested is published; named configurations must be. Packages that the target
-    has already are left alone.
+    a NAME, everything that is complete and tested is published; named configurations must be complete and tested.
+    Packages that the target already has are left alone.
     """
     from feedstock_tools.builds.matrix.matrix import read_matrix
     from feedstock_tools.builds.publish.publish import publish
@@ -58,7 +58,7 @@ def command(
 
 
 def _note_new_folder(target: str) -> None:
-    """Say that a bare word is taken for a folder to be made, since `build` takes such a word for a channel's name."""
+    """Note that a bare word creates a folder, since `build` reads such a word as a channel's name."""
     bare = ":" not in target and not target.startswith((".", "~")) and not Path(target).is_absolute()
     if bare and not Path(target).exists():
         say(f"note: '{target}' is taken for a new folder here; write ./{target} to say so", err=True)

@@ -18,7 +18,7 @@ __all__ = ["command"]
 @click.command("rehearse", cls=Command)
 @options.output_dir
 @options.channels("those of the configuration, else conda-forge")
-@click.option("--fresh", is_flag=True, help="Solve again what was solved before with the same input.")
+@click.option("--fresh", is_flag=True, help="Ignore earlier results for the same input, and solve again.")
 @options.as_json
 @options.configurations
 def command(

@@ -63,7 +63,7 @@ def command(
 
     if as_json and (show_diff or verify):
         raise click.UsageError("--json excludes --diff and --verify")
-    gc.disable()  # a short process, whose values hold no circles: looking for them takes a third of its time
+    gc.disable()  # a short process without reference cycles: collecting garbage would take a third of its time
     pinning_path = chosen_pinning(pinning, feedstock)
     release = find_release(smithy) if smithy else None
     result = rerender(
@@ -101,7 +101,7 @@ def command(
 
 
 def _found(feedstock: Path, result: Rerender, changes: Changes) -> dict[str, Any]:
-    """What a rerender found, before anything is written, as values that JSON has."""
+    """The result of a rerender, before anything is written, as JSON values."""
     from feedstock_tools.rerender.smithy.files import CiUpdate
 
     update = result.ci_files() if result.tree is None else CiUpdate({}, (), result.tree.notes)
@@ -129,7 +129,7 @@ def _found(feedstock: Path, result: Rerender, changes: Changes) -> dict[str, Any
 
 
 def _verify(feedstock: Path, pinning: Path | None, ours: Mapping[str, bytes], platforms: tuple[str, ...]) -> None:
-    """Print what conda-smithy's files have otherwise; exit 1 where that is anything."""
+    """Print how conda-smithy's files differ; exit with 1 if any does."""
     from feedstock_tools.platforms import Platform
     from feedstock_tools.rerender.verify import differences, files_of_conda_smithy
 
@@ -146,7 +146,7 @@ def _verify(feedstock: Path, pinning: Path | None, ours: Mapping[str, bytes], pl
 
 
 def chosen_pinning(given: str | None, feedstock: Path) -> Path | None:
-    """The pinning to use, said on stderr; the network is never asked."""
+    """The pinning to use, also printed on stderr; never uses the network."""
     from feedstock_tools.channel.pinning.local import cached_pinnings, find_pinning, pinning_cache
 
     cache = pinning_cache(os.environ)

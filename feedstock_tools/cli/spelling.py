@@ -16,13 +16,13 @@ __all__ = ["OLD_SPELLINGS", "Command", "Group", "OldSpelling", "refuse_unknown"]
 
 @dataclass(frozen=True, slots=True)
 class OldSpelling:
-    """An option of version 0.1 that has another name now.
+    """An option of version 0.1 whose name has changed.
 
     Attributes:
         command: the command that took it, such as `cuda resolve`.
-        old: the option as it was.
-        new: what to write instead; empty where nothing is needed.
-        instead: what takes its place among the arguments; a single option takes over the value of the old one.
+        old: the old option.
+        new: what to write instead; empty if nothing is needed.
+        instead: the arguments that replace it; a single option takes over the value of the old one.
     """
 
     command: str
@@ -31,7 +31,7 @@ class OldSpelling:
     instead: tuple[str, ...] = ()
 
 
-#: They work for this version, with a note; the next removes them.
+#: They work in this version, with a note; the next version removes them.
 OLD_SPELLINGS = (
     OldSpelling("generate", "--format", "--recipe-format", ("--recipe-format",)),
     OldSpelling("variants", "--list", "`variants` alone"),
@@ -40,7 +40,7 @@ OLD_SPELLINGS = (
     OldSpelling("ci", "--channel", "--missing", ("--missing",)),
     OldSpelling("why", "--configuration", "the name alone"),
 )
-#: What takes the place of an old option and has a value of its own.
+#: Replacements for old options that have a value of their own.
 _WHOLE = frozenset(each for spelling in OLD_SPELLINGS for each in spelling.instead if "=" in each)
 
 
@@ -48,12 +48,12 @@ class Command(click.Command):
     """A command that still takes its old spellings."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse arguments, old spellings among them; each of those gets a note on stderr."""
+        """Parse arguments, including old spellings; each of those gets a note on stderr."""
         return super().parse_args(ctx, _respelled(_path(ctx), args))
 
 
 class Group(click.Group):
-    """A group whose commands take old spellings, and that names the nearest command for an unknown one."""
+    """A group whose commands take old spellings, and that suggests the nearest command for an unknown one."""
 
     command_class = Command
 
@@ -98,7 +98,7 @@ def _respelled(command: str, arguments: Sequence[str]) -> list[str]:
             found.append(f"{spelling.instead[0]}={value}")
         else:
             found += [value] if equals else spelling.instead
-    flags = [each for each in found if each in _WHOLE]  # first, so that what was given beside them counts
+    flags = [each for each in found if each in _WHOLE]  # first, so that arguments on the command line take precedence
     return [*flags, *(each for each in found if each not in _WHOLE), *arguments[until:]]
 
 

@@ -44,8 +44,8 @@ def command(
 ) -> int:
     """Run the tests of built packages again, each in a fresh environment, and record the results.
 
-    A PACKAGE is a .conda or .tar.bz2 file, which needs no feedstock; a NAME means configurations as in `build`: all of
-    their packages that are built. With --gpu, tests run on the GPU of this machine; it is an error if there is none.
+    A PACKAGE is a .conda or .tar.bz2 file, which needs no feedstock; a NAME selects configurations as in `build`, with
+    all of their built packages. With --gpu, tests run on the GPU of this machine; without a GPU that is an error.
     """
     from feedstock_tools.errors import InputError
 
@@ -85,10 +85,10 @@ def _compare(feedstock: Path | None, output_dir: Path | None, *, as_json: bool) 
 
 
 def _places(targets: Sequence[str], feedstock: Path | None, output_dir: Path | None) -> tuple[TestedPackage, ...]:
-    """The packages that targets mean: files, or the built packages of configurations.
+    """The packages that targets name: files, or the built packages of configurations.
 
     Raises:
-        InputError: a file is missing, a name means nothing, or nothing was built of what it means.
+        InputError: a file is missing, a name matches nothing, or nothing that it matches has been built.
     """
     from feedstock_tools.builds.testing.tests import built_packages, packages_in_files
     from feedstock_tools.channel.archive import PACKAGE_SUFFIXES
@@ -105,5 +105,5 @@ def _places(targets: Sequence[str], feedstock: Path | None, output_dir: Path | N
     workspace = opened(feedstock, output_dir, ())
     built = built_packages(workspace, workspace.chosen(names))
     if not built:
-        raise InputError(f"nothing is built of {', '.join(names)}", hint="Build it first: feedstock-tools build")
+        raise InputError(f"nothing has been built for {', '.join(names)}", hint="Build it first: feedstock-tools build")
     return (*places, *built)

@@ -1,4 +1,4 @@
-"""`feedstock-tools why`: where a value comes from, and why a key is in the files at all."""
+"""`feedstock-tools why`: explain where a value comes from, and why a key is in the files."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from feedstock_tools.writing import write_whole
 
 __all__ = ["Difference", "choose", "compare", "variant_files", "write"]
 
-#: Keys that the rows leave out because they are the same for all.
+#: Keys that rows leave out because their values never differ.
 _COMMON = {"channel_sources": "conda-forge", "channel_targets": "conda-forge main"}
 _MARK = "# Written by `feedstock-tools variants`"
 _WIDTH = 100
@@ -77,14 +77,14 @@ def _unknown(name: str, known: Collection[str]) -> Mistake:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A file of a folder that differs from its new text: `missing`, `changed`, or `unknown` (written earlier)."""
+    """A file that differs from its new text: `missing`, `changed`, or `unknown` (written earlier, now obsolete)."""
 
     path: Path
     kind: str
 
 
 def compare(folder: Path, files: Mapping[str, str], chosen: Collection[str]) -> tuple[Difference, ...]:
-    """The changes that `write` would make in `folder`, and obsolete files that it wrote once.
+    """The changes that `write` would make in `folder`, and obsolete files that it once wrote.
 
     Args:
         files: all variant files by name.

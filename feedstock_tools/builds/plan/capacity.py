@@ -26,7 +26,7 @@ class Capacity:
 
     @classmethod
     def of_machine(cls, cores: int | None = None, memory: int | None = None) -> Capacity:
-        """The given cores and bytes, as far as the machine has them; default: its cores and most of its memory."""
+        """The given cores and bytes, limited to those of the machine; default: its cores and most of its memory."""
         known = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
         here = tuple(known)
         return cls(here[: cores or len(here)], min(memory or int(_memory() * _OURS), _memory()))
@@ -36,8 +36,8 @@ class Capacity:
 class Limits:
     """The limits of a run.
 
-    `jobs` is the maximum number of parallel rows, `seconds` the time limit of each (None: no limit), `retries` how
-    often a failed one is retried if that can help. With `fail_fast` nothing starts after a failure.
+    `jobs` is the maximum number of parallel rows, `seconds` the time limit of each (None: no limit), `retries` the
+    maximum number of retries after a failure that a retry may fix. With `fail_fast` nothing starts after a failure.
     """
 
     jobs: int = 1

@@ -29,7 +29,7 @@ class Workspace:
         channels: the given channels; none to use the configurations' own.
         machine: the environment of the machine.
         engines: determine the engine for a configuration.
-        bounds: what reading the feedstock may take, in a child process; None to read it in this process.
+        bounds: limits on reading the feedstock, which then happens in a child process; None to read it in this process.
     """
 
     feedstock: Feedstock
@@ -67,7 +67,7 @@ def open_workspace(
     engine: str | None = None,
     bounds: Bounds | None = None,
 ) -> Workspace:
-    """Open a feedstock. Writes only caches; call `refresh` before to update generated files.
+    """Open a feedstock. Writes only caches; call `refresh` first to update generated files.
 
     Args:
         folder: the folder of the feedstock.
@@ -75,7 +75,7 @@ def open_workspace(
         channels: names, URLs or folders; none to use those of the configurations.
         machine: the environment of the machine.
         engine: one of `ENGINES`, to use only that one.
-        bounds: what reading the feedstock may take, in a child process; None to read it in this process.
+        bounds: limits on reading the feedstock, which then happens in a child process; None to read it in this process.
 
     Raises:
         InputError: there is no feedstock, or the output folder is in its recipe folder.
@@ -101,6 +101,6 @@ def artifacts_of(feedstock: Feedstock, output: Path | None) -> Artifacts:
     if artifacts.root.is_relative_to(feedstock.recipe):
         hint = "Choose another folder with --output-dir."
         raise InputError(
-            "the artifacts folder cannot be inside of the recipe folder or another input", path=output, hint=hint
+            "the artifacts folder cannot be inside the recipe folder or another input", path=output, hint=hint
         )
     return artifacts

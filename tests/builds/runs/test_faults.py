@@ -256,4 +256,4 @@ def test_a_rerender_and_a_rebase_that_change_nothing_leave_a_build_done(gpu_feed
 def test_an_output_folder_among_the_recipes_files_is_refused(feedstock: TinyFeedstock) -> None:
     run = feedstock.build(f"{CPU}_py3.11", "--output-dir", "recipe/out")
     assert run.returncode == 2
-    assert "the artifacts folder cannot be inside of the recipe folder" in run.stderr
+    assert "the artifacts folder cannot be inside the recipe folder" in run.stderr
