@@ -15,7 +15,7 @@ def found_table(found: Iterable[Found]) -> str:
 
     >>> record = Record.from_repodata("cudnn-8.2.1-cuda11.3_0.conda", {"name": "cudnn", "version": "8.2.1",
     ...     "build": "cuda11.3_0", "build_number": 0}, channel="https://repo.anaconda.com/pkgs/main", subdir="linux-64")
-    >>> print(as_table([Found(record, "pkgs/main", "11.3")]))
+    >>> print(found_table([Found(record, "pkgs/main", "11.3")]))
     # Name                       Version           Build  Channel               CUDA
     cudnn                          8.2.1      cuda11.3_0  pkgs/main             11.3
     """
