@@ -16,7 +16,7 @@ from tests.support.needs import needs
 pytestmark = [pytest.mark.slow, needs("system", hasattr(os, "wait4"), "one that says what a process used")]
 
 #: What a refusal may take, loading the command included.
-SECONDS = 2.0
+SECONDS = 2.0 * (3 if os.environ.get("COVERAGE_RUN") else 1)  # what is measured takes longer
 MEMORY = 500 * 1024 * 1024
 
 HUGE = "${{ 'a' * 10 ** 9 }}"
@@ -121,7 +121,7 @@ def test_templates_of_a_variants_yaml_are_texts(feedstock: Path, arguments: tupl
     (feedstock / "recipe" / "recipe.yaml").write_text(HEAD + "build: {string: \"${{ x | replace('$', '') }}\"}\n")
     (feedstock / "recipe" / "variants.yaml").write_text(f'x: ["{HUGE}"]\n')
     ended = run_measured(feedstock, *arguments)
-    assert ended.seconds < SECONDS
+    assert ended.seconds < 2 * SECONDS  # nothing is refused, so that `build` makes a stand-in channel and builds
     assert ended.memory < MEMORY
 
 

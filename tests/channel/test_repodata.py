@@ -127,7 +127,7 @@ def test_a_server_that_says_nothing_is_given_up_on() -> None:
         silent.listen()
         began = time.monotonic()
         assert why_unreachable(f"http://127.0.0.1:{silent.getsockname()[1]}", seconds=0.3)
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - began < 5
 
 
 def entry(name: str = "one-1-0.conda", **changed: object) -> str:

@@ -57,4 +57,4 @@ def test_many_stars_take_no_time(line: str) -> None:
     text = (line + "\n") * 100
     start = time.process_time()
     assert not may_have_anchors(text)
-    assert time.process_time() - start < 2
+    assert time.process_time() - start < 4
