@@ -85,12 +85,7 @@ def command(
     if as_json:
         say_json(found)
     else:
-        for each in found["changes"]:
-            say(f"{each['change']} {each['file']}", err=show_diff)
-        for note in found["notes"]:
-            say(f"note: {note}", err=True)
-        for job in found["stale_jobs"] if check else ():
-            say(f"stale {job}", err=show_diff)
+        _say_found(found, err=show_diff, with_jobs=check)
     if check and changes:
         raise SystemExit(1)
     if not check:
@@ -98,6 +93,16 @@ def command(
     if release is None and found["notes"]:
         say("note: --smithy DIR, a release of conda-smithy, writes these files too", err=True)
     say(f"{len(result.configurations)} configurations, {changes.count} changes", err=True)
+
+
+def _say_found(found: Mapping[str, Any], *, err: bool, with_jobs: bool) -> None:
+    """Print what changes, a line each, and the notes; on stderr beside a diff."""
+    for each in found["changes"]:
+        say(f"{each['change']} {each['file']}", err=err)
+    for note in found["notes"]:
+        say(f"note: {note}", err=True)
+    for job in found["stale_jobs"] if with_jobs else ():
+        say(f"stale {job}", err=err)
 
 
 def _found(feedstock: Path, result: Rerender, changes: Changes) -> dict[str, Any]:

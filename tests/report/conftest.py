@@ -13,5 +13,5 @@ from tests.support.matrices import made_up_matrix
 
 @pytest.fixture
 def matrix_of(tmp_path: Path) -> Callable[[int], Matrix]:
-    """Makes a matrix of so many configurations, in every state, with logs on disk."""
+    """Makes a matrix with a number of configurations, in every state, with logs on disk."""
     return lambda count: made_up_matrix(tmp_path / f"artifacts {count}", count)

@@ -148,7 +148,7 @@ def feedstock(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Explanation]:
-    """All that is to be said of one configuration of the feedstock as it is laid out."""
+    """All explanations for one configuration of the feedstock as it is laid out."""
     return _all_of(lay_out(tmp_path_factory.mktemp("v0")))
 
 

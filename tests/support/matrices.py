@@ -19,7 +19,7 @@ HOSTILE = '</pre><script>document.title = "taken over"</script><img src=x onerro
 
 
 def made_up_matrix(artifacts: Path, count: int) -> Matrix:
-    """A matrix of so many configurations, each with two Pythons and three packages."""
+    """A matrix with a number of configurations, each with two Pythons and three packages."""
     configurations = tuple(_configuration(number) for number in range(count))
     (artifacts / "logs").mkdir(parents=True)
     builds = tuple(record for number, each in enumerate(configurations) for record in _builds(artifacts, number, each))

@@ -11,7 +11,7 @@ __all__ = ["processes_below", "wait_until"]
 
 
 def wait_until(condition: Callable[[], object], seconds: float = 300) -> None:
-    """Look again and again; after so many seconds the test fails.
+    """Look again and again; the test fails after the given number of seconds.
 
     The time is there to end a test that hangs, so it is far more than a loaded machine takes.
     """

@@ -90,7 +90,7 @@ def _completed(configuration: Configuration, both: VariantConfig, words: frozens
 
     Args:
         both: the values of the configuration, and those of the own file for other keys.
-        words: all words of the recipe's text; a key that is none of them is not used, which saves a rendering.
+        words: all words of the recipe's text; a key that is not among them is unused, which saves a rendering.
     """
     given = configuration.values
     candidates = [key for key in both.values if key not in given and _may_use(key, words)]

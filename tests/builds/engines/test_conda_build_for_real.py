@@ -1,6 +1,6 @@
 """gpuprobe built by a real conda-build, on the stand-in channel: its `meta.yaml` form, made from the spec.
 
-It takes minutes, so the conda-build is to be named: FEEDSTOCK_TOOLS_TEST_CONDA_BUILD=/path/to/bin/conda-build.
+It takes minutes, so it runs only if you give one: FEEDSTOCK_TOOLS_TEST_CONDA_BUILD=/path/to/bin/conda-build.
 docs/engines.md tells of one made from source with packages of PyPI.
 """
 

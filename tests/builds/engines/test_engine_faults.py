@@ -281,7 +281,7 @@ def test_a_staging_output_is_built_for_each_heir(tmp_path: Path) -> None:
     path, runs = staged_recipe(tmp_path)
     for variant in render_row(read_v1(path), "only", {}, HERE, HERE):
         variant.run_build(output_dir=tmp_path / "out", channels=[], no_build_id=True)
-    assert len(runs.read_text().split()) == 2, "mended: RattlerBuild.shares_staging is to be True"
+    assert len(runs.read_text().split()) == 2, "mended: RattlerBuild.shares_staging must be True"
 
 
 def test_the_command_line_of_the_engine_shares_it_but_takes_no_channels(tmp_path: Path) -> None:

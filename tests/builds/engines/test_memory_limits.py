@@ -19,7 +19,7 @@ from tests.support.needs import lacks, needs
 
 pytestmark = needs("system", sys.platform == "linux", "means of Linux")
 LIMIT = 200 << 20
-#: Waits for a line before it takes so many MiB in each of so many processes, writes to all of it, and keeps it.
+#: Waits for a line before it takes some MiB in each of some processes, writes to all of it, and keeps it.
 TAKER = """
 import os, sys, time
 sys.stdin.readline()

@@ -41,7 +41,7 @@ def results(run: subprocess.CompletedProcess[str]) -> set[str]:
 
 @dataclass
 class Service:
-    """What a service has been sent. `limit`: it refuses packages after so many; `listing`: its repodata is up to date;
+    """What a service has been sent. `limit`: how many packages it accepts; `listing`: its repodata is up to date;
     `shown`: it gives packages to everybody."""
 
     url: str

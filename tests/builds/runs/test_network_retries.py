@@ -34,7 +34,7 @@ def archive() -> bytes:
 
 @contextmanager
 def served(content: bytes, *, cut_off: int = 0, status: int = 200) -> Iterator[tuple[str, list[str]]]:
-    """A server's address and what it was asked for; so many first answers break off in the middle."""
+    """A server's address and its requests; the first answers, as many as given, break off in the middle."""
     asked: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):
