@@ -21,7 +21,7 @@ from typing import Any
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import Platform
-from feedstock_tools.variants.load import parse, select_yaml
+from feedstock_tools.variants.files import parse, select_yaml
 from feedstock_tools.variants.model import VariantConfig
 from feedstock_tools.variants.rules import CondaBuildRules
 

@@ -3,12 +3,12 @@
 >>> from feedstock_tools.variants import combine, defaults, explode, load  # doctest: +SKIP
 """
 
-from feedstock_tools.variants.combine import combine
-from feedstock_tools.variants.explode import explode, squash
-from feedstock_tools.variants.load import defaults, load
-from feedstock_tools.variants.migrate import Migration, load_migration, migrate
+from feedstock_tools.variants.combination import combine
+from feedstock_tools.variants.files import defaults, load
+from feedstock_tools.variants.migration import Migration, load_migration, migrate
 from feedstock_tools.variants.model import Axis, Origin, Variant, VariantConfig, VariantSpace
 from feedstock_tools.variants.rules import CondaBuildRules, MigrationRules
+from feedstock_tools.variants.space import explode, squash
 
 __all__ = [
     "Axis",

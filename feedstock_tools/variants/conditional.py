@@ -14,7 +14,7 @@ from typing import Any
 from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import Platform
 from feedstock_tools.reading import LARGEST_SETTINGS, read_text
-from feedstock_tools.variants.load import config_of
+from feedstock_tools.variants.files import config_of
 from feedstock_tools.variants.model import VariantConfig, WholeNumber
 from feedstock_tools.variants.namespace import Namespace
 from feedstock_tools.variants.rules import CondaBuildRules

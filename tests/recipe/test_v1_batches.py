@@ -14,7 +14,7 @@ from feedstock_tools.recipe.v1.batches import batches
 from feedstock_tools.recipe.v1.recipe import render_recipe_v1
 from feedstock_tools.recipe.v1_engine import read_v1
 from feedstock_tools.variants import combine, defaults
-from feedstock_tools.variants.load import parse
+from feedstock_tools.variants.files import parse
 
 LINUX = Platform.parse("linux-64")
 

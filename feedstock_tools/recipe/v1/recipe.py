@@ -18,8 +18,8 @@ from feedstock_tools.recipe.model import RenderedOutput, RenderedRecipe, UsedVar
 from feedstock_tools.recipe.v1.batches import batches
 from feedstock_tools.recipe.v1.branches import mentioned_variables
 from feedstock_tools.recipe.v1_engine import ParsedV1, Rendering, is_built, render, text_of
-from feedstock_tools.variants.explode import explode
 from feedstock_tools.variants.model import Axis, VariantConfig, VariantSpace
+from feedstock_tools.variants.space import explode
 from feedstock_tools.yaml_reading.values import parse_texts
 
 __all__ = ["WatchV1", "render_recipe_v1", "render_with_contents_v1"]

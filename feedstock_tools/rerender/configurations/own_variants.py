@@ -50,7 +50,7 @@ def variants_of(folder: Path, configuration: Configuration, rules: CondaBuildRul
     if path is None:
         return given
     from feedstock_tools.variants.conditional import load_conditional
-    from feedstock_tools.variants.load import load
+    from feedstock_tools.variants.files import load
 
     read = load_conditional if path.name == _OWN_FILES[0] else load
     own = read(path, configuration.platform, rules=rules)

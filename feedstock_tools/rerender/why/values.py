@@ -19,7 +19,7 @@ from feedstock_tools.rerender.rerendering import Source
 from feedstock_tools.rerender.why.model import Place, Setting
 from feedstock_tools.variants import Migration, VariantConfig, combine, defaults, load_migration, migrate
 from feedstock_tools.variants.conditional import load_conditional
-from feedstock_tools.variants.load import config_of, trim_empty
+from feedstock_tools.variants.files import config_of, trim_empty
 from feedstock_tools.variants.model import WholeNumber
 from feedstock_tools.variants.namespace import Namespace
 from feedstock_tools.variants.rules import CondaBuildRules

@@ -14,7 +14,7 @@ from typing import Any
 from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import Platform
 from feedstock_tools.reading import read_text
-from feedstock_tools.variants.load import config_of, select_yaml
+from feedstock_tools.variants.files import config_of, select_yaml
 from feedstock_tools.variants.model import NO_VALUE, VariantConfig
 from feedstock_tools.variants.rules import CondaBuildRules, MigrationRules
 from feedstock_tools.versions import Version, parse_version

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from feedstock_tools.errors import InputError
-from feedstock_tools.variants.load import EXTENDING_KEYS
+from feedstock_tools.variants.files import EXTENDING_KEYS
 from feedstock_tools.variants.model import Origin, VariantConfig
 
 __all__ = ["combine"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from feedstock_tools.errors import InputError, Mistake
-from feedstock_tools.variants.load import faults
+from feedstock_tools.variants.files import faults
 from feedstock_tools.variants.model import NO_VALUE, Axis, VariantConfig, VariantSpace
 
 __all__ = ["explode", "squash"]
