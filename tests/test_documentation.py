@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from feedstock_tools.cli import program
 from feedstock_tools.errors import FeedstockError
+from tests.support.options import COMMANDS
 from tests.support.paths import ROOT
 
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("examples/*/README.md")])
@@ -50,20 +51,6 @@ def test_links_lead_somewhere(page: Path) -> None:
 def test_the_readme_links_to_every_page() -> None:
     linked = {path for path, _ in _LINK.findall((ROOT / "README.md").read_text(encoding="utf-8"))}
     assert {f"docs/{page.name}" for page in ROOT.glob("docs/*.md")} <= linked
-
-
-def leaves(command: click.Command, name: str) -> Iterator[tuple[str, click.Command]]:
-    if isinstance(command, click.Group):
-        context = click.Context(command)
-        for each in command.list_commands(context):
-            found = command.get_command(context, each)
-            assert found is not None
-            yield from leaves(found, f"{name} {each}".strip())
-    else:
-        yield name, command
-
-
-COMMANDS = dict(leaves(program._group, ""))
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -83,6 +83,7 @@ def _print_jobs(
 ) -> None:
     """Print the jobs that build what the channels lack, in the form of a service or as JSON."""
     from feedstock_tools.builds.ci import jobs
+    from feedstock_tools.report.ci import azure_lines, github_lines
 
     found, left_out = jobs.ci_jobs(jobs.missing_configurations(feedstock, names, channels))
     for platform, number in left_out.items():
@@ -92,4 +93,4 @@ def _print_jobs(
     if as_json:
         say_json([asdict(job) for job in found])
     else:
-        say(jobs.github_lines(found) if service == "github" else jobs.azure_lines(found))
+        say(github_lines(found) if service == "github" else azure_lines(found))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from pathlib import Path
 
 from feedstock_tools.errors import InputError
 
-__all__ = ["MACHINES", "CiJob", "azure_lines", "ci_jobs", "github_lines", "missing_configurations", "not_on_azure"]
+__all__ = ["MACHINES", "CiJob", "ci_jobs", "missing_configurations", "not_on_azure"]
 
 #: Platform → the machines that build for it natively: GitHub's label, and the job of the Azure pipeline.
 MACHINES: Mapping[str, tuple[str, str | None]] = {
@@ -86,27 +85,6 @@ def ci_jobs(wanted: Sequence[tuple[str, str]]) -> tuple[tuple[CiJob, ...], Mappi
         for at in range(0, len(names), size)
     )
     return jobs, left_out
-
-
-def github_lines(jobs: Sequence[CiJob]) -> str:
-    """The lines for `$GITHUB_OUTPUT`: `any`, and `include` for a matrix."""
-    include = [
-        {"index": f"{number:03}", "runner": MACHINES[job.platform][0], "configurations": " ".join(job.configurations)}
-        for number, job in enumerate(jobs, 1)
-    ]
-    return f"any={'true' if jobs else 'false'}\ninclude={json.dumps(include)}"
-
-
-def azure_lines(jobs: Sequence[CiJob]) -> str:
-    """The logging commands that set a matrix for each job of the Azure pipeline; an empty one has no configurations."""
-    lines = []
-    for name in dict.fromkeys(name for _, name in MACHINES.values() if name):
-        own = [job for job in jobs if MACHINES[job.platform][1] == name]
-        legs = {
-            f"job_{number:03}": {"CONFIGURATIONS": " ".join(job.configurations)} for number, job in enumerate(own, 1)
-        }
-        lines.append(f"##vso[task.setvariable variable={name};isOutput=true]{json.dumps(legs) if legs else ''}")
-    return "\n".join(lines)
 
 
 def not_on_azure(jobs: Sequence[CiJob]) -> tuple[str, ...]:

@@ -14,8 +14,9 @@ from jsonschema import Draft7Validator
 from ruamel.yaml import YAML
 
 from feedstock_tools.builds.ci.files import SERVICES, CiFiles, ci_files
-from feedstock_tools.builds.ci.jobs import CiJob, ci_jobs, github_lines, not_on_azure
+from feedstock_tools.builds.ci.jobs import CiJob, ci_jobs, not_on_azure
 from feedstock_tools.errors import InputError
+from feedstock_tools.report.ci import github_lines
 from tests.support import command
 from tests.support.feedstocks import HERE, TinyFeedstock
 
