@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from feedstock_tools.errors import WorkError
+from feedstock_tools.temporary import owned_name, remove_leftovers
 
 __all__ = ["replacing", "write_whole"]
 
@@ -17,8 +17,8 @@ def replacing(path: Path, *, what: str = "cannot write", hint: str | None = None
     """A temporary path beside `path`; the file written there replaces `path` at the end of the block.
 
     Missing folders are created. A replaced file passes on its mode; no file stays behind if the block
-    fails. The temporary name begins with a dot and ends in `.part`, is short whatever `path` is called, and is not used
-    by any other process or thread.
+    fails. The temporary name carries its owner (`temporary.owned_name`), is short whatever `path` is called, and is not
+    used by any other process or thread; what killed processes left in the folder is removed.
 
     Args:
         what: the message before the system's reason.
@@ -27,9 +27,10 @@ def replacing(path: Path, *, what: str = "cannot write", hint: str | None = None
     Raises:
         WorkError: the system refuses, also within the block.
     """
-    part = path.with_name(f".{os.getpid()}-{os.urandom(6).hex()}.part")
+    part = path.with_name(owned_name())
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        remove_leftovers(path.parent)
         yield part
         if path.is_file():
             part.chmod(path.stat().st_mode & 0o777)

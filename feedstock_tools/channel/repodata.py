@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 import threading
 import urllib.error
 import urllib.request
@@ -15,6 +14,7 @@ from feedstock_tools.channel.local import local_folder, why_no_channel
 from feedstock_tools.channel.metadata import DAMAGED, Record
 from feedstock_tools.channel.waiting import wait_for
 from feedstock_tools.errors import InputError, WorkError
+from feedstock_tools.temporary import temporary_folder
 
 __all__ = [
     "builds_of",
@@ -134,8 +134,8 @@ def _cache_folder(cache: Path | None) -> Iterator[Path]:
     if cache is not None:
         yield cache
         return
-    with tempfile.TemporaryDirectory(prefix="repodata-") as folder:
-        yield Path(folder)
+    with temporary_folder() as folder:
+        yield folder
 
 
 def _lying_here(url: str, folder: Path, subdir: str) -> list[Record]:

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from feedstock_tools.cli import options
+from feedstock_tools.cli.opening import tidy
 from feedstock_tools.cli.printing import say, say_json
 from feedstock_tools.cli.spelling import Command
 from feedstock_tools.wording import counted
@@ -63,6 +64,8 @@ def command(
     from feedstock_tools.builds.ci.files import SERVICES, ci_files
 
     services = tuple(SERVICES) if service == "both" else (service,)
+    if not check:
+        tidy(folder)
     files = ci_files(folder, services, install=install, channel=(*channels, "conda-forge")[0], branch=branch)
     changed = files.stale() if check else files.write()
     missing = {name for name in changed if check and not (folder / name).exists()}

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from feedstock_tools.cli import options
+from feedstock_tools.cli.opening import tidy
 from feedstock_tools.cli.printing import say, say_json
 from feedstock_tools.cli.spelling import Command
 
@@ -34,6 +35,7 @@ def command(folders: tuple[Path, ...], feedstock: Path | None, output_dir: Path 
 
     found = find_feedstock(feedstock, Path.cwd())
     artifacts = Artifacts((output_dir or found.artifacts).resolve())
+    tidy(found.folder, artifacts)
     done = collect(folders, artifacts, found)
     if as_json:
         say_json(asdict(done))

@@ -220,9 +220,10 @@ def fetch(versions: tuple[str, ...], as_json: bool) -> int:
     """
 
     from feedstock_tools.builds.stand_in.toolkits import fetch_toolkit, found_toolkits, toolkits_folder
-    from feedstock_tools.cli.opening import note_on_stderr
+    from feedstock_tools.cli.opening import note_on_stderr, tidy
     from feedstock_tools.report.run.fetching import fetching_in_lines
 
+    tidy()
     folder = toolkits_folder(os.environ)
     watch = fetching_in_lines(note_on_stderr)
     fetched = [fetch_toolkit(version, folder, os.environ, watch) for version in versions]

@@ -8,6 +8,7 @@ from typing import Literal
 import click
 
 from feedstock_tools.cli import options
+from feedstock_tools.cli.opening import tidy
 from feedstock_tools.cli.printing import say, say_json
 from feedstock_tools.cli.spelling import Command
 
@@ -49,6 +50,7 @@ def command(
         for change in stale:
             say(f"{folder / change.path}: {_STALE[change.kind]}", err=True)
         return 1 if stale else 0
+    tidy(feedstock)
     made.apply(force=force)
     for change in () if as_json else stale:
         say(f"{'removed' if change.new is None else 'wrote'} {folder / change.path}")

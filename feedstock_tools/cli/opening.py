@@ -12,8 +12,9 @@ from feedstock_tools.cli.printing import say
 
 if TYPE_CHECKING:
     from feedstock_tools.builds.plan.workspace import Workspace
+    from feedstock_tools.feedstock.layout import Artifacts
 
-__all__ = ["note_on_stderr", "opened"]
+__all__ = ["note_on_stderr", "opened", "tidy"]
 
 
 def note_on_stderr(text: str) -> None:
@@ -43,10 +44,19 @@ def opened(
     from feedstock_tools.feedstock.up_to_date import Refreshed, refresh
 
     found = find_feedstock(feedstock, Path.cwd())
-    refreshed = refresh(found, artifacts_of(found, output), os.environ)
+    artifacts = artifacts_of(found, output)
+    tidy(found.folder, artifacts)
+    refreshed = refresh(found, artifacts, os.environ)
     if refreshed != Refreshed():
         from feedstock_tools.report.run.text import refreshed_notes
 
         for text in refreshed_notes(refreshed):
             note(text)
     return open_workspace(found.folder, output, channels, os.environ, engine, READING)
+
+
+def tidy(feedstock: Path | None = None, artifacts: Artifacts | None = None) -> None:
+    """Remove what killed commands left behind in these folders, the user's cache and the system's temporary folder."""
+    from feedstock_tools.feedstock.leftovers import remove_leftovers_of
+
+    remove_leftovers_of(feedstock, artifacts, os.environ)

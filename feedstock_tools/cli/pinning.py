@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from feedstock_tools.cli import options
+from feedstock_tools.cli.opening import tidy
 from feedstock_tools.cli.printing import say, say_json
 from feedstock_tools.cli.spelling import Group
 
@@ -103,6 +104,7 @@ def _folder(cache: Path | None) -> Path:
 def _fetch(version: str | None, channels: tuple[str, ...], cache: Path, as_json: bool) -> None:
     from feedstock_tools.channel.pinning.local import cached_pinnings
 
+    tidy()
     before = cached_pinnings(cache)
     pinning = _from_first(channels or ("conda-forge",), cache, version)
     say(f"{'kept since before' if pinning in before else 'fetched'}: {pinning.folder}", err=True)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from feedstock_tools.cli import options
+from feedstock_tools.cli.opening import tidy
 from feedstock_tools.cli.printing import say, say_json
 from feedstock_tools.cli.spelling import Command
 
@@ -89,6 +90,7 @@ def command(
     if check and changes:
         raise SystemExit(1)
     if not check:
+        tidy(feedstock)
         changes.apply()
     if release is None and found["notes"]:
         say("note: --smithy DIR, a release of conda-smithy, writes these files too", err=True)

@@ -11,7 +11,6 @@ pkg_cache/, src_cache/  packages and sources fetched by engines
 from __future__ import annotations
 
 import json
-import shutil
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
@@ -19,12 +18,17 @@ from pathlib import Path
 from typing import Any
 
 from feedstock_tools.errors import WorkError
+from feedstock_tools.locks import Locks
+from feedstock_tools.temporary import own_mark, owner_lives, remove
 from feedstock_tools.writing import write_whole
 
 __all__ = ["LEDGER", "STAND_IN_CHANNEL", "Artifacts"]
 
 #: The name of the ledger's file: a folder that has one is a folder of artifacts.
 LEDGER = "ledger.sqlite"
+
+#: The file in a private folder that names its row and its owner, as long as a build uses it.
+_OWNED = ".row.json"
 
 #: The folder of the channel for builds that used the stand-in channel.
 STAND_IN_CHANNEL = "built-on-stand-in"
@@ -88,8 +92,40 @@ class Artifacts:
         """
         folder = self.private(row)
         try:
-            shutil.rmtree(folder, ignore_errors=True)
+            remove(folder)
             (folder / "tmp").mkdir(parents=True)
+            (folder / _OWNED).write_text(json.dumps({"row": row, "owner": own_mark()}))
         except OSError as error:
             raise WorkError(f"cannot create a folder for the build: {error.strerror or error}", path=folder) from error
         return folder
+
+    def keep_private(self, row: str) -> None:
+        """Leave the private folder of a build for people to look at: it has no owner any more."""
+        with suppress(OSError):
+            (self.private(row) / _OWNED).unlink(missing_ok=True)
+
+    def dead_private(self) -> tuple[tuple[str, Path], ...]:
+        """The private folders of builds whose process was killed, each with its row."""
+        found = []
+        for path in sorted((self.root / ".work").glob(f"*/{_OWNED}")):
+            try:
+                content = json.loads(path.read_bytes())
+                row, owner = str(content["row"]), str(content["owner"])
+            except (OSError, ValueError, LookupError, TypeError, RecursionError):
+                continue
+            if self.private(row) == path.parent and owner_lives(owner) is False:
+                found.append((row, path.parent))
+        return tuple(found)
+
+    def remove_dead_private(self) -> None:
+        """Remove those folders, except one whose row is being built again.
+
+        Raises:
+            WorkError: a lock cannot be taken.
+        """
+        for row, folder in self.dead_private():
+            locks = Locks.take(self.locks, [f"row {row}"])
+            if locks is not None:
+                with locks:
+                    if (row, folder) in self.dead_private():
+                        remove(folder)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from feedstock_tools.channel.archive import PACKAGE_SUFFIXES, unpack
 from feedstock_tools.errors import WorkError
 from feedstock_tools.gpu_code.architecture import Architecture
 from feedstock_tools.gpu_code.images import GpuCode, gpu_code_in_file
+from feedstock_tools.temporary import temporary_folder
 
 __all__ = ["architecture_names", "gpu_code", "lacking"]
 
@@ -27,9 +27,9 @@ def gpu_code(path: Path) -> Mapping[str, tuple[GpuCode, ...]]:
     if not path.name.endswith(PACKAGE_SUFFIXES):
         found = gpu_code_in_file(path)
         return {path.name: found} if found else {}
-    with tempfile.TemporaryDirectory(prefix="feedstock-tools-") as folder:
-        unpack(path, Path(folder))
-        return _below(Path(folder))
+    with temporary_folder() as folder:
+        unpack(path, folder)
+        return _below(folder)
 
 
 def _below(folder: Path) -> dict[str, tuple[GpuCode, ...]]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
@@ -21,6 +20,7 @@ from feedstock_tools.errors import FeedstockError, InputError
 from feedstock_tools.platforms import Platform
 from feedstock_tools.reading import read_text
 from feedstock_tools.recipe.v1.templates import check_templates
+from feedstock_tools.temporary import temporary_folder
 from feedstock_tools.variants.model import WholeNumber
 from feedstock_tools.yaml_reading.nodes import Schema, compose, members
 from feedstock_tools.yaml_reading.values import parse_texts
@@ -189,7 +189,7 @@ def _parsed(text: str, path: Path, shown: str) -> Stage0Recipe:
     """Parse `text`; places in messages refer to the text `shown`, the file at `path`."""
     from rattler_build import Stage0Recipe
 
-    with tempfile.TemporaryDirectory(prefix="feedstock-tools-") as folder, _engine_step(path, shown):
+    with temporary_folder() as folder, _engine_step(path, shown):
         parsed = Stage0Recipe.from_yaml(text, recipe_dir=folder)
     # The engine looks for scripts and sources beside the recipe, and puts this file into packages.
     parsed._recipe_path = path.resolve()

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.rerender.configurations.configuration import CI_SUPPORT
+from feedstock_tools.temporary import temporary_folder
 
 __all__ = ["differences", "files_of_conda_smithy"]
 
@@ -35,10 +36,10 @@ def files_of_conda_smithy(feedstock: Path, pinning: Path | None) -> dict[str, by
             "conda-smithy is not on PATH, so --verify cannot run",
             hint="Install it from conda-forge, for example with environment.yml.",
         )
-    with tempfile.TemporaryDirectory() as scratch:
-        copy = Path(scratch) / feedstock.resolve().name
+    with temporary_folder() as scratch:
+        copy = scratch / feedstock.resolve().name
         shutil.copytree(feedstock, copy, ignore=_NOT_COPIED, symlinks=True)
-        config = Path(scratch) / _PINNING
+        config = scratch / _PINNING
         if pinning is None:
             config.write_text("{}\n")
         else:

@@ -5,7 +5,6 @@ recorded as done and the channel folder still holds the very file that it record
 """
 
 from feedstock_tools.builds.ledger.database import Ledger
-from feedstock_tools.builds.ledger.machine import process_lives, this_machine, this_process
 from feedstock_tools.builds.ledger.records import (
     BuildRecord,
     EnvironmentRecord,
@@ -25,7 +24,4 @@ __all__ = [
     "SolvedPackage",
     "TestRecord",
     "now",
-    "process_lives",
-    "this_machine",
-    "this_process",
 ]

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from feedstock_tools.builds.ledger import BuildRecord, Ledger, TestRecord, now, process_lives
+from feedstock_tools.builds.ledger import BuildRecord, Ledger, TestRecord, now
 from feedstock_tools.builds.matrix.states import ConfigurationState, Surroundings, states
 from feedstock_tools.builds.plan.identity import Candidates, candidates_of
 from feedstock_tools.builds.plan.refusals import refused
 from feedstock_tools.builds.plan.workspace import Workspace
 from feedstock_tools.feedstock.planned import PlannedConfiguration
+from feedstock_tools.processes import process_lives
 
 __all__ = ["Matrix", "read_matrix"]
 

@@ -90,7 +90,9 @@ def _made_ready(site: Site, station: Station, work: Work, output: PlannedOutput)
     request = _request(site, station, work, output)
     done: list[BuildRecord] = [record for record in known.values() if record]
     write_siblings(request.output, done, site.artifacts)
-    return ReadyOutput(output.stem, _set_up(request), request.environment)
+    paths = _set_up(request)
+    site.artifacts.keep_private(work.name)
+    return ReadyOutput(output.stem, paths, request.environment)
 
 
 def _request(site: Site, station: Station, work: Work, output: PlannedOutput) -> BuildRequest:

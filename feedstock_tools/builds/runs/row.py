@@ -111,6 +111,8 @@ def _build(build: RowBuild, wanted: Sequence[PlannedOutput], done: Sequence[Buil
     _run(build, request, watch)
     if build.failed is None:
         shutil.rmtree(request.folder, ignore_errors=True)
+    else:
+        build.site.artifacts.keep_private(build.work.name)
     return BuiltRow(tuple(done), tuple(build.records), build.failed, tuple(build.log.last))
 
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 
 from feedstock_tools.builds.engines.contract import Built, Event
 from feedstock_tools.builds.engines.process.supervision import signals_held_back
-from feedstock_tools.builds.ledger import Ledger, this_machine, this_process
+from feedstock_tools.builds.ledger import Ledger
 from feedstock_tools.builds.plan.agenda import Agenda
 from feedstock_tools.builds.plan.capacity import Limits
 from feedstock_tools.builds.plan.order import seconds_left
@@ -25,6 +25,7 @@ from feedstock_tools.builds.runs.row import BuiltRow
 from feedstock_tools.builds.runs.site import Site, Station
 from feedstock_tools.builds.runs.state import RunState
 from feedstock_tools.errors import WorkError
+from feedstock_tools.processes import this_machine, this_process
 
 __all__ = ["carry_out"]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from feedstock_tools.builds.engines.contract import Failed, Log
 from feedstock_tools.builds.engines.process.guard import Guard
-from feedstock_tools.builds.ledger import BuildRecord, now, this_machine, this_process
+from feedstock_tools.builds.ledger import BuildRecord, now
 from feedstock_tools.builds.plan.capacity import Share
 from feedstock_tools.builds.plan.work import Work
 from feedstock_tools.builds.runs.log import RowLog
@@ -17,6 +17,7 @@ from feedstock_tools.builds.stand_in.choice import STAND_IN
 from feedstock_tools.errors import WorkError
 from feedstock_tools.feedstock.planned import PlannedOutput
 from feedstock_tools.locks import Locks
+from feedstock_tools.processes import this_machine, this_process
 from feedstock_tools.redaction import redacted
 
 __all__ = ["Attempt", "RowBuild", "lock_name"]

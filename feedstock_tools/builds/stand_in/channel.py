@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
@@ -29,6 +28,7 @@ from feedstock_tools.facts.packages import read_packages
 from feedstock_tools.feedstock.folder import user_cache
 from feedstock_tools.locks import locked
 from feedstock_tools.platforms import Platform
+from feedstock_tools.temporary import temporary_folder
 
 __all__ = ["StandInChannel", "ensure_stand_in_channel", "is_stand_in", "stand_in_channel_of"]
 
@@ -174,8 +174,8 @@ def _make_whole(folder: Path, platform: Platform, behind: _Behind, kept: Path) -
     """Create the channel in a temporary folder, and rename it when it is complete."""
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix="making-", dir=folder.parent) as temporary:
-            channel = Path(temporary, STAND_IN)
+        with temporary_folder(folder.parent) as temporary:
+            channel = temporary / STAND_IN
             _make(channel, platform, behind, kept)
             if folder.exists():  # an incomplete one, left by a stopped run
                 shutil.rmtree(folder)

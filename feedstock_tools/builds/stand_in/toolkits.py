@@ -11,7 +11,6 @@ import re
 import shlex
 import shutil
 import sys
-import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from feedstock_tools.builds.stand_in.wheels import Watch, download_wheels, unwat
 from feedstock_tools.channel.metadata import PackageFile
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.locks import locked
+from feedstock_tools.temporary import temporary_folder
 
 __all__ = ["CudaToolkit", "cuda_compiler_files", "fetch_toolkit", "found_toolkits", "toolkits_folder"]
 
@@ -101,9 +101,9 @@ def fetch_toolkit(version: str, folder: Path, machine: Mapping[str, str], watch:
             if toolkit.version == version:
                 return toolkit
         try:
-            with tempfile.TemporaryDirectory(prefix=".making-", dir=folder) as temporary:
-                wheels = _download(requirements, Path(temporary, "wheels"), machine, watch)
-                made = _put_together(version, wheels, Path(temporary, "toolkit"))
+            with temporary_folder(folder) as temporary:
+                wheels = _download(requirements, temporary / "wheels", machine, watch)
+                made = _put_together(version, wheels, temporary / "toolkit")
                 shutil.rmtree(folder / version, ignore_errors=True)
                 made.rename(folder / version)
         except OSError as error:

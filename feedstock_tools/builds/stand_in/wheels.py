@@ -6,13 +6,13 @@ import importlib.util
 import os
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from feedstock_tools.errors import WorkError
+from feedstock_tools.temporary import temporary_folder
 
 __all__ = ["Fetching", "Watch", "download_wheels", "unwatched"]
 
@@ -73,16 +73,16 @@ def download_wheels(
     """
     folder.mkdir(parents=True)
     began = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix=".pip-", dir=folder.parent) as temporary:
-        listed = Path(temporary, "requirements.txt")
+    with temporary_folder(folder.parent) as temporary:
+        listed = temporary / "requirements.txt"
         listed.write_text("\n".join([*requirements, ""]), encoding="utf-8")
         command = [*_pip(), "download", *_OPTIONS, "--requirement", str(listed), "--dest", str(folder)]
-        environment = {**machine, "TMPDIR": temporary, "PYTHONUTF8": "1"}
-        with Path(temporary, "log").open("w+b") as log:
+        environment = {**machine, "TMPDIR": str(temporary), "PYTHONUTF8": "1"}
+        with (temporary / "log").open("w+b") as log:
             process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
             try:
                 while process.poll() is None and time.monotonic() - began < _SECONDS:
-                    done = _size_below(Path(temporary)) + _size_below(folder)
+                    done = _size_below(temporary) + _size_below(folder)
                     watch(Fetching(what, "fetching", time.monotonic() - began, min(done, size or done), size, why))
                     time.sleep(_PAUSE)
             finally:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import tempfile
 import time
 import zipfile
 from collections.abc import Mapping
@@ -19,6 +18,7 @@ from feedstock_tools.builds.stand_in.wheels import Fetching, Watch, download_whe
 from feedstock_tools.errors import WorkError
 from feedstock_tools.locks import locked
 from feedstock_tools.platforms import Platform
+from feedstock_tools.temporary import temporary_folder
 
 __all__ = ["ZIG_VERSION", "Zig", "fetch_zig", "find_zig", "zig_compiles_for", "zig_folder"]
 
@@ -100,10 +100,10 @@ def _fetch(folder: Path, machine: Mapping[str, str], watch: Watch, why: str) -> 
     what, began = f"zig {ZIG_VERSION}", time.monotonic()
     for left in folder.glob(".making-*"):  # left by a killed fetch: the holder of the lock is alone
         shutil.rmtree(left, ignore_errors=True)
-    with tempfile.TemporaryDirectory(prefix=".making-", dir=folder) as temporary:
+    with temporary_folder(folder) as temporary:
         requirement = f"ziglang=={ZIG_VERSION} --hash=sha256:{sha256}"
         (wheel,) = download_wheels(
-            [requirement], Path(temporary, "wheels"), machine, what=what, size=size, why=why, watch=watch
+            [requirement], temporary / "wheels", machine, what=what, size=size, why=why, watch=watch
         )
         with zipfile.ZipFile(wheel) as archive:
             for number, member in enumerate(archive.infolist()):
@@ -111,7 +111,7 @@ def _fetch(folder: Path, machine: Mapping[str, str], watch: Watch, why: str) -> 
                     watch(Fetching(what, "unpacking", time.monotonic() - began, size, size))
                 if member.filename.startswith("ziglang/") and not _OTHER_SYSTEMS.match(member.filename):
                     archive.extract(member, temporary)
-        made = Path(temporary, "ziglang")
+        made = temporary / "ziglang"
         if not (made / "zig").is_file():
             raise WorkError(f"the wheel of ziglang {ZIG_VERSION} contains no zig", path=wheel)
         (made / "zig").chmod(0o755)

@@ -8,7 +8,6 @@ import platform
 import shlex
 import shutil
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from feedstock_tools.builds.testing.subject import Subject
 from feedstock_tools.channel.archive import PACKAGE_SUFFIXES
 from feedstock_tools.channel.folder import add_packages
 from feedstock_tools.errors import FeedstockError, WorkError
+from feedstock_tools.temporary import temporary_folder
 from feedstock_tools.versions import parse_version
 from feedstock_tools.workers import worker_command
 
@@ -65,8 +65,7 @@ def run_own_tests(subject: Subject, conditions: Conditions, log: Log) -> float:
         WorkError: a test fails, takes too long, or its environment cannot be created; the log has the details.
         Stopped: the run is over.
     """
-    with tempfile.TemporaryDirectory(prefix="feedstock-tools-test-") as name:
-        folder = Path(name)
+    with temporary_folder() as folder:
         request = folder / "request.json"
         emulator = subject.emulator.to_json() if subject.emulator else None
         asked = {"package": str(subject.path), "channels": list(subject.channels), "emulator": emulator}
@@ -114,8 +113,7 @@ def run_benchmark(subject: Subject, conditions: Conditions, log: Log) -> dict[st
         log(line)
         figures.update(_figure(line))
 
-    with tempfile.TemporaryDirectory(prefix="feedstock-tools-test-") as name:
-        folder = Path(name)
+    with temporary_folder() as folder:
         prefix = _installed(subject, conditions.gpus, folder)
         for command in subject.benchmark:
             log(f"+ {command}")

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import ClassVar, Protocol
 
-from feedstock_tools.builds.ledger import BuildRecord, Ledger, TestRecord, now, this_machine
+from feedstock_tools.builds.ledger import BuildRecord, Ledger, TestRecord, now
 from feedstock_tools.builds.plan.workspace import Workspace
 from feedstock_tools.builds.stand_in.choice import STAND_IN
 from feedstock_tools.builds.testing.gpu import Gpus, find_gpus, one_by_one
@@ -19,6 +19,7 @@ from feedstock_tools.builds.testing.subject import Subject, subject_of
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.feedstock.layout import Artifacts
 from feedstock_tools.feedstock.planned import PlannedConfiguration
+from feedstock_tools.processes import this_machine
 from feedstock_tools.versions import parse_version
 
 __all__ = ["TestOptions", "TestWatcher", "TestedPackage", "built_packages", "packages_in_files", "run_tests"]

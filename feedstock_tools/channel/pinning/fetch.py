@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
-import tempfile
 from collections.abc import Coroutine, Sequence
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
@@ -24,6 +23,7 @@ from feedstock_tools.channel.pinning.local import (
 from feedstock_tools.channel.repodata import channel_url, first_cause, read_records
 from feedstock_tools.channel.waiting import wait_for
 from feedstock_tools.errors import InputError, WorkError
+from feedstock_tools.temporary import temporary_folder
 
 __all__ = ["available_pinnings", "fetch_pinning"]
 
@@ -61,8 +61,7 @@ def fetch_pinning(channel: str, cache: Path, version: str | None = None, *, seco
         return kept
     try:
         cache.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".fetching-", dir=cache) as name:
-            work = Path(name)
+        with temporary_folder(cache) as work:
             package = _download(record, work, seconds)
             _unpack(package, work / "pinning", record)
             return _keep(work / "pinning", cache / record.version, record)
@@ -80,8 +79,8 @@ def available_pinnings(channel: str, *, seconds: float = _SECONDS) -> tuple[Reco
     if local_folder(url) is not None:
         records = read_records(url, ["noarch"])
     else:
-        with tempfile.TemporaryDirectory(prefix="repodata-") as name:
-            records = _queried(url, Path(name), seconds)
+        with temporary_folder() as folder:
+            records = _queried(url, folder, seconds)
     named = [record for record in records if record.name == PINNING_PACKAGE and version_numbers(record.version)]
     return tuple(
         sorted(named, key=lambda record: (version_numbers(record.version), record.build_number, record.timestamp))

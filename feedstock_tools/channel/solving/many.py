@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from feedstock_tools.channel.metadata import Record, RunExports
@@ -20,6 +18,7 @@ from feedstock_tools.channel.run_exports import run_exports_of
 from feedstock_tools.channel.solving.solve import Question, SolveError, plain_errors, solved_records
 from feedstock_tools.channel.solving.timestamp_ties import left_to_time
 from feedstock_tools.platforms import Platform
+from feedstock_tools.temporary import new_folder, remove
 
 if TYPE_CHECKING:
     from rattler import Channel, Gateway, MultiSource, RepoDataRecord, SparseRepoData
@@ -75,14 +74,14 @@ class ManySolves:
         self._gateway = Gateway()
         self._asked: dict[tuple[Question, str], asyncio.Task[Answer]] = {}
         self._names: dict[str, asyncio.Task[frozenset[str]]] = {}
-        self._folder = tempfile.TemporaryDirectory(prefix="promised-")
+        self._folder = new_folder()
         self._promised: dict[str, MultiSource] = {}
         self._solved: dict[str, Solved] = {}
         self._exports: dict[str, RunExports] = {}
 
     def close(self) -> None:
         """Release open resources."""
-        self._folder.cleanup()
+        remove(self._folder)
 
     @property
     def count(self) -> int:
@@ -178,7 +177,7 @@ class ManySolves:
             parts = []
             for subdir in sorted({record.subdir for record in promised}):
                 entries = {record.file_name: record.to_repodata() for record in promised if record.subdir == subdir}
-                path = Path(self._folder.name, f"{key}-{subdir}.json")
+                path = self._folder / f"{key}-{subdir}.json"
                 path.write_text(json.dumps({"packages": {}, "packages.conda": entries}), encoding="utf-8")
                 parts.append(SparseRepoData(Channel(PROMISED), subdir, path))
             self._promised[key] = MultiSource("promised", parts)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from feedstock_tools.channel.solving.reasons import short_reason
 from feedstock_tools.channel.waiting import wait_for
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.platforms import Platform
+from feedstock_tools.temporary import temporary_folder
 
 if TYPE_CHECKING:
     from rattler import (
@@ -117,9 +117,9 @@ def decided_by_time(
     places = {record: place for place, record in enumerate(ordered, 1)}
     answers = []
     for sign, offset in ((1, 0), (-1, len(ordered) + 1)):
-        with tempfile.TemporaryDirectory(prefix="solve-") as folder:
+        with temporary_folder() as folder:
             stamps = {record: (offset + sign * place) * 1000 for record, place in places.items()}
-            sources = _sources_in_memory(Path(folder), by_channel, subdirs, stamps)
+            sources = _sources_in_memory(folder, by_channel, subdirs, stamps)
             answers.append({record.name: record for record in _solve(sources, specs, platform, virtual, ())})
     rising, falling = answers
     names = sorted(rising.keys() | falling.keys())

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -22,6 +21,7 @@ from feedstock_tools.errors import Mistake, WorkError
 from feedstock_tools.feedstock.layout import Artifacts
 from feedstock_tools.redaction import known_secrets, redacted, secrets_in
 from feedstock_tools.report.dossier.page import dossier_page
+from feedstock_tools.temporary import temporary_folder
 
 if TYPE_CHECKING:
     from feedstock_tools.channel.targets import Target
@@ -81,8 +81,7 @@ def make_dossier(
         raise WorkError.of(mistakes)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        part = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
-        try:
+        with temporary_folder(target.parent) as part:
             _fill(part, matrix, chosen, tests, support)
             if with_packages:
                 _add_packages(part, matrix, packages)
@@ -93,8 +92,6 @@ def make_dossier(
             _write(part / SUMS, _sums((sha256_of(file), file.relative_to(part).as_posix()) for file in files))
             part.chmod(0o755)
             _put_in_place(part, target)
-        finally:
-            shutil.rmtree(part, ignore_errors=True)
     except OSError as error:
         raise WorkError(f"cannot write the dossier: {error.strerror or error}", path=target) from error
     return Dossier(target, tuple(each.configuration.name for each in chosen), tuple(others), len(packages))
@@ -264,9 +261,6 @@ def _put_in_place(part: Path, target: Path) -> None:
     if not target.exists():
         part.rename(target)
         return
-    old = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
-    try:
+    with temporary_folder(target.parent) as old:
         target.rename(old / target.name)
         part.rename(target)
-    finally:
-        shutil.rmtree(old, ignore_errors=True)

@@ -15,6 +15,7 @@ from jinja2.sandbox import SandboxedEnvironment
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.rerender.smithy.release import Release
+from feedstock_tools.temporary import owned_name
 
 __all__ = ["Templates"]
 
@@ -122,7 +123,7 @@ class _ByContent(BytecodeCache):
         place = self._place(bucket)
         try:
             place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            part = place.with_name(f".{os.getpid()}.{place.name}")
+            part = place.with_name(owned_name())
             with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
                 bucket.write_bytecode(stream)
             part.replace(place)

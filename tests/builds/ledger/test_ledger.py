@@ -20,12 +20,10 @@ from feedstock_tools.builds.ledger import (
     TestRecord,
     database,
     now,
-    process_lives,
-    this_machine,
-    this_process,
 )
 from feedstock_tools.digests import sha256_of
 from feedstock_tools.errors import WorkError
+from feedstock_tools.processes import process_lives, this_machine, this_process
 
 BEGUN = BuildRecord(
     identity="i1",

@@ -13,13 +13,13 @@ import shlex
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from feedstock_tools.platforms import Platform
+from feedstock_tools.temporary import temporary_folder
 from feedstock_tools.workers import worker_command
 
 __all__ = ["Emulator", "emulate", "find_emulator", "main"]
@@ -92,9 +92,9 @@ def find_emulator(target: str, machine: Mapping[str, str]) -> Emulator | str:
 def _why_not(emulator: Emulator) -> str | None:
     """Why it cannot be used on this machine; None if it can."""
     try:
-        with tempfile.TemporaryDirectory(prefix="feedstock-tools-") as folder:
+        with temporary_folder() as folder:
             command = worker_command(
-                "feedstock_tools.builds.engines.embedded.emulation", folder, *emulator.to_json().values()
+                "feedstock_tools.builds.engines.embedded.emulation", str(folder), *emulator.to_json().values()
             )
             asked = subprocess.run(command, capture_output=True, text=True, timeout=_ASKING_SECONDS, check=False)
     except (OSError, subprocess.SubprocessError) as error:
