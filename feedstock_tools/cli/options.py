@@ -18,6 +18,7 @@ import click
 __all__ = [
     "Decorator",
     "as_json",
+    "cache",
     "channels",
     "check",
     "configurations",
@@ -161,6 +162,13 @@ def refuse_both(as_json: bool, markdown: bool) -> None:
 markdown = option("--markdown", is_flag=True, meaning="Print the result as Markdown")
 check = option("--check", is_flag=True, meaning="Write nothing; exit with 1 if a file would change")
 diff = option("--diff", "show_diff", is_flag=True, meaning="Print what changes")
+cache = option(
+    "--cache",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    meaning="Folder of fetched versions",
+    default_text="in the user's cache",
+)
 cores = option(
     "--cores",
     type=click.IntRange(1),
@@ -180,7 +188,7 @@ jobs = option(
     type=click.IntRange(1),
     default=1,
     metavar="N",
-    meaning="Run up to N builds or tests in parallel",
+    meaning="Run up to N builds, tests or rerenders in parallel",
     default_text="1",
 )
 pinning = option(

@@ -20,18 +20,11 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
-_CACHE = click.option(
-    "--cache",
-    type=click.Path(path_type=Path, file_okay=False),
-    metavar="DIR",
-    help="Folder of fetched pinnings (default: in the user's cache).",
-)
-
 
 @click.group(
     "pinning", cls=Group, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]}
 )
-@_CACHE
+@options.cache
 @options.as_json
 @click.pass_context
 def command(context: click.Context, cache: Path | None, as_json: bool) -> None:
@@ -46,7 +39,7 @@ def command(context: click.Context, cache: Path | None, as_json: bool) -> None:
 
 @command.command("show")
 @click.argument("pinning", required=False)
-@_CACHE
+@options.cache
 @options.as_json
 def show(pinning: str | None, cache: Path | None, as_json: bool) -> None:
     """Show a pinning and its age.
@@ -57,7 +50,7 @@ def show(pinning: str | None, cache: Path | None, as_json: bool) -> None:
 
 
 @command.command("list")
-@_CACHE
+@options.cache
 @options.as_json
 def list_(cache: Path | None, as_json: bool) -> None:
     """List the fetched pinnings, the newest last."""
@@ -77,7 +70,7 @@ def list_(cache: Path | None, as_json: bool) -> None:
 @command.command("fetch", short_help="Fetch a version from a channel.")
 @click.argument("version", required=False)
 @options.channels("conda-forge")
-@_CACHE
+@options.cache
 @options.as_json
 def fetch(version: str | None, channels: tuple[str, ...], cache: Path | None, as_json: bool) -> None:
     """Fetch a VERSION such as 2021.10.29.07.34.22 from a channel; default: the newest."""
@@ -86,7 +79,7 @@ def fetch(version: str | None, channels: tuple[str, ...], cache: Path | None, as
 
 @command.command("update")
 @options.channels("conda-forge")
-@_CACHE
+@options.cache
 @options.as_json
 def update(channels: tuple[str, ...], cache: Path | None, as_json: bool) -> None:
     """Fetch the newest pinning from a channel."""

@@ -24,17 +24,18 @@ __all__ = ["bounds_of", "main", "run"]
 
 #: Commands that read a feedstock, and those that also read channels and packages.
 _READING = frozenset({"generate", "rerender", "variants", "outputs", "why", "plan", "status", "ci"})
-_SOLVING = frozenset({"pinning", "cuda", "gpu", "search", "env", "rehearse", "dossier", "collect"})
+_SOLVING = frozenset({"pinning", "smithy", "cuda", "gpu", "search", "env", "rehearse", "dossier", "collect"})
 
 #: Section of `--help` → command → its description. The module of that name defines it as `command` and is imported
 #: when it runs.
 MENU = {
     "Make": {
         "generate": "Write the recipe and variant files that a spec describes.",
-        "rerender": "Write .ci_support from recipe, pinning and migrations, as conda-smithy does.",
+        "rerender": "Write .ci_support and CI files from recipe, pinning and migrations, as conda-smithy does.",
         "schema": "Print the JSON Schema of the spec, for editors.",
         "variants": "List or write the named variant files.",
         "pinning": "Show, fetch and update conda-forge's pinning.",
+        "smithy": "Fetch and list releases of conda-smithy, for whole rerenders.",
     },
     "Ask": {
         "outputs": "List the packages that configurations will build, hashes included.",

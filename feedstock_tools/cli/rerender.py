@@ -34,9 +34,8 @@ __all__ = ["chosen_pinning", "command"]
 @click.option("--verify", is_flag=True, help="Write nothing; run conda-smithy from PATH in a copy and compare.")
 @click.option(
     "--smithy",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="Write the whole tree with the templates of this release of conda-smithy.",
+    metavar="VERSION|DIR",
+    help="Release of conda-smithy to use: a fetched version, a folder, or none (default: the one that --rules names).",
 )
 def command(
     feedstock: Path,
@@ -47,26 +46,28 @@ def command(
     show_diff: bool,
     as_json: bool,
     verify: bool,
-    smithy: Path | None,
+    smithy: str | None,
 ) -> None:
-    """Write the .ci_support of FEEDSTOCK as conda-smithy does, and update the job lists of its CI files.
+    """Write the .ci_support of FEEDSTOCK and all other files of conda-smithy: CI files, scripts, README.md.
 
-    With --smithy, write all other files of conda-smithy too: CI files, scripts, README.md. DIR is a source tree as in
-    conda-smithy's git repository, an unpacked conda package, or an environment that has conda-smithy installed.
+    They are made with the templates of a release of conda-smithy: the one that --rules names, else the newest that
+    `feedstock-tools smithy` fetched, else an installed one. DIR is a source tree as in conda-smithy's git repository,
+    an unpacked conda package, or an environment. Without a release, only .ci_support and job lists are written.
 
     Without --pinning, a feedstock with a spec needs only its recipe's conda_build_config.yaml; other feedstocks use the
     newest pinning that `feedstock-tools pinning` fetched. The command prints which one it uses.
     """
     from feedstock_tools.channel.pinning.local import pinning_cache
+    from feedstock_tools.cli.smithy import chosen_release
     from feedstock_tools.platforms import Platform
     from feedstock_tools.rerender.rerendering import rerender
-    from feedstock_tools.rerender.smithy.release import chosen_rules, find_release
+    from feedstock_tools.rerender.smithy.release import chosen_rules
 
     if as_json and (show_diff or verify):
         raise click.UsageError("--json excludes --diff and --verify")
     gc.disable()  # a short process without reference cycles: collecting garbage would take a third of its time
     pinning_path = chosen_pinning(pinning, feedstock)
-    release = find_release(smithy) if smithy else None
+    release = chosen_release(smithy, rules).release
     result = rerender(
         feedstock,
         pinning=pinning_path,
@@ -92,8 +93,6 @@ def command(
     if not check:
         tidy(feedstock)
         changes.apply()
-    if release is None and found["notes"]:
-        say("note: --smithy DIR, a release of conda-smithy, writes these files too", err=True)
     say(f"{len(result.configurations)} configurations, {changes.count} changes", err=True)
 
 

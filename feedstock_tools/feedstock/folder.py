@@ -88,9 +88,9 @@ def _how_to_build_the_example() -> str:
 
 def user_cache(environment: Mapping[str, str], otherwise: Path) -> Path:
     """The folder of this program in the user's cache, created if missing; `otherwise` if that fails."""
-    from feedstock_tools.channel.pinning.local import pinning_cache
+    from feedstock_tools.channel.kept.packages import cache_root
 
-    folder = pinning_cache(environment).parent
+    folder = cache_root(environment)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError:

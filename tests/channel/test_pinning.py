@@ -197,7 +197,7 @@ def test_a_server_that_fails_is_one_message(
     serve: Callable[..., str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("feedstock_tools.channel.pinning.fetch._RETRIES", 0)
+    monkeypatch.setattr("feedstock_tools.channel.kept.fetch._RETRIES", 0)
     url = serve(channel, failing)
     with pytest.raises(WorkError) as caught:
         fetch_pinning(url, tmp_path / "cache")
@@ -262,7 +262,7 @@ def test_a_package_that_would_write_elsewhere_is_refused(
 def test_a_package_that_is_too_large_is_refused(
     channel: Path, tmp_path: Path, serve: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("feedstock_tools.channel.pinning.fetch._MOST_BYTES", 20)
+    monkeypatch.setattr("feedstock_tools.channel.kept.fetch._MOST_BYTES", 20)
     assert "it has more than 20 bytes" in the_error(lambda: fetch_pinning(serve(channel), tmp_path / "cache"))
     # From a folder there is no transfer, and the two files of the old pinning have 31 bytes.
     assert "files or 20 bytes" in the_error(lambda: fetch_pinning(str(channel), tmp_path / "cache", OLD))

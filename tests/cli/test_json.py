@@ -10,6 +10,7 @@ from feedstock_tools.channel.folder import index_channel
 from feedstock_tools.channel.metadata import PackageFile, PackageMetadata
 from tests.support.feedstocks import GPU, HERE, TinyFeedstock, copy_of_example
 from tests.support.options import COMMANDS, taken
+from tests.support.smithy_release import write_package_of_release
 
 #: A call of each command in the folder of the tiny feedstock with a row built; `CHANNEL` stands for its channel.
 CALLS: dict[str, list[str]] = {
@@ -21,6 +22,9 @@ CALLS: dict[str, list[str]] = {
     "pinning list": ["pinning", "list"],
     "pinning show": ["pinning", "show"],
     "pinning update": ["pinning", "update", "-c", "PINNING"],
+    "smithy": ["smithy"],
+    "smithy fetch": ["smithy", "fetch", "-c", "SMITHY"],
+    "smithy list": ["smithy", "list"],
     "outputs": ["outputs", "../gpuprobe", "linux_64_cuda11.2"],
     "why": ["why", "python", "../gpuprobe", "linux_64_cuda11.2"],
     "cuda archs": ["cuda", "archs", "cuda=12.9"],
@@ -44,7 +48,7 @@ CALLS: dict[str, list[str]] = {
     "collect": ["collect", "../other"],
 }
 #: Lists in which this feedstock has nothing.
-MAY_BE_EMPTY = {"pinning list", "cuda fetch", "cuda audit", "cuda binary", "cuda check"}
+MAY_BE_EMPTY = {"pinning list", "smithy list", "cuda fetch", "cuda audit", "cuda binary", "cuda check"}
 #: What prints JSON without being asked to.
 ALWAYS = {"schema": ["schema"]}
 
@@ -64,15 +68,25 @@ def pinning(tmp_path: Path) -> Path:
     return tmp_path / "pinning"
 
 
+@pytest.fixture
+def smithy(tmp_path: Path) -> Path:
+    """A channel with one release of conda-smithy."""
+    write_package_of_release(tmp_path / "smithy", "2026.8.5")
+    index_channel(tmp_path / "smithy")
+    return tmp_path / "smithy"
+
+
 @pytest.mark.parametrize("name", [*CALLS, *ALWAYS])
-def test_what_is_printed_is_one_document(name: str, gpu_feedstock: TinyFeedstock, pinning: Path) -> None:
+def test_what_is_printed_is_one_document(name: str, gpu_feedstock: TinyFeedstock, pinning: Path, smithy: Path) -> None:
     copy_of_example("gpuprobe", gpu_feedstock.folder.parent)
     (gpu_feedstock.folder / "conda-forge.yml").write_text("conda_build_tool: rattler-build\n")
     if name == "collect":
         gpu_feedstock.artifacts.rename(gpu_feedstock.folder.parent / "other")
     if name in ("pinning", "pinning show"):
         gpu_feedstock.run("pinning", "fetch", "-c", str(pinning))
-    channels = {"CHANNEL": str(gpu_feedstock.channel), "PINNING": str(pinning)}
+    if name == "smithy":
+        gpu_feedstock.run("smithy", "fetch", "-c", str(smithy))
+    channels = {"CHANNEL": str(gpu_feedstock.channel), "PINNING": str(pinning), "SMITHY": str(smithy)}
     words = [channels.get(word, word) for word in CALLS.get(name) or ALWAYS[name]]
     run = gpu_feedstock.run(*words, *([] if name in ALWAYS else ["--json"]))
     assert run.returncode in (0, 1), run.stderr

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import io
+import json
+import tarfile
 from pathlib import Path
 
-__all__ = ["write_release"]
+from feedstock_tools.channel.archive import write_package
+from feedstock_tools.channel.metadata import PackageFile, PackageMetadata
+
+__all__ = ["release_files", "write_package_of_release", "write_release"]
 
 _CODE = '''
 """Stands for the code of conda-smithy, which is read and never run."""
@@ -132,17 +138,43 @@ _COPIED = {
 }
 
 
-def write_release(folder: Path) -> Path:
-    """Write it as a source tree below a folder, and return the folder."""
-    package = folder / "conda_smithy"
+def release_files() -> dict[str, bytes]:
+    """Its files by their paths in the package `conda_smithy`."""
     files = {
         "configure_feedstock.py": _CODE,
         "data/conda-forge.yml": _DEFAULTS,
         **{f"templates/{name}": text for name, text in _TEMPLATES.items()},
         **{f"feedstock_content/{name}": text for name, text in _COPIED.items()},
     }
-    for name, text in files.items():
-        path = package / name
+    return {name: text.encode() for name, text in files.items()}
+
+
+def write_release(folder: Path) -> Path:
+    """Write it as a source tree below a folder, and return the folder."""
+    for name, content in release_files().items():
+        path = folder / "conda_smithy" / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(text.encode())
+        path.write_bytes(content)
     return folder
+
+
+def write_package_of_release(channel: Path, version: str, *, old_format: bool = False, left_out: str = "") -> None:
+    """Write it as a conda package into the folder of a channel, beside files that a rerender does not need.
+
+    `left_out`: a file of the package `conda_smithy` that is missing.
+    """
+    contents = {name: content for name, content in release_files().items() if name != left_out}
+    files = {f"site-packages/conda_smithy/{name}": content for name, content in contents.items()}
+    files |= {"site-packages/conda_smithy/cli.py": b"raise RuntimeError\n", "python-scripts/conda-smithy": b"#!\n"}
+    metadata = PackageMetadata("conda-smithy", version, "pyhd8ed1ab_0", 0, "noarch", noarch="python")
+    if not old_format:
+        write_package(channel, metadata, [PackageFile(name, content) for name, content in files.items()])
+        return
+    index = json.dumps(metadata.index_json()).encode()
+    path = channel / "noarch" / f"conda-smithy-{version}-pyhd8ed1ab_0.tar.bz2"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tarfile.open(path, "w:bz2") as archive:
+        for name, content in {"info/index.json": index, "info/licenses/LICENSE.txt": b"a license\n", **files}.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            archive.addfile(entry, io.BytesIO(content))

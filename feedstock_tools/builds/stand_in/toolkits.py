@@ -68,9 +68,9 @@ class CudaToolkit:
 
 def toolkits_folder(environment: Mapping[str, str]) -> Path:
     """The folder of toolkits, in this program's folder of the user's cache."""
-    from feedstock_tools.channel.pinning.local import pinning_cache
+    from feedstock_tools.channel.kept.packages import cache_root
 
-    return pinning_cache(environment).parent / "cuda-toolkits"
+    return cache_root(environment) / "cuda-toolkits"
 
 
 def found_toolkits(folder: Path | None) -> tuple[CudaToolkit, ...]:

@@ -6,30 +6,35 @@ A pinning is laid out as the package conda-forge-pinning: `conda_build_config.ya
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from feedstock_tools.channel.kept.packages import (
+    KeptPackage,
+    PackageKind,
+    cache_root,
+    kept_packages,
+    kept_version,
+    read_kept,
+    version_numbers,
+)
 from feedstock_tools.errors import InputError
 
-__all__ = [
-    "PINNING_FILE",
-    "PINNING_PACKAGE",
-    "Pinning",
-    "cached_pinnings",
-    "find_pinning",
-    "pinning_cache",
-    "version_numbers",
-]
+__all__ = ["PINNING", "PINNING_FILE", "Pinning", "cached_pinnings", "find_pinning", "pinning_cache"]
 
 PINNING_PACKAGE = "conda-forge-pinning"
 PINNING_FILE = "conda_build_config.yaml"
-#: The file of a cached pinning with its origin.
-ORIGIN_FILE = "pinning.json"
 MIGRATIONS = Path("share/conda-forge/migrations")
+PINNING = PackageKind(
+    package=PINNING_PACKAGE,
+    noun="pinning",
+    needed=(PINNING_FILE,),
+    kept=("share/conda-forge/",),
+    origin="pinning.json",
+    example="2021.10.29.07.34.22",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,28 +83,12 @@ class Pinning:
 
 def pinning_cache(environment: Mapping[str, str]) -> Path:
     """The folder of pinnings in the user's cache, by this system's conventions."""
-    home = Path(environment.get("HOME") or environment.get("USERPROFILE") or Path.home())
-    if environment.get("XDG_CACHE_HOME"):
-        root = Path(environment["XDG_CACHE_HOME"])
-    elif sys.platform == "win32":
-        root = Path(environment.get("LOCALAPPDATA") or home / "AppData" / "Local")
-    elif sys.platform == "darwin":
-        root = home / "Library" / "Caches"
-    else:
-        root = home / ".cache"
-    return root / "feedstock-tools" / PINNING_PACKAGE
+    return cache_root(environment) / PINNING_PACKAGE
 
 
 def cached_pinnings(cache: Path) -> tuple[Pinning, ...]:
     """The pinnings in a cache, the newest last; none if there is no such folder."""
-    try:
-        folders = [entry for entry in cache.iterdir() if entry.is_dir() and not entry.name.startswith(".")]
-    except (FileNotFoundError, NotADirectoryError):
-        return ()
-    except OSError as error:
-        raise InputError(f"the cache of pinnings cannot be read: {error.strerror or error}", path=cache) from error
-    found = (_cached(folder) for folder in folders)
-    return tuple(sorted((pinning for pinning in found if pinning), key=lambda pinning: _order(pinning.version)))
+    return tuple(_pinning(kept) for kept in kept_packages(PINNING, cache))
 
 
 def find_pinning(given: str | Path | None, cache: Path) -> Pinning:
@@ -125,22 +114,14 @@ def find_pinning(given: str | Path | None, cache: Path) -> Pinning:
     if path.is_dir():
         if not (path / PINNING_FILE).is_file():
             raise InputError(f"there is no {PINNING_FILE} in this folder, so it is not a pinning", path=path)
-        return _cached(path) or Pinning(path / PINNING_FILE, _installed_version(path))
+        kept = read_kept(PINNING, path)
+        return _pinning(kept) if kept else Pinning(path / PINNING_FILE, _installed_version(path))
     if path.is_file():
         return Pinning(path)
     if version_numbers(str(given)) is None:
         hint = "A pinning is a folder, a conda_build_config.yaml, or a version that `feedstock-tools pinning` fetched."
         raise InputError("there is no such file or folder", path=path, hint=hint)
     return _of_version(str(given), cache)
-
-
-def version_numbers(version: str) -> tuple[int, ...] | None:
-    """A version as numbers, since `2021.10.29.07.34.22` and `2021.10.29.7.34.22` are the same; None: this is not a
-    version."""
-    parts = version.split(".")
-    if len(parts) < 3 or not all(part.isascii() and part.isdigit() and len(part) <= 9 for part in parts):
-        return None
-    return tuple(int(part) for part in parts)
 
 
 def age_in_words(age: timedelta) -> str:
@@ -158,26 +139,18 @@ def age_in_words(age: timedelta) -> str:
 
 
 def _of_version(version: str, cache: Path) -> Pinning:
-    cached = cached_pinnings(cache)
-    for pinning in cached:
-        if version_numbers(pinning.version or "") == version_numbers(version):
-            return pinning
-    kept = ", ".join(pinning.version or "" for pinning in cached[-3:]) or "none"
+    found = kept_version(PINNING, cache, version)
+    if found is not None:
+        return _pinning(found)
+    kept = ", ".join(one.version for one in kept_packages(PINNING, cache)[-3:]) or "none"
     raise InputError(
         f"the pinning {version} has not been fetched",
         hint=f"Fetch it with 'feedstock-tools pinning fetch {version}'. Fetched versions: {kept}.",
     )
 
 
-def _cached(folder: Path) -> Pinning | None:
-    """A pinning that this tool fetched; None if the folder contains something else."""
-    try:
-        origin = json.loads((folder / ORIGIN_FILE).read_bytes())
-        version, channel, sha256 = (str(origin[key]) for key in ("version", "channel", "sha256"))
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-    path = folder / PINNING_FILE
-    return Pinning(path, version, channel, sha256) if path.is_file() and version_numbers(version) else None
+def _pinning(kept: KeptPackage) -> Pinning:
+    return Pinning(kept.folder / PINNING_FILE, kept.version, kept.channel, kept.sha256)
 
 
 def _installed_version(prefix: Path) -> str | None:
@@ -185,10 +158,6 @@ def _installed_version(prefix: Path) -> str | None:
     names = (path.name for path in sorted((prefix / "conda-meta").glob(f"{PINNING_PACKAGE}-*.json")))
     versions = (name.removeprefix(f"{PINNING_PACKAGE}-").partition("-")[0] for name in names)
     return next((version for version in versions if version_numbers(version)), None)
-
-
-def _order(version: str | None) -> tuple[int, ...]:
-    return version_numbers(version or "") or ()
 
 
 def _moment(version: str) -> datetime | None:

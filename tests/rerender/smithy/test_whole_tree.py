@@ -305,4 +305,4 @@ def test_the_command_writes_the_tree_and_says_what_it_lacks_without_a_release(fe
     assert check.returncode == 0, check.stdout
     (feedstock / "conda-forge.yml").write_text("provider: {osx_64: github_actions}\n")
     without = command.run(command.tool(*words), feedstock)
-    assert "--smithy DIR, a release of conda-smithy, writes these files too" in without.stderr
+    assert "get it with 'feedstock-tools smithy fetch 2026.8.5', or give a release with --smithy DIR" in without.stderr
