@@ -35,6 +35,9 @@ OUTSIDE = (
     "builds/testing/worker.py",
     "channel/upload_worker.py",
 )
+#: What needs the environment all the same: the engine's door hides it from recipes, and temporary files go where the
+#: system wants them.
+_MAY = {"recipe/v1_engine.py": "os.environ", "temporary.py": "os.environ"}
 _OF_THE_PROCESS = {
     "os.environ",
     "os.environb",
@@ -68,7 +71,13 @@ def test_modules_of_the_library_neither_print_nor_read_arguments_or_the_environm
     found = {
         name: uses
         for name, path in inside.items()
-        if (uses := list(uses_of_the_process(ast.parse(path.read_text(encoding="utf-8")))))
+        if (
+            uses := [
+                use
+                for use in uses_of_the_process(ast.parse(path.read_text(encoding="utf-8")))
+                if not use.endswith(_MAY.get(name, "nothing"))
+            ]
+        )
     }
     assert len(inside) > 200
     assert found == {}

@@ -27,10 +27,10 @@ def named_by_feedstock(feedstock: Path, recipe: Path, pinning: Pinning | None) -
     files = [recipe / "conda_build_config.yaml", recipe / "variants.yaml"]
     upstream = pinning.migrations if pinning else None
     for path in sorted((feedstock / ".ci_support" / "migrations").glob("*.y*ml")):
-        own = _USE_LOCAL.search(read_text(path)) is not None
+        own = _USE_LOCAL.search(read_text(path, within=feedstock)) is not None
         if own or pinning is None or (upstream is not None and (upstream / path.name).is_file()):
             files.append(path)
-    return frozenset(version for path in files if path.is_file() for version in _named_in(path))
+    return frozenset(version for path in files if path.is_file() for version in _named_in(path, feedstock))
 
 
 def why_dropped(version: str, platform: Platform, facts: CudaFacts, pinning: Pinning | None) -> tuple[str, str] | None:
@@ -40,7 +40,7 @@ def why_dropped(version: str, platform: Platform, facts: CudaFacts, pinning: Pin
         pinning: the pinning to compare with; default: conda-forge's according to the facts.
     """
     if pinning is not None:
-        if version in _named_in(pinning.config):
+        if version in _named_in(pinning.config, None):
             return None
         return f"the pinning has no CUDA {version}, and nothing in the feedstock sets it", str(pinning.config)
     newest = max((row.date for row in facts.rows), default="")
@@ -51,10 +51,10 @@ def why_dropped(version: str, platform: Platform, facts: CudaFacts, pinning: Pin
     return f"conda-forge's pinning dropped CUDA {version} for {platform} after {row.date}", where
 
 
-def _named_in(path: Path) -> Iterator[str]:
+def _named_in(path: Path, within: Path | None) -> Iterator[str]:
     """The versions under `cuda_compiler_version` in a variant file, regardless of selectors."""
     inside = False
-    for line in read_text(path).splitlines():
+    for line in read_text(path, within=within).splitlines():
         text = line.split("#", 1)[0].rstrip()
         match = _KEY.match(text)  # indented, it is the ordering of a migration
         if match:

@@ -30,7 +30,7 @@ def checked(path: Path, model: type[FactsFile]) -> Any:
     Raises:
         InputError: the file cannot be read, is not YAML, or breaks the model; all mistakes in one error.
     """
-    text = read_text(path)
+    text = read_text(path, within=None)
     document = parse_document(text, path)
     content = parse_json_types(text, path)
     check_document(document, content, model)

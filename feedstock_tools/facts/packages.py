@@ -37,7 +37,9 @@ def read_packages(path: Path | None = None) -> tuple[KnownPackage, ...]:
         InputError: the file cannot be read or has mistakes; all of them.
     """
     document = None if path is None else _checked(path)
-    content = parse_texts(read_text(packages_file()), packages_file()) if document is None else document.content
+    content = (
+        parse_texts(read_text(packages_file(), within=None), packages_file()) if document is None else document.content
+    )
     packages, findings = expanded(content, check=document is not None)
     if findings:
         mistakes = (_mistake(document, location, message) for location, message in findings)
@@ -50,7 +52,7 @@ def _checked(path: Path) -> Document:
     from feedstock_tools.facts.models import PackagesFile
     from feedstock_tools.yaml_reading.positions import parse_document
 
-    document = parse_document(read_text(path), path)
+    document = parse_document(read_text(path, within=None), path)
     check_document(document, document.content, PackagesFile)
     return document
 

@@ -78,7 +78,7 @@ def apply(folder: Path, texts: Mapping[PurePosixPath, str], *, force: bool = Fal
         else:
             write_whole(_inside(folder, change.path), change.new)
     record = json.dumps({str(path): _hash(text) for path, text in sorted(texts.items())}, indent=2) + "\n"
-    if not (folder / RECORD).is_file() or (folder / RECORD).read_text(encoding="utf-8") != record:
+    if not (folder / RECORD).is_file() or read_text(folder / RECORD, within=folder) != record:
         write_whole(_inside(folder, RECORD), record)
     return changes
 
@@ -97,7 +97,7 @@ def diff(change: Change) -> str:
 
 def _change(folder: Path, path: PurePosixPath, new: str | None, remembered: str | None) -> Change:
     target = _inside(folder, path)
-    old = read_text(target) if target.exists() else None
+    old = read_text(target, within=folder) if target.exists() else None
     if old == new:
         return Change(path, "same", old, new)
     if old is None:
@@ -116,7 +116,7 @@ def _read_record(folder: Path) -> dict[str, str]:
     if not path.is_file():
         return {}
     try:
-        record = json.loads(read_text(path))
+        record = json.loads(read_text(path, within=folder))
     except (ValueError, RecursionError) as error:
         raise InputError("is not a record written by generate", path=path, hint="Delete it, then compare.") from error
     if not isinstance(record, dict) or not all(isinstance(value, str) for value in record.values()):

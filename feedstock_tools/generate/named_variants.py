@@ -14,6 +14,7 @@ from pathlib import Path
 
 from feedstock_tools.errors import InputError, Mistake
 from feedstock_tools.facts import CudaFacts, PinningRow
+from feedstock_tools.reading import read_bytes
 from feedstock_tools.writing import write_whole
 
 __all__ = ["Difference", "choose", "compare", "variant_files", "write"]
@@ -91,23 +92,23 @@ def compare(folder: Path, files: Mapping[str, str], chosen: Collection[str]) -> 
         chosen: the names of the files to compare.
 
     Raises:
-        OSError: a file cannot be read.
+        InputError: a file cannot be read.
     """
     found = []
     for name in chosen:
         path = folder / f"{name}.yaml"
         if not path.is_file():
             found.append(Difference(path, "missing"))
-        elif path.read_bytes() != files[name].encode():
+        elif read_bytes(path, within=folder) != files[name].encode():
             found.append(Difference(path, "changed"))
     if set(chosen) == set(files):
         others = (path for path in sorted(folder.glob("*.yaml")) if path.stem not in files)
-        found += [Difference(path, "unknown") for path in others if _is_ours(path)]
+        found += [Difference(path, "unknown") for path in others if _is_ours(path, folder)]
     return tuple(found)
 
 
-def _is_ours(path: Path) -> bool:
-    return _MARK in path.read_text(encoding="utf-8", errors="replace")
+def _is_ours(path: Path, folder: Path) -> bool:
+    return _MARK.encode() in read_bytes(path, within=folder)
 
 
 def write(folder: Path, files: Mapping[str, str], chosen: Collection[str]) -> tuple[Path, ...]:
@@ -118,7 +119,7 @@ def write(folder: Path, files: Mapping[str, str], chosen: Collection[str]) -> tu
         OSError: the folder or a file cannot be written.
     """
     changed = [difference for difference in compare(folder, files, chosen) if difference.kind != "unknown"]
-    foreign = [change.path for change in changed if change.kind == "changed" and not _is_ours(change.path)]
+    foreign = [change.path for change in changed if change.kind == "changed" and not _is_ours(change.path, folder)]
     if foreign:
         hint = "Move it away, or name another folder with --output."
         raise InputError.of([Mistake("was not written by this command", path, hint=hint) for path in foreign])

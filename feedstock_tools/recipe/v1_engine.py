@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 import re
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -19,7 +20,7 @@ from feedstock_tools.bounds.supervision import is_held, step
 from feedstock_tools.errors import FeedstockError, InputError
 from feedstock_tools.platforms import Platform
 from feedstock_tools.reading import read_text
-from feedstock_tools.recipe.v1.templates import check_templates
+from feedstock_tools.recipe.v1.templates import asks_environment, check_templates
 from feedstock_tools.temporary import temporary_folder
 from feedstock_tools.variants.model import WholeNumber
 from feedstock_tools.yaml_reading.nodes import Schema, compose, members
@@ -47,6 +48,8 @@ Rendering: TypeAlias = "RenderedVariant"
 _PLACE = re.compile(r"(?<![\d.:])(\d{1,6}):(\d{1,6}):|line (\d{1,6}),? column (\d{1,6})")
 _LONGEST_MESSAGE = 1_000
 _PROBE = "outputs:\n- package: {name: probe, version: '0'}\n  build: {skip: []}\n"
+#: Held while the environment is hidden.
+_HIDING = threading.Lock()
 #: Several times as many as the longest of conda-forge has; the engine takes seconds for more.
 _MOST_LINES = 5_000
 
@@ -56,12 +59,15 @@ class ParsedV1:
     """A `recipe.yaml` as the engine parsed it.
 
     For a recipe without outputs, whose `skip` the engine ignores, `probe` is a recipe with outputs and the same `skip`.
+    `asks_environment`: a template may call `env.get`, which the engine answers from `environ` alone.
     """
 
     path: Path
     text: str
     stage0: Stage0Recipe
     probe: Stage0Recipe | None
+    asks_environment: bool = False
+    environ: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +95,7 @@ def read_v1(path: Path) -> ParsedV1:
     Raises:
         InputError: it cannot be read, exceeds a bound, or the engine refuses it; with line and column if known.
     """
-    return parse_v1(read_text(path), path)
+    return parse_v1(read_text(path, within=path.parent), path)
 
 
 def parse_v1(text: str, path: Path) -> ParsedV1:
@@ -100,9 +106,11 @@ def parse_v1(text: str, path: Path) -> ParsedV1:
     """
     if text.count("\n") > most(_MOST_LINES):
         raise BoundError(f"has more than {_MOST_LINES} lines", path=path)
-    check_templates(parse_texts(text, path), path, text)
+    content = parse_texts(text, path)
+    check_templates(content, path, text)
     probe = _skip_probe(text, path)
-    return ParsedV1(path, text, _parsed(text, path, text), _parsed(probe, path, text) if probe else None)
+    parsed = _parsed(text, path, text)
+    return ParsedV1(path, text, parsed, _parsed(probe, path, text) if probe else None, asks_environment(content))
 
 
 def render(
@@ -197,7 +205,8 @@ def _parsed(text: str, path: Path, shown: str) -> Stage0Recipe:
 
 
 def _rendered(stage0: Stage0Recipe, recipe: ParsedV1, variants: VariantConfig, config: RenderConfig) -> list[Rendering]:
-    with _engine_step(recipe.path, recipe.text):
+    hidden = _only(recipe.environ) if recipe.asks_environment else nullcontext()
+    with hidden, _engine_step(recipe.path, recipe.text):
         return stage0.render(variants, config)
 
 
@@ -211,6 +220,20 @@ def _engine_step(path: Path, text: str) -> Iterator[None]:
         raise
     except BaseException as error:  # the engine's errors have no common base class, and its panics are not `Exception`s
         raise _refusal(error, path, text) from error
+
+
+@contextmanager
+def _only(environ: Mapping[str, str]) -> Iterator[None]:
+    """Hide all other variables of this process from the engine, which reads them in `env.get` and `env.exists`."""
+    with _HIDING:
+        kept = dict(os.environ)
+        os.environ.clear()
+        os.environ.update(environ)
+        try:
+            yield
+        finally:
+            os.environ.clear()
+            os.environ.update(kept)
 
 
 @contextmanager

@@ -7,6 +7,7 @@ _get_platforms_of_provider, _render_ci_provider.)
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ from typing import Any
 
 from feedstock_tools.errors import InputError, Mistake
 from feedstock_tools.platforms import KNOWN_SUBDIRS, Platform
-from feedstock_tools.reading import LARGEST_SETTINGS, read_text
+from feedstock_tools.reading import LARGEST_SETTINGS, is_inside, read_text
 from feedstock_tools.rerender.forge_yaml import parse_settings
 from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.rerender.smithy.rules import ci_rules
@@ -109,7 +110,9 @@ def read_forge(feedstock: Path, rules: Rules | None = None) -> Forge:
     recipe = feedstock / recipe_dir / ("recipe.yaml" if is_v1 else "meta.yaml")
     if not recipe.exists():
         raise _no_recipe(feedstock, recipe)
-    text = read_text(recipe)
+    if not is_inside(recipe.parent, feedstock):
+        raise InputError("the folder of the recipe is outside of the feedstock", path=recipe.parent)
+    text = read_text(recipe, within=recipe.parent)
     return Forge(
         folder=feedstock,
         recipe_dir=recipe_dir,
@@ -141,9 +144,9 @@ def _no_recipe(feedstock: Path, recipe: Path) -> InputError:
 
 
 def _read_settings(path: Path) -> Mapping[str, Any]:
-    if not path.is_file() and not path.is_symlink():
+    if not os.path.lexists(path):
         return {}
-    settings, places = parse_settings(read_text(path, LARGEST_SETTINGS), path)
+    settings, places = parse_settings(read_text(path, LARGEST_SETTINGS, within=path.parent), path)
     mistakes = [
         Mistake(message, path, *places.get(keys, places.get(keys[:1], (None, None))))
         for keys, message in _wrong(settings)

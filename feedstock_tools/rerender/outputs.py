@@ -151,7 +151,7 @@ def packages_with_conda_build(
     layers = [defaults(builder, behaviour)]
     own = folder / _RECIPE_CONFIG
     if own.is_file():
-        layers.append(load(own, builder, environ={}, rules=behaviour))
+        layers.append(load(own, builder, environ={}, rules=behaviour, within=folder))
     layers.append(given_variants(configuration))
     given = _filtered(_without_torn_groups(combine(layers), configuration), layers[:0:-1])
     recipe = v0.read_recipe(folder, behaviour)

@@ -71,11 +71,11 @@ def migrations_of(feedstock: Path, pinning: Pinning | None, rules: Rules) -> Mig
     if rules.migrations_from == "nowhere":
         return Migrations()
     top = rules.migrations_from == "top folder"
-    own = _headers(feedstock / "migrations" if top else feedstock / CI_SUPPORT / "migrations")
+    own = _headers(feedstock / "migrations" if top else feedstock / CI_SUPPORT / "migrations", feedstock)
     names = {header.path.name for header in own} if rules.migrations_match_by_name else None
     if rules.migrations_from != "pinning" or pinning is None or pinning.migrations is None:
         return Migrations(tuple(header.path for header in own))
-    upstream = {_identity(header, rules): header for header in _headers(pinning.migrations, names)}
+    upstream = {_identity(header, rules): header for header in _headers(pinning.migrations, None, names)}
     finished: list[Path] = []
     from_feedstock: list[Path] = []
     from_pinning: list[Path] = []
@@ -98,13 +98,13 @@ def _identity(header: _Header, rules: Rules) -> tuple[str | None, ...]:
     return (header.path.name, header.timestamp) if rules.migrations_match_by_name else (header.timestamp,)
 
 
-def _headers(folder: Path, names: Collection[str] | None = None) -> list[_Header]:
+def _headers(folder: Path, within: Path | None, names: Collection[str] | None = None) -> list[_Header]:
     """The migrations of a folder; only those with the given names, if names identify migrations."""
-    return [_header(path) for path in sorted(folder.glob("*.yaml")) if names is None or path.name in names]
+    return [_header(path, within) for path in sorted(folder.glob("*.yaml")) if names is None or path.name in names]
 
 
-def _header(path: Path) -> _Header:
-    content: Any = read_texts(path) or {}
+def _header(path: Path, within: Path | None) -> _Header:
+    content: Any = read_texts(path, within=within) or {}
     settings = content.get("__migrator", {}) if isinstance(content, dict) else None
     if not isinstance(settings, dict):
         raise InputError("a migration and its __migrator must be mappings", path=path)

@@ -24,7 +24,7 @@ from feedstock_tools.rerender.configurations.configuration import Configuration,
 from feedstock_tools.rerender.configurations.names import configuration_name
 from feedstock_tools.rerender.configurations.write import Changes, changes, with_tree
 from feedstock_tools.rerender.forge import Forge, Rendering, read_forge
-from feedstock_tools.rerender.pinning import Migrations, find_pinning, migrations_of
+from feedstock_tools.rerender.pinning import Migrations, Pinning, find_pinning, migrations_of
 from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.rerender.smithy.files import CiUpdate, follow_configurations
 from feedstock_tools.rerender.smithy.packages import Package, PackageWatch
@@ -158,7 +158,8 @@ def _unbuilt_packages(source: Source) -> tuple[Package, ...]:
     """What the recipe would make if nothing were skipped, on one platform and without migrations: for the README."""
     platform = Platform.parse("linux-64")
     behaviour = source.rules.conda_build
-    config = combine([defaults(platform, behaviour), *(load(path, platform, rules=behaviour) for path in source.files)])
+    files = (load(path, platform, rules=behaviour, within=source.within(path)) for path in source.files)
+    config = combine([defaults(platform, behaviour), *files])
     watch = PackageWatch(skipped=True)
     if isinstance(source.parsed, v0.Recipe):
         v0.render_recipe(source.parsed, config, platform, watch=watch, keep_skipped=True)
@@ -169,13 +170,17 @@ def _unbuilt_packages(source: Source) -> tuple[Package, ...]:
 
 @dataclass(frozen=True)
 class Source:
-    """The inputs for all platforms: `files` are the variant files in the order in which they are combined."""
+    """The inputs for all platforms: `files` are the variant files in the order in which they are combined.
+
+    `pinning` is conda-forge's, or the user's own; the other files are the feedstock's.
+    """
 
     parsed: v0.Recipe | ParsedV1
     forge: Forge
     files: list[Path]
     migrations: Migrations
     rules: Rules
+    pinning: Pinning | None = None
 
     @property
     def recipe(self) -> Path:
@@ -186,6 +191,12 @@ class Source:
     def text(self) -> str:
         """Its text."""
         return self.forge.recipe_text
+
+    def within(self, path: Path) -> Path | None:
+        """The folder that no link of an input may lead out of: the feedstock, for its own files."""
+        pinning = self.pinning
+        foreign = pinning is not None and (path == pinning.config or path.parent == pinning.migrations)
+        return None if foreign else self.forge.folder
 
     @property
     def conditional(self) -> Path | None:
@@ -218,7 +229,7 @@ def read_source(feedstock: Path, pinning: Path | None, rules: Rules) -> Source:
         parsed = parse_v1(forge.recipe_text, forge.recipe)
     else:
         parsed = v0.parse_recipe(forge.recipe_text, forge.recipe, rules.conda_build)
-    return Source(parsed, forge, files, migrations, rules)
+    return Source(parsed, forge, files, migrations, rules, global_pinning)
 
 
 def _render(
@@ -271,12 +282,18 @@ def variants_of(source: Source, rendering: Rendering) -> VariantConfig:
     platform, environ, rules = rendering.platform, rendering.environ, source.rules
     behaviour = rules.conda_build
     base = defaults(platform, behaviour)
-    loaded = [load(path, platform, environ=environ, rules=behaviour) for path in source.files]
+    within = source.within
+    loaded = [load(path, platform, environ=environ, rules=behaviour, within=within(path)) for path in source.files]
     conditional = source.conditional
     typed = (
-        [load_conditional(conditional, platform, environ=environ, rules=behaviour)] if conditional is not None else []
+        [load_conditional(conditional, platform, environ=environ, rules=behaviour, within=within(conditional))]
+        if conditional is not None
+        else []
     )
-    steps = [load_migration(path, platform, environ=environ, rules=behaviour) for path in source.migrations.applied]
+    steps = [
+        load_migration(path, platform, environ=environ, rules=behaviour, within=within(path))
+        for path in source.migrations.applied
+    ]
     if not rules.migrations_by_time:
         steps = [replace(step, timestamp=0.0) for step in steps]
     migrated = migrate(combine([base, *loaded, *typed]), steps, rules.migrations)
@@ -297,6 +314,10 @@ def render_source(
     recipe = source.parsed
     if isinstance(recipe, ParsedV1):
         return v1.render_recipe_v1(
-            recipe, config, rendering.platform, all_branches=source.rules.counts_untaken_branches, watch=watch
+            replace(recipe, environ=rendering.environ),
+            config,
+            rendering.platform,
+            all_branches=source.rules.counts_untaken_branches,
+            watch=watch,
         )
     return v0.render_recipe(recipe, config, rendering.platform, environ=rendering.environ, watch=watch)

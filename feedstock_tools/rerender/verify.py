@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from feedstock_tools.errors import InputError, WorkError
+from feedstock_tools.reading import read_bytes
 from feedstock_tools.rerender.configurations.configuration import CI_SUPPORT
 from feedstock_tools.temporary import temporary_folder
 
@@ -54,7 +55,7 @@ def files_of_conda_smithy(feedstock: Path, pinning: Path | None) -> dict[str, by
         )
         if run.returncode:
             raise WorkError(f"conda-smithy exited with {run.returncode}", path=_kept(run.stdout))
-        return {path.name: path.read_bytes() for path in (copy / CI_SUPPORT).glob("*.yaml")}
+        return {path.name: read_bytes(path, within=copy) for path in (copy / CI_SUPPORT).glob("*.yaml")}
 
 
 def differences(ours: Mapping[str, bytes], theirs: Mapping[str, bytes]) -> Iterator[str]:

@@ -29,17 +29,23 @@ _NOTHING = frozenset({"", "~", "null", "Null", "NULL"})
 
 
 def load_conditional(
-    path: Path, platform: Platform, *, environ: Mapping[str, str] | None = None, rules: CondaBuildRules | None = None
+    path: Path,
+    platform: Platform,
+    *,
+    environ: Mapping[str, str] | None = None,
+    rules: CondaBuildRules | None = None,
+    within: Path | None = None,
 ) -> VariantConfig:
     """Read a `variants.yaml` for `platform`.
 
     Args:
         environ: the environment variables that conditions may read; never this process's.
+        within: the folder that no link may lead out of, as for `reading.open_file`.
 
     Raises:
         InputError: it cannot be read, a condition is invalid, or a value is neither plain nor a list of plain values.
     """
-    document = compose(read_text(path, LARGEST_SETTINGS), path)
+    document = compose(read_text(path, LARGEST_SETTINGS, within=within), path)
     if document is None:
         return VariantConfig({})
     if not is_mapping(document):

@@ -44,19 +44,25 @@ def defaults(platform: Platform, rules: CondaBuildRules | None = None) -> Varian
 
 
 def load(
-    path: Path, platform: Platform, *, environ: Mapping[str, str] | None = None, rules: CondaBuildRules | None = None
+    path: Path,
+    platform: Platform,
+    *,
+    environ: Mapping[str, str] | None = None,
+    rules: CondaBuildRules | None = None,
+    within: Path | None = None,
 ) -> VariantConfig:
     """Read a variant file for `platform`.
 
     Args:
         environ: the environment variables that selectors may read (conda-smithy sets a few); never this process's.
         rules: the version of conda-build to follow; default the newest.
+        within: the folder that no link may lead out of, as for `reading.open_file`.
 
     Raises:
         InputError: it cannot be read, a selector is invalid, or the selected lines are not a valid variant file; with
             lines.
     """
-    return parse(read_text(path), path, platform, environ=environ, rules=rules)
+    return parse(read_text(path, within=within), path, platform, environ=environ, rules=rules)
 
 
 def parse(

@@ -46,14 +46,23 @@ class Migration:
 
 
 def load_migration(
-    path: Path, platform: Platform, *, environ: Mapping[str, str] | None = None, rules: CondaBuildRules | None = None
+    path: Path,
+    platform: Platform,
+    *,
+    environ: Mapping[str, str] | None = None,
+    rules: CondaBuildRules | None = None,
+    within: Path | None = None,
 ) -> Migration:
     """Read a migration file for a platform.
+
+    Args:
+        within: the folder that no link may lead out of, as for `reading.open_file`.
 
     Raises:
         InputError: it cannot be read or its `__migrator` section is invalid.
     """
-    content, lines = select_yaml(read_text(path), path, platform, environ or {}, rules or CondaBuildRules())
+    text = read_text(path, within=within)
+    content, lines = select_yaml(text, path, platform, environ or {}, rules or CondaBuildRules())
     settings: Any = content.get("__migrator", {})
     if not isinstance(settings, dict):
         raise InputError("__migrator must be a mapping", path=path, line=lines.get("__migrator"))

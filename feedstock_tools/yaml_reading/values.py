@@ -74,9 +74,9 @@ def parse_first(text: str, path: Path | None = None) -> Any:
     return parse_types(text, path, first=True)
 
 
-def read_texts(path: Path) -> Any:
-    """The content of a file by `parse_texts`; errors also as for `reading.read_text`."""
-    return parse_texts(read_text(path), path)
+def read_texts(path: Path, *, within: Path | None) -> Any:
+    """The content of a file by `parse_texts`; `within` and errors also as for `reading.read_text`."""
+    return parse_texts(read_text(path, within=within), path)
 
 
 def _plain(text: str, path: Path | None, scalar: Callable[[Any], Any], schema: Schema = Schema.TEXTS) -> Any:

@@ -13,6 +13,7 @@ from feedstock_tools import __version__
 from feedstock_tools.builds.ci.jobs import MACHINES
 from feedstock_tools.data import text_templates
 from feedstock_tools.errors import InputError
+from feedstock_tools.reading import read_bytes, read_text
 from feedstock_tools.writing import write_whole
 
 __all__ = ["SERVICES", "CiFiles", "ci_files"]
@@ -56,12 +57,9 @@ class CiFiles:
 
     def _present(self, name: str) -> str | None:
         path = self.feedstock / name
-        try:
-            text = path.read_text(encoding="utf-8")
-        except FileNotFoundError:
+        if not path.exists():
             return None
-        except (OSError, UnicodeDecodeError) as error:
-            raise InputError("this file cannot be read", path=path) from error
+        text = read_text(path, within=self.feedstock)
         if not text.startswith(_MARK):
             raise InputError("this file was not written by `feedstock-tools ci`", path=path, hint="Move it away.")
         return text
@@ -92,5 +90,5 @@ def ci_files(feedstock: Path, services: Sequence[str], *, install: str | None, c
 def _build_command(feedstock: Path) -> str:
     """The feedstock's `build-locally.py` if it is ours; conda-smithy's has the same name but other arguments."""
     script = feedstock / "build-locally.py"
-    ours = script.is_file() and "feedstock_tools" in script.read_text(encoding="utf-8", errors="replace")
+    ours = script.is_file() and b"feedstock_tools" in read_bytes(script, within=feedstock)
     return "python build-locally.py" if ours else "feedstock-tools build"

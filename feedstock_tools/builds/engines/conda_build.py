@@ -90,7 +90,7 @@ class CondaBuild:
         import yaml
 
         configured = request.feedstock / ".ci_support" / f"{request.configuration}.yaml"
-        content = read_texts(configured)
+        content = read_texts(configured, within=request.feedstock)
         narrowed = {
             key: [str(request.values[key])] if key in request.values and isinstance(listed, list) else listed
             for key, listed in content.items()

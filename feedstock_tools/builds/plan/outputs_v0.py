@@ -16,6 +16,7 @@ from feedstock_tools.digests import digest_of_files, digest_of_values
 from feedstock_tools.errors import InputError
 from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedOutput, PlannedRow
 from feedstock_tools.platforms import Platform
+from feedstock_tools.reading import read_text
 
 if TYPE_CHECKING:
     from feedstock_tools.recipe.v0.recipe import Recipe
@@ -50,7 +51,7 @@ def with_meta_outputs(
 
 
 def _sources(folder: Path) -> set[Path]:
-    text = (folder / "meta.yaml").read_text(encoding="utf-8")
+    text = read_text(folder / "meta.yaml", within=folder)
     places = {(folder / place).resolve() for place in _PATH.findall(text)}
     return {place for place in places if place.exists()}
 

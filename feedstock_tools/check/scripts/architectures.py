@@ -13,7 +13,7 @@ from feedstock_tools.check.scripts.batch import read_batch
 from feedstock_tools.check.scripts.shell import read_shell
 from feedstock_tools.check.scripts.tree import Assigned, Node, run
 from feedstock_tools.gpu_code.architecture import Architecture
-from feedstock_tools.reading import read_text
+from feedstock_tools.reading import LARGEST_SCRIPT, read_bytes, read_text
 
 __all__ = ["ScriptList", "lists_in_scripts"]
 
@@ -94,7 +94,7 @@ def _is_list(variable: str, text: str) -> bool:
 @lru_cache(maxsize=64)
 def _tree(path: Path, changed: int) -> tuple[Node, ...]:
     """The tree of a script; `changed` distinguishes versions of the file."""
-    text = path.read_text(encoding="utf-8", errors="replace")
+    text = read_bytes(path, LARGEST_SCRIPT, within=path.parent).decode(errors="replace").replace("\r\n", "\n")
     return read_shell(text) if path.suffix == ".sh" else read_batch(text)
 
 
@@ -102,7 +102,7 @@ def _in_recipe(path: Path, name: str) -> Iterator[ScriptList]:
     """Lists that apply to every configuration: a line with a selector or under an `if` is skipped."""
     # The parents of a line, by indentation, and whether one of them is an `if`.
     above: list[tuple[int, bool]] = []
-    for number, line in enumerate(read_text(path).splitlines(), 1):
+    for number, line in enumerate(read_text(path, within=path.parent).splitlines(), 1):
         if not line.strip():
             continue
         depth = len(line) - len(line.lstrip())

@@ -31,7 +31,7 @@ def read_spec(path: Path) -> Spec:
     if not file.exists():
         hint = "This is the spec from which the recipe is generated. Write it, or name the folder that contains it."
         raise InputError("there is no such file", path=file, hint=hint)
-    return spec_from_text(read_text(file, _LARGEST_SPEC), file, file.parent / "recipe")
+    return spec_from_text(read_text(file, _LARGEST_SPEC, within=file.parent), file, file.parent / "recipe")
 
 
 def spec_from_text(text: str, path: Path | None = None, recipe: Path | None = None) -> Spec:

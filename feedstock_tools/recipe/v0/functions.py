@@ -14,7 +14,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from feedstock_tools.reading import is_file
+from feedstock_tools.reading import is_below, is_file, read_bytes
 from feedstock_tools.recipe.specs import ensure_valid_spec
 from feedstock_tools.variants.model import Variant
 from feedstock_tools.variants.namespace import DEFAULT_VARIANT, Namespace
@@ -108,11 +108,11 @@ class Functions:
         return None if text is None else re.search(re.escape(str(regex_pattern)), text)
 
     def _text_of(self, filename: str) -> str | None:
-        folder = self.recipe.parent.resolve()
-        path = (folder / str(filename)).resolve()
-        if not path.is_relative_to(folder) or not is_file(path) or path.stat().st_size > _LARGEST_DATA:
+        folder = self.recipe.parent
+        path = folder / str(filename)
+        if not is_below(path, folder) or not is_file(path):
             return None
-        return path.read_text(encoding="utf-8", errors="replace")
+        return read_bytes(path, _LARGEST_DATA, within=folder).decode(errors="replace")
 
 
 def load_str_data(string: str, fmt: str, **_: Any) -> Any:

@@ -14,6 +14,7 @@ from typing import Any
 
 import jinja2
 from jinja2 import nodes
+from jinja2.loaders import split_template_path
 from jinja2.runtime import Context
 from jinja2.sandbox import SandboxedEnvironment
 from jinja2.visitor import NodeTransformer
@@ -21,6 +22,7 @@ from jinja2.visitor import NodeTransformer
 from feedstock_tools.bounds.limits import BoundError, most
 from feedstock_tools.bounds.supervision import step
 from feedstock_tools.errors import InputError
+from feedstock_tools.reading import is_file, read_text
 from feedstock_tools.recipe.v0.weights import (
     ATTRIBUTES,
     BOUNDED_FILTERS,
@@ -224,10 +226,15 @@ class _Included(jinja2.BaseLoader):
     """Templates beside the recipe, and nowhere else."""
 
     def __init__(self, recipe: Path) -> None:
-        self._loader = jinja2.FileSystemLoader(recipe.parent)
+        self._folder = recipe.parent
 
     def get_source(self, environment: jinja2.Environment, template: str) -> tuple[str, str, Callable[[], bool]]:
-        return self._loader.get_source(environment, template)
+        path = self._folder.joinpath(*split_template_path(template))
+        if not is_file(path):
+            raise jinja2.TemplateNotFound(template)
+        text = read_text(path, within=self._folder)
+        changed = path.stat().st_mtime_ns
+        return text, str(path), lambda: is_file(path) and path.stat().st_mtime_ns == changed
 
 
 @lru_cache(maxsize=8)
@@ -308,8 +315,8 @@ def _place(recipe: Path, text: str, error: BaseException) -> tuple[str, int | No
         return "", None
     line = lines[number - 1].strip()
     try:
-        written = [each.strip() for each in recipe.read_text(encoding="utf-8").splitlines()]
-    except (OSError, ValueError):
+        written = [each.strip() for each in read_text(recipe, within=recipe.parent).splitlines()]
+    except InputError:
         written = []
     at = next((place for place, each in enumerate(written, 1) if line and each.startswith(line)), None)
     return f": {line[:60]}{'…' if len(line) > 60 else ''}", at

@@ -16,7 +16,7 @@ from typing import Any
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import Platform
-from feedstock_tools.reading import read_text
+from feedstock_tools.reading import is_below, read_text
 from feedstock_tools.recipe.model import RenderedOutput, RenderedRecipe, UsedVariables
 from feedstock_tools.recipe.order import sort_by_dependencies
 from feedstock_tools.recipe.specs import VariantRequirements
@@ -57,7 +57,7 @@ def read_recipe(folder: Path, rules: CondaBuildRules | None = None) -> Recipe:
         InputError: it cannot be read.
     """
     path = folder / "meta.yaml"
-    return parse_recipe(read_text(path), path, rules)
+    return parse_recipe(read_text(path, within=folder), path, rules)
 
 
 def parse_recipe(text: str, path: Path, rules: CondaBuildRules | None = None) -> Recipe:
@@ -341,8 +341,8 @@ class _Rendering:
         found: frozenset[str] = frozenset()
         for name in names:
             path = self.recipe.folder / name
-            if path.resolve().is_relative_to(self.recipe.folder.resolve()):
-                found |= used_in_script(path, self.space.keys, self._scripts)
+            if is_below(path, self.recipe.folder):
+                found |= used_in_script(path, self.recipe.folder, self.space.keys, self._scripts)
         self._scripts_used[names] = found
         return found
 

@@ -11,8 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 from functools import cached_property, lru_cache
 from pathlib import Path
 
-from feedstock_tools.errors import InputError
-from feedstock_tools.reading import is_file, read_text
+from feedstock_tools.reading import LARGEST_SCRIPT, is_file, read_bytes
 from feedstock_tools.variants.rules import CondaBuildRules
 
 __all__ = ["UsageFinder", "trim_requirements", "usage_finder", "used_in_script"]
@@ -176,25 +175,34 @@ def _usable(keys: frozenset[str], text: str) -> frozenset[str]:
     return frozenset(filter(can_be_used, keys))
 
 
-def used_in_script(path: Path, keys: Collection[str], cache: dict[Path, frozenset[str]]) -> frozenset[str]:
+def used_in_script(
+    path: Path, folder: Path, keys: Collection[str], cache: dict[Path, frozenset[str]]
+) -> frozenset[str]:
     """Keys that a build script uses: `%KEY%` in a batch file, in a shell script the first `$` of a line.
 
     A missing script uses nothing, nor does a script of any other kind.
+
+    Args:
+        folder: that of the recipe, which no link may lead out of.
+
+    Raises:
+        InputError: the script cannot be read, or is too large.
     """
     words = cache.get(path)
     if words is None:
-        words = cache[path] = _words_of(path)
+        words = cache[path] = _words_of(path, folder)
     return words & frozenset(keys)
 
 
-def _words_of(path: Path) -> frozenset[str]:
+def _words_of(path: Path, folder: Path) -> frozenset[str]:
     if path.suffix not in (".sh", ".bat") or not is_file(path):
         return _NOTHING
+    content = read_bytes(path, LARGEST_SCRIPT, within=folder)
     try:
-        text = read_text(path)
-    except InputError:
+        text = content.decode().replace("\r\n", "\n")
+    except UnicodeDecodeError:
         # conda-build guesses an encoding; even a script that is not UTF-8 names variables in ASCII
-        text = path.read_bytes()[: 4 << 20].decode("latin-1")
+        text = content.decode("latin-1")
     if path.suffix == ".bat":
         return frozenset(re.findall(r"(?<=%)\w+(?=%)", text))
     return frozenset(match.group(1) for match in _SHELL_USE.finditer(text))

@@ -15,7 +15,7 @@ from typing import Any
 
 from feedstock_tools.bounds.limits import BoundError, most
 
-__all__ = ["check_templates"]
+__all__ = ["asks_environment", "check_templates"]
 
 _TEMPLATE = re.compile(r"\$\{\{(.*?)(?:\}\}|\Z)", re.DOTALL)
 _STATEMENT = re.compile(r"\{%[-+]?\s*(\w*)(.*?)(?:%\}|\Z)", re.DOTALL)
@@ -23,6 +23,7 @@ _RAW = re.compile(r"\{%[-+]?\s*raw\s*[-+]?%\}.*?\{%[-+]?\s*endraw\s*[-+]?%\}", r
 _MACRO = re.compile(r"\{%[-+]?\s*macro\s+(\w+)(.*?)\{%[-+]?\s*endmacro", re.DOTALL)
 _SET = re.compile(r"\s*(\w+)\s*=(.*)", re.DOTALL)
 _TOKEN = re.compile(r"'[^']*'|\"[^\"]*\"|[A-Za-z_]\w*|\d[\d_]*(?:\.\d+)?|\*\*|[^\s\w]")
+_ENVIRONMENT = re.compile(r"\benv\b")
 _NAME = re.compile(r"[A-Za-z_]")
 _CONDITIONS = frozenset({"if", "skip"})
 #: Statements that repeat nothing; `set` and `macro` are checked more closely.
@@ -60,6 +61,11 @@ def check_templates(content: Any, path: Path, text: str = "") -> None:
         shown = " ".join(error.template.split())
         shown = shown if len(shown) <= 60 else f"{shown[:60]}…"
         raise BoundError(f"{error.what}: {shown}", path=path, line=line) from None
+
+
+def asks_environment(content: Any) -> bool:
+    """Whether a template may read variables of the process, which it can only by the name `env`."""
+    return any(_ENVIRONMENT.search(text) for text in _texts(content))
 
 
 class _TooMuchError(Exception):

@@ -35,13 +35,16 @@ class Configuration:
     pin_run_as_build: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @classmethod
-    def from_file(cls, path: Path) -> Configuration:
+    def from_file(cls, path: Path, *, within: Path | None = None) -> Configuration:
         """Read a file of `.ci_support`.
+
+        Args:
+            within: the folder of the feedstock, which no link may lead out of.
 
         Raises:
             InputError: it cannot be read, is not a mapping of lists, or its name does not begin with a platform.
         """
-        content = parse_with_numbers(read_text(path, LARGEST_SETTINGS), path, WholeNumber)
+        content = parse_with_numbers(read_text(path, LARGEST_SETTINGS, within=within), path, WholeNumber)
         if not isinstance(content, dict):
             raise InputError("a configuration must be a mapping of lists", path=path)
         zips: Any = content.pop("zip_keys", [])
@@ -97,4 +100,5 @@ def read_configurations(feedstock: Path) -> tuple[Configuration, ...]:
     >>> [one.name for one in read_configurations(Path("solver-feedstock"))][:1]
     ['linux_64_cuda_compiler_version12.9']
     """
-    return tuple(Configuration.from_file(path) for path in sorted((feedstock / CI_SUPPORT).glob("*.yaml")))
+    files = sorted((feedstock / CI_SUPPORT).glob("*.yaml"))
+    return tuple(Configuration.from_file(path, within=feedstock) for path in files)

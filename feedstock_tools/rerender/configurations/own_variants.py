@@ -53,7 +53,7 @@ def variants_of(folder: Path, configuration: Configuration, rules: CondaBuildRul
     from feedstock_tools.variants.files import load
 
     read = load_conditional if path.name == _OWN_FILES[0] else load
-    own = read(path, configuration.platform, rules=rules)
+    own = read(path, configuration.platform, rules=rules, within=folder)
     values = {**own.values, **given.values}
     whole = (group for group in own.zip_keys if len({len(values[key]) for key in group if key in values}) < 2)
     return replace(given, values=values, zip_keys=given.zip_keys or tuple(whole))
@@ -76,7 +76,7 @@ def with_own_values(folder: Path, configurations: Sequence[Configuration]) -> tu
         return tuple(configurations)
     from feedstock_tools.reading import read_text
 
-    words = frozenset(_WORD.findall(read_text(path).replace("-", "_")))
+    words = frozenset(_WORD.findall(read_text(path, within=folder).replace("-", "_")))
     used = _used_by(folder)
     return tuple(_completed(each, variants_of(folder, each), words, used) for each in configurations)
 

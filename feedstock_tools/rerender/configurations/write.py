@@ -10,6 +10,7 @@ from pathlib import Path
 
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.platforms import Platform
+from feedstock_tools.reading import LARGEST_SCRIPT, read_bytes
 from feedstock_tools.rerender.configurations.configuration import CI_SUPPORT, platform_of
 from feedstock_tools.rerender.smithy.tree import Tree
 from feedstock_tools.writing import write_whole
@@ -40,7 +41,7 @@ class Changes:
         """The lines of a unified diff of all changes, each with its line ending."""
         for path, content in sorted(self.files.items()):
             name = path.relative_to(self.feedstock).as_posix()
-            before = path.read_text(encoding="utf-8", errors="replace").splitlines(True) if path.is_file() else []
+            before = _content(path, self.feedstock).decode(errors="replace").splitlines(True)
             after = [] if content is None else content.decode().splitlines(True)
             for line in difflib.unified_diff(
                 before, after, f"a/{name}" if before else "/dev/null", f"b/{name}" if after else "/dev/null"
@@ -60,6 +61,11 @@ class Changes:
             _remove(path, self.feedstock)
         for path, executable in self.executable.items():
             _set_executable(path, executable)
+
+
+def _content(path: Path, feedstock: Path) -> bytes:
+    """The bytes of a file of the feedstock; empty if there is none."""
+    return read_bytes(path, LARGEST_SCRIPT, within=feedstock) if path.is_file() else b""
 
 
 def _remove(path: Path, feedstock: Path) -> None:
@@ -100,7 +106,7 @@ def with_tree(changes: Changes, tree: Tree) -> Changes:
             if part.is_symlink():
                 raise InputError("is a link; a rerender writes into the feedstock alone", path=part)
         there = path.is_file()
-        if not there or path.read_bytes() != file.content:
+        if not there or _content(path, feedstock) != file.content:
             files[path] = file.content
         if file.executable != (there and bool(path.stat().st_mode & 0o100)):
             executable[path] = file.executable
@@ -129,7 +135,7 @@ def changes(
         if Path(name).name != name or name.startswith("."):
             raise InputError(f"'{name}' is not a valid name for a configuration")
         path = folder / name
-        if not path.is_file() or path.is_symlink() or path.read_bytes() != content:
+        if not path.is_file() or path.is_symlink() or _content(path, feedstock) != content:
             files[path] = content
     for path in sorted(folder.glob("*.yaml")):
         if path.name not in wanted and (platforms is None or _is_of(path, platforms)):

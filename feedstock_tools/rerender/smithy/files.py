@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from feedstock_tools.errors import InputError
+from feedstock_tools.reading import read_bytes
 from feedstock_tools.rerender.configurations.configuration import Configuration
 from feedstock_tools.rerender.smithy.azure import azure_entries, replace_matrix
 from feedstock_tools.rerender.smithy.github import github_entries, replace_include
@@ -80,15 +81,8 @@ def read_ci_files(feedstock: Path) -> dict[str, str]:
             if part.is_symlink():
                 raise InputError("is a link; CI files are only changed in the feedstock itself", path=part)
         try:
-            with path.open("rb") as stream:
-                content = stream.read(_LARGEST_FILE + 1)
-            if len(content) > _LARGEST_FILE:
-                raise InputError(f"is larger than {_LARGEST_FILE // 1024} KiB", path=path)
-            texts[name] = content.decode()
-        except (FileNotFoundError, NotADirectoryError):
-            continue
-        except OSError as error:
-            raise InputError(f"cannot be read: {error.strerror or error}", path=path) from error
+            if path.exists():
+                texts[name] = read_bytes(path, _LARGEST_FILE, within=feedstock).decode()
         except UnicodeDecodeError as error:
             raise InputError("is not UTF-8", path=path) from error
     return texts

@@ -91,7 +91,7 @@ class _Before:
         """
         if not path.is_file() or path.is_symlink():
             return cls()
-        return cls(read_text(path))
+        return cls(read_text(path, within=path.parent))
 
     @property
     def build_id(self) -> int | None:

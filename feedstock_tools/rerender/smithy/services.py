@@ -294,7 +294,7 @@ def _yum_setup(workshop: Workshop) -> str:
     path = workshop.recipe / "yum_requirements.txt"
     if not path.exists():
         return ""
-    lines = [line.strip() for line in read_text(path).splitlines()]
+    lines = [line.strip() for line in read_text(path, within=workshop.recipe).splitlines()]
     wanted = [line for line in lines if line and not line.startswith("#")]
     if not wanted:
         raise InputError("names no package", path=path, hint="Remove the file or name packages in it.")

@@ -70,7 +70,7 @@ def read_conda_forge_yml(feedstock: Path) -> Mapping[str, Any]:
     path = feedstock / "conda-forge.yml"
     if not path.exists():
         return {}
-    settings = parse_first(read_text(path, LARGEST_SETTINGS), path) or {}
+    settings = parse_first(read_text(path, LARGEST_SETTINGS, within=feedstock), path) or {}
     if not isinstance(settings, dict):
         raise InputError("conda-forge.yml must be a mapping", path=path)
     return settings

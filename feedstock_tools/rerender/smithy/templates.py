@@ -14,6 +14,7 @@ from jinja2.bccache import Bucket, BytecodeCache
 from jinja2.sandbox import SandboxedEnvironment
 
 from feedstock_tools.errors import InputError
+from feedstock_tools.reading import read_bytes
 from feedstock_tools.rerender.smithy.release import Release
 from feedstock_tools.temporary import owned_name
 
@@ -77,10 +78,11 @@ class Templates:
     def _load(self, name: str) -> str | None:
         own = self._own / name
         if own.is_file():
-            if own.is_symlink() or self._own.is_symlink() or own.stat().st_size > _LARGEST_OWN:
-                hint = f"A template of a feedstock is a file of its own of at most {_LARGEST_OWN // 1024} KiB."
-                raise InputError("cannot be used as a template", path=own, hint=hint)
-            return own.read_text(encoding="utf-8", errors="replace")
+            if own.is_symlink() or self._own.is_symlink():
+                raise InputError(
+                    "cannot be used as a template", path=own, hint="A template of a feedstock is a file of its own."
+                )
+            return read_bytes(own, _LARGEST_OWN, within=self._own).decode(errors="replace").replace("\r\n", "\n")
         return self._release.template(name) if (self._release.templates / name).is_file() else None
 
     def _refuse_unknown(self, name: str, context: Mapping[str, Any]) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from feedstock_tools.reading import read_bytes
 from feedstock_tools.rerender.configurations.configuration import Configuration
 from feedstock_tools.rerender.smithy.config import template_settings
 from feedstock_tools.rerender.smithy.packages import Package
@@ -137,7 +138,7 @@ def _notes(version: str, files: Mapping[str, File], feedstock: Path) -> Iterator
     if parse_version(version) > parse_version(NEWEST):
         yield f"conda-smithy {version} is newer than {NEWEST}, the newest known version; its templates use nothing new"
     script = feedstock / _BUILD_SCRIPT
-    if _BUILD_SCRIPT in files and script.is_file() and b"feedstock_tools" in script.read_bytes():
+    if _BUILD_SCRIPT in files and script.is_file() and b"feedstock_tools" in read_bytes(script, within=feedstock):
         yield f"conda-smithy replaces {_BUILD_SCRIPT}; skip_render: [{_BUILD_SCRIPT}] in conda-forge.yml keeps it"
 
 

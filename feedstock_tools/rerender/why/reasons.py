@@ -14,6 +14,7 @@ from pathlib import Path
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import Platform
+from feedstock_tools.reading import read_text
 from feedstock_tools.recipe.model import RenderedOutput
 from feedstock_tools.rerender.configurations.configuration import Configuration
 from feedstock_tools.rerender.forge import FORGE_FILE, Rendering
@@ -251,7 +252,7 @@ class _Explainer:
             return ()
         section, found = "", []
         wanted = "fallback_image" if sections == ("docker",) else self.rendering.platform.name
-        for number, text in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        for number, text in enumerate(read_text(path, within=path.parent).splitlines(), 1):
             opening = re.match(r"(\w+)\s*:", text)
             section = opening.group(1) if opening else section
             if section in sections and re.search(rf"(?<!\w){wanted}\s*:", text):

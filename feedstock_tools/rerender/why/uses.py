@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from feedstock_tools.reading import LARGEST_FILE, is_file
+from feedstock_tools.reading import LARGEST_SCRIPT, is_file, read_bytes
 from feedstock_tools.recipe.model import RenderedOutput
 from feedstock_tools.recipe.v0.meta import Meta
 from feedstock_tools.recipe.v0.text import View
@@ -223,7 +223,7 @@ def script_lines(path: Path, key: str) -> Iterator[Place]:
     """The lines of a build script that count as uses of a key, as the renderer finds them."""
     if path.suffix not in (".sh", ".bat") or not is_file(path):
         return
-    text = path.read_bytes()[:LARGEST_FILE].decode("utf-8", errors="replace").replace("\r\n", "\n")
+    text = read_bytes(path, LARGEST_SCRIPT, within=path.parent).decode(errors="replace").replace("\r\n", "\n")
     pattern = (_BATCH if path.suffix == ".bat" else _SHELL).format(key=re.escape(key))
     lines = text.splitlines()
     for match in re.finditer(pattern, text, re.MULTILINE):

@@ -22,7 +22,6 @@ from feedstock_tools.variants.conditional import load_conditional
 from feedstock_tools.variants.files import config_of, trim_empty
 from feedstock_tools.variants.model import WholeNumber
 from feedstock_tools.variants.namespace import Namespace
-from feedstock_tools.variants.rules import CondaBuildRules
 from feedstock_tools.variants.selectors import select_lines
 from feedstock_tools.yaml_reading.nodes import compose, items, pairs
 
@@ -78,17 +77,19 @@ def trace_variants(source: Source, rendering: Rendering) -> TracedVariants:
     platform, environ, rules = rendering.platform, rendering.environ, source.rules
     behaviour = rules.conda_build
     base = defaults(platform, behaviour)
-    files = [_load(path, rendering, behaviour) for path in source.files]
+    files = [config_of(*_content(path, rendering, source)) for path in source.files]
     conditional = source.conditional
     if conditional is not None:
-        typed = load_conditional(conditional, platform, environ=environ, rules=behaviour)
+        typed = load_conditional(
+            conditional, platform, environ=environ, rules=behaviour, within=source.within(conditional)
+        )
         files.append(_trace_conditional(typed, conditional))
     history: dict[str, list[Setting]] = {}
     config = VariantConfig({})
     for count, layer in enumerate([base, *files]):
         before, config = config, combine([base, *files][: count + 1])
         _note(history, before, config, layer, "conda-build's defaults" if not count else "")
-    steps = [_load_migration(path, rendering, behaviour) for path in source.migrations.applied]
+    steps = [_load_migration(path, rendering, source) for path in source.migrations.applied]
     if not rules.migrations_by_time:
         steps = [replace(step, timestamp=0.0) for step in steps]
     for step in sorted(steps, key=lambda one: (one.timestamp, str(one.path))):
@@ -102,15 +103,9 @@ def trace_variants(source: Source, rendering: Rendering) -> TracedVariants:
     return TracedVariants(combine([base, config]), {key: tuple(found) for key, found in history.items()})
 
 
-def _load(path: Path, rendering: Rendering, rules: CondaBuildRules) -> VariantConfig:
-    return config_of(*_content(path, rendering, rules))
-
-
-def _content(
-    path: Path, rendering: Rendering, rules: CondaBuildRules
-) -> tuple[Mapping[str, Any], Path, Mapping[str, int]]:
+def _content(path: Path, rendering: Rendering, source: Source) -> tuple[Mapping[str, Any], Path, Mapping[str, int]]:
     """The mapping of a file for the platform, with traced strings, and the line of each key."""
-    text = read_text(path)
+    text, rules = read_text(path, within=source.within(path)), source.rules.conda_build
     subdir = rendering.platform.subdir
     selected, numbers = select_lines(text, Namespace(subdir, subdir, {}, rendering.environ, rules), rules, path)
     node = compose(selected, path)
@@ -135,16 +130,22 @@ def _plain(node: Any, place: Any) -> Any:
     return _Traced(node.value, (place(node.start_mark.line),))
 
 
-def _load_migration(path: Path, rendering: Rendering, rules: CondaBuildRules) -> Migration:
-    migration = load_migration(path, rendering.platform, environ=rendering.environ, rules=rules)
-    content, _, lines = _content(path, rendering, rules)
+def _load_migration(path: Path, rendering: Rendering, source: Source) -> Migration:
+    migration = load_migration(
+        path,
+        rendering.platform,
+        environ=rendering.environ,
+        rules=source.rules.conda_build,
+        within=source.within(path),
+    )
+    content, _, lines = _content(path, rendering, source)
     rest = {key: value for key, value in content.items() if key not in ("__migrator", "migrator_ts")}
     return replace(migration, config=config_of(rest, path, lines))
 
 
 def _trace_conditional(config: VariantConfig, path: Path) -> VariantConfig:
     """The values of a variants.yaml with their lines below the key, in whichever branch."""
-    texts = read_text(path).splitlines()
+    texts = read_text(path, within=path.parent).splitlines()
     starts = sorted(origin.line for origins in config.origins.values() for origin in origins if origin.line)
     values: dict[str, Values] = {}
     for key, old in config.values.items():

@@ -20,6 +20,7 @@ from feedstock_tools.builds.engines.containers.runtime import Runtime, share_arg
 from feedstock_tools.builds.engines.contract import BuildRequest, CrossTests, Event
 from feedstock_tools.builds.engines.process.program import Command, run_command
 from feedstock_tools.errors import WorkError
+from feedstock_tools.reading import read_bytes, read_text
 from feedstock_tools.rerender.configurations.configuration import Configuration
 from feedstock_tools.rerender.configurations.rows import NO_LOOP
 
@@ -74,7 +75,7 @@ class FeedstockScript:
         digest = sha256()
         for path in sorted((self.feedstock / ".scripts").glob("*")):
             if path.is_file():
-                digest.update(path.name.encode() + b"\0" + path.read_bytes())
+                digest.update(path.name.encode() + b"\0" + read_bytes(path, within=self.feedstock))
         return f".scripts {digest.hexdigest()[:12]}"
 
     def why_not(self, target: str, builder: str) -> str | None:
@@ -107,7 +108,7 @@ class FeedstockScript:
         script = script_for(request.target, request.builder)
         assert script is not None  # noqa: S101  (`why_not` refuses such a request)
         copy = self._copied(request)
-        asked = {name for names in _ASKED.findall((copy / script).read_text(encoding="utf-8")) for name in names}
+        asked = {name for names in _ASKED.findall(read_text(copy / script, within=copy)) for name in names}
         passed = {name: self.machine[name] for name in sorted(asked & self.machine.keys())}
         environment = {**passed, **request.environment, "CONFIG": request.configuration}
         environment |= {"UPLOAD_PACKAGES": "False", "IS_PR_BUILD": "True"}
@@ -149,18 +150,19 @@ class FeedstockScript:
 
         try:
             shutil.copytree(request.feedstock, copy, symlinks=True, ignore=left_out)
-            _narrow(copy / ".ci_support" / f"{request.configuration}.yaml", request.values)
+            _narrow(copy, request.configuration, request.values)
         except (OSError, shutil.Error) as error:
             raise WorkError(f"cannot copy the feedstock: {error}", path=copy) from error
         return copy
 
 
-def _narrow(configuration: Path, values: Mapping[str, str]) -> None:
+def _narrow(feedstock: Path, name: str, values: Mapping[str, str]) -> None:
     """Keep one value for each key in the file of a configuration that has several rows; other files stay unchanged.
 
     Keys from the recipe's own variant file are written there too, since that file may have several values.
     """
-    whole = Configuration.from_file(configuration)
+    configuration = feedstock / ".ci_support" / f"{name}.yaml"
+    whole = Configuration.from_file(configuration, within=feedstock)
     if all(key in NO_LOOP or len(whole.values.get(key, ())) == 1 for key in values):
         return
     narrowed = replace(whole, values={**whole.values, **{key: (value,) for key, value in values.items()}})
