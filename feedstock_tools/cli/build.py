@@ -77,7 +77,7 @@ def command(
     if output_id and not debug:
         raise click.UsageError("--output-id needs --debug; a build makes all outputs of a row")
     from feedstock_tools.cli import building
-    from feedstock_tools.cli.opening import opened
+    from feedstock_tools.cli.opening import opened_to_build
     from feedstock_tools.feedstock.folder import find_or_example
     from feedstock_tools.report.run.folding import fold_of
     from feedstock_tools.report.run.plain import Terminal
@@ -88,14 +88,14 @@ def command(
         say(found.note, err=as_json)
     named = building.Named(names, glob, everything)
     if only_list:
-        workspace = opened(found.folder, output_dir, channels, engine=engine, note=terminal.say)
+        workspace = opened_to_build(found, output_dir, channels, engine, terminal.say)
         return building.list_configurations(workspace, named, as_json=as_json)
     from feedstock_tools.builds.plan.capacity import Capacity, Limits
     from feedstock_tools.units import size_of, time_of
 
     capacity = Capacity.of_machine(cores, size_of(memory) if memory else None)
     limits = Limits(jobs, time_of(timeout) if timeout else None, retries, not keep_going)
-    workspace = opened(found.folder, output_dir, channels, engine=engine, note=terminal.say)
+    workspace = opened_to_build(found, output_dir, channels, engine, terminal.say)
     if debug:
         return building.debug(workspace, named, output_id, terminal)
     return building.build(workspace, named, capacity, limits, terminal, as_json=as_json)

@@ -47,11 +47,11 @@ def command(
     """
     from feedstock_tools.builds.matrix.matrix import read_matrix
     from feedstock_tools.channel.targets import parse_target
-    from feedstock_tools.cli.opening import opened
+    from feedstock_tools.cli.opening import opened_to_read
     from feedstock_tools.report.dossier.dossier import make_dossier
 
     place = parse_target(uploaded, server, os.environ, Path.cwd()) if uploaded else None
-    workspace = opened(feedstock, output_dir, channels)
+    workspace = opened_to_read(feedstock, output_dir, channels)
     matrix = read_matrix(workspace, workspace.chosen(names))
     made = make_dossier(
         matrix,

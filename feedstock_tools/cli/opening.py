@@ -1,9 +1,10 @@
-"""Opening the feedstock of a command line: find it, update generated files, read its settings."""
+"""Opening the feedstock of a command line: to build it, to read it, or to see what a build would do."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,9 +13,11 @@ from feedstock_tools.cli.printing import say
 
 if TYPE_CHECKING:
     from feedstock_tools.builds.plan.workspace import Workspace
+    from feedstock_tools.feedstock.folder import Feedstock
     from feedstock_tools.feedstock.layout import Artifacts
+    from feedstock_tools.feedstock.up_to_date import Updates
 
-__all__ = ["note_on_stderr", "opened", "tidy"]
+__all__ = ["note_on_stderr", "opened_ahead", "opened_to_build", "opened_to_read", "tidy"]
 
 
 def note_on_stderr(text: str) -> None:
@@ -22,37 +25,67 @@ def note_on_stderr(text: str) -> None:
     say(text, err=True)
 
 
-def opened(
-    feedstock: Path | None,
+def opened_to_build(
+    feedstock: Feedstock,
     output: Path | None,
     channels: Sequence[str],
-    *,
-    engine: str | None = None,
-    note: Callable[[str], object] = note_on_stderr,
+    engine: str | None,
+    note: Callable[[str], object],
 ) -> Workspace:
-    """The feedstock in a given folder, or the one here, with generated files updated.
+    """A feedstock with generated files updated, in the workspace of its builds.
 
     Args:
         note: called with the updated files.
 
     Raises:
-        InputError: there is no feedstock, its files are invalid, or the output folder is among them.
+        InputError: its files are invalid, or the output folder is among them.
         WorkError: generated files cannot be written.
     """
-    from feedstock_tools.builds.plan.workspace import artifacts_of, open_workspace
-    from feedstock_tools.feedstock.folder import find_feedstock
-    from feedstock_tools.feedstock.up_to_date import Refreshed, refresh
+    from feedstock_tools.builds.plan.workspace import artifacts_of, workspace_of
+    from feedstock_tools.feedstock.up_to_date import Updates, refresh
 
-    found = find_feedstock(feedstock, Path.cwd())
-    artifacts = artifacts_of(found, output)
-    tidy(found.folder, artifacts)
-    refreshed = refresh(found, artifacts, os.environ)
-    if refreshed != Refreshed():
-        from feedstock_tools.report.run.text import refreshed_notes
+    artifacts = artifacts_of(feedstock, output)
+    tidy(feedstock.folder, artifacts)
+    updates = refresh(feedstock, artifacts, os.environ)
+    if updates != Updates():
+        from feedstock_tools.report.generated_files import updated_notes
 
-        for text in refreshed_notes(refreshed):
+        for text in updated_notes(updates):
             note(text)
-    return open_workspace(found.folder, output, channels, os.environ, engine, READING)
+    return workspace_of(feedstock, output, channels, os.environ, engine, READING)
+
+
+def opened_to_read(folder: Path | None, output: Path | None, channels: Sequence[str]) -> Workspace:
+    """The feedstock in a given folder, or the one here, as it is; a note on stderr names outdated generated files.
+
+    Raises:
+        InputError: there is no feedstock, its files are invalid, or the output folder is among them.
+        WorkError: the artifacts folder cannot be written.
+    """
+    workspace, pending = _opened(folder, output, channels)
+    _note_outdated(pending)
+    return workspace
+
+
+@contextmanager
+def opened_ahead(folder: Path | None, output: Path | None, channels: Sequence[str]) -> Iterator[Workspace]:
+    """The feedstock as a build would find it after updating generated files, which happens in a temporary copy.
+
+    Raises:
+        InputError: there is no feedstock, its files are invalid, or the output folder is among them.
+        WorkError: the artifacts folder or the copy cannot be written.
+    """
+    workspace, pending = _opened(folder, output, channels)
+    if pending.is_empty:
+        _note_outdated(pending)
+        yield workspace
+        return
+    from feedstock_tools.feedstock.preview import updated_copy
+    from feedstock_tools.report.generated_files import ahead_note
+
+    note_on_stderr(ahead_note(pending))
+    with updated_copy(workspace.feedstock) as (copy, recipe):
+        yield workspace.moved(copy, recipe)
 
 
 def tidy(feedstock: Path | None = None, artifacts: Artifacts | None = None) -> None:
@@ -60,3 +93,22 @@ def tidy(feedstock: Path | None = None, artifacts: Artifacts | None = None) -> N
     from feedstock_tools.feedstock.leftovers import remove_leftovers_of
 
     remove_leftovers_of(feedstock, artifacts, os.environ)
+
+
+def _opened(folder: Path | None, output: Path | None, channels: Sequence[str]) -> tuple[Workspace, Updates]:
+    """The feedstock as it is, and what a build would update in it."""
+    from feedstock_tools.builds.plan.workspace import artifacts_of, workspace_of
+    from feedstock_tools.feedstock.folder import find_feedstock
+    from feedstock_tools.feedstock.up_to_date import outdated
+
+    feedstock = find_feedstock(folder, Path.cwd())
+    pending = outdated(feedstock, artifacts_of(feedstock, output), os.environ)
+    return workspace_of(feedstock, output, channels, os.environ, None, READING), pending
+
+
+def _note_outdated(pending: Updates) -> None:
+    if pending.is_empty and not pending.edited:
+        return
+    from feedstock_tools.report.generated_files import outdated_note
+
+    note_on_stderr(outdated_note(pending))

@@ -41,19 +41,20 @@ def command(
     options.refuse_both(as_json, markdown)
     from feedstock_tools.builds.plan.agenda import agenda
     from feedstock_tools.builds.plan.capacity import Capacity
-    from feedstock_tools.cli.opening import note_on_stderr, opened
+    from feedstock_tools.cli.opening import note_on_stderr, opened_ahead
     from feedstock_tools.report.plan import plan_json, plan_markdown, plan_text
     from feedstock_tools.report.run.text import channel_notes, engine_notes
     from feedstock_tools.units import size_of
 
     capacity = Capacity.of_machine(cores, size_of(memory) if memory else None)
-    workspace = opened(feedstock, output_dir, channels)
-    chosen = workspace.chosen(names)
-    found = agenda(workspace, chosen, capacity, jobs)
-    possible = [each for each in chosen if each.name not in found.refused]
-    for line in (*engine_notes(workspace, possible), *channel_notes(found)):
-        note_on_stderr(line)
+    with opened_ahead(feedstock, output_dir, channels) as workspace:
+        chosen = workspace.chosen(names)
+        planned = agenda(workspace, chosen, capacity, jobs)
+        possible = [each for each in chosen if each.name not in planned.refused]
+        notes = [*engine_notes(workspace, possible), *channel_notes(planned)]
+    for note in notes:
+        note_on_stderr(note)
     if as_json:
-        say_json(plan_json(found))
+        say_json(plan_json(planned))
     else:
-        say(plan_markdown(found) if markdown else plan_text(found))
+        say(plan_markdown(planned) if markdown else plan_text(planned))

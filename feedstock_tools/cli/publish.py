@@ -42,12 +42,12 @@ def command(
     from feedstock_tools.builds.matrix.matrix import read_matrix
     from feedstock_tools.builds.publish.publish import publish
     from feedstock_tools.channel.targets import parse_target
-    from feedstock_tools.cli.opening import opened
+    from feedstock_tools.cli.opening import opened_to_read
     from feedstock_tools.report.publishing import PublishLines, published_json, published_text
 
     place = parse_target(target, server, os.environ, Path.cwd())
     _note_new_folder(target)
-    workspace = opened(feedstock, output_dir, channels)
+    workspace = opened_to_read(feedstock, output_dir, channels)
     matrix = read_matrix(workspace, workspace.chosen(names))
     observer = PublishLines(sys.stderr if as_json else sys.stdout)
     packages = publish(matrix, place, observer, complete_only=not names, dry_run=dry_run)

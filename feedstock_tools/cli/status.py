@@ -38,9 +38,9 @@ def command(
     """
     options.refuse_both(as_json, markdown)
     from feedstock_tools.builds.matrix.matrix import read_matrix
-    from feedstock_tools.cli.opening import opened
+    from feedstock_tools.cli.opening import opened_to_read
 
-    workspace = opened(feedstock, output_dir, channels)
+    workspace = opened_to_read(feedstock, output_dir, channels)
     matrix = read_matrix(workspace, workspace.chosen(names))
     if html is not None:
         from feedstock_tools.report.matrix.page import write_page

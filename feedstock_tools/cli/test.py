@@ -99,10 +99,10 @@ def _places(targets: Sequence[str], feedstock: Path | None, output_dir: Path | N
     places = packages_in_files(files, [folder for folder in nearby if folder])
     if not names:
         return places
-    from feedstock_tools.cli.opening import opened
+    from feedstock_tools.cli.opening import opened_to_read
     from feedstock_tools.errors import InputError
 
-    workspace = opened(feedstock, output_dir, ())
+    workspace = opened_to_read(feedstock, output_dir, ())
     built = built_packages(workspace, workspace.chosen(names))
     if not built:
         raise InputError(f"nothing has been built for {', '.join(names)}", hint="Build it first: feedstock-tools build")

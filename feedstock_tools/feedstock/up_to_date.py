@@ -1,45 +1,56 @@
-"""Update generated files before a build: the recipe from the spec, the configurations from the recipe."""
+"""Whether the generated files of a feedstock match their inputs: the recipe the spec, the configurations the recipe.
+
+A build updates them first (`refresh`); commands that only read report what is outdated (`outdated`).
+"""
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
 
 from feedstock_tools.data import PACKAGE, data_folder
 from feedstock_tools.digests import digest_of_files, stamp_of_files
-from feedstock_tools.errors import WorkError
 from feedstock_tools.feedstock.folder import Feedstock, user_cache
 from feedstock_tools.feedstock.layout import Artifacts
+from feedstock_tools.feedstock.twin import is_twin, make_twin, recipe_to_build, twin_inputs
 
-__all__ = ["Refreshed", "recipe_to_build", "refresh"]
+if TYPE_CHECKING:
+    from feedstock_tools.generate.spec.model import Spec
+    from feedstock_tools.rerender.configurations.write import Changes
 
-_TWIN = "recipe-v1"
-_STAMP = "up-to-date"
+__all__ = ["Updates", "outdated", "refresh", "update"]
+
+_CACHE = "up-to-date"
 
 
 @dataclass(frozen=True, slots=True)
-class Refreshed:
-    """The updated files.
+class Updates:
+    """Generated files that were updated, or that a build would update.
 
     Attributes:
-        generated: the files generated again from the spec, as paths in the feedstock.
-        edited: stale files that a person has edited, left unchanged.
-        rerendered: the number of written files in `.ci_support`.
+        generated: those generated from the spec, as paths in the feedstock.
+        edited: outdated files that a person has edited, which stay unchanged.
+        rerendered: the number of files that a rerender writes; unknown, and 0, as long as the recipe is outdated.
     """
 
     generated: tuple[str, ...] = ()
     edited: tuple[str, ...] = ()
     rerendered: int = 0
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no file is outdated but those that a person has edited."""
+        return not self.generated and not self.rerendered
 
-def refresh(feedstock: Feedstock, artifacts: Artifacts, machine: Mapping[str, str]) -> Refreshed:
-    """Regenerate and rerender stale files.
+
+def refresh(feedstock: Feedstock, artifacts: Artifacts, machine: Mapping[str, str]) -> Updates:
+    """Regenerate and rerender outdated files.
 
     A feedstock without a spec, and one that follows conda-forge's pinning, keeps the configurations it has: its pinning
-    is not available here, and `feedstock-tools rerender` changes them. That nothing is stale is cached twice:
+    is not available here, and `feedstock-tools rerender` changes them. That nothing is outdated is cached twice:
     by names, sizes and times of the files in the artifacts folder, which a call with nothing to do reads, and by the
     contents of all inputs in the user's cache.
 
@@ -51,32 +62,96 @@ def refresh(feedstock: Feedstock, artifacts: Artifacts, machine: Mapping[str, st
         WorkError: a file cannot be written.
     """
     if not feedstock.spec.is_file():
-        return Refreshed()
-    has_recipe = recipe_to_build(feedstock, artifacts).is_file()
-    if has_recipe and artifacts.recall(_STAMP) == stamp_of_files(_deciding(feedstock)):
-        return Refreshed()
-    known = user_cache(machine, artifacts.root / ".cache") / "up-to-date"
-    done = Refreshed()
-    if not has_recipe or not (known / digest_of_files(_deciding(feedstock))).is_file():
-        done = _refreshed(feedstock, artifacts)
-        if not done.edited:
-            with suppress(OSError):  # without the cache it is checked again the next time
-                known.mkdir(parents=True, exist_ok=True)
-                (known / digest_of_files(_deciding(feedstock))).touch()
-    artifacts.remember(_STAMP, stamp_of_files(_deciding(feedstock)))
-    return done
-
-
-def _refreshed(feedstock: Feedstock, artifacts: Artifacts) -> Refreshed:
-    from feedstock_tools.generate import read_spec, render
+        return Updates()
+    known = _known(feedstock, artifacts, machine)
+    if known is not None and known.is_empty:
+        return known
+    from feedstock_tools.generate import read_spec
 
     spec = read_spec(feedstock.folder)
-    done = _regenerate(feedstock, render(spec))
-    if spec.pinning == "self-contained":
-        done = replace(done, rerendered=_rerender(feedstock))
-    if spec.format == "v0":
-        _make_twin(feedstock, artifacts, render(spec, "v1"))
+    done = update(feedstock, spec)
+    _update_twin(feedstock, artifacts, spec)
+    _remember(feedstock, artifacts, machine, Updates(edited=done.edited))
     return done
+
+
+def outdated(feedstock: Feedstock, artifacts: Artifacts, machine: Mapping[str, str]) -> Updates:
+    """The files that `refresh` would update. Writes nothing into the feedstock, only caches.
+
+    Raises:
+        InputError: the spec, the recipe or the variant files are invalid.
+        WorkError: the artifacts folder cannot be written.
+    """
+    if not feedstock.spec.is_file():
+        return Updates()
+    known = _known(feedstock, artifacts, machine)
+    if known is not None:
+        return known
+    from feedstock_tools.generate import read_spec
+
+    spec = read_spec(feedstock.folder)
+    pending = _pending(feedstock, spec)
+    if pending.is_empty or not recipe_to_build(feedstock, artifacts).is_file():
+        _update_twin(feedstock, artifacts, spec)  # else it stays as old as the meta.yaml
+    _remember(feedstock, artifacts, machine, pending)
+    return pending
+
+
+def update(feedstock: Feedstock, spec: Spec) -> Updates:
+    """Regenerate and rerender outdated files. Unless a person has edited one, then only the configurations are written.
+
+    Args:
+        spec: of the feedstock.
+
+    Raises:
+        InputError: the recipe or the variant files are invalid.
+        WorkError: a file cannot be written.
+    """
+    from feedstock_tools.generate import apply, render
+
+    texts = render(spec)
+    done = _regenerated(feedstock, texts)
+    if done.generated:
+        apply(feedstock.folder, texts)
+    if spec.pinning != "self-contained":
+        return done
+    changes = _rerender(feedstock)
+    if changes:
+        changes.apply()
+    return replace(done, rerendered=len(changes.files))
+
+
+def _pending(feedstock: Feedstock, spec: Spec) -> Updates:
+    """What `update` would do; the configurations are compared only with a recipe that stays as it is."""
+    from feedstock_tools.generate import render
+
+    pending = _regenerated(feedstock, render(spec))
+    if pending.generated or spec.pinning != "self-contained":
+        return pending
+    return replace(pending, rerendered=len(_rerender(feedstock).files))
+
+
+def _regenerated(feedstock: Feedstock, texts: Mapping[PurePosixPath, str]) -> Updates:
+    """The outdated files; none of them is generated again if a person has edited one."""
+    from feedstock_tools.generate import compare
+
+    stale = [change for change in compare(feedstock.folder, texts) if change.kind != "same"]
+    edited = tuple(str(change.path) for change in stale if change.kind == "edited")
+    return Updates(edited=edited) if edited else Updates(generated=tuple(str(change.path) for change in stale))
+
+
+def _rerender(feedstock: Feedstock) -> Changes:
+    from feedstock_tools.rerender.rerendering import rerender
+
+    return rerender(feedstock.folder).changes()
+
+
+def _update_twin(feedstock: Feedstock, artifacts: Artifacts, spec: Spec) -> None:
+    digest = digest_of_files(_deciding(feedstock))
+    if is_twin(recipe_to_build(feedstock, artifacts), artifacts) and digest != twin_inputs(artifacts):
+        from feedstock_tools.generate import render
+
+        make_twin(feedstock, artifacts, render(spec, "v1"), digest)
 
 
 def _deciding(feedstock: Feedstock) -> list[Path]:
@@ -85,54 +160,37 @@ def _deciding(feedstock: Feedstock) -> list[Path]:
     return [*feedstock.inputs, feedstock.folder / ".feedstock-tools", *own]
 
 
-def recipe_to_build(feedstock: Feedstock, artifacts: Artifacts, engine: str | None = None) -> Path:
-    """The `recipe.yaml` to build: the feedstock's own, or, for a `meta.yaml`, one generated from the spec.
-
-    With conda-build or the feedstock's own scripts it is always the feedstock's own: there is no
-    such file if it has a `meta.yaml`.
-    """
-    own = feedstock.recipe / "recipe.yaml"
-    twin = artifacts.root / ".cache" / _TWIN / "recipe" / "recipe.yaml"
-    has_meta = (feedstock.recipe / "meta.yaml").is_file()
-    as_it_is = engine == "conda-build" or (engine == "container" and (feedstock.folder / ".scripts").is_dir())
-    return twin if has_meta and not own.is_file() and feedstock.spec.is_file() and not as_it_is else own
-
-
-def _regenerate(feedstock: Feedstock, texts: Mapping[PurePosixPath, str]) -> Refreshed:
-    """Write stale files, unless a person has edited one of them: then nothing."""
-    from feedstock_tools.generate import apply, compare
-
-    stale = [change for change in compare(feedstock.folder, texts) if change.kind != "same"]
-    edited = tuple(str(change.path) for change in stale if change.kind == "edited")
-    if edited:
-        return Refreshed(edited=edited)
-    if stale:
-        apply(feedstock.folder, texts)
-    return Refreshed(generated=tuple(str(change.path) for change in stale))
+def _known(feedstock: Feedstock, artifacts: Artifacts, machine: Mapping[str, str]) -> Updates | None:
+    """The cached result for the files as they are; None if there is none."""
+    recipe = recipe_to_build(feedstock, artifacts)
+    if not recipe.is_file():
+        return None
+    cached = artifacts.recall(_CACHE)
+    with suppress(KeyError, TypeError):
+        if cached["stamp"] == stamp_of_files(_deciding(feedstock)):
+            return Updates(tuple(cached["generated"]), tuple(cached["edited"]), int(cached["rerendered"]))
+    digest = digest_of_files(_deciding(feedstock))
+    is_current = not is_twin(recipe, artifacts) or twin_inputs(artifacts) == digest
+    if not is_current or not (_known_digests(artifacts, machine) / digest).is_file():
+        return None
+    _remember_stamp(feedstock, artifacts, Updates())
+    return Updates()
 
 
-def _rerender(feedstock: Feedstock) -> int:
-    from feedstock_tools.rerender.rerendering import rerender
+def _remember(feedstock: Feedstock, artifacts: Artifacts, machine: Mapping[str, str], result: Updates) -> None:
+    """Cache a result for the files as they are, if possible."""
+    _remember_stamp(feedstock, artifacts, result)
+    if result == Updates():
+        known = _known_digests(artifacts, machine)
+        with suppress(OSError):  # without the cache it is checked again the next time
+            known.mkdir(parents=True, exist_ok=True)
+            (known / digest_of_files(_deciding(feedstock))).touch()
 
-    stale = rerender(feedstock.folder).changes()
-    if stale:
-        stale.apply()
-    return len(stale.files)
+
+def _remember_stamp(feedstock: Feedstock, artifacts: Artifacts, result: Updates) -> None:
+    artifacts.remember(_CACHE, {"stamp": stamp_of_files(_deciding(feedstock)), **asdict(result)})
 
 
-def _make_twin(feedstock: Feedstock, artifacts: Artifacts, texts: Mapping[PurePosixPath, str]) -> None:
-    """A folder that looks like the feedstock with a `recipe.yaml` instead of its `meta.yaml`, from the same spec."""
-    twin = artifacts.root / ".cache" / _TWIN
-    try:
-        shutil.rmtree(twin, ignore_errors=True)
-        twin.mkdir(parents=True)
-        for entry in feedstock.folder.iterdir():
-            if entry != feedstock.recipe and not entry.name.startswith(".") and entry != artifacts.root:
-                (twin / entry.name).symlink_to(entry)
-        shutil.copytree(feedstock.recipe, twin / "recipe", ignore=shutil.ignore_patterns("meta.yaml"))
-        for path, text in texts.items():
-            if path.parts[0] == "recipe":
-                (twin / path).parent.mkdir(parents=True, exist_ok=True)
-                (twin / path).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise WorkError(f"cannot write the recipe to build: {error.strerror or error}", path=twin) from error
+def _known_digests(artifacts: Artifacts, machine: Mapping[str, str]) -> Path:
+    """The folder of the user's cache with an empty file for each digest of inputs that need no update."""
+    return user_cache(machine, artifacts.root / ".cache") / "up-to-date"

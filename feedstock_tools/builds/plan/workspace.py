@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -15,9 +15,9 @@ from feedstock_tools.feedstock.folder import Feedstock, find_feedstock
 from feedstock_tools.feedstock.layout import Artifacts
 from feedstock_tools.feedstock.names import select
 from feedstock_tools.feedstock.planned import PlannedConfiguration
-from feedstock_tools.feedstock.up_to_date import recipe_to_build
+from feedstock_tools.feedstock.twin import recipe_to_build
 
-__all__ = ["Workspace", "artifacts_of", "open_workspace"]
+__all__ = ["Workspace", "artifacts_of", "open_workspace", "workspace_of"]
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,11 @@ class Workspace:
         known = self.plan.configurations
         return self.plan.complete(select(names, known) if names else known)
 
+    def moved(self, feedstock: Feedstock, recipe: Path) -> Workspace:
+        """The same for a copy of the feedstock with another recipe to build; the artifacts stay where they are."""
+        engines = replace(self.engines, folder=feedstock.folder, recipe=recipe)
+        return replace(self, feedstock=feedstock, recipe=recipe, engines=engines)
+
 
 def open_workspace(
     folder: Path,
@@ -84,7 +89,18 @@ def open_workspace(
     >>> [each.cuda for each in opened.plan.configurations]
     ['11.2', None, None]
     """
-    feedstock = find_feedstock(folder, folder)
+    return workspace_of(find_feedstock(folder, folder), output, channels, machine, engine, bounds)
+
+
+def workspace_of(
+    feedstock: Feedstock,
+    output: Path | None,
+    channels: Sequence[str],
+    machine: Mapping[str, str],
+    engine: str | None,
+    bounds: Bounds | None,
+) -> Workspace:
+    """Like `open_workspace`, for a feedstock that was found."""
     artifacts = artifacts_of(feedstock, output)
     recipe = recipe_to_build(feedstock, artifacts, engine)
     engines = Engines(feedstock.folder, recipe, machine, engine)

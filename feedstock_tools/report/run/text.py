@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from feedstock_tools.builds.plan.agenda import Agenda
     from feedstock_tools.builds.plan.workspace import Workspace
     from feedstock_tools.feedstock.planned import PlannedConfiguration
-    from feedstock_tools.feedstock.up_to_date import Refreshed
 
 __all__ = [
     "channel_notes",
@@ -25,7 +24,6 @@ __all__ = [
     "left_out_notes",
     "name_notes",
     "path_notes",
-    "refreshed_notes",
     "summary_json",
     "summary_text",
 ]
@@ -34,16 +32,6 @@ __all__ = [
 _MOST_UNCHANGED = 40
 #: The maximum number of listed configurations of a short name.
 _FEW = 4
-
-
-def refreshed_notes(refreshed: Refreshed) -> Iterator[str]:
-    """Notes on files that were generated and rerendered before the command."""
-    if refreshed.edited:
-        yield f"Not regenerated, since edited by hand: {', '.join(refreshed.edited)}. Building the existing files."
-    if refreshed.generated:
-        yield f"Regenerated from feedstock.yaml: {', '.join(refreshed.generated)}"
-    if refreshed.rerendered:
-        yield f"Rerendered {refreshed.rerendered} files of .ci_support from the recipe"
 
 
 def left_out_notes(left_out: Mapping[str, str]) -> Iterator[str]:

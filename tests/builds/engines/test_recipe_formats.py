@@ -75,6 +75,17 @@ def test_a_meta_yaml_with_a_spec_is_built_through_the_recipe_of_the_same_spec(gp
     assert not (gpuprobe / "recipe" / "recipe.yaml").exists()
 
 
+def test_the_recipe_for_a_meta_yaml_follows_a_spec_that_is_changed_back(gpuprobe: Path) -> None:
+    spec = gpuprobe / "feedstock.yaml"
+    original = spec.read_text().replace("format: v1", "format: v0")
+    spec.write_text(original)
+    first = packages(gpuprobe)
+    spec.write_text(original.replace("version: 1.0.0", "version: 1.0.1"))
+    assert all("-1.0.1-" in package for package in packages(gpuprobe))
+    spec.write_text(original)
+    assert packages(gpuprobe) == first
+
+
 @pytest.fixture
 def without_spec(tmp_path: Path) -> Path:
     """A feedstock as it comes from conda-forge: `meta.yaml`, `.ci_support`, no spec."""
