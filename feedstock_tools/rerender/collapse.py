@@ -18,7 +18,7 @@ from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.variants.model import Axis, VariantConfig, VariantSpace
 from feedstock_tools.versions import parse_version
 
-__all__ = ["Job", "collapse"]
+__all__ = ["Job", "JobSettings", "collapse"]
 
 _STDLIB, _TARGET, _SDK = "c_stdlib_version", "MACOSX_DEPLOYMENT_TARGET", "MACOSX_SDK_VERSION"
 _NUMPY_PIN = {"numpy": {"min_pin": "x.x", "max_pin": "x.x"}}
@@ -34,50 +34,85 @@ class Job:
     loop_values: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class JobSettings:
+    """What determines the jobs of a platform besides recipe and variants.
+
+    Attributes:
+        platform: the platform that the jobs build for.
+        kept: further keys that stay in every file.
+        uses_python_min: whether the recipe's text has `{{ python_min }}`.
+        fallback_image: the Docker image if the variants name none, for platforms that are built on Linux.
+    """
+
+    platform: Platform
+    rules: Rules
+    kept: Collection[str] = ()
+    uses_python_min: bool = False
+    fallback_image: str | None = None
+
+
+@dataclass(frozen=True)
+class _Used:
+    """The keys that stay in files: all of them, those that split jobs, and those that only the top level uses."""
+
+    keys: frozenset[str]
+    loops: frozenset[str]
+    only_at_top: frozenset[str]
+
+
 Rows = list[tuple[str, ...]]
 
 
 def collapse(
-    outputs: Sequence[RenderedOutput],
-    config: VariantConfig,
-    space: VariantSpace,
-    platform: Platform,
-    rules: Rules,
-    *,
-    kept: Collection[str] = (),
-    uses_python_min: bool = False,
-    fallback_image: str | None = None,
+    outputs: Sequence[RenderedOutput], config: VariantConfig, space: VariantSpace, settings: JobSettings
 ) -> tuple[Job, ...]:
     """The configurations for the outputs (at least one) of a platform.
 
     Args:
         config: the variants that the outputs were rendered with.
         space: the input variants (`explode(config)`, without those for which a noarch recipe is not rendered).
-        kept: further keys that stay in every file.
-        uses_python_min: whether the recipe's text has `{{ python_min }}`.
-        fallback_image: the Docker image if the variants name none, for platforms that are built on Linux.
 
     Raises:
         InputError: a macOS version that determines others is not a single version.
     """
+    rules = settings.rules
+    spaces = tuple({id(output.variants): output.variants for output in outputs}.values())
+    if rules.merges_deployment_target and settings.platform.os == "osx":
+        spaces, space = tuple(_merge_macos_versions(one, rules) for one in spaces), _merge_macos_versions(space, rules)
+    used = _used(outputs, settings)
+    axes = _used_axes(config, space, spaces, used.keys, used.only_at_top)
+    keys = frozenset(key for axis in axes for key in axis.keys)
+    return _jobs(outputs, config, axes, used.loops & keys, settings)
+
+
+def _used(outputs: Sequence[RenderedOutput], settings: JobSettings) -> _Used:
+    rules = settings.rules
     used = frozenset().union(*(output.used.own for output in outputs))
     if "mpi" in used:
         used |= frozenset(rules.used_with_mpi)
-    if rules.finds_python_min and uses_python_min:
+    if rules.finds_python_min and settings.uses_python_min:
         used |= {"python_min"}
     top_used, loops = _top_level(outputs, rules)
     loops |= frozenset(key for key in (*rules.splits_also_by, "target_platform") if key in used)
-    spaces = tuple({id(output.variants): output.variants for output in outputs}.values())
-    if rules.merges_deployment_target and platform.os == "osx":
-        spaces, space = tuple(_merge_macos_versions(one, rules) for one in spaces), _merge_macos_versions(space, rules)
-    only_at_top = loops - used
-    used |= top_used | rules.always_kept | frozenset(kept)
+    keys = used | top_used | rules.always_kept | frozenset(settings.kept)
     if rules.keeps_target_platform and not all(output.noarch for output in outputs):
-        used |= {"target_platform"}
-    axes = _used_axes(config, space, spaces, used, only_at_top)
-    loops &= frozenset(key for axis in axes for key in axis.keys)
-    pins = _used_pins(config, outputs, frozenset(key for axis in axes for key in axis.keys))
-    zip_keys = _used_groups(config, frozenset(key for axis in axes for key in axis.keys), rules)
+        keys |= {"target_platform"}
+    return _Used(keys, loops, loops - used)
+
+
+def _jobs(
+    outputs: Sequence[RenderedOutput],
+    config: VariantConfig,
+    axes: Sequence[Axis],
+    loops: frozenset[str],
+    settings: JobSettings,
+) -> tuple[Job, ...]:
+    """A job for each combination of the values of the keys that split jobs."""
+    rules = settings.rules
+    keys = frozenset(key for axis in axes for key in axis.keys)
+    pins = _used_pins(config, outputs, keys)
+    zip_keys = _used_groups(config, keys, rules)
     built = {tuple(output.variant.get(key) for key in loops) for output in outputs}
     jobs = []
     for rows in product(*(_split(axis, loops) for axis in axes)):
@@ -85,7 +120,7 @@ def collapse(
         job_loops = {key: values[key] for key in loops}
         if rules.drops_skipped_configurations and not _is_built(job_loops, built):
             continue
-        _choose_image(values, zip_keys, fallback_image, rules)
+        _choose_image(values, zip_keys, settings.fallback_image, rules)
         jobs.append(Job(values, zip_keys, pins, {key: column[0] for key, column in job_loops.items()}))
     return tuple(jobs)
 

@@ -19,7 +19,7 @@ from feedstock_tools.recipe.model import RenderedOutput, RenderedRecipe
 from feedstock_tools.recipe.v0 import recipe as v0
 from feedstock_tools.recipe.v1 import recipe as v1
 from feedstock_tools.recipe.v1_engine import ParsedV1, parse_v1
-from feedstock_tools.rerender.collapse import collapse
+from feedstock_tools.rerender.collapse import JobSettings, collapse
 from feedstock_tools.rerender.configurations.configuration import Configuration, read_configurations
 from feedstock_tools.rerender.configurations.names import configuration_name
 from feedstock_tools.rerender.configurations.write import Changes, changes, with_tree
@@ -244,17 +244,14 @@ def _render(
         outputs.sort(key=lambda one: one.file_stem)
     if not outputs:
         return RenderedPlatform(platform.name, (), ())
-    on_linux = rendering.build_platform.os == "linux"
-    jobs = collapse(
-        outputs,
-        config,
-        rendered.space,
+    settings = JobSettings(
         platform,
         rules,
         kept=kept,
         uses_python_min=any(_PYTHON_MIN.match(line) for line in source.text.splitlines()),
-        fallback_image=source.forge.fallback_image if on_linux else None,
+        fallback_image=source.forge.fallback_image if rendering.build_platform.os == "linux" else None,
     )
+    jobs = collapse(outputs, config, rendered.space, settings)
     repository = f"{rendered.feedstock_name or outputs[0].name}-feedstock"
     found = {}
     for job in jobs:

@@ -20,7 +20,7 @@ from feedstock_tools.variants.model import Variant
 from feedstock_tools.variants.namespace import DEFAULT_VARIANT, Namespace
 from feedstock_tools.yaml_reading.values import parse_first
 
-__all__ = ["PackageNames", "template_context"]
+__all__ = ["Functions", "PackageNames", "template_context"]
 
 _NATIVE = {
     "linux": {"c": "gcc", "cxx": "gxx", "fortran": "gfortran"},
@@ -171,33 +171,17 @@ def _constants() -> Mapping[str, Any]:
 
 
 def template_context(
-    namespace: Namespace,
-    variant: Variant,
-    subdir: str,
-    recipe: Path,
-    environ: Mapping[str, str],
-    package: PackageNames,
-    *,
-    keep_pins: bool = False,
+    namespace: Namespace, functions: Functions, environ: Mapping[str, str], package: PackageNames
 ) -> dict[str, Any]:
-    """Every name that a template can use; variant values as strings, on top of the names known to selectors."""
-    functions = Functions(variant, subdir, recipe, keep_pins)
-    python = variant.get("python", DEFAULT_VARIANT["python"]).split(" ")[0].split(".")
-    own = {
-        "PKG_NAME": package.name,
-        "PKG_VERSION": package.version,
-        "PKG_BUILDNUM": str(package.build_number),
-        "ARCH": subdir.partition("-")[2],
-        "SUBDIR": subdir,
-        "PY_VER": ".".join(python[:2]),
-        "CONDA_PY": "".join(python[:2]),
-        "PY3K": str(int(python[0] == "3")),
-        "NPY_VER": ".".join(variant.get("numpy", DEFAULT_VARIANT["numpy"]).split(".")[:2]),
-        "CONDA_NPY": "".join(variant.get("numpy", DEFAULT_VARIANT["numpy"]).split(".")[:2]),
-        "PERL_VER": variant.get("perl", DEFAULT_VARIANT["perl"]),
-        "R_VER": variant.get("r_base", DEFAULT_VARIANT["r_base"]),
-        "LUA_VER": variant.get("lua", DEFAULT_VARIANT["lua"]),
-    }
+    """Every name that a template can use; variant values as strings, on top of the names known to selectors.
+
+    Args:
+        functions: the functions for the variant and platform that are rendered.
+        environ: the variables of the environment, on top of conda-build's own.
+        package: the names of the package, as far as known.
+    """
+    variant = functions.variant
+    own = {**_names_of(package), **_platform_and_versions(variant, functions.subdir)}
     return {
         **namespace.fixed,
         **_constants(),
@@ -211,4 +195,26 @@ def template_context(
         "load_file_data": functions.load_file_data,
         "load_file_regex": functions.load_file_regex,
         "environ": {**_constants(), **variant, **own, **environ},
+    }
+
+
+def _names_of(package: PackageNames) -> dict[str, str]:
+    return {"PKG_NAME": package.name, "PKG_VERSION": package.version, "PKG_BUILDNUM": str(package.build_number)}
+
+
+def _platform_and_versions(variant: Variant, subdir: str) -> dict[str, str]:
+    """The target platform and the versions of languages under the names that conda-build gives them."""
+    python = variant.get("python", DEFAULT_VARIANT["python"]).split(" ")[0].split(".")
+    numpy = variant.get("numpy", DEFAULT_VARIANT["numpy"]).split(".")
+    return {
+        "ARCH": subdir.partition("-")[2],
+        "SUBDIR": subdir,
+        "PY_VER": ".".join(python[:2]),
+        "CONDA_PY": "".join(python[:2]),
+        "PY3K": str(int(python[0] == "3")),
+        "NPY_VER": ".".join(numpy[:2]),
+        "CONDA_NPY": "".join(numpy[:2]),
+        "PERL_VER": variant.get("perl", DEFAULT_VARIANT["perl"]),
+        "R_VER": variant.get("r_base", DEFAULT_VARIANT["r_base"]),
+        "LUA_VER": variant.get("lua", DEFAULT_VARIANT["lua"]),
     }

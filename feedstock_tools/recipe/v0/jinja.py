@@ -222,6 +222,18 @@ def _bounded_range(*args: int) -> range:
     return made
 
 
+#: What a template can raise besides the errors with messages of their own.
+_FAILURES = (
+    jinja2.TemplateError,
+    TypeError,
+    ValueError,
+    ArithmeticError,
+    LookupError,
+    AttributeError,
+    MemoryError,
+)
+
+
 class _Included(jinja2.BaseLoader):
     """Templates beside the recipe, and nowhere else."""
 
@@ -263,27 +275,9 @@ def render(recipe: Path, template: str | None, text: str, context: Mapping[str, 
     """
     if text.count("{{") + text.count("{%") > most(_MOST_TEMPLATES):
         raise BoundError(f"has more than {_MOST_TEMPLATES} templates", path=recipe)
-    if template is not None and template.count("{%") > _MOST_TEMPLATES:
-        template = None
-    if template is not None:
-        try:
-            _compiled(recipe, template)
-        except (jinja2.TemplateSyntaxError, RecursionError):
-            # A line that a selector removes may be half of a block; and errors count lines of the text.
-            template = None
     try:
         with step(recipe):
-            environment, compiled = _compiled(recipe, text if template is None else template)
-            environment.begin()
-            stream = compiled.generate(context)
-            parts: list[str] = []
-            size = 0
-            while some := list(islice(stream, _AT_A_TIME)):
-                size += sum(map(len, some))
-                if size > most(_LARGEST_TEXT):
-                    raise TooMuchError("the rendered text is too large")
-                parts.extend(some)
-            return "".join(parts)
+            return _rendered(recipe, template if template and _compiles(recipe, template) else text, context)
     except jinja2.TemplateSyntaxError as error:
         raise InputError(f"the template is invalid: {error.message}", path=recipe) from error
     except TooMuchError as error:
@@ -291,16 +285,37 @@ def render(recipe: Path, template: str | None, text: str, context: Mapping[str, 
         raise BoundError(f"the template cannot be rendered: {error}{shown}", path=recipe, line=line) from error
     except RecursionError as error:
         raise InputError("the template calls itself without end", path=recipe) from error
-    except (
-        jinja2.TemplateError,
-        TypeError,
-        ValueError,
-        ArithmeticError,
-        LookupError,
-        AttributeError,
-        MemoryError,
-    ) as error:
+    except _FAILURES as error:
         raise InputError(f"the template cannot be rendered: {error}", path=recipe) from error
+
+
+def _compiles(recipe: Path, template: str) -> bool:
+    """Whether the template with conditions can stand for the text: small enough, and valid with every line in it.
+
+    A line that a selector removes may be half of a block; and errors count lines of the text.
+    """
+    if template.count("{%") > _MOST_TEMPLATES:
+        return False
+    try:
+        _compiled(recipe, template)
+    except (jinja2.TemplateSyntaxError, RecursionError):
+        return False
+    return True
+
+
+def _rendered(recipe: Path, text: str, context: Mapping[str, Any]) -> str:
+    """Render a template piece by piece, up to the largest text."""
+    environment, compiled = _compiled(recipe, text)
+    environment.begin()
+    stream = compiled.generate(context)
+    parts: list[str] = []
+    size = 0
+    while some := list(islice(stream, _AT_A_TIME)):
+        size += sum(map(len, some))
+        if size > most(_LARGEST_TEXT):
+            raise TooMuchError("the rendered text is too large")
+        parts.extend(some)
+    return "".join(parts)
 
 
 def _place(recipe: Path, text: str, error: BaseException) -> tuple[str, int | None]:

@@ -20,7 +20,7 @@ from feedstock_tools.reading import is_below, read_text
 from feedstock_tools.recipe.model import RenderedOutput, RenderedRecipe, UsedVariables
 from feedstock_tools.recipe.order import sort_by_dependencies
 from feedstock_tools.recipe.specs import VariantRequirements
-from feedstock_tools.recipe.v0.functions import PackageNames, template_context
+from feedstock_tools.recipe.v0.functions import Functions, PackageNames, template_context
 from feedstock_tools.recipe.v0.jinja import render
 from feedstock_tools.recipe.v0.meta import Meta, force_keys, named_outputs, output_dicts, output_meta
 from feedstock_tools.recipe.v0.names import BuildStrings, Hashes, build_string_without_hash, pins_numpy
@@ -76,7 +76,6 @@ def render_recipe(
     *,
     environ: Mapping[str, str] | None = None,
     watch: Watch | None = None,
-    keep_pins: bool = False,
     keep_skipped: bool = False,
 ) -> RenderedRecipe:
     """The outputs of a recipe on a platform, one for every variant in which it differs.
@@ -85,14 +84,12 @@ def render_recipe(
         config: the variants, built-in defaults included (`variants.combine` of `variants.defaults` and files).
         environ: the environment that selectors and templates see; this process's own has no influence.
         watch: called with every output and the package that it was made from.
-        keep_pins: `pin_compatible` and `pin_subpackage` appear in the requirements as `recipe.pins` reads them, not
-            as bare names.
         keep_skipped: outputs that are not built are among them; otherwise they are left out.
 
     Raises:
         InputError: the recipe or the variants are invalid; with file and line.
     """
-    rendering = _Rendering(recipe, config, platform, environ or {}, keep_pins, keep_skipped)
+    rendering = _Rendering(recipe, config, platform, environ or {}, keep_skipped=keep_skipped)
     outputs = tuple(output for _, output in rendering.outputs(watch))
     return RenderedRecipe(outputs, rendering.space, rendering.feedstock_name)
 
@@ -100,8 +97,13 @@ def render_recipe(
 def render_with_packages(
     recipe: Recipe, config: VariantConfig, platform: Platform, *, keep_pins: bool = False
 ) -> tuple[tuple[Meta, RenderedOutput], ...]:
-    """As `render_recipe` in an empty environment: each output with the package that it was made from."""
-    return tuple(_Rendering(recipe, config, platform, {}, keep_pins).outputs())
+    """As `render_recipe` in an empty environment: each output with the package that it was made from.
+
+    Args:
+        keep_pins: `pin_compatible` and `pin_subpackage` appear in the requirements as `recipe.pins` reads them, not
+            as bare names.
+    """
+    return tuple(_Rendering(recipe, config, platform, {}, keep_pins=keep_pins).outputs())
 
 
 @dataclass
@@ -286,9 +288,8 @@ class _Rendering:
         known = self._rendered.get(key)
         if known is not None:
             return known
-        context = template_context(
-            namespace, variant, self.platform.subdir, path, self.environ, package, keep_pins=self.keep_pins
-        )
+        functions = Functions(variant, self.platform.subdir, path, self.keep_pins)
+        context = template_context(namespace, functions, self.environ, package)
         template = self.recipe.text.template
         if template is not None:
             context.update(view.holds)
