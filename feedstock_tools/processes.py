@@ -34,16 +34,24 @@ def process_lives(process: str, machine: str) -> bool | None:
         return False
     except OSError:  # it belongs to another user
         pass
-    return not started or start_time(int(number)) == started
+    state, now = _state_and_start(int(number))
+    return state not in ("Z", "X") and (not started or now == started)
 
 
 def start_time(pid: int) -> str:
     """When a process started, in ticks since the machine started; empty if unknown."""
+    return _state_and_start(pid)[1]
+
+
+def _state_and_start(pid: int) -> tuple[str, str]:
+    """The state of a process and its start; `Z` has ended, but nobody has asked for its status, as in a container
+    whose first process does not care for orphans."""
     try:
         # The second field is the program's name in parentheses, which may hold spaces and parentheses.
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return fields[0], fields[19]
     except (OSError, IndexError):
-        return ""
+        return "", ""
 
 
 def _is_number(text: str) -> bool:

@@ -1,0 +1,357 @@
+"""Kill each command that writes at random moments, run it once more, and compare with a run that nobody disturbed.
+
+    python maintenance/kill_commands.py [COMMAND ...] [--kills 200] [--seed 1] [--minutes 9] [--keep FOLDER]
+
+Each try puts a world in place (a feedstock, a channel, the user's cache and a folder for temporary files, nothing of
+which is this machine's own), starts the command, kills it with SIGKILL (alone, or with its whole group) after a random
+part of its usual time, runs it again, and then compares all of the world with that of an undisturbed run: the same
+files, no process, nothing in the folder for temporary files, every package as the ledger and the index have it.
+Texts must be equal byte by byte; of packages, logs and caches, whose bytes hold the time, the names must be equal.
+A try that differs is kept. Run it in the root of the repository, with PYTHONPATH=. (Linux).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import zipfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+from feedstock_tools.builds.ledger import Ledger
+from feedstock_tools.channel.archive import write_package
+from feedstock_tools.channel.folder import index_channel
+from feedstock_tools.channel.metadata import PackageFile, PackageMetadata
+from tests.support import command
+from tests.support.channels import make_tiny_channel
+from tests.support.feedstocks import GPU, copy_of_tiny
+from tests.support.library import make_library_folder
+from tests.support.waiting import processes_below, wait_until
+
+__all__ = ["SCENARIOS", "Scenario", "Tally", "kill_at_random"]
+
+#: A command of the tiny feedstock that builds little.
+_ONE = f"{GPU}_py3.11"
+#: Files whose bytes differ from run to run: only that they exist is compared.
+_BY_NAME = re.compile(
+    r".*\.conda$|(.*/)?repodata\.json$|.*/ledger\.sqlite$|.*\.html$|(.*/)?(\.cache|pkg_cache|dossier)/|cache/"
+)
+#: What is not compared at all: the ledger's own files, and locks, which stay wherever one was held.
+_IGNORED = re.compile(
+    r".*\.sqlite-(wal|shm|journal)$|.*/\.work/locks/|(.*/)?\.lock$|.*/up-to-date/|home/|.*/__pycache__/"
+)
+#: The time in the name of a log; a killed run leaves a log, too.
+_TIME_OF_LOG = re.compile(r"-\d{8}T\d{6,12}(-\d+-\d+)?\.log$")
+_TEMPORARY = re.compile(r"\.part$|^feedstock-tools-|^\.fetching|^\.?making-|^\.dossier\.")
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """A command that writes, and the world that it is run in.
+
+    Attributes:
+        prepare: makes the world in an empty folder.
+        arguments: of feedstock-tools; `{world}` stands for the folder.
+        folder: where it is run, below the world.
+        variables: more of its environment.
+    """
+
+    prepare: Callable[[Path], None]
+    arguments: tuple[str, ...]
+    folder: str = "tiny-feedstock"
+    variables: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass
+class Tally:
+    """What came of the tries of one scenario."""
+
+    tries: int = 0
+    cut: int = 0
+    wrong: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.tries} tries, {self.cut} of them killed in their work, {self.wrong} differ"
+
+
+def _tiny(world: Path) -> None:
+    make_tiny_channel(world / "channel")
+    copy_of_tiny(world / "tiny-feedstock")
+
+
+def _built(world: Path) -> None:
+    _tiny(world)
+    _succeed(world, "build")
+
+
+def _parts(world: Path) -> None:
+    """Two machines' artifacts, and a feedstock with nothing built."""
+    _built(world)
+    artifacts = world / "tiny-feedstock" / "build_artifacts"
+    shutil.move(artifacts, world / "parts" / "one")
+    _succeed(world, "build")
+    shutil.move(artifacts, world / "parts" / "two")
+    for part in (world / "parts").iterdir():
+        for name in ("pkg_cache", "src_cache", ".cache", ".work"):
+            shutil.rmtree(part / name, ignore_errors=True)
+
+
+def _published(world: Path) -> None:
+    _built(world)
+    (world / "target").mkdir()
+
+
+def _spec(world: Path) -> None:
+    make_library_folder(world)
+
+
+def _stale(world: Path) -> None:
+    _spec(world)
+    _succeed(world, "generate")
+
+
+def _pinnings(world: Path) -> None:
+    files = [
+        PackageFile(f"share/conda-forge/migrations/m{number}.yaml", b"python: [3.14]\n" * 2000) for number in range(200)
+    ]
+    for version in ("2025.01.02.03.04.05", "2026.01.02.03.04.05"):
+        metadata = PackageMetadata("conda-forge-pinning", version, "hd8ed1ab_0", 0, "noarch", noarch="generic")
+        write_package(
+            world / "pinnings", metadata, [PackageFile("conda_build_config.yaml", b"python: [3.13]\n"), *files]
+        )
+    index_channel(world / "pinnings")
+
+
+def _wheels(world: Path) -> None:
+    """Wheels laid out as NVIDIA's, of two megabytes each, for pip to find in a folder."""
+    contents = {
+        "nvidia-cuda-nvrtc-cu12": ("nvidia/cuda_nvrtc/lib/libnvrtc.so.12",),
+        "nvidia-cuda-nvcc-cu12": (
+            "nvidia/cuda_nvcc/bin/ptxas",
+            *(f"nvidia/cuda_nvcc/include/{n}.h" for n in range(200)),
+        ),
+    }
+    (world / "wheels").mkdir()
+    for name, files in contents.items():
+        stem = f"{name.replace('-', '_')}-12.9.86"
+        with zipfile.ZipFile(world / "wheels" / f"{stem}-py3-none-any.whl", "w") as archive:
+            for file in files:
+                archive.writestr(file, random.Random(file).randbytes(2_000_000 // len(files)))  # noqa: S311
+            archive.writestr(f"{stem}.dist-info/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 12.9.86\n")
+            archive.writestr(
+                f"{stem}.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+            )
+            archive.writestr(f"{stem}.dist-info/RECORD", "")
+
+
+_PIP = (("PIP_NO_INDEX", "1"), ("PIP_FIND_LINKS", "{world}/wheels"))
+_CHANNEL = ("--channel", "{world}/channel")
+SCENARIOS = {
+    "generate": Scenario(_spec, ("generate",), "hello"),
+    "variants": Scenario(_spec, ("variants", "-o", "{world}/named"), "hello"),
+    "rerender": Scenario(_spec, ("rerender", "--pinning", "{world}/pinning"), "solver-feedstock"),
+    "rerender --smithy": Scenario(
+        _spec, ("rerender", "--pinning", "{world}/pinning", "--smithy", "{world}/smithy"), "solver-feedstock"
+    ),
+    "ci": Scenario(_tiny, ("ci",)),
+    "pinning fetch": Scenario(_pinnings, ("pinning", "fetch", "--channel", "{world}/pinnings"), "."),
+    "cuda fetch": Scenario(_wheels, ("cuda", "fetch", "12.9"), ".", _PIP),
+    "build": Scenario(_tiny, ("build", _ONE, *_CHANNEL)),
+    "build --jobs": Scenario(_tiny, ("build", "--all", "--jobs", "2", *_CHANNEL)),
+    "test": Scenario(_built, ("test", _ONE)),
+    "publish": Scenario(_published, ("publish", "{world}/target", _ONE, *_CHANNEL)),
+    "dossier": Scenario(_built, ("dossier", _ONE, *_CHANNEL)),
+    "collect": Scenario(_parts, ("collect", "{world}/parts/one", "{world}/parts/two")),
+    "status": Scenario(_built, ("status", "--html", "{world}/page.html", *_CHANNEL)),
+    "clean": Scenario(_built, ("clean", "--yes")),
+}
+
+
+def kill_at_random(name: str, tries: int, chance: random.Random, folder: Path, keep: Path | None = None) -> Tally:
+    """Kill a command this many times, each time in a fresh copy of its world.
+
+    Args:
+        folder: an empty folder for the world and its copies.
+        keep: where tries that differ are kept.
+
+    Raises:
+        RuntimeError: the undisturbed run fails.
+    """
+    scenario, world, fresh = SCENARIOS[name], folder / "world", folder / "fresh"
+    world.mkdir(parents=True)
+    for part in ("cache", "home", "tmp"):
+        (world / part).mkdir()
+    scenario.prepare(world)
+    shutil.rmtree(world / "tmp")
+    (world / "tmp").mkdir()
+    (world / "said.txt").unlink(missing_ok=True)
+    shutil.copytree(world, fresh, symlinks=True)
+    began = time.monotonic()
+    _succeed(world, name)
+    usual = time.monotonic() - began
+    wanted = _snapshot(world)
+    tally = Tally()
+    for number in range(tries):
+        _put_back(fresh, world)
+        killed = _killed(world, scenario, chance.uniform(0.02, 1.0) * usual, whole=chance.random() < 0.5)
+        again = _run(world, scenario, wait=True)
+        differences = [*_differences(wanted, _snapshot(world)), *_unsound(world)]
+        if again.returncode != 0:
+            differences.insert(0, f"the run after it exits with {again.returncode}: {_said(world)[-2000:]}")
+        tally.tries += 1
+        tally.cut += killed
+        tally.wrong += bool(differences)
+        if differences:
+            print(f"{name}, try {number}:", *differences[:12], sep="\n  ", flush=True)
+            if keep is not None:
+                shutil.copytree(world, keep / f"{name.replace(' ', '')}-{number}", symlinks=True, dirs_exist_ok=True)
+    return tally
+
+
+def _put_back(fresh: Path, world: Path) -> None:
+    shutil.rmtree(world)
+    shutil.copytree(fresh, world, symlinks=True)
+
+
+def _succeed(world: Path, name: str) -> None:
+    if _run(world, SCENARIOS[name], wait=True).returncode != 0:
+        raise RuntimeError(f"{name} fails undisturbed: {_said(world)}")
+
+
+def _run(world: Path, scenario: Scenario, *, wait: bool) -> subprocess.Popen[bytes]:
+    """Start a command in a group of its own; what it says goes to a file."""
+    arguments = [each.replace("{world}", str(world)) for each in scenario.arguments]
+    own = {name: value.replace("{world}", str(world)) for name, value in scenario.variables}
+    places = {"XDG_CACHE_HOME": "cache", "HOME": "home", "TMPDIR": "tmp"}
+    variables = command.environment(**{name: str(world / place) for name, place in places.items()}, **own)
+    with (world / "said.txt").open("wb") as said:
+        run = subprocess.Popen(
+            command.tool(*arguments),
+            cwd=world / scenario.folder,
+            env=variables,
+            stdin=subprocess.DEVNULL,
+            stdout=said,
+            stderr=said,
+            start_new_session=True,
+        )
+    if wait:
+        run.wait(600)
+    return run
+
+
+def _said(world: Path) -> str:
+    return (world / "said.txt").read_text(errors="replace")
+
+
+def _killed(world: Path, scenario: Scenario, seconds: float, *, whole: bool) -> bool:
+    """Start a command and kill it after some seconds; whether it was still at work."""
+    run = _run(world, scenario, wait=False)
+    try:
+        run.wait(seconds)
+    except subprocess.TimeoutExpired:
+        os.killpg(run.pid, signal.SIGKILL) if whole else run.kill()
+        run.wait()
+        wait_until(lambda: not processes_below(world), 60)
+        return True
+    return False
+
+
+def _snapshot(world: Path) -> dict[str, str]:
+    """Every file and link → a digest of its contents, as far as it is the same in each run."""
+    found = {}
+    for place, folders, files in os.walk(world):
+        for name in [*files, *(each for each in folders if Path(place, each).is_symlink())]:
+            path = Path(place, name)
+            relative = path.relative_to(world).as_posix()
+            if relative == "said.txt" or _IGNORED.match(relative):
+                continue
+            shown = _TIME_OF_LOG.sub(".log", relative)
+            found[shown] = "" if shown != relative or _BY_NAME.match(relative) else _contents(path)
+    return found
+
+
+def _contents(path: Path) -> str:
+    if path.is_symlink():
+        return f"link to {path.readlink()}"
+    return f"{path.stat().st_mode & 0o777:o} {sha256(path.read_bytes()).hexdigest()}"
+
+
+def _differences(wanted: dict[str, str], found: dict[str, str]) -> list[str]:
+    missing = [f"missing: {name}" for name in sorted(wanted.keys() - found.keys())]
+    more = [f"left behind: {name}" for name in sorted(found.keys() - wanted.keys())]
+    other = [f"differs: {name}" for name in sorted(wanted.keys() & found.keys()) if wanted[name] != found[name]]
+    return [*missing, *more, *other]
+
+
+def _unsound(world: Path) -> list[str]:
+    """What must hold in every world after a command."""
+    wrong = [f"a process still runs: {line}" for line in processes_below(world).values()]
+    wrong += [f"in the folder for temporary files: {path.name}" for path in (world / "tmp").iterdir()]
+    wrong += [f"a temporary file: {path}" for path in world.rglob("*") if _TEMPORARY.search(path.name)]
+    for index in world.rglob("repodata.json"):
+        if "pkg_cache" not in index.parts and "cache" not in index.relative_to(world).parts:
+            wrong += _unindexed(index)
+    for ledger in world.rglob("ledger.sqlite"):
+        wrong += _unrecorded(ledger)
+    return wrong
+
+
+def _unindexed(index: Path) -> list[str]:
+    content = json.loads(index.read_text())
+    listed = {**content["packages"], **content["packages.conda"]}
+    there = {path.name: path for path in index.parent.glob("*.conda")}
+    wrong = [f"{index}: lists other packages than there are" for _ in [0] if listed.keys() != there.keys()]
+    wrong += [
+        f"{index}: another hash of {name}"
+        for name, path in there.items()
+        if name in listed and listed[name]["sha256"] != sha256(path.read_bytes()).hexdigest()
+    ]
+    return wrong
+
+
+def _unrecorded(path: Path) -> list[str]:
+    """Two builds of one identity that are both done, and packages that differ from their records."""
+    with Ledger(path) as ledger:
+        done = [record for record in ledger.builds() if record.result == "done" and record.packages]
+        identities = [record.identity for record in done]
+        wrong = [f"{path}: built twice" for _ in [0] if len(identities) != len(set(identities))]
+        return wrong + [f"{path}: {each.output} is not what was built" for each in done if not ledger.holds(each)]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Kill, compare, print; the exit status is 1 if a try differs."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("commands", nargs="*", metavar="COMMAND", help=f"of {', '.join(SCENARIOS)}")
+    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--minutes", type=float, default=600.0)
+    parser.add_argument("--keep", type=Path)
+    options = parser.parse_args(arguments)
+    names = options.commands or list(SCENARIOS)
+    each, ending = -(-options.kills // len(names)), time.monotonic() + options.minutes * 60
+    total = Tally()
+    for name in names:
+        if time.monotonic() > ending:
+            print(f"{name}: no time left")
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            tally = kill_at_random(name, each, random.Random(f"{options.seed} {name}"), Path(folder), options.keep)  # noqa: S311
+        print(f"{name}: {tally}", flush=True)
+        total = Tally(total.tries + tally.tries, total.cut + tally.cut, total.wrong + tally.wrong)
+    print(f"all: {total}")
+    return 1 if total.wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,20 @@
+"""Commands that are killed leave nothing that the next run does not put right."""
+
+from __future__ import annotations
+
+import random
+import sys
+from pathlib import Path
+
+import pytest
+
+from maintenance.kill_commands import SCENARIOS, kill_at_random
+from tests.support.needs import needs
+
+pytestmark = [needs("system", sys.platform == "linux", "looks at processes through /proc"), pytest.mark.slow]
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_after_a_kill_and_one_more_run_all_is_as_if_nothing_had_happened(name: str, tmp_path: Path) -> None:
+    tally = kill_at_random(name, 2, random.Random(f"of the tests {name}"), tmp_path / "try")  # noqa: S311
+    assert (tally.tries, tally.wrong) == (2, 0)
