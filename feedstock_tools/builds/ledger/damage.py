@@ -3,46 +3,71 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from functools import cache
 from types import NoneType, UnionType
-from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
 
 __all__ = ["checked"]
 
 _Record = TypeVar("_Record")
+_Check: TypeAlias = "Callable[[Any], bool]"
+
+#: Of a text: the longest reason, a solver's, has some kilobytes. Of a number: no size or time is greater.
+_LONGEST = 1 << 20
+_GREATEST = 1 << 63
 
 
 def checked(record: _Record) -> _Record:
     """The record itself, if each of its fields is of its type.
 
     Raises:
-        ValueError: a field has the wrong type, is NaN, or is a string with NUL bytes, which no path may have.
+        ValueError: a field has the wrong type, is NaN or beyond all sizes, or is a string with NUL bytes, which no path
+            may have.
     """
     kind: Any = type(record)
-    for name, hint in _types(kind):
-        if not _fits(getattr(record, name), hint):
+    for name, fits in _checks(kind):
+        if not fits(getattr(record, name)):
             raise ValueError(f"it has an invalid '{name}'")
     return record
 
 
 @cache
-def _types(kind: Any) -> tuple[tuple[str, Any], ...]:
+def _checks(kind: Any) -> tuple[tuple[str, _Check], ...]:
     hints = get_type_hints(kind)
-    return tuple((field.name, hints[field.name]) for field in fields(kind))
+    return tuple((field.name, _check(hints[field.name])) for field in fields(kind))
 
 
-def _fits(value: Any, hint: Any) -> bool:
-    if hint is str:
-        return isinstance(value, str) and "\0" not in value
-    if hint is float:
-        return isinstance(value, int | float) and math.isfinite(value)
-    origin, of = get_origin(hint), get_args(hint)
+def _check(hint: Any) -> _Check:
+    if hint in _PLAIN:
+        return _PLAIN[hint]
+    origin, of = get_origin(hint), [_check(each) for each in get_args(hint) if each is not ...]
     if origin in (Union, UnionType):
-        return any(_fits(value, each) for each in of)
+        return lambda value: any(fits(value) for fits in of)
     if origin is tuple:
-        return isinstance(value, tuple) and all(_fits(item, of[0]) for item in value)
+        return lambda value: isinstance(value, tuple) and all(map(of[0], value))
     if origin is Mapping:
-        return isinstance(value, dict) and all(_fits(key, of[0]) and _fits(item, of[1]) for key, item in value.items())
-    return hint is Any or isinstance(value, NoneType if hint is None else hint)
+        return lambda value: isinstance(value, dict) and all(map(of[0], value)) and all(map(of[1], value.values()))
+    kind = NoneType if hint is None else hint
+    return lambda value: isinstance(value, kind)
+
+
+def _is_text(value: Any) -> bool:
+    return type(value) is str and len(value) <= _LONGEST and "\0" not in value
+
+
+def _is_whole(value: Any) -> bool:
+    return type(value) is int and -_GREATEST <= value < _GREATEST
+
+
+def _is_number(value: Any) -> bool:
+    return _is_whole(value) or (type(value) is float and math.isfinite(value))
+
+
+_PLAIN: Mapping[Any, _Check] = {
+    str: _is_text,
+    int: _is_whole,
+    float: _is_number,
+    Any: lambda _value: True,
+}

@@ -2,36 +2,60 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from feedstock_tools.builds.ledger.damage import checked
-from feedstock_tools.builds.ledger.records import (
-    BuildRecord,
-    EnvironmentRecord,
-    PackageRecord,
-    SolvedPackage,
-    TestRecord,
-    now,
+from feedstock_tools.builds.ledger.records import BuildRecord, EnvironmentRecord, PackageRecord, TestRecord, now
+from feedstock_tools.builds.ledger.rows import (
+    BUILD_COLUMNS,
+    PACKAGE_COLUMNS,
+    TEST_COLUMNS,
+    build_of,
+    environment_json,
+    environment_of,
+    parts,
+    stored,
+    test_of,
 )
-from feedstock_tools.builds.ledger.schema import SCHEMA_VERSION, bring_up_to_date
+from feedstock_tools.builds.ledger.schema import SCHEMA_VERSION, bring_up_to_date, strange
 from feedstock_tools.digests import sha256_of
 from feedstock_tools.errors import WorkError
 
 __all__ = ["Ledger"]
 
 _WAIT_SECONDS = 10.0
-_SELECT_PACKAGES = "SELECT channel, file, size, sha256, mtime_ns FROM packages WHERE build = ? ORDER BY file"
-#: The stored fields of a package of an environment; `dataclasses.asdict` takes ten times as long.
-_SOLVED = tuple(field.name for field in fields(SolvedPackage))
+#: No value of a ledger has more bytes, whatever a damaged one claims.
+_LONGEST = 64 << 20
 #: The columns that change when a build ends.
 _ENDING = ("result", "reason", "ended", "seconds", "peak_memory")
+
+
+_FREE = "Free some space, or give another folder with --output-dir. Nothing that was recorded before is lost."
+#: Codes of SQLite (https://www.sqlite.org/rescode.html), the particular ones first → what happened, and what to do.
+_REASONS = {
+    frozenset({sqlite3.SQLITE_IOERR_LOCK, sqlite3.SQLITE_IOERR_UNLOCK, sqlite3.SQLITE_IOERR_RDLOCK}): (
+        "the file system has no locks",
+        "Give a folder on another file system with --output-dir.",
+    ),
+    frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}): (
+        "it is locked",
+        "Another program holds it. Wait for it to end, then try again.",
+    ),
+    frozenset({sqlite3.SQLITE_FULL}): ("the disk is full", _FREE),
+    frozenset({sqlite3.SQLITE_IOERR}): (
+        "it cannot be read or written: the disk, a quota or a limit on the size of files (`ulimit -f`) ends it",
+        _FREE,
+    ),
+    frozenset({sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN}): (
+        "it cannot be written",
+        "Give a writable folder with --output-dir.",
+    ),
+}
 
 
 class Ledger:
@@ -53,6 +77,7 @@ class Ledger:
         with self._explained():
             path.parent.mkdir(parents=True, exist_ok=True)
             self._database = sqlite3.connect(path, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False)
+            self._database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST)
             try:
                 self._prepare()
             except BaseException:
@@ -117,7 +142,7 @@ class Ledger:
             )
             self._database.executemany(
                 "INSERT OR REPLACE INTO environments (build, environment, packages) VALUES (?, ?, ?)",
-                [(record.id, each.environment, _environment_json(each)) for each in environments],
+                [(record.id, each.environment, environment_json(each)) for each in environments],
             )
 
     def settle(self, row: str, identities: Sequence[str] = ()) -> tuple[BuildRecord, ...]:
@@ -143,15 +168,61 @@ class Ledger:
                 return record
         return None
 
-    def identities_done(self) -> frozenset[str]:
-        """The identities of all builds recorded as done; `done` checks whether one still is."""
+    def identities_done(self, identities: Iterable[str]) -> frozenset[str]:
+        """Those of some identities that have builds recorded as done; `done` checks whether one still is."""
+        found: set[str] = set()
         with self._explained():
-            rows = self._database.execute("SELECT DISTINCT identity FROM builds WHERE result = 'done'")
-            return frozenset(identity for (identity,) in rows)
+            for part, marks in parts(identities):
+                condition = f"result = 'done' AND identity IN ({marks})"
+                rows = self._database.execute(f"SELECT DISTINCT identity FROM builds WHERE {condition}", part)  # noqa: S608
+                found.update(identity for (identity,) in rows)
+        return frozenset(found)
 
     def builds(self) -> tuple[BuildRecord, ...]:
-        """Every build, the oldest first."""
+        """Every build, the oldest first. A ledger of years has tens of thousands: ask for less if less will do."""
         return tuple(self._records("1 ORDER BY id", ()))
+
+    def builds_of(self, identities: Iterable[str]) -> tuple[BuildRecord, ...]:
+        """The builds that decide the state of some identities, the oldest first: of each identity the newest one, and
+        all that are running or done."""
+        found: list[BuildRecord] = []
+        for part, marks in parts(identities):
+            newest = f"SELECT max(id) FROM builds WHERE identity IN ({marks}) GROUP BY identity"  # noqa: S608
+            condition = f"identity IN ({marks}) AND (result IN ('running', 'done') OR id IN ({newest}))"
+            found += self._records(condition, [*part, *part])
+        return tuple(sorted(found, key=_number))
+
+    def done_in(self, places: Iterable[tuple[str, str]], last: int) -> tuple[BuildRecord, ...]:
+        """The last finished builds in each place, a row and an output; the oldest first."""
+        ids: set[int] = set()
+        chosen = "WHERE row = ? AND output = ? AND result = 'done' ORDER BY id DESC LIMIT ?"
+        with self._explained():
+            for place in dict.fromkeys(places):
+                rows = self._database.execute(f"SELECT id FROM builds {chosen}", (*place, last))  # noqa: S608
+                ids.update(number for (number,) in rows)
+        return self._numbered(ids)
+
+    def done_of_output(self, output: str, last: int) -> tuple[BuildRecord, ...]:
+        """The last finished builds of an output, whatever its row; the oldest first."""
+        chosen = "WHERE output = ? AND result = 'done' ORDER BY id DESC LIMIT ?"
+        with self._explained():
+            rows = self._database.execute(f"SELECT id FROM builds {chosen}", (output, last)).fetchall()  # noqa: S608
+        return self._numbered(number for (number,) in rows)
+
+    def done_as(self, files: Iterable[str]) -> tuple[BuildRecord, ...]:
+        """The finished builds of packages with these names (`linux-64/tiny-1-0.conda`), the oldest first."""
+        found: list[BuildRecord] = []
+        for part, marks in parts(files):
+            made = f"SELECT build FROM packages WHERE file IN ({marks})"  # noqa: S608
+            found += self._records(f"result = 'done' AND id IN ({made})", part)
+        return tuple(sorted({record.id: record for record in found}.values(), key=_number))
+
+    def last_builds(self, configurations: Iterable[str], last: int) -> tuple[BuildRecord, ...]:
+        """The last builds of some configurations, whatever their result; the oldest first."""
+        found: list[BuildRecord] = []
+        for part, marks in parts(configurations):
+            found += self._records(f"configuration IN ({marks}) ORDER BY id DESC LIMIT ?", [*part, last])
+        return tuple(sorted(found, key=_number)[-last:])
 
     def environments(self, build: int) -> tuple[EnvironmentRecord, ...]:
         """The environments of a build (its `id`), by name."""
@@ -159,26 +230,24 @@ class Ledger:
             rows = self._database.execute(
                 "SELECT environment, packages FROM environments WHERE build = ? ORDER BY environment", (build,)
             ).fetchall()
-            return tuple(
-                checked(EnvironmentRecord(name, tuple(checked(SolvedPackage(**each)) for each in json.loads(packages))))
-                for name, packages in rows
-            )
+            return tuple(environment_of(*row) for row in rows)
 
     def record_test(self, record: TestRecord) -> TestRecord:
         """Record a finished test of a package; returns the record with its `id`."""
         with self._explained():
             return replace(record, id=self._insert("tests", record))
 
-    def tests(self, sha256: str | None = None) -> tuple[TestRecord, ...]:
-        """The tests of a package by its hash, or of all packages, the oldest first."""
-        condition, values = ("1", ()) if sha256 is None else ("sha256 = ?", (sha256,))
+    def tests(self, packages: Iterable[str] | None = None) -> tuple[TestRecord, ...]:
+        """The tests of some packages by their hashes, or of all packages; the oldest first."""
+        found: list[TestRecord] = []
+        chosen: Iterable[tuple[list[str], str]] = [([], "1")]
+        if packages is not None:
+            chosen = ((part, f"sha256 IN ({marks})") for part, marks in parts(packages))
         with self._explained(), self._undamaged():
-            columns = ", ".join(TestRecord.COLUMNS)
-            rows = self._database.execute(
-                f"SELECT {columns}, id FROM tests WHERE {condition} ORDER BY id",  # noqa: S608 - names of columns
-                values,
-            ).fetchall()
-            return tuple(checked(TestRecord(**_fields(TestRecord, row), id=row[-1])) for row in rows)
+            for part, condition in chosen:
+                rows = self._database.execute(f"SELECT {TEST_COLUMNS} FROM tests WHERE {condition}", part)  # noqa: S608
+                found += map(test_of, rows.fetchall())
+        return tuple(sorted(found, key=_number))
 
     def holds(self, record: BuildRecord) -> bool:
         """Whether the channel holds the packages of a build, unchanged since they were recorded."""
@@ -200,27 +269,36 @@ class Ledger:
         marks = ", ".join("?" for _ in record.COLUMNS)
         row = self._database.execute(
             f"INSERT INTO {table} ({columns}) VALUES ({marks})",  # noqa: S608 - names of columns
-            [_stored(record, column) for column in record.COLUMNS],
+            [stored(record, column) for column in record.COLUMNS],
         )
         return row.lastrowid
 
-    def _records(self, condition: str, values: Sequence[str]) -> list[BuildRecord]:
-        columns = ", ".join(f'"{column}"' for column in BuildRecord.COLUMNS)
-        with self._explained(), self._undamaged():
-            rows = self._database.execute(
-                f"SELECT {columns}, id FROM builds WHERE {condition}",  # noqa: S608 - names of columns
-                values,
-            ).fetchall()
-            return [self._record(row) for row in rows]
+    def _numbered(self, ids: Iterable[int]) -> tuple[BuildRecord, ...]:
+        """Builds by their numbers, the oldest first."""
+        found: list[BuildRecord] = []
+        for part, marks in parts(sorted(ids)):
+            found += self._records(f"id IN ({marks}) ORDER BY id", part)
+        return tuple(found)
 
-    def _record(self, row: Sequence[Any]) -> BuildRecord:
-        found = self._database.execute(_SELECT_PACKAGES, (row[-1],))
-        fields = _fields(BuildRecord, row)
-        packages = tuple(checked(PackageRecord(*package)) for package in found)
-        record = BuildRecord(**{**fields, "channels": tuple(fields["channels"])}, packages=packages, id=row[-1])
-        return checked(record)
+    def _records(self, condition: str, values: Sequence[str | int]) -> list[BuildRecord]:
+        """The builds that a condition selects, with their packages: two queries, however many there are."""
+        chosen = f"FROM builds WHERE {condition}"
+        with self._explained(), self._undamaged():
+            rows = self._database.execute(f"SELECT {BUILD_COLUMNS} {chosen}", values).fetchall()
+            packages: dict[int, list[Sequence[Any]]] = {}
+            if rows:
+                of_those = f"WHERE build IN (SELECT id {chosen}) ORDER BY build, file"
+                for build, *package in self._database.execute(
+                    f"SELECT {PACKAGE_COLUMNS} FROM packages {of_those}",  # noqa: S608
+                    values,
+                ):
+                    packages.setdefault(build, []).append(package)
+            return [build_of(row, packages.get(row[-1], ())) for row in rows]
 
     def _prepare(self) -> None:
+        found = strange(self._database)
+        if found:
+            raise self._damage(found)
         form = bring_up_to_date(self._database)
         if form > SCHEMA_VERSION:
             raise WorkError(
@@ -229,9 +307,6 @@ class Ledger:
                 path=self.path,
                 hint="Update feedstock-tools, or give another --output-dir.",
             )
-        others = "SELECT name FROM sqlite_master WHERE type NOT IN ('table', 'index')"
-        for (name,) in self._database.execute(others).fetchmany(1):
-            raise self._damage(f"'{name}' is neither a table nor an index")
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -258,9 +333,7 @@ class Ledger:
             if self._opened and not self.path.exists():
                 again = "Run the command again: missing packages are built again."
                 raise WorkError("the ledger was removed while it was in use", path=self.path, hint=again) from error
-            busy = "locked" in str(error) or "busy" in str(error)
-            hint = "Another program holds it. Wait for it to end, then try again." if busy else None
-            raise WorkError(f"the ledger cannot be used: {error}", path=self.path, hint=hint) from error
+            raise self._unusable(error) from error
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # the second if SQLite quotes damaged text
             raise self._damage(error) from error
         except OSError as error:
@@ -277,27 +350,18 @@ class Ledger:
         except (ValueError, TypeError, RecursionError) as error:
             raise self._damage(error) from error
 
+    def _unusable(self, error: sqlite3.OperationalError) -> WorkError:
+        """The system's reason in words: SQLite tells the same of a full disk, a limit and a missing lock."""
+        code = getattr(error, "sqlite_errorcode", 0)
+        reason, hint = next(
+            (words for codes, words in _REASONS.items() if code in codes or code & 0xFF in codes), (str(error), None)
+        )
+        return WorkError(f"the ledger cannot be used: {reason}", path=self.path, hint=hint)
+
     def _damage(self, error: object) -> WorkError:
         hint = "Move it away: a new one is created, and its builds are made again."
         return WorkError(f"the ledger is damaged: {error}", path=self.path, hint=hint)
 
 
-def _stored(record: BuildRecord | TestRecord, column: str) -> Any:
-    """A field as its column holds it."""
-    value = getattr(record, column)
-    if column in record.JSON:
-        return json.dumps(dict(value) if isinstance(value, Mapping) else value)
-    return value
-
-
-def _fields(kind: type[BuildRecord | TestRecord], row: Sequence[Any]) -> dict[str, Any]:
-    """The inverse of `_stored` for a whole row, whose columns may be followed by others."""
-    pairs = zip(kind.COLUMNS, row, strict=False)
-    fields = {column: json.loads(value) if column in kind.JSON else value for column, value in pairs}
-    if fields["result"] not in kind.RESULTS:
-        raise ValueError("it has an invalid 'result'")
-    return fields
-
-
-def _environment_json(record: EnvironmentRecord) -> str:
-    return json.dumps([{name: getattr(package, name) for name in _SOLVED} for package in record.packages])
+def _number(record: BuildRecord | TestRecord) -> int:
+    return record.id or 0

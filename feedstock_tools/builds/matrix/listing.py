@@ -57,10 +57,9 @@ def _built(workspace: Workspace, chosen: Sequence[PlannedConfiguration]) -> dict
 
     found = {}
     with Ledger(workspace.artifacts.ledger) as ledger:
-        done = ledger.identities_done()
-        if not done:
-            return {}
-        for key, candidates in candidates_of(chosen, workspace.channels, workspace.machine).items():
+        possible = candidates_of(chosen, workspace.channels, workspace.machine)
+        done = ledger.identities_done(each.identity for candidates in possible.values() for each in candidates)
+        for key, candidates in possible.items():
             for candidate in candidates:
                 if candidate.identity in done and ledger.done(candidate.identity):
                     found[key] = ", ".join(candidate.channels)

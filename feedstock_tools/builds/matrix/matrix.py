@@ -16,6 +16,9 @@ from feedstock_tools.processes import process_lives
 
 __all__ = ["Matrix", "read_matrix"]
 
+#: The number of builds in the picture of a matrix.
+_LAST = 1000
+
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
@@ -26,8 +29,8 @@ class Matrix:
         artifacts: the folder of the ledger; paths of logs and packages in records are below it.
         at: when the ledger was read, in its form of time.
         configurations: with the state of each output.
-        builds: every build of these configurations in the ledger, the oldest first, whatever their result.
-        tests: every test in the ledger, the oldest first.
+        builds: the last 1,000 builds of these configurations in the ledger, the oldest first, whatever their result.
+        tests: every test of the packages of these configurations, the oldest first.
     """
 
     feedstock: str
@@ -39,7 +42,7 @@ class Matrix:
 
 
 def read_matrix(workspace: Workspace, chosen: Sequence[PlannedConfiguration]) -> Matrix:
-    """The matrix of some configurations, in one pass over the ledger.
+    """The matrix of some configurations. Of a ledger of years only what decides it is read.
 
     Args:
         chosen: with their outputs.
@@ -52,23 +55,43 @@ def read_matrix(workspace: Workspace, chosen: Sequence[PlannedConfiguration]) ->
     [('libtiny', 'done'), ('tiny-base', 'done')]
     """
     candidates = candidates_of(chosen, workspace.channels, workspace.machine)
-    builds: tuple[BuildRecord, ...] = ()
+    deciding: tuple[BuildRecord, ...] = ()
+    last: tuple[BuildRecord, ...] = ()
     tests: tuple[TestRecord, ...] = ()
     intact: frozenset[int | None] = frozenset()
     if workspace.artifacts.ledger.is_file():
         with Ledger(workspace.artifacts.ledger) as ledger:
-            builds, tests = ledger.builds(), ledger.tests()
-            intact = _intact(ledger, builds, candidates)
-    around = Surroundings(candidates, _alive(builds), intact, refused(chosen, workspace.engines), now())
-    names = {each.name for each in chosen}
+            deciding = _deciding(ledger, chosen, candidates)
+            last = ledger.last_builds((each.name for each in chosen), _LAST)
+            tests = ledger.tests(package.sha256 for record in deciding for package in record.packages)
+            intact = _intact(ledger, deciding, candidates)
+    around = Surroundings(candidates, _alive((*deciding, *last)), intact, refused(chosen, workspace.engines), now())
     return Matrix(
         feedstock=workspace.feedstock.folder.name.removesuffix("-feedstock"),
         artifacts=workspace.artifacts.root,
         at=around.at,
-        configurations=states(chosen, builds, around),
-        builds=tuple(record for record in builds if record.configuration in names),
+        configurations=states(chosen, deciding, around),
+        builds=last,
         tests=tests,
     )
+
+
+def _deciding(
+    ledger: Ledger, chosen: Sequence[PlannedConfiguration], candidates: Candidates
+) -> tuple[BuildRecord, ...]:
+    """The builds that decide the states: those of the outputs' identities, and for an output that has none the last
+    finished build in each of its places, which is stale."""
+    found = ledger.builds_of(candidate.identity for each in candidates.values() for candidate in each)
+    known = {record.identity for record in found}
+    places = [
+        (row.name, output.name)
+        for configuration in chosen
+        for row in configuration.rows
+        for output in row.outputs
+        if not any(each.identity in known for each in candidates.get((configuration.name, output.identity), ()))
+    ]
+    more = {record.id: record for record in (*found, *ledger.done_in(places, 1))}
+    return tuple(sorted(more.values(), key=lambda record: record.id or 0))
 
 
 def _intact(ledger: Ledger, builds: Sequence[BuildRecord], candidates: Candidates) -> frozenset[int | None]:

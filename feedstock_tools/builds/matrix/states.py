@@ -102,7 +102,7 @@ def states(
 
     Args:
         configurations: with their outputs.
-        builds: every build of the ledger, the oldest first.
+        builds: the builds of the ledger that decide, the oldest first; others change nothing.
     """
     history = _History(builds)
     return tuple(_configuration_state(each, history, around) for each in configurations)

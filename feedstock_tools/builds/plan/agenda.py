@@ -123,8 +123,7 @@ def _rows(
             for each in possible
             for row in each.rows
         ]
-        missing = any(each.missing for each in rows)
-        return rows, History.of(ledger.builds() if missing else ())
+        return rows, History.of(ledger, ((each.row.name, name) for each in rows for name in each.missing))
 
 
 def _done(ledger: Ledger, row: PlannedRow, base: str) -> dict[str, BuildRecord]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from feedstock_tools.builds.ledger import BuildRecord
+from feedstock_tools.builds.ledger import BuildRecord, Ledger
 
 __all__ = ["History"]
 
@@ -16,19 +16,24 @@ _LAST = 5
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """The finished builds by row and output, and by output alone, the oldest first."""
+    """The last finished builds by row and output, and by output alone, the oldest first."""
 
     of_row: dict[tuple[str, str], list[BuildRecord]]
     of_output: dict[str, list[BuildRecord]]
 
     @classmethod
-    def of(cls, records: Iterable[BuildRecord]) -> History:
-        """The history from a ledger's builds, the oldest first."""
+    def of(cls, ledger: Ledger, places: Iterable[tuple[str, str]]) -> History:
+        """The history of some places, each a row and an output; an output alone counts where its row has none.
+
+        Raises:
+            WorkError: the ledger cannot be read.
+        """
+        wanted = list(dict.fromkeys(places))
         history = cls({}, {})
-        for record in records:
-            if record.result == "done":
-                history.of_row.setdefault((record.row, record.output), []).append(record)
-                history.of_output.setdefault(record.output, []).append(record)
+        for record in ledger.done_in(wanted, _LAST):
+            history.of_row.setdefault((record.row, record.output), []).append(record)
+        for output in {output for row, output in wanted if (row, output) not in history.of_row}:
+            history.of_output[output] = list(ledger.done_of_output(output, _LAST))
         return history
 
     def seconds(self, row: str, output: str) -> float | None:
@@ -42,4 +47,4 @@ class History:
         return max((peak for peak in peaks if peak), default=None)
 
     def _last(self, row: str, output: str) -> list[BuildRecord]:
-        return (self.of_row.get((row, output)) or self.of_output.get(output, []))[-_LAST:]
+        return self.of_row.get((row, output)) or self.of_output.get(output, [])

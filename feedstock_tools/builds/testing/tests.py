@@ -25,6 +25,8 @@ from feedstock_tools.versions import parse_version
 __all__ = ["TestOptions", "TestWatcher", "TestedPackage", "built_packages", "packages_in_files", "run_tests"]
 
 _LAST_LINES = 20
+#: The number of builds of an output, the newest first, that are searched for one whose package exists.
+_REBUILT = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +130,7 @@ def built_packages(workspace: Workspace, chosen: Sequence[PlannedConfiguration])
     4
     """
     outputs = [(row.name, output) for each in chosen for row in each.rows for output in row.outputs]
-    wanted = {output.file_name for _, output in outputs}
+    wanted = {f"{output.subdir}/{output.file_name}" for _, output in outputs}
     # Packages whose full name no plan knows, such as conda-build's, are found by row and output.
     by_row = {(row, output.name) for row, output in outputs if not output.whole}
     return tuple(_built(workspace.artifacts, wanted, by_row))
@@ -139,9 +141,10 @@ def _built(artifacts: Artifacts, wanted: set[str], by_row: set[tuple[str, str]])
         return
     with Ledger(artifacts.ledger) as ledger:
         seen: set[str | tuple[str, str]] = set()
-        for record in reversed(ledger.builds()):
-            for package in record.packages if record.result == "done" else ():
-                name = package.file.rpartition("/")[2]
+        done = {record.id: record for record in (*ledger.done_as(wanted), *ledger.done_in(by_row, _REBUILT))}
+        for record in sorted(done.values(), key=lambda record: record.id or 0, reverse=True):
+            for package in record.packages:
+                name = package.file
                 key = (record.row, record.output) if (record.row, record.output) in by_row else name
                 meant = key != name or name in wanted
                 if meant and key not in seen and ledger.is_intact(package):

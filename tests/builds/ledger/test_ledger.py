@@ -287,9 +287,9 @@ def test_tests_of_a_package_are_kept_with_their_benchmark(tmp_path: Path) -> Non
     )
     with Ledger(tmp_path / "ledger.sqlite") as ledger:
         kept = ledger.record_test(test)
-        assert ledger.tests("ab") == ledger.tests() == (kept,)
+        assert ledger.tests(["ab"]) == ledger.tests() == (kept,)
         assert replace(kept, id=None) == test
-        assert ledger.tests("cd") == ()
+        assert ledger.tests(["cd"]) == ()
 
 
 def test_a_dead_run_is_distinguished_from_a_live_one() -> None:

@@ -1,0 +1,122 @@
+"""Measure what a ledger of years costs: `status`, `plan`, `build --list`, and a `build` with nothing to do.
+
+Makes the tiny feedstock of the tests in a temporary folder, builds all of it, and puts tens of thousands of earlier
+builds, with packages, environments and tests, before them. Prints the time, the processor time and the peak memory of
+each command, the least of some runs, with the small ledger and with the large one.
+
+    python benchmarks/ledger.py [--records 50000] [--runs 3]
+
+Run it in the root of the repository, with PYTHONPATH=. if the package is not installed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+#: Shift of the numbers of the real builds, so that the earlier ones come before them.
+_LATER = 10_000_000
+_COMMANDS = (("status",), ("plan",), ("build", "--list"), ("build", "--all"), ("build", "--all", "--jobs", "2"))
+
+
+def fill(path: Path, records: int) -> None:
+    """Put earlier builds into a ledger: copies of its own, of other inputs, one in ten failed."""
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("PRAGMA defer_foreign_keys = ON")
+        for table, column in (("builds", "id"), ("packages", "build"), ("environments", "build")):
+            database.execute(f"UPDATE {table} SET {column} = {column} + {_LATER}")  # noqa: S608
+        columns = [row[1] for row in database.execute("PRAGMA table_info(builds)")]
+        builds = [dict(zip(columns, row, strict=True)) for row in database.execute("SELECT * FROM builds ORDER BY id")]
+        packages = {row[0]: row[1:] for row in database.execute("SELECT * FROM packages ORDER BY build")}
+        place = {"version": "1.0", "build": "0", "subdir": "linux-64", "channel": "conda-forge", "sha256": "0" * 64}
+        solved = json.dumps([{"name": f"package-{number}", **place} for number in range(40)])
+        begun = datetime(2020, 1, 1, tzinfo=UTC)
+        for number in range(1, records + 1):
+            build = dict(builds[number % len(builds)])
+            moment = begun + timedelta(minutes=number)
+            result = "failed" if number % 10 == 0 else "done"
+            build.update(
+                id=number,
+                identity=f"{number:064x}",
+                result=result,
+                reason="the script ended with status 1" if result == "failed" else "",
+                started=moment.isoformat(),
+                ended=(moment + timedelta(seconds=30)).isoformat(),
+            )
+            marks = ", ".join("?" * len(columns))
+            database.execute(f"INSERT INTO builds VALUES ({marks})", [build[column] for column in columns])  # noqa: S608
+            if result == "done":
+                package = packages[builds[number % len(builds)]["id"]]
+                values = (number, package[0], package[1], package[2], f"{number:064x}", package[4])
+                database.execute("INSERT INTO packages VALUES (?, ?, ?, ?, ?, ?)", values)
+                database.execute("INSERT INTO environments VALUES (?, 'host', ?)", (number, solved))
+                columns_of_tests = "sha256, channel, file, started, result, log, machine"
+                test = (f"{number:064x}", package[0], package[1], moment.isoformat(), "passed", "logs/test.log", "here")
+                database.execute(f"INSERT INTO tests ({columns_of_tests}) VALUES (?, ?, ?, ?, ?, ?, ?)", test)  # noqa: S608
+
+
+def measured(command: tuple[str, ...], folder: Path, channel: Path, runs: int) -> tuple[float, float, int]:
+    """The least time and processor time of some runs, in seconds, and the greatest memory, in MiB."""
+    arguments = [sys.executable, "-m", "feedstock_tools", *command, "--channel", str(channel)]
+    found = []
+    for _ in range(runs):
+        began = time.monotonic()
+        run = subprocess.Popen(
+            arguments,
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+        )
+        _, status, used = os.wait4(run.pid, 0)
+        run.returncode = os.waitstatus_to_exitcode(status)
+        if run.returncode:
+            sys.exit(f"{' '.join(arguments)}: status {run.returncode}")
+        found.append((time.monotonic() - began, used.ru_utime + used.ru_stime, used.ru_maxrss // 1024))
+    return min(each[0] for each in found), min(each[1] for each in found), max(each[2] for each in found)
+
+
+def main() -> None:
+    """Measure and print."""
+    from tests.support.channels import make_tiny_channel
+    from tests.support.feedstocks import TinyFeedstock, copy_of_tiny
+
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--records", type=int, default=50_000)
+    parser.add_argument("--runs", type=int, default=3)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        place = Path(temporary)
+        os.environ["XDG_CACHE_HOME"] = str(place / "cache")
+        make_tiny_channel(place / "channel")
+        tiny = TinyFeedstock(copy_of_tiny(place / "tiny-feedstock"), place / "channel")
+        run = tiny.build("--all")
+        if run.returncode:
+            sys.exit(run.stdout + run.stderr)
+        for records in (0, arguments.records):
+            if records:
+                fill(tiny.artifacts / "ledger.sqlite", records)
+            size = (tiny.artifacts / "ledger.sqlite").stat().st_size >> 20
+            print(f"{records} earlier builds, {size} MiB; load {os.getloadavg()[0]:.1f}")
+            for command in _COMMANDS:
+                wall, used, memory = measured(command, tiny.folder, tiny.channel, arguments.runs)
+                print(f"  {' '.join(command):22} {wall:6.2f} s, {used:6.2f} s of processor time, {memory} MiB")
+        (tiny.folder / "recipe" / "build-library.sh").open("a").write("# changed\n")
+        wall, used, memory = measured(("plan",), tiny.folder, tiny.channel, 1)
+        print(f"  {'plan of all anew':22} {wall:6.2f} s, {used:6.2f} s of processor time, {memory} MiB")
+
+
+if __name__ == "__main__":
+    main()
