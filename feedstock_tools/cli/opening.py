@@ -102,7 +102,9 @@ def _opened(folder: Path | None, output: Path | None, channels: Sequence[str]) -
     from feedstock_tools.feedstock.up_to_date import outdated
 
     feedstock = find_feedstock(folder, Path.cwd())
-    pending = outdated(feedstock, artifacts_of(feedstock, output), os.environ)
+    artifacts = artifacts_of(feedstock, output)
+    tidy(artifacts=artifacts)
+    pending = outdated(feedstock, artifacts, os.environ)
     return workspace_of(feedstock, output, channels, os.environ, None, READING), pending
 
 
