@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NoReturn
 if TYPE_CHECKING:
     from sys import UnraisableHookArgs
 
-__all__ = ["MESSAGE", "STATUS", "end_at_once", "unwind"]
+__all__ = ["MESSAGE", "STATUS", "end_at_once", "ignore", "unwind"]
 
 STATUS = 130
 MESSAGE = "Interrupted."
@@ -39,7 +39,14 @@ def unwind() -> None:
         signal.signal(signal.SIGINT, _raise)
 
 
+def ignore() -> None:
+    """Ignore Ctrl-C while Python shuts down: it restores the system's handler, which would end it by the signal."""
+    if signal.getsignal(signal.SIGINT) is _raise:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
 def _end(number: int = 0, frame: FrameType | None = None) -> NoReturn:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # another Ctrl-C would print the message again
     os.write(2, f"{MESSAGE}\n".encode())
     os._exit(STATUS)
 

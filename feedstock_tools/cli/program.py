@@ -139,6 +139,7 @@ def run(command: click.Command, name: str, value: object = None, bounds: Bounds 
         status = interruption.STATUS
         with contextlib.suppress(OSError):
             say(interruption.MESSAGE, err=True)
+    interruption.ignore()
     sys.exit(status)
 
 

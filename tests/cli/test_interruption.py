@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import command
-from tests.support.feedstocks import TinyFeedstock
+from tests.support.feedstocks import CPU, TinyFeedstock
 from tests.support.needs import needs
 
 pytestmark = needs("system", sys.platform != "win32", "SIGINT for one process")
@@ -76,3 +76,26 @@ def test_a_process_that_ignores_ctrl_c_goes_on_doing_so(gpu_feedstock: TinyFeeds
     time.sleep(0.05)
     process.send_signal(signal.SIGINT)
     assert process.wait(timeout=30) == 0
+
+
+def test_ctrl_c_while_python_shuts_down_changes_nothing(gpu_feedstock: TinyFeedstock) -> None:
+    with subprocess.Popen(
+        command.patched(READY, "build", f"{CPU}_py3.11"),
+        cwd=gpu_feedstock.folder,
+        env=command.environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    ) as process:
+        assert process.stdout is not None and process.stderr is not None
+        assert process.stdout.readline() == "ready\n"
+        assert process.stdout.readline()  # the build has begun
+        process.send_signal(signal.SIGINT)
+        while process.stderr.readline().strip() != "Interrupted.":
+            assert process.poll() is None
+        while process.poll() is None:  # to the very end
+            process.send_signal(signal.SIGINT)
+        assert process.returncode == 130
+        assert process.stderr.read() == ""

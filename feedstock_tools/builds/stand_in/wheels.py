@@ -6,8 +6,9 @@ import importlib.util
 import os
 import subprocess
 import sys
+import sysconfig
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -102,10 +103,18 @@ def _pip() -> tuple[str, ...]:
     """
     if importlib.util.find_spec("pip") is not None:
         return (sys.executable, "-m", "pip")
-    if (bundled := importlib.util.find_spec("ensurepip")) is not None and bundled.origin:
-        for wheel in sorted(Path(bundled.origin).parent.glob("_bundled/pip-*.whl")):
+    for folder in _bundled_wheels():
+        for wheel in sorted(folder.glob("pip-*.whl")):
             return (sys.executable, str(wheel / "pip"))
     raise WorkError("this Python has no pip", hint=f"Install it for {sys.executable}.")
+
+
+def _bundled_wheels() -> Iterator[Path]:
+    """The folders where a Python may have the wheel that its ensurepip installs."""
+    if system := sysconfig.get_config_var("WHEEL_PKG_DIR"):  # Debian, Fedora
+        yield Path(system)
+    if (module := importlib.util.find_spec("ensurepip")) is not None and module.origin:
+        yield Path(module.origin).with_name("_bundled")
 
 
 def _reason(log: str) -> str:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ensurepip
 import errno
 import importlib.util
 import os
+import shutil
 import subprocess
 import sys
+import sysconfig
 import threading
 import zipfile
 from hashlib import sha256
@@ -109,12 +112,31 @@ def test_two_at_once_fetch_it_once(tmp_path: Path, machine: dict[str, str]) -> N
     assert [step.stage for step in steps].count("ready") == 1
 
 
-def test_a_python_without_pip_takes_the_one_it_brings_along(
+def test_a_python_without_pip_uses_its_bundled_copy(
     tmp_path: Path, machine: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bare = tmp_path / "bare"
+    without_pip(tmp_path, monkeypatch)
+    assert fetch_zig(tmp_path / "kept", machine).folder.is_dir()
+
+
+def test_a_linux_distribution_has_the_bundled_copy_elsewhere(
+    tmp_path: Path, machine: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours = Path(ensurepip.__file__).with_name("_bundled")
+    folders = [ours, Path(sysconfig.get_config_var("WHEEL_PKG_DIR") or ours)]
+    wheel = next(wheel for folder in folders for wheel in folder.glob("pip-*.whl"))
+    without_pip(tmp_path, monkeypatch, "ensurepip")
+    monkeypatch.setattr(sysconfig, "get_config_var", {"WHEEL_PKG_DIR": str(tmp_path)}.get)
+    with pytest.raises(WorkError, match="this Python has no pip"):
+        fetch_zig(tmp_path / "kept", machine)
+    shutil.copy(wheel, tmp_path)
+    assert fetch_zig(tmp_path / "kept", machine).folder.is_dir()
+
+
+def without_pip(folder: Path, monkeypatch: pytest.MonkeyPatch, *missing: str) -> None:
+    """Let this process have a Python without pip and other `missing` modules."""
+    bare = folder / "bare"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", bare], check=True)
     monkeypatch.setattr(sys, "executable", str(bare / "bin/python"))
     find_spec = importlib.util.find_spec
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "pip" else find_spec(name))
-    assert fetch_zig(tmp_path / "kept", machine).folder.is_dir()
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name in ("pip", *missing) else find_spec(name))
