@@ -46,7 +46,6 @@ def ignore() -> None:
 
 
 def _end(number: int = 0, frame: FrameType | None = None) -> NoReturn:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # another Ctrl-C would print the message again
     os.write(2, f"{MESSAGE}\n".encode())
     os._exit(STATUS)
 
@@ -60,4 +59,6 @@ def _unraisable(told: UnraisableHookArgs) -> None:
     """End on a KeyboardInterrupt in a finalizer or an interpreter's callback, which would otherwise be lost."""
     if issubclass(told.exc_type, KeyboardInterrupt):
         _end()
+    if over and told.exc_type is OSError and "race condition" in str(told.exc_value):
+        return  # Ctrl-C at the very moment in which it begins to be ignored
     sys.__unraisablehook__(told)

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO
 
+from tests.support import warm
 from tests.support.paths import ROOT
 
 __all__ = ["environment", "patched", "run", "start", "tool"]
@@ -41,10 +42,14 @@ def run(
 
     folder: where it starts (here, where None). variables: its whole environment (`environment()`, where None).
     """
+    variables = environment() if variables is None else dict(variables)
+    if command[:3] == tool() and warm.serves(variables):
+        ended = warm.run(command[3:], folder, variables, stdin)
+        return subprocess.CompletedProcess(command, ended.status, ended.stdout, ended.stderr)
     return subprocess.run(
         command,
         cwd=folder,
-        env=environment() if variables is None else dict(variables),
+        env=variables,
         stdin=stdin,
         capture_output=True,
         text=True,

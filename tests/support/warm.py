@@ -1,0 +1,219 @@
+"""Commands of feedstock-tools in forks of a process that has imported its modules: saves each the start of Python.
+
+A fork is a process like any other: with its own streams, folder, environment, exit status and use of the machine. Where
+the start itself matters (lazy imports, start-up time, settings of the interpreter), tests start a new Python instead.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import gc
+import importlib
+import io
+import json
+import os
+import pkgutil
+import runpy
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, NoReturn, TextIO, cast
+
+import feedstock_tools
+from tests.support.paths import ROOT
+
+__all__ = ["Ended", "run", "serves"]
+
+#: The interpreter and its libraries read these as they start: a fork cannot have others than its parent.
+_FIXED = ("PYTHON", "LC_", "LANG", "LD_", "TZ", "COVERAGE_")
+#: The environment of this process before any test changes it.
+_AT_START = {**os.environ, "PYTHONPATH": str(ROOT)}
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A command that ended: status (negative for a signal), output, processor time in seconds, peak memory in bytes."""
+
+    status: int
+    stdout: str
+    stderr: str
+    seconds: float
+    memory: int
+
+
+def serves(variables: Mapping[str, str]) -> bool:
+    """Whether a fork can have this environment."""
+    return hasattr(os, "fork") and _fixed(variables) == _fixed(_AT_START)
+
+
+def _fixed(variables: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in variables.items() if name.startswith(_FIXED)}
+
+
+def run(arguments: list[str], folder: Path | None, variables: Mapping[str, str], stdin: int | IO[str]) -> Ended:
+    """Run feedstock-tools with these arguments to its end, in a fork."""
+    reply, answer = socket.socketpair()
+    out, their_out = os.pipe()
+    err, their_err = os.pipe()
+    null = os.open(os.devnull, os.O_RDONLY)
+    theirs = null if stdin == subprocess.DEVNULL else stdin if isinstance(stdin, int) else stdin.fileno()
+    request = {"arguments": arguments, "folder": str(folder or Path.cwd()), "variables": dict(variables)}
+    try:
+        _server().ask(json.dumps(request).encode(), [theirs, their_out, their_err, answer.fileno()])
+    finally:
+        answer.close()
+        for each in (null, their_out, their_err):
+            os.close(each)
+    with os.fdopen(out, "rb") as stdout, os.fdopen(err, "rb") as stderr, reply:
+        errors: list[bytes] = []
+        reader = threading.Thread(target=lambda: errors.append(stderr.read()))
+        reader.start()
+        output = stdout.read()
+        reader.join()
+        ended = json.loads(reply.makefile("rb").read())
+    return Ended(stdout=_text(output), stderr=_text(errors[0]), **ended)
+
+
+def _text(output: bytes) -> str:
+    return io.TextIOWrapper(io.BytesIO(output)).read()
+
+
+class _Server:
+    """The process that forks, and the socket that it is asked through."""
+
+    def __init__(self) -> None:
+        self._asked, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._one_at_a_time = threading.Lock()
+        command = [sys.executable, "-m", __name__, str(theirs.fileno())]
+        self._process = subprocess.Popen(command, cwd=ROOT, env=_AT_START, pass_fds=[theirs.fileno()])
+        theirs.close()
+        atexit.register(self._end)
+
+    def ask(self, request: bytes, descriptors: list[int]) -> None:
+        """Have a command started; its reply comes through the last of the descriptors."""
+        with self._one_at_a_time:
+            socket.send_fds(self._asked, [len(request).to_bytes(4, "big")], descriptors)
+            self._asked.sendall(request)
+
+    def _end(self) -> None:
+        self._asked.close()
+        self._process.wait()
+
+
+@functools.cache
+def _server() -> _Server:
+    """The server of this process; it ends with it."""
+    return _Server()
+
+
+# --- in the server ---------------------------------------------------------------------------------------------------
+
+
+def _serve(asked: socket.socket) -> dict[str, Any] | None:
+    """Fork for each request, and report how each fork ended. Returns the request in a fork, and None at the end."""
+    wake, waker = os.pipe()
+    os.set_blocking(waker, False)
+    signal.set_wakeup_fd(waker)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    running: dict[int, int] = {}
+    watched: list[Any] = [asked, wake]
+    while True:
+        ready = select.select(watched, [], [])[0]
+        if wake in ready:
+            os.read(wake, 512)
+            _report_ended(running)
+        if asked not in ready:
+            continue
+        length, descriptors, _, _ = socket.recv_fds(asked, 4, 4)
+        if not length:
+            return None
+        request = b""
+        while len(request) < int.from_bytes(length, "big"):
+            request += asked.recv(1 << 16)
+        pid = os.fork()
+        if pid == 0:
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            asked.close()
+            for number, each in enumerate(descriptors[:3]):
+                os.dup2(each, number)
+            for each in (wake, waker, *descriptors, *running.values()):
+                os.close(each)
+            return dict(json.loads(request))
+        running[pid] = descriptors.pop()
+        for each in descriptors:
+            os.close(each)
+
+
+def _report_ended(running: dict[int, int]) -> None:
+    while running:
+        pid, status, usage = os.wait4(-1, os.WNOHANG)
+        if not pid:
+            return
+        memory = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+        seconds = usage.ru_utime + usage.ru_stime
+        report = {"status": os.waitstatus_to_exitcode(status), "seconds": seconds, "memory": memory}
+        with socket.socket(fileno=running.pop(pid)) as reply:
+            reply.sendall(json.dumps(report).encode())
+
+
+def _become(request: dict[str, Any]) -> NoReturn:
+    """Be what a new Python would be that runs feedstock-tools with these arguments there, and end as it would."""
+    import posix  # whose _exit nothing has replaced
+
+    os.chdir(request["folder"])
+    os.environ.clear()
+    os.environ.update(request["variables"])
+    sys.argv[1:] = request["arguments"]
+    sys.path[0] = os.getcwd()  # noqa: PTH109
+    sys.stdin = _opened(sys.stdin, "r")
+    sys.stdout = _opened(sys.stdout, "w")
+    sys.stderr = _opened(sys.stderr, "w", buffering=1)
+    tempfile.tempdir = None
+    status: object = 0
+    try:
+        runpy.run_module("feedstock_tools", run_name="__main__", alter_sys=True)
+    except SystemExit as end:
+        status = end.code
+    except BaseException:
+        traceback.print_exc()
+        status = 1
+    # What Python does at its end, but for giving back the memory of each object, which are many.
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    try:
+        sys.stdout.flush()
+    except OSError:
+        status = 120
+    posix._exit(status if isinstance(status, int) else 0 if status is None else 1)
+
+
+def _opened(stream: TextIO, mode: str, buffering: int = -1) -> TextIO:
+    """A stream in place of the server's, which remembers what kind of file that was."""
+    encoding, errors = stream.encoding, stream.errors
+    return cast("TextIO", open(stream.fileno(), mode, buffering, encoding, errors, closefd=False))
+
+
+def _import_all() -> None:
+    """Import the modules that commands import, those of other processes and of whole programs left out."""
+    for module in pkgutil.walk_packages(feedstock_tools.__path__, "feedstock_tools."):
+        if not module.name.endswith(("worker", "__main__")):
+            importlib.import_module(module.name)
+
+
+if __name__ == "__main__":
+    _import_all()
+    gc.freeze()
+    with socket.socket(fileno=int(sys.argv[1])) as _asked:
+        _request = _serve(_asked)
+    if _request is not None:
+        _become(_request)
