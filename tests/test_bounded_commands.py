@@ -5,18 +5,18 @@ from __future__ import annotations
 import json
 import os
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from tests.support import command
+from tests.support import command, warm
 from tests.support.needs import needs
+from tests.support.warm import Ended
 
 pytestmark = [pytest.mark.slow, needs("system", hasattr(os, "wait4"), "one that says what a process used")]
 
-#: What a refusal may take, loading the command included.
-SECONDS = 2.0 * (3 if os.environ.get("COVERAGE_RUN") else 1)  # what is measured takes longer
+#: The most that a refusal may take, the start of the command included.
+SECONDS = 2.0 * (3 if os.environ.get("COVERAGE_RUN") else 1)  # measuring coverage takes time
 MEMORY = 500 * 1024 * 1024
 
 HUGE = "${{ 'a' * 10 ** 9 }}"
@@ -25,7 +25,7 @@ DOUBLED = "context:\n  a0: 'aaaaaaaaaaaaaaaa'\n" + "".join(
     f"  a{number}: ${{{{ a{number - 1} ~ a{number - 1} }}}}\n" for number in range(1, 40)
 )
 
-#: Where in a recipe.yaml a template may stand that would take gigabytes, or minutes.
+#: Places of a recipe.yaml → a recipe with a template there that would take gigabytes, or minutes.
 BOMBS = {
     "name": f'package: {{name: "{HUGE}", version: "1"}}\n',
     "version": "package: {name: p, version: \"${{ '1' * 10 ** 9 }}\"}\n",
@@ -54,16 +54,6 @@ COMMANDS = {
 }
 
 
-@dataclass(frozen=True)
-class Ended:
-    """How a command ended, with its processor time in seconds and its largest memory in bytes."""
-
-    status: int
-    output: str
-    seconds: float
-    memory: int
-
-
 #: Runs a command and writes how it ended to a file. The system counts the memory of the process that starts another as
 #: that one's, and this program takes little, which a process of pytest does not.
 MEASURE = """
@@ -75,13 +65,18 @@ with open(sys.argv[1], "w") as file:
 """
 
 
-def run_measured(folder: Path, *arguments: str) -> Ended:
-    """Run a command of feedstock-tools in a folder, to its end."""
+def run_from_its_start(folder: Path, *arguments: str) -> Ended:
+    """Run a command of feedstock-tools in a folder and in a new Python."""
     measured = folder / "measured.json"
     program = [sys.executable, "-I", "-S", "-c", MEASURE, str(measured), *command.tool(*arguments)]
     run = command.run(program, folder)
     status, seconds, memory = json.loads(measured.read_text())
-    return Ended(status, run.stdout + run.stderr, seconds, memory)
+    return Ended(status, run.stdout, run.stderr, seconds, memory)
+
+
+def run(folder: Path, *arguments: str) -> Ended:
+    """Run a command of feedstock-tools in a folder, its modules being imported already."""
+    return warm.run(list(arguments), folder, command.environment())
 
 
 @pytest.fixture
@@ -100,11 +95,11 @@ def feedstock(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def refused(ended: Ended) -> None:
-    """Check that a command said one thing and ended."""
-    assert ended.status == 2, ended.output
-    assert ended.output.count("error:") == 1, ended.output
-    assert "Traceback" not in ended.output
+def assert_refused(ended: Ended) -> None:
+    """Check that a command reported one error, ended, and took little."""
+    assert ended.status == 2, ended
+    assert (ended.stdout + ended.stderr).count("error:") == 1, ended
+    assert "Traceback" not in ended.stderr
     assert ended.seconds < SECONDS, ended
     assert ended.memory < MEMORY, ended
 
@@ -113,19 +108,25 @@ def refused(ended: Ended) -> None:
 @pytest.mark.parametrize("recipe", BOMBS.values(), ids=BOMBS)
 def test_a_template_that_would_grow_is_refused(feedstock: Path, recipe: str, arguments: tuple[str, ...]) -> None:
     (feedstock / "recipe" / "recipe.yaml").write_text(recipe)
-    refused(run_measured(feedstock, *arguments))
+    assert_refused(run(feedstock, *arguments))
+
+
+@pytest.mark.parametrize("arguments", COMMANDS.values(), ids=COMMANDS)
+def test_a_refusal_takes_little_with_the_start_of_the_command(feedstock: Path, arguments: tuple[str, ...]) -> None:
+    (feedstock / "recipe" / "recipe.yaml").write_text(BOMBS["doubled context"])
+    assert_refused(run_from_its_start(feedstock, *arguments))
 
 
 @pytest.mark.parametrize("arguments", COMMANDS.values(), ids=COMMANDS)
 def test_templates_of_a_variants_yaml_are_texts(feedstock: Path, arguments: tuple[str, ...]) -> None:
     (feedstock / "recipe" / "recipe.yaml").write_text(HEAD + "build: {string: \"${{ x | replace('$', '') }}\"}\n")
     (feedstock / "recipe" / "variants.yaml").write_text(f'x: ["{HUGE}"]\n')
-    ended = run_measured(feedstock, *arguments)
+    ended = run(feedstock, *arguments)
     assert ended.seconds < 2 * SECONDS  # nothing is refused, so that `build` makes a stand-in channel and builds
     assert ended.memory < MEMORY
 
 
-#: Text that a loop repeats is no value that a guard could measure.
+#: A guard measures values, and the text that a loop repeats is not one.
 REPEATED = "{% set a %}{% for i in range(90000) %}\n" + f"{'x' * 9000}\n" * 40 + "{% endfor %}{% endset %}\n"
 
 
@@ -135,9 +136,10 @@ def test_what_no_guard_counts_meets_the_limits_of_the_system(feedstock: Path, na
     (feedstock / "conda-forge.yml").write_text("{}\n")
     recipe = f"{REPEATED}package:\n  name: p{{{{ a|length }}}}\n  version: 1\n"
     (feedstock / "recipe" / "meta.yaml").write_text(recipe)
-    ended = run_measured(feedstock, *COMMANDS[name])
-    assert "Traceback" not in ended.output
-    assert "memory" in ended.output, ended.output
-    assert ended.output.count("meta.yaml") <= 2
+    ended = run(feedstock, *COMMANDS[name])
+    output = ended.stdout + ended.stderr
+    assert "Traceback" not in output
+    assert "memory" in output, output
+    assert output.count("meta.yaml") <= 2
     assert ended.seconds < 8
     assert ended.memory < MEMORY

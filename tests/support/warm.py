@@ -34,9 +34,7 @@ from tests.support.paths import ROOT
 __all__ = ["Ended", "run", "serves"]
 
 #: The interpreter and its libraries read these as they start: a fork cannot have others than its parent.
-_FIXED = ("PYTHON", "LC_", "LANG", "LD_", "TZ", "COVERAGE_")
-#: The environment of this process before any test changes it.
-_AT_START = {**os.environ, "PYTHONPATH": str(ROOT)}
+_FIXED = ("PYTHON", "LC_", "LANG", "LD_", "TZ")
 
 
 @dataclass(frozen=True)
@@ -50,17 +48,26 @@ class Ended:
     memory: int
 
 
-def serves(variables: Mapping[str, str]) -> bool:
-    """Whether a fork can have this environment."""
-    return hasattr(os, "fork") and _fixed(variables) == _fixed(_AT_START)
-
-
 def _fixed(variables: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in variables.items() if name.startswith(_FIXED)}
 
 
-def run(arguments: list[str], folder: Path | None, variables: Mapping[str, str], stdin: int | IO[str]) -> Ended:
-    """Run feedstock-tools with these arguments to its end, in a fork."""
+#: Of the server: those of this process before any test changes them.
+_FIXED_THERE = _fixed(os.environ) | {"PYTHONPATH": str(ROOT)}
+
+
+def serves(variables: Mapping[str, str]) -> bool:
+    """Whether a fork can have this environment."""
+    return hasattr(os, "fork") and _fixed(variables) == _FIXED_THERE
+
+
+def run(
+    arguments: list[str], folder: Path | None, variables: Mapping[str, str], stdin: int | IO[str] = subprocess.DEVNULL
+) -> Ended:
+    """Run feedstock-tools with these arguments to its end, in a fork.
+
+    folder: where it starts (here, where None). variables: its whole environment, one that `serves` takes.
+    """
     reply, answer = socket.socketpair()
     out, their_out = os.pipe()
     err, their_err = os.pipe()
@@ -94,7 +101,8 @@ class _Server:
         self._asked, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         self._one_at_a_time = threading.Lock()
         command = [sys.executable, "-m", __name__, str(theirs.fileno())]
-        self._process = subprocess.Popen(command, cwd=ROOT, env=_AT_START, pass_fds=[theirs.fileno()])
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(_FIXED)} | _FIXED_THERE
+        self._process = subprocess.Popen(command, cwd=ROOT, env=environment, pass_fds=[theirs.fileno()])
         theirs.close()
         atexit.register(self._end)
 
