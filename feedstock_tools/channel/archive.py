@@ -12,20 +12,41 @@ import json
 import shutil
 import tarfile
 import zipfile
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, Literal
 
+from feedstock_tools.bounds.limits import LIFTING, most
 from feedstock_tools.channel.metadata import DAMAGED, PackageFile, PackageMetadata
 from feedstock_tools.channel.waiting import wait_for
 from feedstock_tools.errors import WorkError
 from feedstock_tools.writing import replacing
 
-__all__ = ["PACKAGE_SUFFIXES", "read_documents", "read_package", "replace_document", "unpack", "write_package"]
+if TYPE_CHECKING:
+    from rattler.package_streaming import ArchiveEntry, PackageArchive
+
+__all__ = [
+    "PACKAGE_SUFFIXES",
+    "TooLargeError",
+    "documents_of",
+    "read_documents",
+    "read_package",
+    "replace_document",
+    "unpack",
+    "write_package",
+]
 
 #: The endings of files that are conda packages.
 PACKAGE_SUFFIXES = (".conda", ".tar.bz2")
+
+_PARTS: tuple[Literal["info", "pkg"], ...] = ("info", "pkg")
+#: Bytes of a document in `info/`, many times those of the largest one of conda-forge.
+_LARGEST_DOCUMENT = 8 << 20
+#: Bytes that any package may unpack to, and how many times its size in addition; real ones unpack to 3 to 30 times.
+_UNPACKED_BASE, _UNPACKED_TIMES = 256 << 20, 200
+#: Entries of the two parts: some packages have their tests and many licenses in `info/`.
+_MOST_ENTRIES = {"info": 10_000, "pkg": 300_000}
 
 _ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)
 # A Zstandard frame (RFC 8878): magic number, a frame header without content size whose window is one block of 128 KiB.
@@ -78,27 +99,94 @@ def read_documents(path: Path, names: Sequence[str]) -> dict[str, bytes | None]:
 
     from rattler.package_streaming import PackageArchive
 
-    async def read() -> dict[str, bytes | None]:
-        archive = await PackageArchive.from_path(path)
-        return await archive.read_files(list(names))
+    async def read() -> dict[str, bytes]:
+        largest = unpacked_size(path)
+        return await documents_of(await PackageArchive.from_path(path), names, largest)
 
     try:
         found = wait_for(read())
+    except TooLargeError as error:
+        raise WorkError(f"this package is refused: {error}", path=path, hint=LIFTING) from error
     except Exception as error:  # rattler raises several types, among them plain Exception, for a damaged archive
         raise WorkError(f"this is not a readable conda package: {error}", path=path) from error
     return {name: found.get(name) for name in names}
 
 
-def unpack(path: Path, folder: Path) -> None:
-    """Unpack a package into a folder.
+async def documents_of(archive: PackageArchive, names: Iterable[str], largest: float) -> dict[str, bytes]:
+    """Some files of an open package, without those that it lacks.
+
+    Args:
+        largest: bytes that each of the two parts of the package may unpack to, as far as it must be read.
 
     Raises:
-        WorkError: the package is missing or damaged.
+        TooLargeError: a file is larger than a document may be, or a part larger than `largest`; nothing of that size
+            is unpacked.
+        Exception: whatever rattler raises for a damaged package.
     """
-    from rattler.package_streaming import extract
+    missing = {"info": set[str](), "pkg": set[str]()}
+    for name in names:
+        missing["info" if name.startswith("info/") else "pkg"].add(name)
+    found: dict[str, bytes] = {}
+    for part in _PARTS:
+        if not missing[part]:
+            continue
+        async for entry in _counted(archive, part, largest):
+            name = entry.name.removeprefix("./")
+            if name in missing[part]:
+                if entry.size > most(_LARGEST_DOCUMENT):
+                    raise TooLargeError(f"{name} has {entry.size} bytes")
+                found[name] = await entry.read()
+                missing[part].discard(name)
+                if not missing[part]:
+                    break
+    return found
+
+
+async def _counted(
+    archive: PackageArchive, part: Literal["info", "pkg"], largest: float
+) -> AsyncIterator[ArchiveEntry]:
+    """The entries of a part, up to a sum of their sizes: skipped entries are decompressed too."""
+    size, count = 0, 0
+    async for entry in archive.stream(part):
+        size, count = size + entry.size, count + 1
+        if size > largest:
+            raise TooLargeError(f"it unpacks to more than {largest // 1_000_000:.0f} MB")
+        if count > most(_MOST_ENTRIES[part]):
+            raise TooLargeError(f"it has more than {_MOST_ENTRIES[part]} entries")
+        yield entry
+
+
+def unpacked_size(path: Path) -> float:
+    """The bytes that a package file may unpack to: more than any real package of its size does.
+
+    Raises:
+        OSError: there is no such file.
+    """
+    if not path.is_file():  # a reader of a FIFO would wait
+        raise FileNotFoundError("there is no such file")
+    return most(_UNPACKED_BASE + _UNPACKED_TIMES * path.stat().st_size)
+
+
+def unpack(path: Path, folder: Path) -> None:
+    """Unpack a package into a folder, after a look at the sizes of all that is in it.
+
+    Raises:
+        WorkError: the package is missing or damaged, or unpacks to more than its size explains.
+    """
+    from rattler.package_streaming import PackageArchive, extract
+
+    async def look() -> None:
+        largest = unpacked_size(path)
+        archive = await PackageArchive.from_path(path)
+        for part in _PARTS:
+            async for _ in _counted(archive, part, largest):
+                pass
 
     try:
+        wait_for(look())
         extract(path, folder)
+    except TooLargeError as error:
+        raise WorkError(f"this package is refused: {error}", path=path, hint=LIFTING) from error
     except Exception as error:  # rattler raises several types, among them plain Exception, for a damaged archive
         raise WorkError(f"this is not a readable conda package: {error}", path=path) from error
 
@@ -124,8 +212,12 @@ def replace_document(path: Path, name: str, content: bytes) -> None:
                         target.write(replaced)
                     else:
                         shutil.copyfileobj(source, target, 1 << 20)
-    except (OSError, zipfile.BadZipFile) as error:
+    except (OSError, zipfile.BadZipFile, TooLargeError) as error:
         raise WorkError(f"cannot write the package: {error}", path=path) from error
+
+
+class TooLargeError(Exception):
+    """A package that unpacks to more than its size explains."""
 
 
 async def _info_with(path: Path, name: str, content: bytes) -> bytes:
@@ -135,7 +227,7 @@ async def _info_with(path: Path, name: str, content: bytes) -> bytes:
     buffer = io.BytesIO()
     found = False
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.GNU_FORMAT) as made:
-        async for entry in (await PackageArchive.from_path(path)).stream("info"):
+        async for entry in _counted(await PackageArchive.from_path(path), "info", unpacked_size(path)):
             if entry.is_link:
                 _add(made, entry.name, b"", 0, link=entry.link_target)
             elif entry.is_file:

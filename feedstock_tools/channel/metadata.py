@@ -7,8 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from feedstock_tools.bounds.limits import most
+
 __all__ = ["DAMAGED", "PackageFile", "PackageMetadata", "Record", "RunExports"]
 
+#: Items of a list such as `depends`, many times those of any package.
+_MOST_TEXTS = 10_000
 #: The exceptions for invalid documents: wrong JSON, keys, types or numbers.
 DAMAGED = (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError)
 
@@ -229,6 +233,8 @@ def _texts(value: object) -> tuple[str, ...]:
         return ()
     if not isinstance(value, list | tuple):
         raise TypeError(f"{str(value)[:80]} is not a list")
+    if len(value) > most(_MOST_TEXTS):
+        raise ValueError(f"a list has more than {_MOST_TEXTS} items")
     return tuple(map(_text, value))
 
 

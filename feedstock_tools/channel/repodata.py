@@ -14,6 +14,7 @@ from feedstock_tools.channel.local import local_folder, why_no_channel
 from feedstock_tools.channel.metadata import DAMAGED, Record
 from feedstock_tools.channel.waiting import wait_for
 from feedstock_tools.errors import InputError, WorkError
+from feedstock_tools.reading import read_bytes
 from feedstock_tools.temporary import temporary_folder
 
 __all__ = [
@@ -23,6 +24,9 @@ __all__ = [
     "read_records",
     "why_unreachable",
 ]
+
+#: Bytes of the repodata of a channel on this machine, several times those of conda-forge's largest subdir.
+_LARGEST_REPODATA = 2 << 30
 
 
 def channel_url(channel: str) -> str:
@@ -142,7 +146,9 @@ def _lying_here(url: str, folder: Path, subdir: str) -> list[Record]:
     """The packages of a subdir of a channel on this machine; none if it has no such subdir."""
     path = folder / subdir / "repodata.json"
     try:
-        document = json.loads(path.read_bytes())
+        if not path.exists():
+            raise FileNotFoundError
+        document = json.loads(read_bytes(path, _LARGEST_REPODATA, within=None))
         sections = (document.get("packages") or {}, document.get("packages.conda") or {})
         return [
             Record.from_repodata(name, entry, channel=url, subdir=subdir)
@@ -153,8 +159,8 @@ def _lying_here(url: str, folder: Path, subdir: str) -> list[Record]:
         if subdir == "noarch":
             raise WorkError("this is not a channel: it has no noarch/repodata.json", path=folder) from error
         return []
-    except OSError as error:
-        raise WorkError(f"cannot read the repodata: {error.strerror or error}", path=path) from error
+    except InputError as error:
+        raise WorkError(f"cannot read the repodata: it {error.mistakes[0].message}", path=path) from error
     except DAMAGED as error:
         raise WorkError(f"the repodata is damaged: {error}", path=path) from error
 

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from feedstock_tools.channel.archive import read_package
+from feedstock_tools.bounds.limits import most
+from feedstock_tools.channel.archive import documents_of, read_package
 from feedstock_tools.channel.metadata import DAMAGED, RunExports
 from feedstock_tools.channel.waiting import wait_for
 from feedstock_tools.errors import WorkError
@@ -21,6 +22,10 @@ from feedstock_tools.errors import WorkError
 __all__ = ["listed_run_exports", "run_exports_of"]
 
 _SECONDS = 60
+_DOCUMENT = "info/run_exports.json"
+#: Bytes of a list of run exports, several times those of conda-forge's largest one; and of what is read at most.
+_LARGEST_LIST = 512 << 20
+_LARGEST_ANSWER = 1 << 40
 _ONE_AT_A_TIME = threading.Lock()
 
 
@@ -68,14 +73,26 @@ def _listed(subdir: str) -> Mapping[str, Any]:
     for name in ("run_exports.json.bz2", "run_exports.json"):
         try:
             with urllib.request.urlopen(f"{subdir}/{name}", timeout=_SECONDS) as answer:  # noqa: S310 - a channel's URL
-                content = answer.read()
-            document = json.loads(bz2.decompress(content) if name.endswith(".bz2") else content)
+                content = answer.read(int(min(most(_LARGEST_LIST), _LARGEST_ANSWER)) + 1)
+            document = json.loads(_plain(content) if name.endswith(".bz2") else _short(content))
             return {**(document.get("packages") or {}), **(document.get("packages.conda") or {})}
         except (urllib.error.URLError, FileNotFoundError):
             continue
         except (OSError, *DAMAGED) as error:
             raise WorkError(f"cannot read {subdir}/{name}: {error}") from error
     return {}
+
+
+def _plain(content: bytes) -> bytes:
+    """The content of a compressed list, if it is not too large."""
+    reader = bz2.BZ2Decompressor()
+    return _short(reader.decompress(content, max_length=int(min(most(_LARGEST_LIST), _LARGEST_ANSWER)) + 1))
+
+
+def _short(content: bytes) -> bytes:
+    if len(content) > most(_LARGEST_LIST):
+        raise ValueError(f"it has more than {_LARGEST_LIST} bytes")
+    return content
 
 
 def _from_remote_package(url: str) -> RunExports:
@@ -85,7 +102,7 @@ def _from_remote_package(url: str) -> RunExports:
 
     async def read() -> bytes | None:
         archive = await PackageArchive.from_url(Client.default_client(), url)
-        return await archive.read_file("info/run_exports.json")
+        return (await documents_of(archive, [_DOCUMENT], most(_LARGEST_LIST))).get(_DOCUMENT)
 
     try:
         content = wait_for(read())

@@ -9,10 +9,13 @@ from __future__ import annotations
 import mmap
 import re
 import struct
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 
+from feedstock_tools.bounds.limits import LIFTING, most
 from feedstock_tools.errors import WorkError
 from feedstock_tools.gpu_code.architecture import Architecture
 
@@ -38,6 +41,8 @@ _CUBIN_HEADER_LENGTH = 64
 _EM_CUDA = 190
 _OLD_ABI = 51
 _OLD_ACCELERATED = 0x800
+#: Entries that are read, those of what turns out to be no fat binary included; each takes about a microsecond.
+_MOST_STEPS = 500_000
 _PTX_TEXT = re.compile(rb"\.version\s+\d+\.\d+\s+\.target\s+sm_(\d{2,3})([af]?)\b")
 #: GPU architectures there are; anything else is not a header but bytes that look like one.
 _NUMBERS = range(10, 1000)
@@ -72,6 +77,8 @@ def gpu_code_in_file(path: Path) -> tuple[GpuCode, ...]:
                 return ()
             with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as content:
                 return gpu_code_in_bytes(content)
+    except WorkError as error:
+        raise WorkError(error.mistakes[0].message, path=path, hint=LIFTING) from error
     except (OSError, ValueError) as error:
         raise WorkError(f"cannot be read: {getattr(error, 'strerror', None) or error}", path=path) from error
 
@@ -79,38 +86,50 @@ def gpu_code_in_file(path: Path) -> tuple[GpuCode, ...]:
 def gpu_code_in_bytes(content: _Bytes) -> tuple[GpuCode, ...]:
     """Like `gpu_code_in_file`, for a file's content, in the order of the code."""
     found: list[GpuCode] = []
-    inside: list[range] = []
+    inside: list[tuple[int, int]] = []  # the fat binaries in order, from their starts to their ends
+    steps = 0
     start = content.find(_FATBIN_MAGIC)
     while start >= 0:
-        end, entries = _fatbin(content, start)
+        end, entries, read = _fatbin(content, start)
+        steps += read
+        if steps > most(_MOST_STEPS):
+            raise WorkError("has too many pieces that look like fat binaries", hint=LIFTING)
         if end:
             found += entries
-            inside.append(range(start, end))
+            inside.append((start, end))
         start = content.find(_FATBIN_MAGIC, end or start + 1)
-    bare = (*_cubins(content), *_texts(content))
-    found += [code for code in bare if not any(code.offset in place for place in inside)]
+    found += [code for code in (*_cubins(content), *_texts(content)) if not _is_in(code.offset, inside)]
     return tuple(sorted(found, key=lambda code: code.offset))
 
 
-def _fatbin(content: _Bytes, start: int) -> tuple[int, list[GpuCode]]:
-    """The end of a fat binary and its contents; 0 and nothing if it is not one, or is cut off."""
+def _is_in(offset: int, places: Sequence[tuple[int, int]]) -> bool:
+    """Whether one of some places that are in order contains an offset."""
+    before = bisect_right(places, offset, key=itemgetter(0))
+    return before > 0 and offset < places[before - 1][1]
+
+
+def _fatbin(content: _Bytes, start: int) -> tuple[int, list[GpuCode], int]:
+    """The end of a fat binary, its contents, and the number of entries read; 0 and nothing if it is not one, or is cut
+    off."""
     if start + _FATBIN.size > len(content):
-        return 0, []
+        return 0, [], 1
     _, _, header, length = _FATBIN.unpack_from(content, start)
     at, end = start + header, start + header + length
     if end > len(content):
-        return 0, []
+        return 0, [], 1
     found = []
+    steps = 1
     while at + _ENTRY.size <= end:
+        steps += 1
         kind, _, header, length, packed, _, _, _, number, _, _, flags, _, _ = _ENTRY.unpack_from(content, at)
         if header < _ENTRY.size or number not in _NUMBERS or at + header + length > end:
-            return 0, []
+            return 0, [], steps
         if kind in _KINDS:
             suffix = next((letter for bit, letter in _SUFFIXES.items() if flags & bit), "")
             architecture = Architecture(number, suffix, ptx=kind == _PTX)
             found.append(GpuCode(architecture, _KINDS[kind], bool(packed or flags & _COMPRESSED), at))
         at += header + length
-    return end, found
+    return end, found, steps
 
 
 def _cubins(content: _Bytes) -> Iterator[GpuCode]:
