@@ -48,7 +48,7 @@ def command(
     from feedstock_tools.builds.matrix.matrix import read_matrix
     from feedstock_tools.channel.targets import parse_target
     from feedstock_tools.cli.opening import opened_to_read
-    from feedstock_tools.report.dossier.dossier import make_dossier
+    from feedstock_tools.report.dossier.dossier import DossierOptions, make_dossier
 
     place = parse_target(uploaded, server, os.environ, Path.cwd()) if uploaded else None
     workspace = opened_to_read(feedstock, output_dir, channels)
@@ -58,9 +58,7 @@ def command(
         workspace.feedstock.folder / ".ci_support",
         (output or matrix.artifacts / "dossier").absolute(),
         os.environ,
-        named=bool(names),
-        with_packages=not no_packages,
-        uploaded=place,
+        DossierOptions(named=bool(names), with_packages=not no_packages, uploaded=place),
     )
     if as_json:
         say_json({**asdict(made), "folder": str(made.folder)})

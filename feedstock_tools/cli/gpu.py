@@ -37,20 +37,12 @@ def command(
 
     Without --model and --capability the command asks the driver of this machine for its GPUs.
     """
-    from feedstock_tools.pins.gpu.judging import report
+    from feedstock_tools.pins.gpu.judging import Question, report
     from feedstock_tools.platforms import Platform
     from feedstock_tools.report.pins.gpu import gpu_json, gpu_text
 
     where = Platform.parse(platform) if platform else Platform.here()
-    found = report(
-        name=model,
-        capability=capability,
-        driver=driver,
-        cuda=cuda,
-        preset=preset,
-        packages=packages,
-        channels=readable(channels or ("conda-forge",), [where]) if packages else (),
-        platform=where,
-    )
-    say(gpu_json(found) if as_json else gpu_text(found, single=cuda is not None and not packages))
+    listed = readable(channels or ("conda-forge",), [where]) if packages else ()
+    judged = report(Question(model, capability, driver, cuda, preset, packages, listed, where))
+    say(gpu_json(judged) if as_json else gpu_text(judged, single=cuda is not None and not packages))
     return 0

@@ -8,9 +8,10 @@ environment of its own (its strict isolation), which keeps only the search path,
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["PASSED_ON", "build_environment"]
+__all__ = ["PASSED_ON", "RowSetting", "build_environment"]
 
 #: conda-smithy 2026.8.5: templates/run_docker_build.sh.tmpl (`docker run -e …`), feedstock_content/build-locally.py.
 _FROM_CONDA_SMITHY = (
@@ -68,20 +69,13 @@ _OF_THE_MACHINE = (
 PASSED_ON = frozenset(_FROM_CONDA_SMITHY + _OF_THE_MACHINE)
 
 
-def build_environment(
-    machine: Mapping[str, str],
-    *,
-    feedstock: Path,
-    configuration: str,
-    cuda: str | None,
-    folder: Path,
-    cache: Path,
-    jobs: int,
-) -> dict[str, str]:
-    """The environment for one row.
+@dataclass(frozen=True, slots=True)
+class RowSetting:
+    """What the environment of one row is made from, besides the machine.
 
-    Args:
-        machine: the environment of the machine, whose names in `PASSED_ON` are kept.
+    Attributes:
+        feedstock: its folder.
+        configuration: the name of its configuration.
         cuda: the row's CUDA version: environments are solved for a machine whose driver has it; those of a CPU build
             for a machine without a GPU, whatever this machine has.
         folder: the private folder of the build, also for temporary files.
@@ -89,20 +83,35 @@ def build_environment(
         jobs: the maximum number of parallel jobs of its tools. A `CPU_COUNT` of the machine's environment can lower
             it, but not raise it.
     """
+
+    feedstock: Path
+    configuration: str
+    cuda: str | None
+    folder: Path
+    cache: Path
+    jobs: int
+
+
+def build_environment(machine: Mapping[str, str], row: RowSetting) -> dict[str, str]:
+    """The environment for one row.
+
+    Args:
+        machine: the environment of the machine, whose names in `PASSED_ON` are kept.
+    """
     kept = {name: value for name, value in machine.items() if name in PASSED_ON}
     defaults = {
-        "FEEDSTOCK_NAME": feedstock.name,
-        "MINIFORGE_HOME": str(feedstock / "miniforge3"),
+        "FEEDSTOCK_NAME": row.feedstock.name,
+        "MINIFORGE_HOME": str(row.feedstock / "miniforge3"),
     }
     fixed = {
-        "CONDA_OVERRIDE_CUDA": cuda or "",
-        "CONFIG": configuration,
-        "CPU_COUNT": str(_fewest(machine.get("CPU_COUNT", ""), jobs)),
+        "CONDA_OVERRIDE_CUDA": row.cuda or "",
+        "CONFIG": row.configuration,
+        "CPU_COUNT": str(_fewest(machine.get("CPU_COUNT", ""), row.jobs)),
         "IS_PR_BUILD": "True",
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONUNBUFFERED": "1",
-        "RATTLER_CACHE_DIR": str(cache),
-        "TMPDIR": str(folder / "tmp"),
+        "RATTLER_CACHE_DIR": str(row.cache),
+        "TMPDIR": str(row.folder / "tmp"),
         "UPLOAD_PACKAGES": "False",
     }
     return {**defaults, **kept, **fixed}

@@ -13,7 +13,7 @@ from feedstock_tools.builds.engines.embedded.emulation import Emulator
 from feedstock_tools.builds.engines.process.guard import Guard, OutOfMemoryError, OutOfTimeError
 from feedstock_tools.builds.engines.process.supervision import signals_held_back
 from feedstock_tools.builds.engines.staging import repeated_staging
-from feedstock_tools.builds.engines.variables import build_environment
+from feedstock_tools.builds.engines.variables import RowSetting, build_environment
 from feedstock_tools.builds.ledger import BuildRecord
 from feedstock_tools.builds.plan.work import Work
 from feedstock_tools.builds.runs.delivery.deliver import deliver
@@ -143,15 +143,9 @@ def _request(build: RowBuild, wanted: Sequence[PlannedOutput]) -> BuildRequest:
 
 def environment_of(site: Site, station: Station, cuda: str | None, folder: Path, jobs: int) -> dict[str, str]:
     """The environment variables of a row's build: see `build_environment`."""
-    return build_environment(
-        station.machine,
-        feedstock=site.feedstock,
-        configuration=site.configuration,
-        cuda=cuda,
-        folder=folder,
-        cache=site.artifacts.package_cache(stand_in=station.channels.stand_in is not None),
-        jobs=jobs,
-    )
+    cache = site.artifacts.package_cache(stand_in=station.channels.stand_in is not None)
+    row = RowSetting(site.feedstock, site.configuration, cuda, folder, cache, jobs)
+    return build_environment(station.machine, row)
 
 
 def _run(build: RowBuild, request: BuildRequest, watch: Watch) -> None:

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from feedstock_tools.builds.stand_in.wheels import Watch, download_wheels, unwatched
+from feedstock_tools.builds.stand_in.wheels import Download, Watch, download_wheels, unwatched
 from feedstock_tools.channel.metadata import PackageFile
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.locks import locked
@@ -121,7 +121,7 @@ def _requirements(version: str) -> tuple[str, ...]:
 
 
 def _download(requirements: tuple[str, ...], folder: Path, machine: Mapping[str, str], watch: Watch) -> list[Path]:
-    return download_wheels(requirements, folder, machine, what=", ".join(requirements), watch=watch)
+    return download_wheels(Download(requirements, what=", ".join(requirements)), folder, machine, watch)
 
 
 def _put_together(version: str, wheels: list[Path], folder: Path) -> Path:

@@ -15,7 +15,7 @@ from pathlib import Path
 from feedstock_tools.errors import WorkError
 from feedstock_tools.temporary import temporary_folder
 
-__all__ = ["Fetching", "Watch", "download_wheels", "unwatched"]
+__all__ = ["Download", "Fetching", "Watch", "download_wheels", "unwatched"]
 
 _PAUSE = 0.2
 _SECONDS = 1800
@@ -52,31 +52,36 @@ def unwatched(progress: Fetching) -> None:
     """A `Watch` that does nothing."""
 
 
+@dataclass(frozen=True, slots=True)
+class Download:
+    """Wheels to fetch: the lines of a requirements file, with hashes of known files.
+
+    `what` is the name of it all, `size` its bytes if known, and `why` it is fetched: for those who watch.
+    """
+
+    requirements: Sequence[str]
+    what: str
+    size: int | None = None
+    why: str = ""
+
+
 def download_wheels(
-    requirements: Sequence[str],
-    folder: Path,
-    machine: Mapping[str, str],
-    *,
-    what: str,
-    size: int | None = None,
-    why: str = "",
-    watch: Watch = unwatched,
+    download: Download, folder: Path, machine: Mapping[str, str], watch: Watch = unwatched
 ) -> list[Path]:
     """Fetch wheels into a new folder.
 
     Args:
-        requirements: lines of a requirements file, with hashes of known files.
         machine: the environment for pip.
-        what: the name of it all, `size` its bytes, and `why` it is fetched, for `watch`.
 
     Raises:
         WorkError: pip is missing or cannot fetch them; the reason is in the message.
     """
+    what, size = download.what, download.size
     folder.mkdir(parents=True)
     began = time.monotonic()
     with temporary_folder(folder.parent) as temporary:
         listed = temporary / "requirements.txt"
-        listed.write_text("\n".join([*requirements, ""]), encoding="utf-8")
+        listed.write_text("\n".join([*download.requirements, ""]), encoding="utf-8")
         command = [*_pip(), "download", *_OPTIONS, "--requirement", str(listed), "--dest", str(folder)]
         environment = {**machine, "TMPDIR": str(temporary), "PYTHONUTF8": "1"}
         with (temporary / "log").open("w+b") as log:
@@ -84,7 +89,11 @@ def download_wheels(
             try:
                 while process.poll() is None and time.monotonic() - began < _SECONDS:
                     done = _size_below(temporary) + _size_below(folder)
-                    watch(Fetching(what, "fetching", time.monotonic() - began, min(done, size or done), size, why))
+                    watch(
+                        Fetching(
+                            what, "fetching", time.monotonic() - began, min(done, size or done), size, download.why
+                        )
+                    )
                     time.sleep(_PAUSE)
             finally:
                 process.kill()

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from feedstock_tools.builds.stand_in.wheels import Fetching, Watch, download_wheels, unwatched
+from feedstock_tools.builds.stand_in.wheels import Download, Fetching, Watch, download_wheels, unwatched
 from feedstock_tools.errors import WorkError
 from feedstock_tools.locks import locked
 from feedstock_tools.platforms import Platform
@@ -102,9 +102,7 @@ def _fetch(folder: Path, machine: Mapping[str, str], watch: Watch, why: str) -> 
         shutil.rmtree(left, ignore_errors=True)
     with temporary_folder(folder) as temporary:
         requirement = f"ziglang=={ZIG_VERSION} --hash=sha256:{sha256}"
-        (wheel,) = download_wheels(
-            [requirement], temporary / "wheels", machine, what=what, size=size, why=why, watch=watch
-        )
+        (wheel,) = download_wheels(Download([requirement], what, size, why), temporary / "wheels", machine, watch)
         with zipfile.ZipFile(wheel) as archive:
             for number, member in enumerate(archive.infolist()):
                 if number % 100 == 0:

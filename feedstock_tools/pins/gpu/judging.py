@@ -12,7 +12,7 @@ from feedstock_tools.pins.gpu.verdict import Card, Verdict, card_named, card_of_
 from feedstock_tools.pins.graph.search import Found, search
 from feedstock_tools.platforms import Platform
 
-__all__ = ["Judged", "Report", "report"]
+__all__ = ["Judged", "Question", "Report", "report"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,67 +32,78 @@ class Report:
     cards: tuple[tuple[Card, tuple[Judged, ...]], ...]
 
 
-def report(
-    *,
-    name: str | None = None,
-    capability: str | None = None,
-    driver: str | None = None,
-    cuda: str | None = None,
-    preset: str | None = None,
-    packages: Sequence[str] = (),
-    channels: Sequence[str] = ("conda-forge",),
-    platform: Platform | None = None,
-) -> Report:
-    """Judge toolkits, or builds of packages, for a GPU.
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A GPU, and what to judge for it: toolkits, or builds of packages.
 
-    Args:
+    Attributes:
         name, capability: the GPU; with neither, those of this machine.
         driver: the driver of the named GPU's machine.
         cuda: only this toolkit, or builds of it.
         preset: judge builds by this list of architectures; default: all those of their toolkit.
         packages: match specifications; their builds are looked up in `channels` for `platform` (default: this one).
+    """
+
+    name: str | None = None
+    capability: str | None = None
+    driver: str | None = None
+    cuda: str | None = None
+    preset: str | None = None
+    packages: Sequence[str] = ()
+    channels: Sequence[str] = ("conda-forge",)
+    platform: Platform | None = None
+
+
+def report(question: Question) -> Report:
+    """Judge toolkits, or builds of packages, for a GPU.
 
     Raises:
         InputError: a name, version or option is invalid, or contradicts another.
         WorkError: a channel cannot be read, or has no such package.
     """
     facts = load_cuda()
-    if name and capability:
-        raise InputError("name the GPU by --model or by --capability, not by both")
-    machine = None
-    if name or capability:
-        cards = [card_named(facts, name, driver) if name else card_of_capability(facts, str(capability), driver)]
-    else:
-        if driver:
-            raise InputError("--driver requires a named GPU", hint="Add --model or --capability.")
-        machine = probe()
-        cards = [Card(device.name, device.capability, machine.driver, machine.cuda) for device in machine.devices]
+    machine, cards = _cards(question, facts)
     builds: list[Found] | None = None
-    if packages and cards:
-        builds = [one for spec in packages for one in _builds(spec, channels, platform, cuda)]
-    judged = [(card, tuple(_judged(facts, card, cuda, preset, builds))) for card in cards]
+    if question.packages and cards:
+        builds = [build for spec in question.packages for build in _builds(spec, question)]
+    judged = [(card, tuple(_judged(facts, card, question, builds))) for card in cards]
     return Report(machine, tuple(judged))
 
 
-def _builds(spec: str, channels: Sequence[str], platform: Platform | None, cuda: str | None) -> Iterable[Found]:
-    found = search(spec, channels, platform or Platform.here())
-    kept = [one for one in found if cuda is None or one.toolkit is None or f"{one.toolkit}.".startswith(f"{cuda}.")]
+def _cards(question: Question, facts: CudaFacts) -> tuple[Machine | None, list[Card]]:
+    """The named GPU; or this machine and its GPUs."""
+    name, capability, driver = question.name, question.capability, question.driver
+    if name and capability:
+        raise InputError("name the GPU by --model or by --capability, not by both")
+    if name:
+        return None, [card_named(facts, name, driver)]
+    if capability:
+        return None, [card_of_capability(facts, capability, driver)]
+    if driver:
+        raise InputError("--driver requires a named GPU", hint="Add --model or --capability.")
+    machine = probe()
+    return machine, [Card(device.name, device.capability, machine.driver, machine.cuda) for device in machine.devices]
+
+
+def _builds(spec: str, question: Question) -> Iterable[Found]:
+    cuda = question.cuda
+    builds = search(spec, question.channels, question.platform or Platform.here())
+    kept = [one for one in builds if cuda is None or one.toolkit is None or f"{one.toolkit}.".startswith(f"{cuda}.")]
     if not kept:
         raise WorkError(f"there is no build of '{spec}' for CUDA {cuda}")
     return kept
 
 
-def _judged(
-    facts: CudaFacts, card: Card, cuda: str | None, preset: str | None, builds: Sequence[Found] | None
-) -> Iterable[Judged]:
+def _judged(facts: CudaFacts, card: Card, question: Question, builds: Sequence[Found] | None) -> Iterable[Judged]:
+    """The verdicts on builds; without builds, those on toolkits."""
+    cuda, preset = question.cuda, question.preset
     if builds is None:
         for version in (facts.toolkit(cuda).version,) if cuda else tuple(facts.toolkits):
-            yield Judged(
-                f"CUDA {version}", version, judge(facts, card, version, _architectures(facts, preset, version))
-            )
+            architectures = _architectures(facts, preset, version)
+            yield Judged(f"CUDA {version}", version, judge(facts, card, version, architectures))
         return
-    for found in builds:
-        yield Judged(found.record.distribution, found.toolkit, _verdict(facts, card, found, preset))
+    for build in builds:
+        yield Judged(build.record.distribution, build.toolkit, _verdict(facts, card, build, preset))
 
 
 def _verdict(facts: CudaFacts, card: Card, found: Found, preset: str | None) -> Verdict:

@@ -26,7 +26,7 @@ from feedstock_tools.temporary import temporary_folder
 if TYPE_CHECKING:
     from feedstock_tools.channel.targets import Target
 
-__all__ = ["Dossier", "make_dossier"]
+__all__ = ["Dossier", "DossierOptions", "make_dossier"]
 
 SUMS = "SHA256SUMS"
 _PAGE = "README.md"
@@ -42,15 +42,23 @@ class Dossier:
     packages: int
 
 
+@dataclass(frozen=True, slots=True)
+class DossierOptions:
+    """What a dossier must hold.
+
+    Attributes:
+        named: the configurations were named, so each of them must be done.
+        with_packages: include the packages themselves.
+        uploaded: the target to which the packages were uploaded, which must have each of them.
+    """
+
+    named: bool
+    with_packages: bool
+    uploaded: Target | None = None
+
+
 def make_dossier(
-    matrix: Matrix,
-    support: Path,
-    target: Path,
-    environment: Mapping[str, str],
-    *,
-    named: bool,
-    with_packages: bool,
-    uploaded: Target | None = None,
+    matrix: Matrix, support: Path, target: Path, environment: Mapping[str, str], options: DossierOptions
 ) -> Dossier:
     """Write the dossier of a matrix's finished configurations to a folder, whole or not at all.
 
@@ -59,9 +67,6 @@ def make_dossier(
     Args:
         support: the folder of configurations, `.ci_support`.
         environment: of this machine; the values of its secrets must not be in the logs.
-        named: the configurations were named, so each of them must be done.
-        with_packages: include the packages themselves.
-        uploaded: the target to which the packages were uploaded, which must have each of them.
 
     Raises:
         WorkError: nothing is done, a package or log is missing or has changed, a log contains a secret, a
@@ -72,8 +77,8 @@ def make_dossier(
     others = [each.configuration.name for each in matrix.configurations if each.state != "done"]
     packages = _packages(chosen)
     tests = _tests(matrix, packages)
-    mistakes = [*_mistakes(matrix, chosen, tests, environment), *_gone(matrix), *_not_at(uploaded, packages)]
-    if named:
+    mistakes = [*_mistakes(matrix, chosen, tests, environment), *_gone(matrix), *_not_at(options.uploaded, packages)]
+    if options.named:
         mistakes += [Mistake(f"{name} is not done", hint="`feedstock-tools status` says why.") for name in others]
     if not chosen and not mistakes:
         mistakes = [Mistake("no configuration is done, so there is nothing to show", path=matrix.artifacts)]
@@ -83,14 +88,14 @@ def make_dossier(
         target.parent.mkdir(parents=True, exist_ok=True)
         with temporary_folder(target.parent) as part:
             _fill(part, matrix, chosen, tests, support)
-            if with_packages:
+            if options.with_packages:
                 _add_packages(part, matrix, packages)
             _write(part / "packages.sha256", _sums((each.sha256, each.file) for each in packages))
-            page = dossier_page(matrix, chosen, others, tests, with_packages=with_packages, uploaded=uploaded)
+            page = dossier_page(
+                matrix, chosen, others, tests, with_packages=options.with_packages, uploaded=options.uploaded
+            )
             _write(part / _PAGE, page)
-            files = [Path(name) for name in files_below(part)]
-            _write(part / SUMS, _sums((sha256_of(file), file.relative_to(part).as_posix()) for file in files))
-            part.chmod(0o755)
+            _seal(part)
             _put_in_place(part, target)
     except OSError as error:
         raise WorkError(f"cannot write the dossier: {error.strerror or error}", path=target) from error
@@ -255,6 +260,13 @@ def _refuse_other_folder(target: Path) -> None:
 
 def _is_empty(folder: Path) -> bool:
     return folder.is_dir() and not any(folder.iterdir())
+
+
+def _seal(part: Path) -> None:
+    """Add the hashes of all files, and let others read the folder."""
+    files = [Path(name) for name in files_below(part)]
+    _write(part / SUMS, _sums((sha256_of(file), file.relative_to(part).as_posix()) for file in files))
+    part.chmod(0o755)
 
 
 def _put_in_place(part: Path, target: Path) -> None:

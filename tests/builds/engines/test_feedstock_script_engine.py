@@ -21,7 +21,7 @@ from feedstock_tools.builds.engines.choice import Engines
 from feedstock_tools.builds.engines.containers.feedstock_script import FeedstockScript, script_for
 from feedstock_tools.builds.engines.containers.runtime import find_runtime
 from feedstock_tools.builds.engines.contract import BuildRequest
-from feedstock_tools.builds.engines.variables import build_environment
+from feedstock_tools.builds.engines.variables import RowSetting, build_environment
 from feedstock_tools.feedstock.configurations import outline
 from tests.support.command import run, tool
 from tests.support.feedstocks import HERE
@@ -202,12 +202,7 @@ def request(feedstock: Path, folder: Path, environment: Mapping[str, str], at: i
         wanted=("any",),
         environment=build_environment(
             environment,
-            feedstock=feedstock,
-            configuration=configuration.name,
-            cuda=row.cuda,
-            folder=folder,
-            cache=folder.parent / "pkg_cache",
-            jobs=2,
+            RowSetting(feedstock, configuration.name, row.cuda, folder, folder.parent / "pkg_cache", jobs=2),
         ),
         configuration=configuration.name,
         feedstock=feedstock,

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from feedstock_tools.builds.engines.variables import build_environment
+from feedstock_tools.builds.engines.variables import RowSetting, build_environment
 from feedstock_tools.builds.ledger import Ledger
 from feedstock_tools.channel.archive import read_documents, read_package
 from feedstock_tools.digests import sha256_of
@@ -173,9 +173,8 @@ def test_a_build_sees_what_conda_smithys_script_sets(feedstock: TinyFeedstock) -
 @pytest.mark.parametrize(("asked", "given"), [(None, "4"), ("2", "2"), ("16", "4"), ("0", "4"), ("many", "4")])
 def test_a_share_of_the_cores_can_be_made_smaller_and_not_larger(asked: str | None, given: str, tmp_path: Path) -> None:
     machine = {"CPU_COUNT": asked} if asked else {}
-    environment = build_environment(
-        machine, feedstock=tmp_path, configuration="any", cuda=None, folder=tmp_path, cache=tmp_path, jobs=4
-    )
+    row = RowSetting(tmp_path, "any", cuda=None, folder=tmp_path, cache=tmp_path, jobs=4)
+    environment = build_environment(machine, row)
     assert environment["CPU_COUNT"] == given
 
 
