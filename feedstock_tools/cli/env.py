@@ -58,19 +58,20 @@ def command(
     from feedstock_tools.facts import load_cuda
     from feedstock_tools.facts.frameworks import load_frameworks
     from feedstock_tools.pins.frameworks import environment_yml
-    from feedstock_tools.pins.frameworks.environment import environment, request_of
-    from feedstock_tools.platforms import Platform
+    from feedstock_tools.pins.frameworks.environment import Request, environment, target_of
     from feedstock_tools.writing import write_whole
 
     facts = load_cuda()
-    where = Platform.parse(platform) if platform else Platform.here()
-    found_channels = readable(channels, [where])
-    request = request_of(packages, gpu, cuda, platform, found_channels, python, virtual, facts, solved=not unsolved)
-    found = environment(request, facts, load_frameworks())
+    target = target_of(gpu, cuda, platform, facts)
+    listed = readable(channels, [target.platform]) or ("conda-forge",)
+    request = Request(packages, target, listed, python, virtual, solved=not unsolved)
+    solution = environment(request, facts, load_frameworks())
     called = name or f"{request.packages[0].split('=')[0].split(' ')[0]}-{request.accelerator}"
     file = output.name if output else "environment.yml"
     form = environment_yml.as_json if as_json else environment_yml.as_yaml
-    text = form(found, name=called, prefix=prefix.absolute() if prefix else None, exact=exact, file=file).rstrip("\n")
+    text = form(solution, name=called, prefix=prefix.absolute() if prefix else None, exact=exact, file=file).rstrip(
+        "\n"
+    )
     if output is None:
         say(text)
     else:

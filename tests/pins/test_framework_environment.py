@@ -19,7 +19,7 @@ from feedstock_tools.cli.env import command
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.facts import CudaFacts
 from feedstock_tools.facts.frameworks import load_frameworks
-from feedstock_tools.pins.frameworks.environment import request_of
+from feedstock_tools.pins.frameworks.environment import Request, target_of
 from feedstock_tools.pins.frameworks.wish import pip_version
 from feedstock_tools.pins.gpu.driver import Device, Machine
 from feedstock_tools.platforms import Platform
@@ -226,8 +226,8 @@ def test_gpu_or_cpu_follows_this_machine_unless_it_is_said(facts: CudaFacts) -> 
     def accelerator(
         machine: Machine, gpu: bool | None, cuda: str | None, platform: str | None
     ) -> tuple[str, str | None]:
-        request = request_of(("x",), gpu, cuda, platform, (), None, (), facts, probed=lambda: machine)
-        return request.accelerator, request.driver_cuda
+        target = target_of(gpu, cuda, platform, facts, probed=lambda: machine)
+        return target.accelerator, Request(("x",), target).driver_cuda
 
     with_gpu = Machine("535.1", "12.2", (Device("A100", "8.0", 1),))
     newest = tuple(facts.toolkits)[-1]

@@ -21,7 +21,7 @@ from feedstock_tools.pins.graph.kinds import newest_first
 from feedstock_tools.pins.graph.toolkit import toolkit_of
 from feedstock_tools.platforms import Platform
 
-__all__ = ["Environment", "Request", "environment", "request_of", "specs_of"]
+__all__ = ["Environment", "Request", "Target", "environment", "specs_of", "target_of"]
 
 _TOOLKITS = ("cudatoolkit", "cuda-version")
 #: The limit on combinations of ways for several packages.
@@ -29,28 +29,53 @@ _MOST = 200
 
 
 @dataclass(frozen=True, slots=True)
+class Target:
+    """The machine that an environment is for, and what the builds in it must use.
+
+    `accelerator` is `gpu` or `cpu`; `cuda` the CUDA version of the builds (None: the newest that the
+    machine runs); `machine` the newest one that the machine's driver runs.
+    """
+
+    accelerator: str
+    platform: Platform
+    cuda: str | None = None
+    machine: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Request:
     """A requested environment.
 
-    `accelerator` is `gpu` or `cpu`; `cuda` the CUDA version of the builds (None: the newest that the
-    machine runs); `machine` the newest one that the machine's driver runs; `virtual` further virtual packages of it, as
-    `name=version`, that override the usual ones. With `solved` false the channels are not queried.
+    `virtual` are further virtual packages of the machine, as `name=version`, that override the usual ones. With
+    `solved` false the channels are not queried.
     """
 
     packages: tuple[str, ...]
-    accelerator: str
-    platform: Platform
+    target: Target
     channels: tuple[str, ...] = ("conda-forge",)
-    cuda: str | None = None
-    machine: str | None = None
     python: str | None = None
     virtual: tuple[str, ...] = ()
     solved: bool = True
 
     @property
+    def accelerator(self) -> str:
+        """`gpu` or `cpu`."""
+        return self.target.accelerator
+
+    @property
+    def platform(self) -> Platform:
+        """The platform of the target."""
+        return self.target.platform
+
+    @property
+    def cuda(self) -> str | None:
+        """The CUDA version of the builds; None for the newest that the machine runs."""
+        return self.target.cuda
+
+    @property
     def machine_has(self) -> tuple[str, ...]:
         """The virtual packages of the target machine."""
-        gpu = (self.machine or self.cuda) if self.accelerator == "gpu" else None
+        gpu = (self.target.machine or self.cuda) if self.accelerator == "gpu" else None
         usual = {text.partition("=")[0]: text for text in virtual_packages(self.platform, cuda=gpu)}
         return tuple((usual | {text.partition("=")[0]: text for text in self.virtual}).values())
 
@@ -75,24 +100,24 @@ class Environment:
         return next((record for record in self.records if record.name == name), None)
 
 
-def request_of(
-    packages: Sequence[str],
+def target_of(
     gpu: bool | None,
     cuda: str | None,
     platform: str | None,
-    channels: Sequence[str],
-    python: str | None,
-    virtual: Sequence[str],
     facts: CudaFacts,
     *,
-    solved: bool = True,
     probed: Callable[[], Machine] = probe,
-) -> Request:
-    """A request, completed with the properties of this machine.
+) -> Target:
+    """The target of an environment, completed with the properties of this machine.
 
     If neither GPU nor CPU is requested, a CUDA version means the GPU, and so does a GPU in this machine, if
     this machine's platform is requested. The machine is assumed to run the requested CUDA version; without one, the
     version that its own driver runs, or, for another machine or without a driver, the newest known one.
+
+    Args:
+        gpu: true for the GPU, false for the CPU, None to decide.
+        cuda: the CUDA version of the builds; None for the newest that the machine runs.
+        platform: a platform's name; None for that of this machine.
 
     Raises:
         InputError: the platform is invalid, or the CPU build is requested with a CUDA version.
@@ -103,17 +128,7 @@ def request_of(
     here = probed() if cuda is None and gpu is not False and where == Platform.here() else Machine()
     wanted = gpu if gpu is not None else cuda is not None or bool(here.devices)
     machine = (cuda or here.cuda or tuple(facts.toolkits)[-1]) if wanted else None
-    return Request(
-        packages=tuple(packages),
-        accelerator="gpu" if wanted else "cpu",
-        platform=where,
-        channels=tuple(channels) or ("conda-forge",),
-        cuda=".".join(cuda.split(".")[:2]) if cuda else None,
-        machine=machine,
-        python=python,
-        virtual=tuple(virtual),
-        solved=solved,
-    )
+    return Target("gpu" if wanted else "cpu", where, ".".join(cuda.split(".")[:2]) if cuda else None, machine)
 
 
 def environment(request: Request, facts: CudaFacts, frameworks: Frameworks) -> Environment:
