@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -257,10 +259,27 @@ def _linked_template(feedstock: Path) -> None:
         (lambda folder: _write(folder, {"templates/README.md.tmpl": "{{ 1 / 0 }}"}), "cannot be rendered"),
         (lambda folder: _write(folder, {"templates/README.md.tmpl": "{% for %}"}), "cannot be rendered"),
         (
-            lambda folder: _write(folder, {"templates/README.md.tmpl": "{{ ''.__class__.x }}"}),
-            "cannot be rendered",
+            lambda folder: _write(folder, {"templates/README.md.tmpl": "{{ ''.__class__ }}"}),
+            r"unknown value \*\.__class__",
         ),
         (lambda folder: _write(folder, {"templates/README.md.tmpl": "{{ novelty }}"}), "unknown value novelty"),
+        (lambda folder: _write(folder, {"templates/README.md.tmpl": "{{ docker.novelty }}"}), r"docker\.novelty"),
+        (
+            lambda folder: _write(
+                folder, {"templates/README.md.tmpl": "{% for one in variants %}{{ one['novelty'] }}{% endfor %}"}
+            ),
+            r"unknown value \*\.novelty",
+        ),
+        (
+            lambda folder: _write(folder, {"templates/README.md.tmpl": "{% for one in range(10**9) %}x{% endfor %}"}),
+            "Range too big",
+        ),
+        (
+            lambda folder: _write(
+                folder, {"templates/README.md.tmpl": "{% macro a() %}{{ a() }}{% endmacro %}{{ a() }}"}
+            ),
+            "recursion",
+        ),
         (lambda folder: _write(folder, {"recipe/yum_requirements.txt": "# none\n"}), "names no package"),
         (lambda folder: _write(folder, {"conda-forge.yml": "azure: text\n"}), "azure"),
     ],
@@ -273,6 +292,80 @@ def test_what_cannot_be_used_is_refused_and_nothing_is_written(
     with pytest.raises(InputError, match=message):
         _rerender(feedstock, release)
     assert sorted(path.relative_to(feedstock) for path in feedstock.rglob("*")) == before
+
+
+def test_a_template_that_loops_is_ended_and_named(feedstock: Path, release: Path) -> None:
+    loop = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"
+    _write(feedstock, {"templates/README.md.tmpl": loop})
+    run = _in_new_process(
+        f"from feedstock_tools.bounds.limits import Bounds; bounds = Bounds(step_seconds=1)\n"
+        f"rerender(Path({str(feedstock)!r}), smithy=find_release(Path({str(release)!r})), bounds=bounds)"
+    )
+    assert "BoundError" in run.stderr
+    assert "templates/README.md.tmpl: takes more than 1 s of processor time" in run.stderr
+    assert not (feedstock / ".ci_support").exists()
+
+
+def test_a_newer_release_is_rendered_if_its_templates_want_nothing_new(feedstock: Path, release: Path) -> None:
+    _write(release, {"info/index.json": '{"version": "2099.1.0"}'})
+    found = find_release(release)
+    tree = rerender(feedstock, rules=chosen_rules(None, found), smithy=found).tree
+    assert tree is not None
+    assert "README.md" in tree.files
+    assert "conda-smithy 2099.1.0 is newer than 2026.8.5" in tree.notes[0]
+    template = release / "conda_smithy/templates/build_steps.sh.tmpl"
+    template.write_text("{{ docker.novelty }} {{ later }}")
+    with pytest.raises(InputError, match=r"unknown values docker\.novelty, later\n.*newer than all known ones"):
+        rerender(feedstock, rules=chosen_rules(None, found), smithy=find_release(release))
+
+
+def test_compiled_templates_are_kept_by_content_in_a_private_folder(
+    feedstock: Path, release: Path, tmp_path: Path
+) -> None:
+    cache = tmp_path / "templates"
+    _rerender_in_new_process(feedstock, release, cache)
+    assert cache.stat().st_mode & 0o777 == 0o700
+    kept = {path.name: path for path in cache.iterdir()}
+    assert {path.stat().st_mode & 0o777 for path in kept.values()} == {0o600}
+    (release / "conda_smithy/templates/circle.yml.tmpl").write_text("changed\n")
+    _rerender_in_new_process(feedstock, release, cache)
+    assert (feedstock / ".circleci/config.yml").read_text() == "changed"
+    assert len([path for path in cache.iterdir() if path.name not in kept]) == 2
+
+
+def test_compiled_templates_that_others_could_have_written_are_not_run(
+    feedstock: Path, release: Path, tmp_path: Path
+) -> None:
+    cache = tmp_path / "templates"
+    _rerender_in_new_process(feedstock, release, cache)
+    expected = _files(feedstock)
+    for path in cache.iterdir():
+        path.write_bytes(path.read_bytes()[:-9] + b"\0" * 9)  # damaged
+    _rerender_in_new_process(feedstock, release, cache)
+    assert _files(feedstock) == expected
+    cache.chmod(0o777)
+    for path in cache.iterdir():
+        path.write_bytes(b"")
+    _rerender_in_new_process(feedstock, release, cache)
+    assert _files(feedstock) == expected
+    assert {path.stat().st_size for path in cache.iterdir()} == {0}, "a folder that others can write is left alone"
+
+
+def _rerender_in_new_process(feedstock: Path, release: Path, cache: Path) -> None:
+    run = _in_new_process(
+        f"release, cache = find_release(Path({str(release)!r})), Path({str(cache)!r})\n"
+        f"rerender(Path({str(feedstock)!r}), smithy=release, cache=cache).changes().apply()"
+    )
+    assert run.returncode == 0, run.stderr
+
+
+def _in_new_process(program: str) -> subprocess.CompletedProcess[str]:
+    imports = (
+        "from pathlib import Path\n"
+        "from feedstock_tools.rerender.rerendering import rerender\n"
+        "from feedstock_tools.rerender.smithy.release import find_release\n"
+    )
+    return command.run([sys.executable, "-c", imports + program])
 
 
 def test_a_folder_without_a_release_is_refused(tmp_path: Path) -> None:
