@@ -16,7 +16,7 @@ from typing import Any
 
 from feedstock_tools.data import data_folder
 from feedstock_tools.errors import InputError
-from feedstock_tools.facts.gpus import Gpu, find_gpu, gpus_of
+from feedstock_tools.facts.gpus import Gpu, find_gpu, load_gpus
 from feedstock_tools.facts.libraries import Library, libraries_of
 from feedstock_tools.platforms import Platform
 from feedstock_tools.reading import read_text
@@ -144,7 +144,6 @@ class CudaFacts:
     presets: Mapping[str, Preset]
     rows: tuple[PinningRow, ...]
     libraries: Mapping[str, Library]
-    gpus: tuple[Gpu, ...]
     sources: Mapping[str, Source]
     pinning_repository: str
 
@@ -175,9 +174,9 @@ class CudaFacts:
         """The GPU with a name such as `RTX 3080` or `NVIDIA A100-SXM4-80GB`; see `find_gpu`.
 
         Raises:
-            InputError: there is no such GPU.
+            InputError: there is no such GPU, or several of different capabilities.
         """
-        return find_gpu(name, self.gpus)
+        return find_gpu(name, load_gpus())
 
     def versions(self, platform: Platform) -> tuple[str, ...]:
         """The CUDA versions of the pinning and its migrations for a platform, oldest first."""
@@ -215,7 +214,6 @@ def _load(path: Path | None) -> CudaFacts:
         presets=MappingProxyType({name: _preset(name, entry) for name, entry in document["presets"].items()}),
         rows=tuple(sorted((_row(entry) for entry in document["pinning"]["rows"]), key=_row_order)),
         libraries=libraries_of(document["libraries"]),
-        gpus=gpus_of(document["gpus"]),
         sources=MappingProxyType(
             {name: Source(name, entry["title"], entry.get("url")) for name, entry in document["sources"].items()}
         ),

@@ -1,4 +1,7 @@
-"""GPUs by name, with their compute capability."""
+"""GPUs by name: compute capability, chip, and the drivers that know them.
+
+The facts are data: `variants/gpus.yaml`. `facts.models.GpusFile` is the form of the file.
+"""
 
 from __future__ import annotations
 
@@ -6,72 +9,277 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cached_property, lru_cache
+from pathlib import Path
 from typing import Any
 
+from feedstock_tools.data import data_folder
 from feedstock_tools.errors import InputError
+from feedstock_tools.reading import read_text
+from feedstock_tools.versions import parse_version
+from feedstock_tools.yaml_reading.values import parse_json_types
 
-__all__ = ["Gpu", "find_gpu", "gpus_of"]
+__all__ = ["Gpu", "Gpus", "driver_version", "find_gpu", "load_gpus"]
 
-#: Optional words before a name, as used by drivers, shops and people.
-_MAKERS = {"nvidia", "geforce", "tesla"}
+#: Words before a name, as drivers, shops and people use them. They narrow a name down but need not be given.
+_LINES = frozenset({"nvidia", "geforce", "tesla", "quadro", "gtx", "rtx", "gt", "gts", "pro", "grid", "jetson", "agx"})
+#: Of these, the words that never tell two GPUs apart.
+_MAKERS = frozenset({"nvidia", "geforce", "tesla", "grid"})
+#: Words that narrow a name down to a generation: `TITAN X (Pascal)`, `RTX 4000 Ada`.
+_GENERATIONS = {
+    word.split()[0].lower(): word
+    for word in (
+        "Fermi",
+        "Kepler",
+        "Maxwell",
+        "Pascal",
+        "Volta",
+        "Turing",
+        "Ampere",
+        "Ada Lovelace",
+        "Hopper",
+        "Blackwell",
+    )
+}
+#: Words that say how a GPU is mounted, cooled or equipped, and nothing of its code.
+_EQUIPMENT = re.compile(
+    r"(?:generation|lovelace|laptop|mobile|embedded|gpu|edition|workstation|server|sff|design|with|max|maxq|q|oem|lhr|pcie|"
+    r"sxm\d?|nvl\d*|hbm\d?e?|dgxs|fhhl|developer|kit|\d+gb?|gb)"
+)
+#: The profile of a virtual GPU: `A10-24Q`, `A100D-40C`, `H100-1-10CME`.
+_PROFILE = re.compile(r"(?<=\w)(?:-\d+)?-\d+[abcq](?:me)?\d?$")
+#: `rtx3080ti` is three words, `3080ti` two.
+_GLUED = re.compile(r"(?<=[a-z])(?=\d{3,}(?:\D|$))|(?<=\d)(?=(?:ti|super)\b)")
 
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """A GPU as NVIDIA lists it: `GeForce RTX 3080`, capability `8.6`, generation `Ampere`, and the source."""
+    """A GPU as NVIDIA sells it: `GeForce RTX 3080`, of a chip (`GA102`) with a compute capability (`8.6`).
+
+    `first_driver` is the first driver for the chip, by system (`linux`, `windows`), as far as it is known: a version,
+    or only its branch. `last_branch` is the last driver branch for the generation and `dropped_in` the next one; None
+    while drivers still support it. `listed` is the first driver for Linux that names this GPU, where that is later
+    than the chip's: with an earlier one NVIDIA does not promise that it works. `tegra` marks Jetson modules, whose
+    driver is part of their system; `jetson_cuda` has the `first` and the `last` toolkit for them, where there is one.
+    `sources` are names of sources in the file.
+    """
 
     name: str
     capability: str
     generation: str
-    source: str
+    chip: str
+    first_driver: Mapping[str, str]
+    last_branch: str | None
+    dropped_in: str | None
+    listed: str | None
+    tegra: bool
+    jetson_cuda: Mapping[str, str]
+    sources: tuple[str, ...]
 
     @property
     def architecture(self) -> str:
         """nvcc's name for it: `sm_86`."""
         return f"sm_{self.capability.replace('.', '')}"
 
+    @property
+    def data_center(self) -> bool:
+        """Whether it is sold for data centres, where NVIDIA supports newer CUDA through the package cuda-compat."""
+        return not self.tegra and not re.match(r"GeForce|TITAN|Quadro|RTX|NVS|CMP|GTX", self.name)
 
-def gpus_of(section: Mapping[str, Any]) -> tuple[Gpu, ...]:
-    """The GPUs of the section `gpus` of `variants/cuda.yaml`, oldest capability first."""
-    return tuple(
-        Gpu(name, capability, entry["generation"], entry["source"])
-        for capability, entry in section.items()
+    def least_driver(self, *, windows: bool) -> str | None:
+        """The first driver of a system that knows the chip; on Windows, where unknown, the branch of Linux's."""
+        known = self.first_driver.get("windows" if windows else "linux")
+        if known is None and windows and "linux" in self.first_driver:
+            return str(parse_version(self.first_driver["linux"]).major)
+        return known
+
+    def drives(self, driver: str, *, windows: bool = False) -> bool:
+        """Whether a driver knows this GPU's chip."""
+        least, version = self.least_driver(windows=windows), parse_version(driver)
+        # Of a branch alone (`535`) any release may be meant.
+        new_enough = least is None or version >= parse_version(least) or version == parse_version(least.split(".")[0])
+        return new_enough and (self.dropped_in is None or version < parse_version(self.dropped_in))
+
+    def jetson_has(self, cuda: str) -> bool:
+        """Whether the system of this Jetson module has, or takes, a CUDA toolkit."""
+        version = parse_version(cuda)
+        first, last = self.jetson_cuda.get("first"), self.jetson_cuda.get("last")
+        return (first is None or version >= parse_version(first)) and (last is None or version <= parse_version(last))
+
+    @property
+    def jetson_words(self) -> str:
+        """The toolkits of its system in words: `CUDA 10.0 to 12.2`."""
+        first, last = self.jetson_cuda.get("first"), self.jetson_cuda.get("last")
+        return (
+            f"CUDA {first} to {last}" if first and last else f"CUDA up to {last}" if last else f"CUDA {first} or later"
+        )
+
+
+@dataclass(frozen=True)
+class Gpus:
+    """All GPUs of `variants/gpus.yaml`, oldest capability first, and machines with their GPU's name."""
+
+    gpus: tuple[Gpu, ...]
+    machines: Mapping[str, str]
+    sources: Mapping[str, str]
+
+    @cached_property
+    def by_core(self) -> Mapping[tuple[str, ...], tuple[Gpu, ...]]:
+        """The GPUs whose names have the same words but for those that may be left out."""
+        cores: dict[tuple[str, ...], tuple[Gpu, ...]] = {}
+        for gpu in self.gpus:
+            core = _core(_words(gpu.name))
+            cores[core] = (*cores.get(core, ()), gpu)
+        return cores
+
+
+def load_gpus(path: Path | None = None) -> Gpus:
+    """The GPUs of `path`; default: the `variants/gpus.yaml` that ships with this package (read once).
+
+    Raises:
+        InputError: `path` breaks the form of such a file; all mistakes, each with line and column.
+    """
+    return _load(path)
+
+
+def driver_version(text: str) -> str:
+    """A driver's version as NVIDIA writes it; Windows' device manager shows 552.22 as 31.0.15.5222.
+
+    Raises:
+        InputError: it is not a version.
+
+    >>> driver_version("31.0.15.5222"), driver_version("535.129.03")
+    ('552.22', '535.129.03')
+    """
+    parts = text.strip().split(".")
+    if len(parts) == 4 and all(part.isdigit() for part in parts):
+        digits = f"{parts[2]}{int(parts[3]):04}"[-5:]
+        return f"{digits[:3]}.{digits[3:]}"
+    if not re.fullmatch(r"\d+(\.\d+)*", text.strip()):
+        raise InputError(f"'{text}' is not a driver version", hint="Write it as 535.129.03.")
+    return text.strip()
+
+
+@lru_cache(maxsize=4)
+def _load(path: Path | None) -> Gpus:
+    document = _shipped() if path is None else _given(path)
+    generations = document["generations"]
+    gpus = [
+        _gpu(chip, name, entry, generations[entry["generation"]])
+        for chip, entry in document["chips"].items()
         for name in entry["names"]
+    ]
+    return Gpus(
+        tuple(sorted(gpus, key=lambda gpu: (parse_version(gpu.capability), gpu.name))),
+        document["machines"],
+        {name: entry["title"] for name, entry in document["sources"].items()},
     )
 
 
-def find_gpu(name: str, gpus: Iterable[Gpu]) -> Gpu:
-    """The GPU with the longest name that `name`, from a driver or a person, begins with.
+def _shipped() -> Any:
+    path = data_folder("variants") / "gpus.yaml"
+    return parse_json_types(read_text(path), path)
 
-    Case, hyphens and the words NVIDIA, GeForce and Tesla do not matter.
+
+def _given(path: Path) -> Any:
+    from feedstock_tools.facts.checking import checked
+    from feedstock_tools.facts.models import GpusFile
+
+    return checked(path, GpusFile)
+
+
+def _gpu(chip: str, name: str, entry: Mapping[str, Any], generation: Mapping[str, Any]) -> Gpu:
+    return Gpu(
+        name=name,
+        capability=entry["capability"],
+        generation=entry["generation"],
+        chip=chip,
+        first_driver=entry.get("first_driver", {}),
+        last_branch=generation.get("last_branch"),
+        dropped_in=generation.get("dropped_in"),
+        listed=entry.get("listed", {}).get(name),
+        tegra=entry.get("by_hand", False),
+        jetson_cuda=entry.get("cuda", {}),
+        sources=tuple(generation["sources"]),
+    )
+
+
+def find_gpu(name: str, known: Gpus) -> Gpu:
+    """The GPU that a driver, a shop, a cloud or a person means by a name.
+
+    Case, hyphens and the words NVIDIA, GeForce and Tesla do not matter, nor what says only how a GPU is mounted,
+    cooled or equipped; Quadro, RTX, GTX and the generation may be left out where the rest is unambiguous. Virtual GPUs
+    (`GRID A100D-40C`) and machine types of clouds (`g5.xlarge`) are known by the GPU below.
 
     Raises:
-        InputError: there is no such GPU; with the nearest names.
+        InputError: there is no such GPU, with the nearest names; or several of different capabilities have the name.
 
-    >>> gpus = [Gpu("A10", "8.6", "Ampere", "a page"), Gpu("A100", "8.0", "Ampere", "a page")]
-    >>> find_gpu("NVIDIA A100-SXM4-80GB", gpus).architecture
+    >>> find_gpu("NVIDIA A100-SXM4-80GB", load_gpus()).architecture
     'sm_80'
+    >>> find_gpu("GRID A100D-40C", load_gpus()).name
+    'A100D'
     """
     asked = _words(name)
-    by_words = {_words(gpu.name): gpu for gpu in gpus}
-    for length in range(len(asked), 0, -1):
-        found = by_words.get(asked[:length])
-        if found is not None:
-            return found
-    names = _nearest(asked, by_words)
+    written = name.strip().lower()
+    machine = next((m for m in known.machines if written == m or written.startswith((f"{m}.", f"{m}-"))), None)
+    if machine is not None:
+        asked = _words(known.machines[machine])
+    core = _core(asked)
+    for length in range(len(core), 0, -1):
+        candidates = _narrowed(asked, known.by_core.get(core[:length], ()))
+        if candidates:
+            return _only(name, asked, candidates)
+    names = _nearest(core, known.gpus)
     near = f"Near it are {', '.join(names)}." if names else "Write it as RTX 3080, or give its compute capability."
     raise InputError(f"unknown GPU '{name}'", hint=near)
 
 
-def _nearest(asked: tuple[str, ...], by_words: Mapping[tuple[str, ...], Gpu]) -> list[str]:
-    """Names that contain all requested words, else names with a similar spelling."""
-    holding = [gpu.name for words, gpu in by_words.items() if asked and set(asked) <= set(words)]
-    alike = get_close_matches(" ".join(asked), [" ".join(words) for words in by_words], n=3, cutoff=0.5)
-    return holding[:5] or [by_words[tuple(text.split(" "))].name for text in alike]
-
-
 def _words(name: str) -> tuple[str, ...]:
-    words = [word for word in re.split(r"[\s\-_]+", name.strip().lower()) if word]
-    while words and words[0] in _MAKERS:
-        words = words[1:]
-    return tuple(words)
+    lower = _PROFILE.sub("", name.strip().lower())
+    words = [word for part in re.split(r"[\s\-_()/,]+", lower) for word in _GLUED.split(part)]
+    return tuple(word for word in words if word)
+
+
+def _core(words: Iterable[str]) -> tuple[str, ...]:
+    """The words of a name that no other word can stand in for: `3080`, `ti`."""
+    return tuple(word for word in words if word not in _LINES | _GENERATIONS.keys() and not _EQUIPMENT.fullmatch(word))
+
+
+def _narrowed(asked: tuple[str, ...], candidates: Iterable[Gpu]) -> list[Gpu]:
+    """The candidates that have all requested words of the line (RTX, Quadro) and are of the requested generation."""
+    lines = {word for word in asked if word in _LINES} - _MAKERS
+    generations = {_GENERATIONS[word] for word in asked if word in _GENERATIONS}
+    return [
+        gpu
+        for gpu in candidates
+        if lines <= set(_words(gpu.name)) and (not generations or gpu.generation in generations)
+    ]
+
+
+def _only(name: str, asked: tuple[str, ...], candidates: list[Gpu]) -> Gpu:
+    """The one GPU among candidates; where their capabilities differ, the one with exactly this name."""
+    same = [gpu for gpu in candidates if _distinct(_words(gpu.name)) == _distinct(asked)]
+    for group in (same, candidates):
+        if len({gpu.capability for gpu in group}) == 1:
+            # Of one name on several chips, the one that the oldest driver knows.
+            return min(group, key=lambda gpu: (len(_words(gpu.name)), _age(gpu)))
+    meant = ", ".join(sorted({f"{gpu.name} ({gpu.generation}, {gpu.capability})" for gpu in same or candidates}))
+    raise InputError(
+        f"'{name}' is the name of several GPUs: {meant}", hint="Add the generation, or use the capability."
+    )
+
+
+def _distinct(words: Iterable[str]) -> frozenset[str]:
+    return frozenset(word for word in words if word not in _MAKERS and not _EQUIPMENT.fullmatch(word))
+
+
+def _age(gpu: Gpu) -> Any:
+    return parse_version(gpu.first_driver.get("linux", "0"))
+
+
+def _nearest(core: tuple[str, ...], gpus: tuple[Gpu, ...]) -> list[str]:
+    """Names that contain all requested words, else names with a similar spelling."""
+    holding = [gpu.name for gpu in gpus if core and set(core) <= set(_core(_words(gpu.name)))]
+    texts = {" ".join(_core(_words(gpu.name))): gpu.name for gpu in gpus}
+    alike = get_close_matches(" ".join(core), texts, n=3, cutoff=0.6)
+    return list(dict.fromkeys(holding))[:5] or [texts[text] for text in alike]

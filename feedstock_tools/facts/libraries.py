@@ -9,7 +9,7 @@ from typing import Any
 
 from feedstock_tools.platforms import Platform
 
-__all__ = ["GoesWith", "Library", "LibraryRelease", "libraries_of"]
+__all__ = ["GoesWith", "GpuCode", "Library", "LibraryRelease", "libraries_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,19 @@ class GoesWith:
     versions: str
     cuda: str
     commit: str
+
+
+@dataclass(frozen=True, slots=True)
+class GpuCode:
+    """The oldest GPUs that builds of a library have code for, by compute capability (`7.5`).
+
+    `versions` of the library and `cuda`, the CUDA versions of the builds, are version specifications of conda.
+    """
+
+    versions: str
+    cuda: str
+    capability: str
+    source: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +63,7 @@ class Library:
     name: str
     repository: str
     goes_with: tuple[GoesWith, ...]
+    gpu_code: tuple[GpuCode, ...]
     releases: tuple[LibraryRelease, ...]
 
     def versions(self, cuda: str, platform: Platform) -> tuple[str, ...]:
@@ -69,6 +83,7 @@ def libraries_of(section: Mapping[str, Any]) -> Mapping[str, Library]:
                 name=name,
                 repository=entry["repository"],
                 goes_with=tuple(_goes_with(bound) for bound in entry["goes_with"]),
+                gpu_code=tuple(GpuCode(**code) for code in entry.get("gpu_code", ())),
                 releases=tuple(_release(release) for release in entry["releases"]),
             )
             for name, entry in section.items()

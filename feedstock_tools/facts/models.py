@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-__all__ = ["CudaFile", "FactsFile", "FrameworksFile", "PackagesFile", "json_schema"]
+__all__ = ["CudaFile", "FactsFile", "FrameworksFile", "GpusFile", "PackagesFile", "json_schema"]
 
 T = TypeVar("T")
 #: The default of an optional key: defaults are not checked, so the key cannot be null.
@@ -130,6 +130,15 @@ class ReleaseEntry(FactsFile):
     )
 
 
+class GpuCodeEntry(FactsFile):
+    """The oldest GPUs that some builds of a library have code for, read in its binaries."""
+
+    versions: str = Field(description="The versions of the library, as a conda version specification.")
+    cuda: str = Field(description="The CUDA versions of the builds, as a conda version specification.")
+    capability: Annotated[str, Field(pattern=r"^[0-9]+\.[0-9]$")]
+    source: Text
+
+
 class LibraryEntry(FactsFile):
     """An NVIDIA library on conda-forge."""
 
@@ -137,15 +146,8 @@ class LibraryEntry(FactsFile):
     goes_with: Annotated[list[GoesWithEntry], Field(min_length=1)] = Field(
         description="The versions that the run requirements of builds allow; the first entry that matches counts."
     )
+    gpu_code: list[GpuCodeEntry] = Field([], description="The GPUs that builds have code for; default: any.")
     releases: list[ReleaseEntry] = Field(description="Newest first.")
-
-
-class GpusEntry(FactsFile):
-    """The GPUs of a compute capability."""
-
-    generation: str
-    source: str
-    names: Listed[str] = Field(description="As NVIDIA lists them, without NVIDIA.")
 
 
 class CudaFile(FactsFile):
@@ -158,8 +160,47 @@ class CudaFile(FactsFile):
     )
     pinning: PinningEntry
     libraries: dict[str, LibraryEntry] = Field(description="NVIDIA's libraries on conda-forge, by package name.")
-    gpus: dict[Annotated[str, Field(pattern=r"^[0-9]+\.[0-9]$")], GpusEntry] = Field(
-        description="GPUs by compute capability."
+
+
+class GenerationEntry(FactsFile):
+    """A generation of GPUs; without `last_branch`, drivers still support it."""
+
+    last_branch: Numbers = Field(_ABSENT, description="The last driver branch that supports it.")
+    dropped_in: Numbers = Field(_ABSENT, description="The branch after that.")
+    sources: Listed[Text]
+
+
+class FirstDriverEntry(FactsFile):
+    """The first driver for a chip: a version, or only its branch. Left out where no source names one."""
+
+    linux: Numbers
+    windows: Numbers = Field(_ABSENT)
+
+
+class ChipEntry(FactsFile):
+    """The GPUs with a chip."""
+
+    generation: Text
+    capability: Annotated[str, Field(pattern=r"^[0-9]+\.[0-9]$")] = Field(description="The compute capability.")
+    first_driver: FirstDriverEntry = Field(_ABSENT)
+    by_hand: bool = Field(False, description="Of a Jetson module: not in the lists of drivers, so written by hand.")
+    names: Listed[Text] = Field(description="As NVIDIA sells them, without NVIDIA.")
+    cuda: dict[Literal["first", "last"], Minor] = Field(
+        {}, description="The first and the last CUDA toolkit in the system of a Jetson module."
+    )
+    listed: dict[str, Numbers] = Field(
+        {}, description="The first driver for Linux that names a GPU, where that is later than the first open driver."
+    )
+
+
+class GpusFile(FactsFile):
+    """GPUs, their chips and drivers: `variants/gpus.yaml`."""
+
+    sources: dict[str, SourceEntry] = Field(description="The sources of facts, by a short name.")
+    generations: dict[str, GenerationEntry]
+    chips: dict[Annotated[str, Field(pattern=r"^G[A-Z][0-9]+[AB]?$|^AD[0-9]+$|^TU[0-9]+$")], ChipEntry]
+    machines: dict[str, str] = Field(
+        description="Machines, and machine types of clouds by their family, with their GPU."
     )
 
 

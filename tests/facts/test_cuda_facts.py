@@ -34,7 +34,7 @@ def test_every_fact_names_sources_that_are_listed(toolkit: Toolkit) -> None:
 
 def test_every_source_is_used_and_says_what_it_is() -> None:
     used = {name for toolkit in TOOLKITS for names in toolkit.sources.values() for name in names}
-    used |= {preset.source for preset in FACTS.presets.values()} | {gpu.source for gpu in FACTS.gpus}
+    used |= {preset.source for preset in FACTS.presets.values()}
     assert used == set(FACTS.sources)
 
 
@@ -218,7 +218,6 @@ toolkits:
 presets: {}
 pinning: {repository: https://example.org/pinning, rows: []}
 libraries: {}
-gpus: {}
 """,
         encoding="utf-8",
     )

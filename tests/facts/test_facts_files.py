@@ -14,6 +14,7 @@ from feedstock_tools.errors import InputError, Mistake
 from feedstock_tools.facts import load_cuda
 from feedstock_tools.facts.checking import FILES, checked
 from feedstock_tools.facts.frameworks import load_frameworks
+from feedstock_tools.facts.gpus import load_gpus
 from feedstock_tools.facts.models import CudaFile, json_schema
 from feedstock_tools.facts.packages import read_packages
 
@@ -30,7 +31,6 @@ toolkits:
 presets: {}
 pinning: {repository: https://example.org, rows: []}
 libraries: {}
-gpus: {}
 """
 
 
@@ -57,6 +57,7 @@ def test_the_files_that_ship_agree_with_their_models() -> None:
     folder = data_folder("variants")
     assert load_cuda(folder / "cuda.yaml") == load_cuda()
     assert load_frameworks(folder / "frameworks.yaml") == load_frameworks()
+    assert load_gpus(folder / "gpus.yaml") == load_gpus()
     assert read_packages(folder / "packages.yaml") == read_packages()
 
 
@@ -64,6 +65,7 @@ def test_the_files_that_ship_are_read_without_pydantic() -> None:
     code = """
 import sys
 from feedstock_tools.facts import load_cuda
+from feedstock_tools.facts.gpus import load_gpus
 from feedstock_tools.facts.frameworks import load_frameworks
 from feedstock_tools.facts.packages import read_packages
 load_cuda(), load_frameworks(), read_packages()

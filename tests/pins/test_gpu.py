@@ -21,7 +21,7 @@ from feedstock_tools.errors import InputError
 from feedstock_tools.facts import CudaFacts
 from feedstock_tools.pins.gpu import judging
 from feedstock_tools.pins.gpu.driver import Device, Machine, probe
-from feedstock_tools.pins.gpu.verdict import Card, card_named, card_of_capability, judge
+from feedstock_tools.pins.gpu.verdict import card_named, card_of_capability, judge
 
 
 def output(*arguments: str) -> str:
@@ -31,10 +31,11 @@ def output(*arguments: str) -> str:
     return result.output
 
 
-def test_a_toolkit_older_than_the_gpu_leaves_it_to_ptx() -> None:
+def test_a_toolkit_older_than_the_gpu() -> None:
     text = output("--model", "RTX 3080", "--cuda", "11.0")
-    assert "CUDA 11.0: PTX at first start (compute_80)" in text
+    assert "CUDA 11.0: native (sm_80)" in text
     assert "its own ptxas" in text
+    assert "CUDA 11.2: PTX at first start (compute_86)" in output("--model", "H100", "--cuda", "11.2")
 
 
 def test_a_toolkit_that_knows_the_gpu() -> None:
@@ -237,4 +238,5 @@ def test_the_driver_is_asked_with_the_standard_library_alone() -> None:
 
 
 def test_a_driver_of_a_named_gpu(facts: CudaFacts) -> None:
-    assert card_named(facts, "v100", "470.57.02") == Card("Tesla V100", "7.0", "470.57.02", "11.4")
+    card = card_named(facts, "v100", "470.57.02")
+    assert (card.name, card.capability, card.driver, card.driver_cuda) == ("Tesla V100", "7.0", "470.57.02", "11.4")

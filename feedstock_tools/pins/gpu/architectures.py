@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts import CudaFacts, Gpu, Toolkit
+from feedstock_tools.facts.gpus import load_gpus
 from feedstock_tools.gpu_code.architecture import Architecture, parse_architectures
 
 __all__ = ["FORMS", "Chosen", "Served", "choose", "served"]
@@ -77,7 +78,7 @@ def choose(facts: CudaFacts, cuda: str, preset: str) -> Chosen:
     refused = toolkit.refused(names)
     if refused:
         raise InputError(f"nvcc of CUDA {toolkit.version} does not know {', '.join(refused)}")
-    return Chosen(toolkit, preset, parse_architectures(names), facts.gpus)
+    return Chosen(toolkit, preset, parse_architectures(names), load_gpus().gpus)
 
 
 def served(architectures: Sequence[Architecture], capability: int) -> Served:

@@ -75,10 +75,11 @@ def _cards(question: Question, facts: CudaFacts) -> tuple[Machine | None, list[C
     name, capability, driver = question.name, question.capability, question.driver
     if name and capability:
         raise InputError("name the GPU by --model or by --capability, not by both")
+    windows = question.platform is not None and question.platform.os == "win"
     if name:
-        return None, [card_named(facts, name, driver)]
+        return None, [card_named(facts, name, driver, windows=windows)]
     if capability:
-        return None, [card_of_capability(facts, capability, driver)]
+        return None, [card_of_capability(facts, capability, driver, windows=windows)]
     if driver:
         raise InputError("--driver requires a named GPU", hint="Add --model or --capability.")
     machine = probe()

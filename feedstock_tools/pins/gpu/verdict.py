@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from feedstock_tools.errors import InputError
-from feedstock_tools.facts import CudaFacts
+from feedstock_tools.facts import CudaFacts, Gpu
+from feedstock_tools.facts.gpus import driver_version, load_gpus
 from feedstock_tools.gpu_code.architecture import Architecture, parse_architectures
 from feedstock_tools.pins.gpu.architectures import served
 from feedstock_tools.pins.graph.from_facts import reported_cuda
@@ -22,13 +23,16 @@ HOW = {"native": "native", "ptx": "PTX at first start", "no": "not at all", "cpu
 class Card:
     """A GPU to judge builds for, and its machine as far as known.
 
-    `driver_cuda` is the newest CUDA version that its driver runs (`12.2`); None if no driver is given.
+    `driver_cuda` is the newest CUDA version that its driver runs (`12.2`); None if no driver is given. `gpus` are the
+    GPUs that it may be: one if it was named, those of its capability otherwise, none if the facts have none.
     """
 
     name: str
     capability: str
     driver: str | None = None
     driver_cuda: str | None = None
+    windows: bool = False
+    gpus: tuple[Gpu, ...] = ()
 
     @property
     def number(self) -> int:
@@ -50,17 +54,17 @@ class Verdict:
         return HOW[self.how]
 
 
-def card_named(facts: CudaFacts, name: str, driver: str | None = None) -> Card:
+def card_named(facts: CudaFacts, name: str, driver: str | None = None, *, windows: bool = False) -> Card:
     """The card with a name such as `RTX 3080`, in a machine with a driver, if given.
 
     Raises:
         InputError: the GPU is unknown, or the driver is not a version.
     """
     gpu = facts.gpu(name)
-    return _with_driver(facts, Card(gpu.name, gpu.capability), driver)
+    return _with_driver(facts, Card(gpu.name, gpu.capability, windows=windows, gpus=(gpu,)), driver)
 
 
-def card_of_capability(facts: CudaFacts, capability: str, driver: str | None = None) -> Card:
+def card_of_capability(facts: CudaFacts, capability: str, driver: str | None = None, *, windows: bool = False) -> Card:
     """A card of a compute capability: `8.6`, `86`, `sm_86`.
 
     Raises:
@@ -70,8 +74,9 @@ def card_of_capability(facts: CudaFacts, capability: str, driver: str | None = N
     if not number.isdigit():
         raise InputError(f"'{capability}' is not a compute capability", hint="Write it as 8.6.")
     dotted = f"{int(number) // 10}.{int(number) % 10}"
-    names = [gpu.name for gpu in facts.gpus if gpu.capability == dotted]
-    return _with_driver(facts, Card(f"GPU like {names[0]}" if names else "GPU", dotted), driver)
+    gpus = tuple(gpu for gpu in load_gpus().gpus if gpu.capability == dotted)
+    name = f"GPU like {gpus[0].name}" if gpus else "GPU"
+    return _with_driver(facts, Card(name, dotted, windows=windows, gpus=gpus), driver)
 
 
 def judge(facts: CudaFacts, card: Card, cuda: str, architectures: Sequence[str] | None = None) -> Verdict:
@@ -85,7 +90,9 @@ def judge(facts: CudaFacts, card: Card, cuda: str, architectures: Sequence[str] 
         InputError: the toolkit is unknown, or an architecture is invalid.
     """
     toolkit = facts.toolkit(cuda)
-    refused = _refused_by_driver(card, toolkit.version)
+    refused = (
+        _not_driven(card) or _beyond_its_system(card, toolkit.version) or _refused_by_driver(card, toolkit.version)
+    )
     if refused:
         return Verdict("no", None, (refused,))
     known = [Architecture(int(name)) for name in toolkit.architectures if name.isdigit()]
@@ -94,24 +101,20 @@ def judge(facts: CudaFacts, card: Card, cuda: str, architectures: Sequence[str] 
     own = Architecture(card.number)
     if own in known:
         return Verdict("native", str(own), (f"CUDA {toolkit.version} compiles for {own}.",))
-    ptx = [Architecture(code.number, ptx=True) for code in known if code.number < card.number]
+    unknown = f"CUDA {toolkit.version} does not know {own}: neither its nvcc nor its own ptxas compiles for this GPU."
+    beside = served(known, card.number)
+    if beside.how == "native":
+        runs = f"A GPU of capability {card.capability} runs machine code for {beside.by}, where a build has it."
+        return Verdict("native", str(beside.by), (runs, unknown, _at_run_time(card, toolkit.version)))
+    ptx = [Architecture(code.number, ptx=True) for code in known if _compiled_for(code, card)]
     if not ptx:
         return Verdict("no", None, (_dropped(facts, card, toolkit.version, known),))
     best = max(ptx, key=lambda code: code.number)
     too_old = _cannot_compile(card, toolkit.version)
     if too_old:
         return Verdict("no", None, (f"CUDA {toolkit.version} does not know {own}, so there is PTX only.", too_old))
-    reasons = [
-        f"CUDA {toolkit.version} does not know {own}: neither its nvcc nor its own ptxas compiles for this GPU.",
-        f"The driver compiles the build's PTX ({best}) at first start, and keeps the result in its cache.",
-    ]
-    beside = served(known, card.number)
-    if beside.by is not None:
-        reasons.append(
-            f"A build with machine code for {beside.by} starts without this step, since a GPU of capability "
-            f"{card.capability} runs it too; code generated at run time always goes through PTX."
-        )
-    return Verdict("ptx", str(best), tuple(reasons))
+    compiles = f"The driver compiles the build's PTX ({best}) at first start, and keeps the result in its cache."
+    return Verdict("ptx", str(best), (unknown, compiles))
 
 
 def _of_build(card: Card, cuda: str, built: Sequence[Architecture], known: Sequence[Architecture]) -> Verdict:
@@ -130,6 +133,42 @@ def _of_build(card: Card, cuda: str, built: Sequence[Architecture], known: Seque
     if own not in known:
         reasons.append(f"CUDA {cuda}'s own ptxas does not know {own}.")
     return Verdict("ptx", str(found.by), tuple(reasons))
+
+
+def _compiled_for(code: Architecture, card: Card) -> bool:
+    """Whether a driver compiles PTX of an architecture for a card: that of older GPUs."""
+    return code.number < card.number
+
+
+def _at_run_time(card: Card, cuda: str) -> str:
+    """What becomes of code that a program generates at run time, or of a build with PTX alone."""
+    return (
+        _cannot_compile(card, cuda) or "PTX, and code generated at run time, is compiled by the driver at first start."
+    )
+
+
+def _not_driven(card: Card) -> str | None:
+    """Why the driver does not know the GPU at all; None if it does, or if that is not known."""
+    if card.driver is None or not card.gpus or any(gpu.drives(card.driver, windows=card.windows) for gpu in card.gpus):
+        return None
+    gpu = card.gpus[0]
+    if gpu.tegra:
+        return None
+    if gpu.dropped_in and parse_version(card.driver) >= parse_version(gpu.dropped_in):
+        return (
+            f"Driver {card.driver} does not support {gpu.generation}: the last branch that does is {gpu.last_branch}."
+        )
+    return (
+        f"Driver {card.driver} is older than this GPU: its chip {gpu.chip} needs "
+        f"{gpu.least_driver(windows=card.windows)} or later."
+    )
+
+
+def _beyond_its_system(card: Card, cuda: str) -> str | None:
+    """Why the system of a Jetson module does not have a toolkit."""
+    if not card.gpus or not all(gpu.tegra and not gpu.jetson_has(cuda) for gpu in card.gpus):
+        return None
+    return f"CUDA {cuda} is not for {card.gpus[0].name}, whose system has {card.gpus[0].jetson_words}."
 
 
 def _refused_by_driver(card: Card, cuda: str) -> str | None:
@@ -158,11 +197,8 @@ def _dropped(facts: CudaFacts, card: Card, cuda: str, known: Sequence[Architectu
 def _with_driver(facts: CudaFacts, card: Card, driver: str | None) -> Card:
     if driver is None:
         return card
-    kind_named("driver").read(driver)
-    try:
-        cuda = reported_cuda(facts, driver)
-    except ValueError as error:
-        raise InputError(f"'{driver}' is not a driver version", hint="Write it as 535.129.03.") from error
+    driver = driver_version(driver)
+    cuda = reported_cuda(facts, driver, windows=card.windows)
     if cuda is None:
         raise InputError(f"driver {driver} is older than all known ones")
-    return Card(card.name, card.capability, driver, cuda)
+    return replace(card, driver=driver, driver_cuda=cuda)

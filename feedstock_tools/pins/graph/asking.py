@@ -64,7 +64,7 @@ def resolve(
     ['cuda=11.2', 'gcc=11']
     """
     known = load_cuda()
-    demanded = parse_demands(demands, known.gpus)
+    demanded = parse_demands(demands)
     if not facts and not channels:
         raise InputError("--no-facts requires a channel", hint="Add --channel.")
     records, origin = None, ""

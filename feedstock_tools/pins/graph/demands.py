@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from feedstock_tools.channel.specs import admits
 from feedstock_tools.errors import InputError, Mistake
-from feedstock_tools.facts import Gpu
-from feedstock_tools.facts.gpus import find_gpu
+from feedstock_tools.facts.gpus import driver_version
 from feedstock_tools.pins.graph.kinds import KINDS, kind_named
 from feedstock_tools.pins.graph.model import PinGraph
 
@@ -41,12 +40,12 @@ class Demand:
         return self.text
 
 
-def parse_demand(text: str, gpus: Sequence[Gpu] = ()) -> Demand:
+def parse_demand(text: str) -> Demand:
     """Read one demand.
 
     `cuda=11.2` means 11.2 and all versions that begin with `11.2.`; `==`, `>=`, `<`, `!=` and several of them with
-    commas are as in conda; a name alone demands any version. `gpu=` takes the name of a GPU and demands its
-    architecture.
+    commas are as in conda; a name alone demands any version. `gpu=` takes the name of a GPU, which brings its
+    architecture and drivers along. A release of CUDA, `cuda=11.2.2`, is one of its minor version.
 
     Raises:
         InputError: it is not a demand, or its name or version is unknown.
@@ -58,13 +57,10 @@ def parse_demand(text: str, gpus: Sequence[Gpu] = ()) -> Demand:
     if match is None:
         raise InputError(f"'{text}' is not a demand", hint="Write cuda=11.2, 'gcc<=10', cudnn, or platform=linux-64.")
     name, operator, version = match["name"].lower(), match["operator"], match["version"]
-    if name == "gpu":
-        if operator != "=":
-            raise InputError(f"'{text}' names no GPU", hint="Write 'gpu=RTX 3080'.")
-        architecture = find_gpu(version, gpus).architecture
-        return Demand("sm", architecture.removeprefix("sm_"), text.strip())
     kind = kind_named(name)
     if operator is None:
+        if kind.name == "gpu":
+            raise InputError(f"'{text}' names no GPU", hint="Write 'gpu=RTX 3080'.")
         return Demand(kind.name, "*", text.strip())
     if not kind.versioned:
         if operator not in ("=", "=="):
@@ -74,6 +70,10 @@ def parse_demand(text: str, gpus: Sequence[Gpu] = ()) -> Demand:
         raise InputError(
             f"'{text}': '{version}' is not a version of {kind.title}", hint=f"Write {name}=… with its number."
         )
+    if kind.name == "cuda" and operator in ("=", "==") and re.fullmatch(r"\d+\.\d+\.\d+", version):
+        version = version.rpartition(".")[0]
+    elif kind.name == "driver" and version[0].isdigit():
+        version = driver_version(version)
     return Demand(kind.name, _spec(operator, version, text), text.strip())
 
 
@@ -91,7 +91,7 @@ def _spec(operator: str, version: str, text: str) -> str:
     return spec
 
 
-def parse_demands(texts: Iterable[str], gpus: Sequence[Gpu] = ()) -> tuple[Demand, ...]:
+def parse_demands(texts: Iterable[str]) -> tuple[Demand, ...]:
     """Read demands, all mistakes in one error.
 
     Raises:
@@ -101,7 +101,7 @@ def parse_demands(texts: Iterable[str], gpus: Sequence[Gpu] = ()) -> tuple[Deman
     mistakes: list[Mistake] = []
     for text in texts:
         try:
-            found.append(parse_demand(text, gpus))
+            found.append(parse_demand(text))
         except InputError as error:
             mistakes.extend(error.mistakes)
     if mistakes:
@@ -110,9 +110,11 @@ def parse_demands(texts: Iterable[str], gpus: Sequence[Gpu] = ()) -> tuple[Deman
 
 
 def versions_named(demands: Iterable[Demand], graph: PinGraph) -> Mapping[str, frozenset[str]]:
-    """Versions in demands that no release has: `driver=535` where the graph has none of that branch."""
+    """Versions in demands that no release has: `driver=535` where the graph has none of that branch; and GPUs."""
     named: dict[str, set[str]] = {}
     for demand in demands:
+        if demand.kind == "gpu":
+            named.setdefault("gpu", set()).add(demand.spec)
         if any(demand.admits(version) for version in graph.versions.get(demand.kind, ())):
             continue
         version = re.fullmatch(r"(?:==)?([0-9][0-9.]*?)(?:\.\*)?", demand.spec)

@@ -7,7 +7,8 @@ from types import MappingProxyType
 
 from feedstock_tools.channel.specs import admits
 from feedstock_tools.facts.cuda import CudaFacts, Drivers, Toolkit
-from feedstock_tools.facts.libraries import Library
+from feedstock_tools.facts.gpus import Gpu, find_gpu, load_gpus
+from feedstock_tools.facts.libraries import GpuCode, Library
 from feedstock_tools.pins.graph.model import Bound, PinGraph, Release, Way
 from feedstock_tools.versions import parse_version
 
@@ -19,6 +20,9 @@ _PLATFORMS = _LINUX | _WINDOWS
 _YEARS = ("2012", "2013", "2015", "2017", "2019", "2022", "2026")
 #: Kinds whose bounds are ranges, so that a version which no fact names (a machine's driver) can be in the graph too.
 _SCALES = ("gcc", "clang", "driver", "glibc")
+
+#: Driver branches that report a CUDA version of which no toolkit was released (`nvidia-smi` of R565 and R566: 12.7).
+_WITHOUT_TOOLKIT = {565: "12.7", 566: "12.7"}
 
 Scales = Mapping[str, frozenset[str]]
 
@@ -34,15 +38,20 @@ def graph_of_facts(
 
     Args:
         cuda_versions: the CUDA versions of the graph, possibly with ones that have no facts; default: all known ones.
-        also: further versions of gcc, clang, the driver and glibc, for example the driver of a machine.
+        also: further versions of gcc, clang, the driver and glibc, for example the driver of a machine; and GPUs.
         pythons: versions of Python; the facts do not restrict them.
     """
     scales = _scales(facts, also or {})
     cudas = tuple(facts.toolkits if cuda_versions is None else dict.fromkeys(cuda_versions))
     bounds = [
         *(bound for cuda in cudas for bound in _of_cuda(cuda, facts, scales)),
-        *(bound for library in facts.libraries.values() for bound in _of_library(library, cudas)),
+        *(bound for library in facts.libraries.values() for bound in _of_library(library, cudas, scales["sm"])),
         *_of_the_machine(facts, scales),
+        *(
+            bound
+            for name in (also or {}).get("gpu", ())
+            for bound in _of_gpu(find_gpu(name, load_gpus()), cudas, scales)
+        ),
     ]
     releases = {bound.release for bound in bounds} | {Release("cuda", cuda) for cuda in cudas}
     releases |= {Release("platform", name) for name in _PLATFORMS} | {Release("python", name) for name in pythons}
@@ -54,15 +63,16 @@ def graph_of_facts(
 def reported_cuda(facts: CudaFacts, driver: str, *, windows: bool = False) -> str | None:
     """The newest CUDA version that a driver runs, from its branch: that of the last toolkit shipped with it or before.
 
-    None for a driver from before the first toolkit of the facts.
+    A toolkit that brings no driver for Windows along is of the branch of its driver for Linux. None for a driver from
+    before the first toolkit of the facts.
     """
     branch = parse_version(driver).major
     found = None
     for toolkit in facts.toolkits.values():
-        shipped = _of_system(toolkit.driver, windows)
+        shipped = _of_system(toolkit.driver, windows) or _of_system(toolkit.driver, False)
         if shipped is not None and parse_version(shipped).major <= branch:
             found = toolkit.version
-    return found
+    return _WITHOUT_TOOLKIT.get(branch, found)
 
 
 def _shipped(toolkit: Toolkit) -> tuple[str, ...]:
@@ -86,7 +96,7 @@ def _scales(facts: CudaFacts, also: Mapping[str, Iterable[str]]) -> Scales:
         "clang": {str(toolkit.newest_clang) for toolkit in toolkits if toolkit.newest_clang},
         "visual-studio": set(_YEARS),
         "driver": {version for pair in drivers for version in (pair.linux, pair.windows) if version},
-        "__cuda": set(facts.toolkits),
+        "__cuda": {*facts.toolkits, *_WITHOUT_TOOLKIT.values()},
         "glibc": {row["c_stdlib_version"] for row in rows},
     }
     return {
@@ -180,7 +190,7 @@ def _glibc_bound(release: Release, facts: CudaFacts, scale: frozenset[str]) -> B
     return Bound(release, tuple(ways), said)
 
 
-def _of_library(library: Library, cudas: Sequence[str]) -> Iterator[Bound]:
+def _of_library(library: Library, cudas: Sequence[str], sms: frozenset[str]) -> Iterator[Bound]:
     """For each version of a library: one way for each of its builds that runs with one of these CUDA versions."""
     builds: dict[str, dict[Way, str]] = {}
     platforms: dict[str, set[str]] = {}
@@ -197,6 +207,21 @@ def _of_library(library: Library, cudas: Sequence[str]) -> Iterator[Bound]:
         where = _listed(sorted(platforms[version]))
         said = f"conda-forge has it for CUDA {_listed(dict.fromkeys(ways.values()))}, for {where}"
         yield Bound(Release(library.name, version), tuple(ways), said)
+        for code in library.gpu_code:
+            if admits(code.versions, version):
+                yield _gpu_code_bound(Release(library.name, version), code, cudas, sms)
+
+
+def _gpu_code_bound(release: Release, code: GpuCode, cudas: Sequence[str], sms: frozenset[str]) -> Bound:
+    """The GPUs that the builds of a library for some CUDA versions have code for."""
+    of_these = frozenset(cuda for cuda in cudas if admits(code.cuda, cuda))
+    least = int(code.capability.replace(".", ""))
+    enough = frozenset(name for name in sms if int(name.rstrip("af")) >= least)
+    ways = (
+        Way({"cuda": of_these, "sm": enough}, source=code.source),
+        Way({"cuda": frozenset(cudas) - of_these}, source=code.source),
+    )
+    return Bound(release, ways, f"its builds for CUDA {code.cuda} have code for GPUs from {code.capability} on")
 
 
 def _runs_with(library: Library, version: str, built: str) -> str:
@@ -225,6 +250,29 @@ def _of_the_machine(facts: CudaFacts, scales: Scales) -> Iterator[Bound]:
         if parse_version(driver).major > newest:
             runs = f"it is newer than every driver in the facts (up to {newest}); as far as they go, {runs}"
         yield Bound(Release("driver", driver), tuple(ways), runs)
+
+
+def _of_gpu(gpu: Gpu, cudas: Sequence[str], scales: Scales) -> Iterator[Bound]:
+    """What a GPU runs, and the drivers that know it."""
+    release = Release("gpu", gpu.name)
+    number = gpu.architecture.removeprefix("sm_")
+    source = ", ".join(gpu.sources)
+    way = Way({"sm": frozenset({number})}, frozenset({"sm"}), source)
+    yield Bound(release, (way,), f"its compute capability is {gpu.capability}, nvcc's {gpu.architecture}")
+    if gpu.tegra:
+        on = Way({"platform": frozenset({"linux-aarch64"})}, source="Jetson Linux")
+        yield Bound(release, (on,), "it is a Jetson module: linux-aarch64, with arm-variant tegra until CUDA 12.9")
+        fit = frozenset(cuda for cuda in cudas if gpu.jetson_has(cuda))
+        yield Bound(release, (Way({"cuda": fit}, source="Jetson Linux"),), f"its system has {gpu.jetson_words}")
+        return
+    ways, words = [], []
+    for system, platforms in (("Linux", _LINUX), ("Windows", _WINDOWS)):
+        windows = system == "Windows"
+        known = frozenset(driver for driver in scales["driver"] if gpu.drives(driver, windows=windows))
+        ways.append(Way({"platform": platforms, "driver": known}, source=source))
+        words.append(f"{gpu.least_driver(windows=windows)} or later on {system}")
+    end = f", and the last branch for it is {gpu.last_branch}" if gpu.last_branch else ""
+    yield Bound(release, tuple(ways), f"its driver must be {' and '.join(words)}{end}")
 
 
 def _cited(facts: CudaFacts, toolkit: Toolkit, fact: str) -> str:

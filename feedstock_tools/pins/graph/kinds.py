@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from feedstock_tools.errors import InputError
+from feedstock_tools.facts.gpus import driver_version, find_gpu, load_gpus
 from feedstock_tools.platforms import Platform
 from feedstock_tools.versions import parse_version
 
@@ -14,6 +15,8 @@ __all__ = ["KINDS", "Kind", "kind_named", "newest_first", "preferred"]
 
 #: The platforms in order of preference, if none is demanded.
 _PLATFORMS = ("linux-64", "linux-aarch64", "win-64", "linux-ppc64le")
+#: The platforms that people mean by the name of a system alone.
+_SYSTEMS = {"linux": "linux-64", "windows": "win-64", "win": "win-64"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +44,13 @@ class Kind:
             InputError: it cannot be a version of this kind.
         """
         if self.name == "platform":
-            return Platform.parse(text).subdir
+            return Platform.parse(_SYSTEMS.get(text.strip().lower(), text)).subdir
         if self.name == "sm":
             return _architecture_named(text)
+        if self.name == "gpu":
+            return find_gpu(text, load_gpus()).name
+        if self.name == "driver":
+            return driver_version(text)
         parse_version(text)
         return text
 
@@ -52,7 +59,7 @@ class Kind:
 KINDS = {
     kind.name: kind
     for kind in (
-        Kind("platform", "platform", ("target_platform", "subdir"), versioned=False),
+        Kind("platform", "platform", ("target_platform", "subdir", "os"), versioned=False),
         Kind("cuda", "CUDA", ("cudatoolkit", "cuda-version", "cuda_version", "cuda_compiler_version", "cuda-nvcc")),
         Kind("cudnn", "cuDNN"),
         Kind("nccl", "NCCL"),
@@ -61,6 +68,7 @@ KINDS = {
         Kind("visual-studio", "Visual Studio", ("msvc", "vs")),
         Kind("clang", "clang", asked_only=True),
         Kind("python", "Python", asked_only=True),
+        Kind("gpu", "GPU", asked_only=True, versioned=False),
         Kind("sm", "architecture", ("arch", "architecture", "capability"), asked_only=True, versioned=False),
         Kind("driver", "driver", least=True),
         Kind("__cuda", "driver's CUDA", ("driver-cuda",), least=True),
@@ -82,6 +90,8 @@ def newest_first(kind: str, versions: Iterable[str]) -> tuple[str, ...]:
         return tuple(sorted(unique, key=lambda name: (_PLATFORMS.index(name) if name in _PLATFORMS else 9, name)))
     if kind == "sm":
         return tuple(sorted(unique, key=_architecture, reverse=True))
+    if kind == "gpu":
+        return tuple(sorted(unique))
     return tuple(sorted(unique, key=lambda text: (parse_version(text), text), reverse=True))
 
 

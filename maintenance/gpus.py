@@ -1,0 +1,262 @@
+"""Read the names of GPUs, and the drivers that know them, from the lists that drivers bring along.
+
+    python -m maintenance.gpus --pci-ids PCI.IDS --drivers CLONE --branches FOLDER
+
+rewrites `names` and `listed` of each chip of `variants/gpus.yaml`, and prints every chip whose `first_driver`
+contradicts the lists, every chip that the lists have and the file lacks, and every GPU that appeared or disappeared
+(exit code 1 if there is a contradiction). All else in the file is written by hand and stays as it is.
+
+PCI.IDS is the file of github.com/pciutils/pciids (Debian's package pci.ids). CLONE is a clone of
+github.com/NVIDIA/open-gpu-kernel-modules, whose tags are driver versions, 515.43.04 and later; it holds the names of
+all GPUs that a driver knows. FOLDER has the lists `*.ids` of Debian's package nvidia-detect: the devices of the
+branches 304 to 550. A name that the first open driver already had has no entry in `listed`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from feedstock_tools.data import data_folder
+from feedstock_tools.versions import parse_version
+
+#: The lists of Debian's nvidia-detect by branch. Two lists of 390: the second has the GPUs of 64-bit systems only.
+BRANCH_LISTS = {
+    "304": ("nvidia-legacy-304xx",),
+    "340": ("nvidia-legacy-340xx",),
+    "390": ("nvidia-legacy-390xx", "nvidia-legacy-390xx-amd64"),
+    "418": ("nvidia-tesla-418",),
+    "440": ("nvidia-tesla-440",),
+    "450": ("nvidia-tesla-450",),
+    "460": ("nvidia-tesla-460",),
+    "470": ("nvidia-tesla-470",),
+    "535": ("nvidia-tesla-535",),
+    "550": ("nvidia",),
+}
+HEADER = "src/nvidia/generated/g_nv_name_released.h"
+FIRST_OPEN = "515.43.04"
+#: Entries of pci.ids that contradict what was sold under the name.
+NOT_SOLD = frozenset(
+    {"GK107 GeForce GT 1030", "GK106 GeForce GTX 750 Ti", "GP100 DGX Station", "TU104 GeForce GTX 2080"}
+)
+#: Betas for developers of Vulkan, which run ahead of the branch whose number they carry.
+BETA = re.compile(r"515\.49\.|525\.47\.|535\.43\.(?!02)|550\.40\.(?!07)|570\.(?:123|158)|580\.94\.|595\.44\.")
+#: The profile of a virtual GPU: `A10-24Q`, `H100-1-10CME`, `RTX6000-6`.
+PROFILE = re.compile(r"(?: DC)?-(?:\d+-)?\d+[ABCQ]?(?:ME|GFX)?\d?$")
+#: Parts of names that say how a GPU is mounted, cooled or equipped, and nothing of its code.
+EQUIPMENT = re.compile(
+    r"\s*\b(?:PCI[eE]|PG\d+\w*|SXM\d?(?:-LC)?|SMX\d|NVL\d*|FHHL|LHR|DGXS|OEM|Rev\. ?[A-Z0-9]+|HBM\d?e?|\d+ ?(?:GB|MB)|"
+    r"GDDR\d\w*|DDR\d|Lite Hash Rate|Hash Rate|Mac Edition|Engineering Sample|with Max-Q Design|Max-Q|Mobile|"
+    r"Laptop GPU|Embedded GPU|Workstation Edition|Server Edition|SFF Edition|SFF|Generation|Refresh|NVSwitch|Super-?Chip|BTX|AC|"
+    r"vGPU|USM)\b(?:\s*/\s*)?"
+)
+FAMILY = re.compile(
+    r"^(?:GeForce|Quadro|Tesla|TITAN|RTX|GRID|NVS|CMP|DGX|Jetson|DRIVE|"
+    r"(?:A|H|B|L|T|GH|GB|P|V|M|K|MX)\d+[A-Z]{0,2})\b(?! ?-?SKU)"
+)
+
+
+@dataclass
+class Listed:
+    """What the lists say of one name: its chip's devices, and the drivers that have one of them."""
+
+    chip: str
+    drivers: set[str] = field(default_factory=set)
+
+
+def git(clone: Path, *arguments: str) -> str:
+    """The output of a git command in a clone, or in a bare repository."""
+    folder = clone / ".git" if (clone / ".git").exists() else clone
+    return subprocess.run(
+        ["git", "--git-dir", str(folder), *arguments], check=True, capture_output=True, text=True
+    ).stdout
+
+
+def chips_of(pci_ids: Path) -> dict[str, tuple[str, str]]:
+    """For each device id of NVIDIA (lower case) its chip without suffixes (`GA102`) and the name in brackets."""
+    found: dict[str, tuple[str, str]] = {}
+    inside = False
+    for line in pci_ids.read_text(encoding="utf-8", errors="replace").splitlines():
+        if re.match(r"[0-9a-f]{4} ", line):
+            inside = line.startswith("10de ")
+        match = re.match(r"\t([0-9a-f]{4})  (G[A-Z]\d+|AD\d+|TU\d+)([A-Z]*) ?[^\[]*\[(.+)\]$", line) if inside else None
+        if match:
+            # GB20B and GB10B are chips; GK208B, GA107BM and the like are versions of one.
+            chip = match[2] + ("B" if match[3].startswith("B") and match[2] in ("GB20", "GB10", "GP10", "GA10") else "")
+            found[match[1]] = (chip, match[4])
+    return found
+
+
+def names_in(text: str) -> Iterator[str]:
+    """The names of GPUs in an entry: `GeForce RTX 3080 Mobile / Max-Q 8GB/16GB` is `GeForce RTX 3080`."""
+    first = ""
+    for part in re.split(r" / |(?<=[0-9A-Za-z])/(?=[A-Z]|\d{3,})", text.replace("NVIDIA ", "")):
+        name = PROFILE.sub("", re.sub(r"\s+", " ", EQUIPMENT.sub(" ", part)).strip(" /-")).replace("RTX Pro", "RTX PRO")
+        name = re.sub(r"^GRID (?=(?:RTX ?)?[ABHLTVM]|RTX)", "", name)
+        if " Ada" in text and " Ada" not in name:
+            name += " Ada"
+        if not FAMILY.match(name) and first and re.match(r"\d{3,4}\w*$|[A-Z]\d+$", name):
+            name = f"{first.rsplit(' ', 1)[0]} {name}"
+        if FAMILY.match(name) and not re.search(
+            r"[()]| $|^Tesla$|x0$|Reserved|INT|FAKE|CS1|PROD|IceCube|GPU$|-[A-Z]\d|- ", name
+        ):
+            first = name
+            yield name
+
+
+def released(clone: Path, tag: str) -> Iterator[tuple[str, str]]:
+    """The device ids (lower case) and names that a driver knows."""
+    for device, name in re.findall(
+        r'\{ 0x([0-9A-F]{4}), 0x\w+, 0x\w+, "([^"]+)" \}', git(clone, "show", f"{tag}:{HEADER}")
+    ):
+        yield device.lower(), name
+
+
+def read_lists(pci_ids: Path, clone: Path, folder: Path) -> tuple[dict[str, Listed], dict[str, set[str]]]:
+    """For each `chip name` what is listed, and for each chip the drivers that know any of its devices."""
+    chips = chips_of(pci_ids)
+    names: dict[str, Listed] = {}
+    drivers: dict[str, set[str]] = {chip: set() for chip, _ in chips.values()}
+
+    def note(chip: str, text: str, driver: str | None) -> None:
+        for name in names_in(text):
+            # Drivers have some names on chips that were never sold under them; pci.ids decides.
+            if chip not in chips_by_name.get(_alike(name), {chip}) or f"{chip} {name}" in NOT_SOLD:
+                continue
+            spelled = spelling.setdefault(_alike(name), name)
+            listed = names.setdefault(f"{chip} {spelled}", Listed(chip))
+            listed.drivers.update({driver} if driver else ())
+
+    chips_by_name: dict[str, set[str]] = {}
+    spelling: dict[str, str] = {}
+    for chip, text in chips.values():
+        for name in names_in(text):
+            chips_by_name.setdefault(_alike(name), set()).add(chip)
+    for chip, text in chips.values():
+        note(chip, text, None)
+    for branch, files in BRANCH_LISTS.items():
+        for file in files:
+            for line in (folder / f"{file}.ids").read_text(encoding="ascii").split():
+                device = line.removeprefix("10DE").lower()
+                if device in chips:
+                    chip, text = chips[device]
+                    drivers[chip].add(branch)
+                    note(chip, text, branch)
+    for tag in (tag for tag in git(clone, "tag").split() if not BETA.match(tag)):
+        for device, name in released(clone, tag):
+            if device in chips:
+                drivers[chips[device][0]].add(tag)
+                note(chips[device][0], name, tag)
+    return names, drivers
+
+
+def _alike(name: str) -> str:
+    """A name without what sources spell differently: case and spaces."""
+    return re.sub(r"[ -]", "", name.casefold())
+
+
+def contradiction(chip: str, entry: Mapping[str, Any], drivers: Iterable[str]) -> str | None:
+    """Why the first driver that the file names cannot be right: a driver before it knows the chip, or none after it."""
+    known = sorted(drivers, key=parse_version)
+    if not known:
+        return f"{chip}: no list has it"
+    first = parse_version(entry["first_driver"]["linux"])
+    if parse_version(known[0]) < first and known[0] not in BRANCH_LISTS:
+        return f"{chip}: {known[0]} has it, before {entry['first_driver']['linux']}"
+    if known[0] in BRANCH_LISTS:
+        before = [branch for branch in BRANCH_LISTS if parse_version(branch) < parse_version(known[0])]
+        if first.major > int(known[0]) or (before and first.major <= int(before[-1])):
+            return f"{chip}: first in the list of {known[0]}, not in that of {before[-1] if before else 'none'}"
+    elif first.major < parse_version(known[0]).major:
+        return f"{chip}: {known[0]} is the first that has it, not {entry['first_driver']['linux']}"
+    return None
+
+
+def rewritten(document: dict[str, Any], names: Mapping[str, Listed], drivers: Mapping[str, set[str]]) -> list[str]:
+    """Put names and first listings into the document; return the contradictions."""
+    problems = []
+    for chip, entry in document["chips"].items():
+        if entry.get("by_hand"):
+            continue
+        own = {name.split(" ", 1)[1]: listed for name, listed in names.items() if listed.chip == chip}
+        # A virtual GPU is named without the family: `V100` beside `Tesla V100`.
+        own = {name: listed for name, listed in own.items() if f"Tesla {name}" not in own}
+        entry["names"] = sorted(own)
+        later = {}
+        for name, listed in own.items():
+            first = min(listed.drivers, key=parse_version, default=None)
+            if first is not None and parse_version(first) > parse_version(FIRST_OPEN) and first not in BRANCH_LISTS:
+                later[name] = first
+        entry.pop("listed", None)
+        if later:
+            entry["listed"] = dict(sorted(later.items()))
+        problems.append(contradiction(chip, entry, drivers.get(chip, ())))
+    # Chips before Fermi (GT200, GT218, …) have no toolkit that is known here.
+    absent = sorted(chip for chip in drivers if drivers[chip] and chip not in document["chips"] and chip[1] != "T")
+    problems.extend(f"{chip}: not in the file" for chip in absent)
+    return [problem for problem in problems if problem]
+
+
+def dump(document: dict[str, Any]) -> str:
+    """The document as text, one section after the other, lists filled to the width of the other files."""
+    lines = ["# yaml-language-server: $schema=gpus.schema.json"]
+    lines += [
+        "#",
+        "# GPUs: their chips, drivers and names. docs/facts.md explains the keys. `names` and `listed` are written by",
+    ]
+    lines += ["# `python -m maintenance.gpus`, the rest by hand.", ""]
+    lines.append(_plain({"sources": document["sources"]}))
+    lines.append(_plain({"generations": document["generations"]}))
+    lines.append("chips:")
+    for chip, entry in document["chips"].items():
+        lines.append(f"  {chip}:")
+        for key, value in entry.items():
+            text = yaml.dump(value, default_flow_style=True, width=108, sort_keys=False).removesuffix("...\n").strip()
+            if len(text) + len(key) > 110:
+                lines += [
+                    f"    {key}:",
+                    *(
+                        f"      {line.strip() if at == 0 else ' ' + line.strip()}"
+                        for at, line in enumerate(text.splitlines())
+                    ),
+                ]
+            else:
+                lines.append(f"    {key}: {text}")
+    lines.append("")
+    lines.append(_plain({"machines": document["machines"]}))
+    return "\n".join(lines)
+
+
+def _plain(section: dict[str, Any]) -> str:
+    return yaml.dump(section, default_flow_style=None, width=116, sort_keys=False)
+
+
+def main(arguments: list[str]) -> int:
+    """The exit code: 1 if a fact contradicts the lists."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pci-ids", type=Path, required=True)
+    parser.add_argument("--drivers", type=Path, required=True)
+    parser.add_argument("--branches", type=Path, required=True)
+    given = parser.parse_args(arguments)
+    path = data_folder("variants") / "gpus.yaml"
+    document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    before = {name for entry in document["chips"].values() for name in entry.get("names", ())}
+    problems = rewritten(document, *read_lists(given.pci_ids, given.drivers, given.branches))
+    after = {name for entry in document["chips"].values() for name in entry["names"]}
+    path.write_text(dump(document), encoding="utf-8")
+    for sign, changed in (("new", after - before), ("gone", before - after)):
+        sys.stdout.writelines(f"{sign}: {name}\n" for name in sorted(changed))
+    sys.stdout.writelines(f"{problem}\n" for problem in problems)
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
