@@ -55,8 +55,8 @@ PROFILE = re.compile(r"(?: DC)?-(?:\d+-)?\d+[ABCQ]?(?:ME|GFX)?\d?$")
 EQUIPMENT = re.compile(
     r"\s*\b(?:PCI[eE]|PG\d+\w*|SXM\d?(?:-LC)?|SMX\d|NVL\d*|FHHL|LHR|DGXS|OEM|Rev\. ?[A-Z0-9]+|HBM\d?e?|\d+ ?(?:GB|MB)|"
     r"GDDR\d\w*|DDR\d|Lite Hash Rate|Hash Rate|Mac Edition|Engineering Sample|with Max-Q Design|Max-Q|Mobile|"
-    r"Laptop GPU|Embedded GPU|Workstation Edition|Server Edition|SFF Edition|SFF|Generation|Refresh|NVSwitch|Super-?Chip|BTX|AC|"
-    r"vGPU|USM)\b(?:\s*/\s*)?"
+    r"Laptop GPU|Embedded GPU|Workstation Edition|Server Edition|SFF Edition|SFF|Generation|Refresh|NVSwitch|"
+    r"Super-?Chip|BTX|AC|vGPU|USM)\b(?:\s*/\s*)?"
 )
 FAMILY = re.compile(
     r"^(?:GeForce|Quadro|Tesla|TITAN|RTX|GRID|NVS|CMP|DGX|Jetson|DRIVE|"
@@ -231,6 +231,7 @@ def dump(document: dict[str, Any]) -> str:
             else:
                 lines.append(f"    {key}: {text}")
     lines.append("")
+    lines.append(_plain({"familiar": document["familiar"]}))
     lines.append(_plain({"machines": document["machines"]}))
     return "\n".join(lines)
 

@@ -117,7 +117,10 @@ class Gpu:
 
 @dataclass(frozen=True)
 class Gpus:
-    """All GPUs of `variants/gpus.yaml`, oldest capability first, and machines with their GPU's name."""
+    """All GPUs of `variants/gpus.yaml`, and machines with their GPU's name.
+
+    GPUs are in the order of their capabilities, oldest first, and among those of one the familiar names come first.
+    """
 
     gpus: tuple[Gpu, ...]
     machines: Mapping[str, str]
@@ -130,6 +133,11 @@ class Gpus:
         for gpu in self.gpus:
             core = _core(_words(gpu.name))
             cores[core] = (*cores.get(core, ()), gpu)
+        # K40 stands for K40c, K40m, …: versions for one kind of board.
+        for core, gpus in list(cores.items()):
+            board = re.fullmatch(r"([a-z]\d+)[a-z]{1,2}", core[-1]) if core else None
+            if board and (*core[:-1], board[1]) not in cores:
+                cores[*core[:-1], board[1]] = gpus
         return cores
 
 
@@ -163,14 +171,16 @@ def driver_version(text: str) -> str:
 @lru_cache(maxsize=4)
 def _load(path: Path | None) -> Gpus:
     document = _shipped() if path is None else _given(path)
-    generations = document["generations"]
+    generations, familiar = document["generations"], document["familiar"]
+    last = len(familiar)
+    rank = {name: at for at, name in enumerate(familiar)}
     gpus = [
         _gpu(chip, name, entry, generations[entry["generation"]])
         for chip, entry in document["chips"].items()
         for name in entry["names"]
     ]
     return Gpus(
-        tuple(sorted(gpus, key=lambda gpu: (parse_version(gpu.capability), gpu.name))),
+        tuple(sorted(gpus, key=lambda gpu: (parse_version(gpu.capability), rank.get(gpu.name, last), gpu.name))),
         document["machines"],
         {name: entry["title"] for name, entry in document["sources"].items()},
     )
@@ -178,7 +188,7 @@ def _load(path: Path | None) -> Gpus:
 
 def _shipped() -> Any:
     path = data_folder("variants") / "gpus.yaml"
-    return parse_json_types(read_text(path), path)
+    return parse_json_types(read_text(path, within=None), path)
 
 
 def _given(path: Path) -> Any:

@@ -199,6 +199,7 @@ class GpusFile(FactsFile):
     sources: dict[str, SourceEntry] = Field(description="The sources of facts, by a short name.")
     generations: dict[str, GenerationEntry]
     chips: dict[Annotated[str, Field(pattern=r"^G[A-Z][0-9]+[AB]?$|^AD[0-9]+$|^TU[0-9]+$")], ChipEntry]
+    familiar: Listed[Text] = Field(description="Well-known GPUs, which stand for their capability in tables.")
     machines: dict[str, str] = Field(
         description="Machines, and machine types of clouds by their family, with their GPU."
     )

@@ -29,6 +29,7 @@ def gpu(name: str) -> Gpu:
         ("V100", "Tesla V100", "7.0"),
         ("V100S", "Tesla V100S", "7.0"),
         ("Tesla K40m", "Tesla K40m", "3.5"),
+        ("K40", "Tesla K40m", "3.5"),
         ("Tesla K80", "Tesla K80", "3.7"),
         ("GTX 980M", "GeForce GTX 980M", "5.2"),
         ("M10", "Tesla M10", "5.0"),

@@ -43,9 +43,22 @@ def explain(graph: PinGraph, demands: Sequence[Demand]) -> Conflict | None:
     """Why no set meets the demands; None if one does."""
     if can_hold(graph, demands):
         return None
+    # The architecture of a GPU says more than its drivers, where it is reason enough.
+    by_architecture = [_architecture_of(graph, demand) for demand in demands]
+    if not can_hold(graph, by_architecture):
+        demands = by_architecture
     fewest = smallest_conflict(graph, demands)
     sentences = tuple(_sentence(graph, demand, fewest) for demand in fewest)
     return Conflict(fewest, sentences, _nearest(graph, tuple(demands), fewest))
+
+
+def _architecture_of(graph: PinGraph, demand: Demand) -> Demand:
+    """A demand for a GPU as one for its architecture, with its own text; any other demand as it is."""
+    if demand.kind != "gpu":
+        return demand
+    ways = (way for bound in graph.bounds_of(Release("gpu", demand.spec)) for way in bound.ways)
+    (number,) = next(way.allowed["sm"] for way in ways if "sm" in way.allowed)
+    return Demand("sm", number, demand.text)
 
 
 def smallest_conflict(graph: PinGraph, demands: Sequence[Demand]) -> tuple[Demand, ...]:
@@ -143,7 +156,11 @@ def _restriction(graph: PinGraph, demand: Demand, kind: str) -> str | None:
     if len(going) == len(versions):
         return None
     title = kind_named(kind).title
-    which = f"{title} {_listed(newest_first(kind, going)[::-1])}" if going else f"no {title}"
+    which = (
+        f"{title} {_listed(newest_first(kind, going)[::-1])}"
+        if going
+        else f"no {'such ' if kind == 'gpu' else ''}{title}"
+    )
     return f"{which}{_by_way(graph, demand.kind, kind)}"
 
 

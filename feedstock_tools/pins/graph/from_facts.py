@@ -256,8 +256,7 @@ def _of_gpu(gpu: Gpu, cudas: Sequence[str], scales: Scales) -> Iterator[Bound]:
     """What a GPU runs, and the drivers that know it."""
     release = Release("gpu", gpu.name)
     number = gpu.architecture.removeprefix("sm_")
-    source = ", ".join(gpu.sources)
-    way = Way({"sm": frozenset({number})}, frozenset({"sm"}), source)
+    way = Way({"sm": frozenset({number})}, frozenset({"sm"}), load_gpus().sources[gpu.sources[0]])
     yield Bound(release, (way,), f"its compute capability is {gpu.capability}, nvcc's {gpu.architecture}")
     if gpu.tegra:
         on = Way({"platform": frozenset({"linux-aarch64"})}, source="Jetson Linux")
@@ -269,7 +268,7 @@ def _of_gpu(gpu: Gpu, cudas: Sequence[str], scales: Scales) -> Iterator[Bound]:
     for system, platforms in (("Linux", _LINUX), ("Windows", _WINDOWS)):
         windows = system == "Windows"
         known = frozenset(driver for driver in scales["driver"] if gpu.drives(driver, windows=windows))
-        ways.append(Way({"platform": platforms, "driver": known}, source=source))
+        ways.append(Way({"platform": platforms, "driver": known}, source="the lists of GPUs in NVIDIA's drivers"))
         words.append(f"{gpu.least_driver(windows=windows)} or later on {system}")
     end = f", and the last branch for it is {gpu.last_branch}" if gpu.last_branch else ""
     yield Bound(release, tuple(ways), f"its driver must be {' and '.join(words)}{end}")

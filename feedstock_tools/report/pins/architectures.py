@@ -16,7 +16,8 @@ def architectures_text(chosen: Chosen, form: str) -> str:
     """The list, then a table of coverage."""
     lines = [chosen.written(form), "", f"CUDA {chosen.toolkit.version}, preset '{chosen.preset}':"]
     for capability, how, gpus in chosen.coverage():
-        names = ", ".join(gpu.name for gpu in gpus[:3]) + (", …" if len(gpus) > 3 else "")
+        unique = list(dict.fromkeys(gpu.name for gpu in gpus))
+        names = ", ".join(unique[:3]) + (", …" if len(unique) > 3 else "")
         by = f"({how.by})" if how.by else ""
         lines.append(f"  {capability:>4}  {_WORDS[how.how]:<18} {by:<13} {gpus[0].generation}: {names}")
     numbers = chosen.numbers()
@@ -38,7 +39,7 @@ def architectures_json(chosen: Chosen, form: str) -> str:
                 "capability": capability,
                 "runs": how.how,
                 "by": str(how.by) if how.by else None,
-                "gpus": [gpu.name for gpu in gpus],
+                "gpus": list(dict.fromkeys(gpu.name for gpu in gpus)),
             }
             for capability, how, gpus in chosen.coverage()
         ],
