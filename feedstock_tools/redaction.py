@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from urllib.parse import quote_from_bytes
 
-__all__ = ["known_secrets", "redacted", "secrets_in"]
+__all__ = ["Redaction", "known_secrets", "redacted", "secrets_in"]
 
 _NAMES = re.compile(
     r"TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY", re.IGNORECASE
 )
 #: A shorter value is not a real secret, and would be found everywhere.
 _SHORTEST = 8
+#: Bytes of the longest URL that is recognized at the end of a block.
+_LONGEST_URL = 8192
+_USER = re.compile(rb"(?P<user>[^/\s?#]{1,4096})@")
+_TOKEN = re.compile(rb"[^/\s]{1,4096}(?=[/\s]|$)")
+_BLANK = re.compile(rb"\s")
 #: Kind → its form. The group `secret` is the secret part; stars are not secret. In a URL it is a user with a
 #: password, or, for the web, a single word before the `@`, where tokens are put; in `ssh://git@…` it is a user.
 _FORMS = {
     "a token of GitHub": re.compile(r"\b(?P<secret>gh[pousr]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{40,})"),
     "an access key of AWS": re.compile(r"\b(?P<secret>(?:AKIA|ASIA)[0-9A-Z]{16})\b"),
     "a password in a URL": re.compile(
-        r"\b(?:https?://|[a-z][\w+.-]*://(?=[^/@\s]*:))(?P<secret>(?!(?:[^/@\s:]*:)?\*+@)[^/@\s]+)@"
+        r"\b(?:https?://|[a-z][\w+.-]*://(?=[^/@\s]*:))(?P<secret>(?!(?:[^/@\s:]*:)?\*+@)[^/\s?#]+)@"
     ),
-    "a token in a URL": re.compile(r"\bhttps?://[^\s/]+(?:/[^\s/]+)*?/t/(?P<secret>(?!\*+/)[^/\s]+)/"),
+    "a token in a URL": re.compile(
+        r"\bhttps?://[^\s/]+(?:/[^\s/]+)*?/t/(?P<secret>(?!\*+(?:/|\s|$))[^/\s]+)(?=/|\s|$)"
+    ),
     "a private key": re.compile(r"(?P<secret>-----BEGIN [A-Z ]*PRIVATE KEY-----)"),
 }
 
@@ -28,6 +36,59 @@ _FORMS = {
 def known_secrets(environment: Mapping[str, str]) -> Mapping[str, str]:
     """The variables of an environment that contain secrets, according to their names."""
     return {name: value for name, value in environment.items() if _NAMES.search(name) and len(value) >= _SHORTEST}
+
+
+class Redaction:
+    """Replaces secrets by stars in the output of a program, which arrives in blocks that may split a secret.
+
+    Secrets are the given values, passwords in URLs and tokens in the paths of URLs (`/t/TOKEN/`). What may be the
+    beginning of a secret at the end of a block is held back until the next one.
+    """
+
+    def __init__(self, secrets: Iterable[str]) -> None:
+        plain = [secret.encode(errors="surrogateescape") for secret in secrets]
+        quoted = [quote_from_bytes(value, safe="").encode() for value in plain]
+        self._values = sorted({*plain, *quoted}, key=len, reverse=True)
+        self._held = b""
+
+    def text(self, text: str) -> str:
+        """A whole text without its secrets; independent of the blocks."""
+        data = text.encode(errors="surrogatepass")
+        return redacted(self._without_secrets(data).decode(errors="surrogatepass"))
+
+    def feed(self, block: bytes) -> bytes:
+        """As much of the output up to the end of this block as can contain no part of a secret that goes on."""
+        data = self._held + block
+        end = self._end_of_known(data)
+        self._held = data[end:]
+        return self._without_secrets(data[:end])
+
+    def flush(self) -> bytes:
+        """The rest, after which nothing continues."""
+        rest, self._held = self._held, b""
+        return self._without_secrets(rest)
+
+    def _end_of_known(self, data: bytes) -> int:
+        """The number of bytes that a later block cannot make part of a secret, and that split none."""
+        end = min((_before_beginning(data, value) for value in self._values), default=len(data))
+        if not data.endswith(b"\n"):  # the last word may be a URL that goes on
+            end = min(end, max(len(data) - _LONGEST_URL, _end_of_words(data)))
+        while True:
+            moved = min((_before_straddling(data, value, end) for value in self._values), default=end)
+            if moved == end:
+                return end
+            end = moved
+
+    def _without_secrets(self, data: bytes) -> bytes:
+        for value in self._values:
+            if value in data:
+                data = data.replace(value, b"***")
+        if b"://" in data:
+            if b"@" in data:
+                data = _without(data, b"://", _password_at)
+            if b"/t/" in data:
+                data = _without(data, b"/t/", _token_at)
+        return data
 
 
 def redacted(text: str) -> str:
@@ -39,6 +100,58 @@ def redacted(text: str) -> str:
     for form in _FORMS.values():
         text = form.sub(_starred, text)
     return text
+
+
+def _before_beginning(data: bytes, value: bytes) -> int:
+    """Where the longest proper beginning of a value starts that ends some data; the data's length without one."""
+    at = data.find(value[:1], max(0, len(data) - len(value) + 1))
+    while at >= 0:
+        if value.startswith(data[at:]):
+            return at
+        at = data.find(value[:1], at + 1)
+    return len(data)
+
+
+def _before_straddling(data: bytes, value: bytes, end: int) -> int:
+    """The start of a value that lies across a place in some data; the place itself without one."""
+    at = data.find(value, max(0, end - len(value) + 1), end + len(value) - 1)
+    return at if 0 <= at < end else end
+
+
+def _end_of_words(data: bytes) -> int:
+    """The end of the last blank or line feed within the longest URL at the end of some data; 0 without one."""
+    begin = max(0, len(data) - _LONGEST_URL)
+    return max(data.rfind(blank, begin) for blank in (b" ", b"\n", b"\t")) + 1
+
+
+def _without(data: bytes, sign: bytes, secret_at: Callable[[bytes, int], tuple[int, int] | None]) -> bytes:
+    """Some data without the secrets that `secret_at` finds at the occurrences of a sign."""
+    parts, done, at = [], 0, data.find(sign)
+    while at >= 0:
+        span = secret_at(data, at)
+        if span is not None and span[0] >= done:
+            parts += [data[done : span[0]], b"***"]
+            done = span[1]
+        at = data.find(sign, max(at + 1, done))
+    return b"".join([*parts, data[done:]]) if parts else data
+
+
+def _password_at(data: bytes, at: int) -> tuple[int, int] | None:
+    """The user and password of a URL whose `://` is at a place; for the web, a single word too."""
+    found = _USER.match(data, at + 3)
+    if found is None:
+        return None
+    is_web = data[max(0, at - 5) : at].lower().endswith((b"http", b"https"))
+    return found.span("user") if is_web or b":" in found["user"] else None
+
+
+def _token_at(data: bytes, at: int) -> tuple[int, int] | None:
+    """The token after a `/t/` at a place, if a URL contains it."""
+    begin = data.rfind(b"://", max(0, at - _LONGEST_URL), at)
+    if begin < 0 or _BLANK.search(data, begin, at):
+        return None
+    found = _TOKEN.match(data, at + 3)
+    return found.span() if found else None
 
 
 def _starred(found: re.Match[str]) -> str:

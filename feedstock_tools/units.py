@@ -6,10 +6,14 @@ import re
 
 from feedstock_tools.errors import InputError
 
-__all__ = ["size_of", "size_text", "time_of"]
+__all__ = ["size_of", "size_text", "time_limit_of", "time_of"]
 
-_SIZE = re.compile(r"(\d+(?:\.\d+)?) ?(?:([KMGT])(i?)B?|B)?", re.IGNORECASE)
-_TIME = re.compile(r"(\d+(?:\.\d+)?) ?(s|min|h)?")
+_SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,15})?) ?(?:([KMGT])(i?)B?|B)?", re.IGNORECASE | re.ASCII)
+_TIME = re.compile(r"(\d{1,15}(?:\.\d{1,15})?) ?(s|min|h)?", re.ASCII)
+#: The longest time that can be waited for, in seconds: about three years.
+_LONGEST = 1e8
+#: The most characters of an invalid text in a message.
+_SHOWN = 40
 _SECONDS = {"s": 1, "min": 60, "h": 3600}
 
 
@@ -24,7 +28,7 @@ def size_of(text: str) -> int:
     """
     found = _SIZE.fullmatch(text.strip())
     if not found or float(found[1]) <= 0:
-        raise InputError(f"'{text}' is not a valid amount of memory", hint="Write it as 64 GiB, 500 MB or 16G.")
+        raise InputError(f"'{_short(text)}' is not a valid amount of memory", hint="Write it as 64 GiB, 500 MB or 16G.")
     number, unit, binary = found.groups()
     power = " KMGT".index(unit.upper()) if unit else 0
     decimal = unit is not None and not binary and text.strip().upper().endswith("B")
@@ -35,15 +39,35 @@ def time_of(text: str) -> float:
     """The seconds of a time.
 
     Raises:
-        InputError: `text` is not a time, or zero.
+        InputError: `text` is not a time, zero, or longer than 27000 h.
 
     >>> time_of("90"), time_of("30 min"), time_of("3 h")
     (90.0, 1800.0, 10800.0)
     """
     found = _TIME.fullmatch(text.strip())
     if not found or float(found[1]) <= 0:
-        raise InputError(f"'{text}' is not a valid duration", hint="Write it as 90 s, 30 min or 3 h.")
-    return float(found[1]) * _SECONDS[found[2] or "s"]
+        raise InputError(f"'{_short(text)}' is not a valid duration", hint="Write it as 90 s, 30 min or 3 h.")
+    seconds = float(found[1]) * _SECONDS[found[2] or "s"]
+    if seconds > _LONGEST:
+        raise InputError(f"'{text}' is too long a time", hint="The longest is 27000 h.")
+    return seconds
+
+
+def time_limit_of(text: str) -> float | None:
+    """The seconds of a time limit; None for `0`, no limit.
+
+    Raises:
+        InputError: as `time_of`.
+
+    >>> time_limit_of("48 h"), time_limit_of("0")
+    (172800.0, None)
+    """
+    return None if text.strip() == "0" else time_of(text)
+
+
+def _short(text: str) -> str:
+    """A text for a message."""
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
 def size_text(size: int) -> str:

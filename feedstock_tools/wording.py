@@ -13,7 +13,8 @@ _UNSHOWN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u20
 
 _NONE: frozenset[int] = frozenset()
 #: Colours and weights of letters.
-_COLOUR = re.compile(r"(\x1b\[[0-9;]*m)")
+_COLOUR = re.compile(r"(\x1b\[[0-9;]{0,32}m)")
+_PLAIN = "\x1b[0m"
 
 
 def counted(number: int, what: str) -> str:
@@ -37,6 +38,8 @@ def shown(text: str) -> str:
 def shown_log(text: str) -> str:
     """A text that a build printed, as a terminal may have it: with its colours, and nothing else that it acts on.
 
+    Colours end with the text: a build cannot hide what follows it.
+
     A carriage return, with which programs write over a line, begins a line of its own.
 
     >>> print(shown_log("10 %\\r\\x1b[2J20 %"))
@@ -44,7 +47,11 @@ def shown_log(text: str) -> str:
     \\x1b[2J20 %
     """
     lines = text.replace("\r\n", "\n").replace("\r", "\n")
-    return "".join(part if at % 2 else shown(part) for at, part in enumerate(_COLOUR.split(lines)))
+    parts = _COLOUR.split(lines)
+    text = "".join(part if at % 2 else shown(part) for at, part in enumerate(parts))
+    if len(parts) == 1:
+        return text
+    return f"{text[:-1]}{_PLAIN}\n" if text.endswith("\n") else f"{text}{_PLAIN}"
 
 
 def duration(seconds: float | None) -> str:

@@ -30,7 +30,8 @@ __all__ = ["command"]
 @options.jobs
 @options.cores
 @options.memory
-@options.timeout(None)
+@options.timeout("48 h")
+@options.log_limit
 @options.option(
     "--retries",
     type=click.IntRange(0),
@@ -62,7 +63,8 @@ def command(
     jobs: int,
     cores: int | None,
     memory: str | None,
-    timeout: str | None,
+    timeout: str,
+    log_limit: str,
     retries: int,
     keep_going: bool,
     debug: bool,
@@ -91,10 +93,10 @@ def command(
         workspace = opened_to_build(found, output_dir, channels, engine, terminal.say)
         return building.list_configurations(workspace, named, as_json=as_json)
     from feedstock_tools.builds.plan.capacity import Capacity, Limits
-    from feedstock_tools.units import size_of, time_of
+    from feedstock_tools.units import size_of, time_limit_of
 
     capacity = Capacity.of_machine(cores, size_of(memory) if memory else None)
-    limits = Limits(jobs, time_of(timeout) if timeout else None, retries, not keep_going)
+    limits = Limits(jobs, time_limit_of(timeout), retries, not keep_going, size_of(log_limit))
     workspace = opened_to_build(found, output_dir, channels, engine, terminal.say)
     if debug:
         return building.debug(workspace, named, output_id, terminal)

@@ -29,6 +29,7 @@ __all__ = [
     "folder",
     "gpu",
     "jobs",
+    "log_limit",
     "markdown",
     "memory",
     "missing",
@@ -191,6 +192,13 @@ jobs = option(
     meaning="Run up to N builds, tests or rerenders in parallel",
     default_text="1",
 )
+log_limit = option(
+    "--log-limit",
+    default="1 GiB",
+    metavar="SIZE",
+    meaning="Keep the first and last part of a longer log",
+    default_text="1 GiB",
+)
 pinning = option(
     "--pinning",
     metavar="DIR|FILE|VERSION",
@@ -246,14 +254,14 @@ def platform(default: str, *, repeatable: bool = False) -> Decorator:
     )
 
 
-def timeout(default: str | None) -> Decorator:
+def timeout(default: str) -> Decorator:
     """`--timeout TIME`: `timeout`, a text."""
     return option(
         "--timeout",
         default=default,
         metavar="TIME",
-        meaning="Stop a build or test after this time: 90 s, 30 min, 3 h",
-        default_text=default or "never",
+        meaning="Stop a build or test after this time: 90 s, 30 min, 3 h; 0 for never",
+        default_text=default,
     )
 
 

@@ -56,9 +56,9 @@ def command(
     from feedstock_tools.builds.engines.process.supervision import signals_as_exit
     from feedstock_tools.builds.testing.tests import TestOptions, run_tests
     from feedstock_tools.report.testing import TestLines, tested_json, tested_text
-    from feedstock_tools.units import time_of
+    from feedstock_tools.units import time_limit_of
 
-    how = TestOptions(gpu, benchmark, channels, jobs, time_of(timeout))
+    how = TestOptions(gpu, benchmark, channels, jobs, time_limit_of(timeout))
     places = _places(targets, feedstock, output_dir)
     observer = TestLines(sys.stderr if as_json else sys.stdout, several=jobs > 1)
     with signals_as_exit():

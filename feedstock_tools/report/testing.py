@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
-from feedstock_tools.wording import shown, table
+from feedstock_tools.wording import shown, shown_log, table
 
 if TYPE_CHECKING:
     from feedstock_tools.builds.ledger import TestRecord
@@ -30,7 +30,9 @@ class TestLines:
 
     def line(self, package: str, text: str) -> None:
         """See `TestWatcher`."""
-        self._say(f"{package}: {text}" if self._several else text)
+        lines = (f"{package}: {line}" if self._several else line for line in text.split("\n"))
+        self._stream.write(f"{shown_log(chr(10).join(lines))}\n")
+        self._stream.flush()
 
     def failed(self, package: str, reason: str, last_lines: Sequence[str]) -> None:
         """See `TestWatcher`."""

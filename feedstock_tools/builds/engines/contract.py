@@ -18,7 +18,7 @@ from feedstock_tools.builds.engines.process.guard import Guard
 if TYPE_CHECKING:
     from feedstock_tools.builds.engines.embedded.emulation import Emulator
 
-__all__ = ["BuildRequest", "Built", "CrossTests", "Engine", "Event", "Failed", "Log", "Started"]
+__all__ = ["BuildRequest", "Built", "CrossTests", "Engine", "Event", "Failed", "Log", "Output", "Started"]
 
 
 #: In a cross build the engine runs tests under a given emulator, leaves them out, or lets the program that it calls
@@ -114,11 +114,19 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """A line (or block of lines) of the log. `stage` is the engine's current step; `level` is info, warn or error."""
+    """A message of the engine, of one or several lines. `stage` is its current step; `level` is info, warn or error."""
 
     text: str
     stage: str = ""
     level: str = "info"
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Bytes that programs of a build printed, in any encoding: whole lines, or a part of a very long one."""
+
+    content: bytes
+    stage: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +150,7 @@ class Failed:
     during: str = "engine"
 
 
-Event = Started | Log | Built | Failed
+Event = Started | Log | Output | Built | Failed
 
 
 class Engine(Protocol):

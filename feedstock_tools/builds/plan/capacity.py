@@ -7,7 +7,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Capacity", "Limits", "Share", "jobs_of"]
+__all__ = ["BUILD_SECONDS", "LOG_LIMIT", "Capacity", "Limits", "Share", "jobs_of"]
+
+#: The default time limit of a row in seconds: several times the longest builds of conda-forge.
+BUILD_SECONDS = 48 * 3600.0
+#: The default number of bytes of a log file: far above the longest logs of conda-forge.
+LOG_LIMIT = 1 << 30
 
 #: The default share of the machine's memory for builds: the desktop needs the rest.
 _OURS = 0.9
@@ -38,12 +43,14 @@ class Limits:
 
     `jobs` is the maximum number of parallel rows, `seconds` the time limit of each (None: no limit), `retries` the
     maximum number of retries after a failure that a retry may fix. With `fail_fast` nothing starts after a failure.
+    `log_limit` is the maximum number of bytes of each log file.
     """
 
     jobs: int = 1
-    seconds: float | None = None
+    seconds: float | None = BUILD_SECONDS
     retries: int = 2
     fail_fast: bool = False
+    log_limit: int = LOG_LIMIT
 
 
 @dataclass(frozen=True, slots=True)

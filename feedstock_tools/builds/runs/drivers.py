@@ -6,10 +6,12 @@ import os
 import queue
 import select
 import threading
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from feedstock_tools.builds.engines.contract import Event
+from feedstock_tools.builds.engines.contract import Event, Log, Output
+from feedstock_tools.builds.engines.process.child import LastLines
 from feedstock_tools.builds.engines.process.guard import Stopped
 from feedstock_tools.builds.plan.capacity import Limits, Share
 from feedstock_tools.builds.plan.work import Work
@@ -17,8 +19,15 @@ from feedstock_tools.builds.runs.retries import Again, why_again
 from feedstock_tools.builds.runs.row import BuiltRow, build_row
 from feedstock_tools.builds.runs.site import Site, Station
 from feedstock_tools.builds.runs.under_way import Attempt
+from feedstock_tools.units import size_text
 
 __all__ = ["Drivers", "Ended"]
+
+#: The output of a row that is shown at once, and its growth per second, in bytes: more than a terminal shows.
+_AT_ONCE = 16 << 20
+_PER_SECOND = 1 << 20
+_MOST_UNREAD = 32 << 20
+_LAST_LINES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +53,8 @@ class Drivers:
         self._threads: dict[str, threading.Thread] = {}
         self._messages: queue.SimpleQueue[tuple[Work, Event | Again | Ended]] = queue.SimpleQueue()
         self._stop, self._stopping = os.pipe()
+        self._unread = 0
+        self._counting = threading.Lock()
 
     def __len__(self) -> int:
         """The number of rows that are being built."""
@@ -61,6 +72,7 @@ class Drivers:
             work, message = self._messages.get(timeout=seconds)
         except queue.Empty:
             return None
+        self._count(message, -1)
         if isinstance(message, Ended):
             self._threads.pop(work.name).join()
         return work, message
@@ -71,6 +83,12 @@ class Drivers:
         for thread in self._threads.values():
             thread.join()
         os.close(self._stop)
+
+    def _count(self, message: Event | Again | Ended, sign: int = 1) -> None:
+        """Count the bytes that wait for an observer."""
+        if isinstance(message, Output):
+            with self._counting:
+                self._unread += sign * len(message.content)
 
     def _drive(self, work: Work, share: Share) -> None:
         """A row's thread."""
@@ -83,13 +101,17 @@ class Drivers:
     def _attempts(self, work: Work, share: Share) -> BuiltRow | None:
         """Build a row, and try again if that can help."""
 
+        shown = _Shown()
+
         def watch(event: Event | Again) -> None:
-            self._messages.put((work, event))
+            for each in shown.of(event, full=self._unread > _MOST_UNREAD):
+                self._count(each)
+                self._messages.put((work, each))
 
         site, station = self._places[work.configuration]
         made: list[BuiltRow] = []
         for number in range(1, self._limits.retries + 2):
-            attempt = Attempt(number, share, self._limits.seconds, self._stop)
+            attempt = Attempt(number, share, self._limits.seconds, self._stop, self._limits.log_limit)
             built = build_row(site, station, work, attempt, watch)
             if built is None:  # another run has it now
                 break
@@ -103,6 +125,36 @@ class Drivers:
             if select.select([self._stop], [], [], retry.wait)[0]:
                 raise Stopped
         return _together(made) if made else None
+
+
+class _Shown:
+    """What an observer sees of a row: all of it, unless its programs print far more than anybody reads.
+
+    The log file has everything. A slow terminal delays no build, and what waits for it does not fill the memory.
+    """
+
+    def __init__(self) -> None:
+        self._allowed = float(_AT_ONCE)
+        self._since = time.monotonic()
+        self._left_out = 0
+        self._last = LastLines(_LAST_LINES)
+
+    def of(self, event: Event | Again, *, full: bool) -> Iterator[Event | Again]:
+        """The events to show when another one comes; no output of programs while too much of it waits."""
+        now = time.monotonic()
+        self._allowed = min(_AT_ONCE, self._allowed + _PER_SECOND * (now - self._since))
+        self._since = now
+        if isinstance(event, Output):
+            if full or len(event.content) > self._allowed:
+                self._left_out += len(event.content)
+                self._last.add(event.content)
+                return
+            self._allowed -= len(event.content)
+        if self._left_out:
+            size, self._left_out = size_text(self._left_out), 0
+            yield Log(f"-- {size} of output are in the log file only; the last lines:", "feedstock-tools")
+            yield Output("".join(f"{line}\n" for line in self._last).encode())
+        yield event
 
 
 def _together(attempts: Sequence[BuiltRow]) -> BuiltRow:

@@ -1,29 +1,109 @@
-"""The log file of a row's build: complete, and each line with its time."""
+"""Log files of builds and tests: each line with its time, the bytes as they were printed, and of a flood both ends."""
 
 from __future__ import annotations
 
 import os
 from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
+from io import FileIO
 from pathlib import Path
 from types import TracebackType
 
-from feedstock_tools.builds.engines.contract import Built, Event, Failed, Log, Started
+from feedstock_tools.builds.engines.contract import Built, Event, Failed, Log, Output, Started
+from feedstock_tools.builds.engines.process.child import LastLines
+from feedstock_tools.builds.plan.capacity import LOG_LIMIT
 from feedstock_tools.errors import WorkError
+from feedstock_tools.units import size_text
 
-__all__ = ["RowLog"]
+__all__ = ["BothEnds", "LogFile", "RowLog"]
 
+#: The largest share of the end in a file that is too small for its log, and its most bytes, which are held in memory.
+_SHARE_OF_END = 4
+_LONGEST_END = 16 << 20
+#: Bytes that are joined before they enter the end.
+_BLOCK = 1 << 16
 _KEPT = 200
 
 
-class RowLog:
-    """A new log file, named after the row and the time; `path` is its path. `last` are its last lines.
+class Ends:
+    """The last bytes of an output, and the number of bytes before them that are gone."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._size = 0
+        self._blocks: deque[bytes | bytearray] = deque()
+        self.dropped = 0
+
+    def add(self, content: bytes) -> None:
+        """More output."""
+        if self._blocks and isinstance(self._blocks[-1], bytearray) and len(self._blocks[-1]) < _BLOCK:
+            self._blocks[-1] += content
+        else:
+            self._blocks.append(bytearray(content) if len(content) < _BLOCK else content)
+        self._size += len(content)
+        while self._size - len(self._blocks[0]) >= self._most:
+            gone = len(self._blocks.popleft())
+            self._size -= gone
+            self.dropped += gone
+
+    def read(self) -> bytes:
+        """The last bytes; after dropped ones they begin with a line."""
+        content = b"".join(self._blocks)
+        if len(content) > self._most:
+            self.dropped += len(content) - self._most
+            content = content[-self._most :]
+        if self.dropped:
+            begin = content.find(b"\n") + 1
+            self.dropped += begin
+            content = content[begin:]
+        return content
+
+
+class BothEnds:
+    """The first and the last part of an output in memory, with a line between them that says how much is missing."""
+
+    def __init__(self, most: int) -> None:
+        self._room = most // 2
+        self._begin: list[bytes] = []
+        self._end = Ends(most // 2)
+
+    def add(self, content: bytes) -> None:
+        """More output."""
+        if self._room:
+            self._begin.append(content[: self._room])
+            content, self._room = content[self._room :], max(0, self._room - len(content))
+        if content:
+            self._end.add(content)
+
+    def read(self) -> bytes:
+        """The two parts."""
+        end = self._end.read()
+        return b"".join([*self._begin, _left_out(self._end.dropped), end])
+
+
+def _left_out(dropped: int) -> bytes:
+    if not dropped:
+        return b""
+    return f"\n-- feedstock-tools: {size_text(dropped)} of the log are left out here\n".encode()
+
+
+class LogFile:
+    """A new log file. Use it as a context.
+
+    The file gets the output as it comes. Of more than `limit` bytes it keeps the first and the last part, with a line
+    between them that says how much was left out; the last part is written at the end.
 
     If the folder is removed while a build runs, the file stays open and the build goes on.
+
+    Attributes:
+        path: its path.
+        last: the last lines, for messages.
     """
 
-    def __init__(self, logs: Path, row: str) -> None:
-        """Begin a file.
+    def __init__(self, logs: Path, name: str, limit: int = LOG_LIMIT) -> None:
+        """Begin a file in a folder, named after `name` and the time.
 
         Raises:
             WorkError: the file cannot be written there.
@@ -31,49 +111,110 @@ class RowLog:
         stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
         # A file name has at most 255 bytes, and conda-smithy's names of configurations can be nearly as long.
         names = [
-            f"{row[:200]}-{stamp}{mark}.log" for mark in ("", *(f"-{os.getpid()}-{number}" for number in range(99)))
+            f"{name[:200]}-{stamp}{mark}.log" for mark in ("", *(f"-{os.getpid()}-{number}" for number in range(99)))
         ]
-        self.last: deque[str] = deque(maxlen=_KEPT)
+        self.last = LastLines(_KEPT)
+        end = min(limit // _SHARE_OF_END, _LONGEST_END)
+        self._room = limit - end
+        self._end = Ends(end)
+        self._begins_line = True
         try:
             logs.mkdir(parents=True, exist_ok=True)
-            self.path = next(logs / name for name in names if not (logs / name).exists())
-            self._stream = self.path.open("x", encoding="utf-8")
+            self.path, self._stream = _new_file([logs / each for each in names])
         except OSError as error:
             raise WorkError(f"cannot write logs here: {error.strerror or error}", path=logs) from error
 
-    def __enter__(self) -> RowLog:
+    def __enter__(self) -> LogFile:
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._stream.close()
+        try:
+            end = self._end.read()
+            self._put(_left_out(self._end.dropped))
+            self._put(end)
+        except WorkError:
+            if error is None:
+                raise
+        finally:
+            self._stream.close()
 
-    def write(self, event: Event) -> None:
-        """One event: the time of day (UTC), the engine's current step, and the text.
+    def output(self, content: bytes, stage: str = "") -> None:
+        """What a program printed: lines, each of which gets the time of day (UTC) and the stage.
 
         Raises:
             WorkError: the disk is full.
         """
-        stage, text = _worded(event)
-        time = datetime.now(UTC).strftime("%H:%M:%S.%f")[:-3]
-        lines = text.splitlines() or [""]
-        self.last.extend(lines)
+        if not content:
+            return
+        content = content.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        self.last.add(content)
+        head = f"{datetime.now(UTC):%H:%M:%S.%f}"[:-3] + (f" [{stage}] " if stage else " ")
+        head_bytes = head.encode(errors="replace")
+        ended = content.endswith(b"\n")
+        marked = (content[:-1] if ended else content).replace(b"\n", b"\n" + head_bytes)
+        self._keep((head_bytes if self._begins_line else b"") + marked + (b"\n" if ended else b""))
+        self._begins_line = ended
+
+    def message(self, text: str, stage: str = "") -> None:
+        """A message of ours or of an engine, on lines of its own.
+
+        Raises:
+            WorkError: the disk is full.
+        """
+        if not self._begins_line:
+            self.output(b"\n")
+        lines = "\n".join(text.splitlines() or [""])
+        self.output(f"{lines}\n".encode(errors="surrogateescape"), stage)
+
+    def _keep(self, content: bytes) -> None:
+        """Write as much as there is room for; the rest belongs to the end."""
+        if self._room:
+            self._put(content[: self._room])
+            content, self._room = content[self._room :], max(0, self._room - len(content))
+        if content:
+            self._end.add(content)
+
+    def _put(self, content: bytes) -> None:
+        view = memoryview(content)
         try:
-            for line in lines:
-                self._stream.write(f"{time} {f'[{stage}] ' if stage else ''}{line}\n")
-            self._stream.flush()
+            while view:
+                view = view[self._stream.write(view) :]
         except OSError as error:
             raise WorkError(f"cannot write the log: {error.strerror or error}", path=self.path) from error
 
 
-def _worded(event: Event) -> tuple[str, str]:
-    """The stage and the text of an event."""
-    if isinstance(event, Log):
-        return event.stage, event.text
-    if isinstance(event, Started):
-        return "feedstock-tools", f"building {event.output}"
-    if isinstance(event, Built):
-        return "feedstock-tools", f"built {event.package.name} in {event.seconds:.2f} s"
-    assert isinstance(event, Failed)  # noqa: S101  (the last of the kinds)
-    return "feedstock-tools", f"{event.output} failed: {event.reason}"
+def _new_file(paths: Sequence[Path]) -> tuple[Path, FileIO]:
+    """The first path at which there is no file yet, which is created."""
+    for path in paths[:-1]:
+        with suppress(FileExistsError):
+            return path, FileIO(path, "x")
+    return paths[-1], FileIO(paths[-1], "x")
+
+
+class RowLog(LogFile):
+    """The log file of a row's build."""
+
+    def __enter__(self) -> RowLog:
+        return self
+
+    def write(self, event: Event) -> None:
+        """One event.
+
+        Raises:
+            WorkError: the disk is full.
+        """
+        if isinstance(event, Output):
+            self.output(event.content, event.stage)
+        elif isinstance(event, Log):
+            self.message(event.text, event.stage)
+        elif isinstance(event, Started):
+            self.message(f"building {event.output}", _OURS)
+        elif isinstance(event, Built):
+            self.message(f"built {event.package.name} in {event.seconds:.2f} s", _OURS)
+        elif isinstance(event, Failed):
+            self.message(f"{event.output} failed: {event.reason}", _OURS)
+
+
+_OURS = "feedstock-tools"

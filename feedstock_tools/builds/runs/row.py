@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from feedstock_tools.builds.engines.contract import BuildRequest, Built, Event, Failed, Started
+from feedstock_tools.builds.engines.contract import BuildRequest, Built, Event, Failed, Log, Started
 from feedstock_tools.builds.engines.embedded.emulation import Emulator
 from feedstock_tools.builds.engines.process.guard import Guard, OutOfMemoryError, OutOfTimeError
 from feedstock_tools.builds.engines.process.supervision import signals_held_back
@@ -19,6 +19,7 @@ from feedstock_tools.builds.plan.work import Work
 from feedstock_tools.builds.runs.delivery.deliver import deliver
 from feedstock_tools.builds.runs.delivery.final_names import as_built
 from feedstock_tools.builds.runs.log import RowLog
+from feedstock_tools.builds.runs.secrets import without_secrets
 from feedstock_tools.builds.runs.site import Site, Station
 from feedstock_tools.builds.runs.under_way import Attempt, RowBuild, lock_name
 from feedstock_tools.builds.stand_in.choice import STAND_IN
@@ -27,6 +28,7 @@ from feedstock_tools.errors import FeedstockError, WorkError
 from feedstock_tools.feedstock.layout import Artifacts
 from feedstock_tools.feedstock.planned import PlannedOutput
 from feedstock_tools.locks import Locks, locked
+from feedstock_tools.redaction import redacted
 
 __all__ = ["BuiltRow", "build_row", "environment_of", "write_siblings"]
 
@@ -75,7 +77,7 @@ def build_row(site: Site, station: Station, work: Work, attempt: Attempt, watch:
         write_siblings(folder / "output", done, site.artifacts)
         share = attempt.share
         guard = Guard(frozenset(share.cores[: share.jobs]), share.memory, attempt.seconds, attempt.stop)
-        with RowLog(site.artifacts.logs, work.name) as log:
+        with RowLog(site.artifacts.logs, work.name, attempt.log_limit) as log:
             return _build(RowBuild(site, station, work, attempt, guard, log, locks), wanted, done, watch)
 
 
@@ -152,13 +154,13 @@ def _run(build: RowBuild, request: BuildRequest, watch: Watch) -> None:
     """Run the engine and process its events; a build that is cut short is recorded as interrupted."""
     try:
         with build.station.engine.build(request) as events:
-            for event in events:
+            for event in without_secrets(events, build.station.machine):
                 build.log.write(event)
                 _take(build, event, request, watch)
     except FeedstockError as error:
         during = next((name for kind, name in _BY_GUARD.items() if isinstance(error, kind)), "feedstock-tools")
         name = build.running.output if build.running else build.next_output()
-        failed = Failed(name, str(error), during)
+        failed = Failed(name, redacted(str(error)), during)
         build.fail(failed)
         watch(failed)
     except BaseException:
@@ -176,11 +178,12 @@ def _take(build: RowBuild, event: Event, request: BuildRequest, watch: Watch) ->
         deliver(build, event, request)
         watch(event)
     elif isinstance(event, Failed):
-        failed = replace(event, reason=_explained(build, event))
+        failed = replace(event, reason=redacted(_explained(build, event)))
         build.fail(failed)
         watch(failed)
     else:
-        build.log_of_output.append(event.text)
+        if isinstance(event, Log):
+            build.log_of_output.append(event.text)
         watch(event)
 
 

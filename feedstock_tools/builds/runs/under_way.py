@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 from feedstock_tools.builds.engines.contract import Failed, Log
 from feedstock_tools.builds.engines.process.guard import Guard
 from feedstock_tools.builds.ledger import BuildRecord, now
-from feedstock_tools.builds.plan.capacity import Share
+from feedstock_tools.builds.plan.capacity import LOG_LIMIT, Share
 from feedstock_tools.builds.plan.work import Work
 from feedstock_tools.builds.runs.log import RowLog
 from feedstock_tools.builds.runs.site import Site, Station, why_untested
@@ -22,15 +23,19 @@ from feedstock_tools.redaction import redacted
 
 __all__ = ["Attempt", "RowBuild", "lock_name"]
 
+#: The number of an engine's last messages that may explain a failure.
+_MESSAGES = 10_000
+
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One attempt to build a row: its number from 1, its share, and the descriptor that ends it."""
+    """One attempt to build a row: its number from 1, its share, its limits, and the descriptor that ends it."""
 
     number: int
     share: Share
     seconds: float | None = None
     stop: int | None = None
+    log_limit: int = LOG_LIMIT
 
 
 @dataclass
@@ -50,7 +55,7 @@ class RowBuild:
     records: list[BuildRecord] = field(default_factory=list)
     running: BuildRecord | None = None
     failed: Failed | None = None
-    log_of_output: list[str] = field(default_factory=list)
+    log_of_output: deque[str] = field(default_factory=lambda: deque(maxlen=_MESSAGES))
     promises: dict[str, PlannedOutput] = field(default_factory=dict)
 
     @property

@@ -4,7 +4,7 @@ again."""
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 from feedstock_tools.errors import FeedstockError
 from feedstock_tools.platforms import Platform
@@ -15,8 +15,9 @@ _PLATFORM = re.compile(r"^\s*Platform: (?P<subdir>\S+) \[(?P<virtual>.*)\]$")
 _ITEM = re.compile(r"^\s+- (?P<text>.+)$")
 
 
-def last_question(log: Sequence[str]) -> tuple[str, tuple[str, ...], tuple[str, ...], tuple[str, ...]] | None:
+def last_question(log: Iterable[str]) -> tuple[str, tuple[str, ...], tuple[str, ...], tuple[str, ...]] | None:
     """Subdir, virtual packages, channels and specs of the last environment in a log of the engine."""
+    log = list(log)
     starts = [at for at, text in enumerate(log) if _PLATFORM.match(text)]
     if not starts:
         return None
@@ -36,7 +37,7 @@ def last_question(log: Sequence[str]) -> tuple[str, tuple[str, ...], tuple[str, 
     return found["subdir"], virtual, tuple(lists["Channels:"]), tuple(lists["Specs:"])
 
 
-def explain_solve(log: Sequence[str], target: str) -> str | None:
+def explain_solve(log: Iterable[str], target: str) -> str | None:
     """A short reason why the last environment in a log has no solution; None if it has one, or no environment is
     found."""
     from feedstock_tools.channel.solving.solve import solve

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from feedstock_tools.builds.engines.process.child import TEST_WORKER, lines_of, started
+from feedstock_tools.builds.engines.process.child import TEST_WORKER, LastLines, Lines, output_of, started, whole_lines
 from feedstock_tools.builds.engines.process.guard import Guard, OutOfTimeError
 from feedstock_tools.builds.engines.process.program import write_order
 from feedstock_tools.builds.engines.variables import PASSED_ON
@@ -37,7 +37,11 @@ _FOR_GPUS = ("CUDA_DEVICE_ORDER", VISIBLE, "LD_LIBRARY_PATH", "NVIDIA_VISIBLE_DE
 _LARGEST = sys.float_info.max
 #: rattler-build's message if the environment of a test cannot be solved.
 _NO_ENVIRONMENT = "failed to setup test environment"
-Log = Callable[[str], None]
+#: Called with what the programs of a test print, a message on a line of its own.
+Log = Callable[[bytes], None]
+#: The last lines of an output that may explain a failure, and the longest line with a figure in bytes.
+_LAST_LINES = 400
+_LONGEST_FIGURE = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,15 +74,15 @@ def run_own_tests(subject: Subject, conditions: Conditions, log: Log) -> float:
         emulator = subject.emulator.to_json() if subject.emulator else None
         asked = {"package": str(subject.path), "channels": list(subject.channels), "emulator": emulator}
         request.write_text(json.dumps(asked))
-        said: list[str] = []
+        said = LastLines(_LAST_LINES)
 
-        def read(line: str) -> None:
-            said.append(line)
-            log(line)
+        def read(output: bytes) -> None:
+            said.add(output)
+            log(output)
 
         began = time.monotonic()
         if _run(worker_command(TEST_WORKER, str(request)), subject, conditions, folder, read):
-            why = _why_unsolved(subject, said, folder)
+            why = _why_unsolved(subject, [*said], folder)
             raise WorkError("its tests failed" + (f": {why}" if why else ""))
         return time.monotonic() - began
 
@@ -109,18 +113,22 @@ def run_benchmark(subject: Subject, conditions: Conditions, log: Log) -> dict[st
     """
     figures: dict[str, dict[str, Any]] = {}
 
-    def read(line: str) -> None:
-        log(line)
-        figures.update(_figure(line))
+    lines = Lines(_LONGEST_FIGURE)
+
+    def read(output: bytes) -> None:
+        log(output)
+        for line in lines.feed(output).splitlines():
+            figures.update(_figure(line))
 
     with temporary_folder() as folder:
         prefix = _installed(subject, conditions.gpus, folder)
         for command in subject.benchmark:
-            log(f"+ {command}")
+            log(f"+ {command}\n".encode())
             words = ("bash", "-e", "-c", f"{_activation(prefix)}\n{command}\n")
             worker = write_order(folder, words, folder, "nothing", None)
             if _run(worker, subject, conditions, folder, read):
                 raise WorkError(f"the benchmark's '{command}' failed")
+            read(b"\n")
     if not figures:
         raise WorkError(
             "the benchmark printed no figure", hint='A figure is a line {"name": "…", "value": 1, "unit": "s"}'
@@ -128,10 +136,10 @@ def run_benchmark(subject: Subject, conditions: Conditions, log: Log) -> dict[st
     return figures
 
 
-def _figure(line: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def _figure(line: bytes) -> Iterator[tuple[str, dict[str, Any]]]:
     """The figure in a line, if any."""
     try:
-        content = json.loads(line) if line.startswith("{") else None
+        content = json.loads(line) if line.startswith(b"{") else None
     except (ValueError, RecursionError):
         return
     if not isinstance(content, dict):
@@ -143,16 +151,16 @@ def _figure(line: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _run(command: Sequence[str], subject: Subject, conditions: Conditions, folder: Path, log: Log) -> int:
-    """Run a worker and pass each line of its output to `log`; return its exit status."""
+    """Run a worker and pass its output to `log`; return its exit status."""
     guard = Guard(seconds=conditions.seconds, stop=conditions.stop)
     environment = _environment(subject, conditions, folder)
     try:
         with started(command, folder=folder, environment=environment, guard=guard) as process:
-            for _, line in lines_of(process, guard):
-                log(line.decode(errors="replace"))
+            for output in whole_lines(output_of(process, guard)):
+                log(output)
             return process.wait()
     except OutOfTimeError as error:
-        raise WorkError(f"it was stopped after its time limit of {guard.seconds:g} s") from error
+        raise WorkError(f"it was stopped after its time limit of {guard.seconds:g} s, which --timeout sets") from error
 
 
 def _environment(subject: Subject, conditions: Conditions, folder: Path) -> dict[str, str]:

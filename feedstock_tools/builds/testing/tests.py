@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import ClassVar, Protocol
 
 from feedstock_tools.builds.ledger import BuildRecord, Ledger, TestRecord, now
 from feedstock_tools.builds.plan.workspace import Workspace
+from feedstock_tools.builds.runs.log import LogFile
 from feedstock_tools.builds.stand_in.choice import STAND_IN
 from feedstock_tools.builds.testing.gpu import Gpus, find_gpus, one_by_one
 from feedstock_tools.builds.testing.running import Conditions, clear_cache, run_benchmark, run_own_tests
@@ -20,6 +20,7 @@ from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.feedstock.layout import Artifacts
 from feedstock_tools.feedstock.planned import PlannedConfiguration
 from feedstock_tools.processes import this_machine
+from feedstock_tools.redaction import Redaction, known_secrets
 from feedstock_tools.versions import parse_version
 
 __all__ = ["TestOptions", "TestWatcher", "TestedPackage", "built_packages", "packages_in_files", "run_tests"]
@@ -68,7 +69,7 @@ class TestWatcher(Protocol):
         """A package (the name of its file) is about to be tested, with or without GPUs."""
 
     def line(self, package: str, text: str) -> None:
-        """A line of the log of a package that no ledger knows, whose log is not stored."""
+        """Some lines of the log of a package that no ledger knows, whose log is not stored."""
 
     def failed(self, package: str, reason: str, last_lines: Sequence[str]) -> None:
         """A test failed, with the end of the log if that is stored in a file."""
@@ -257,33 +258,32 @@ def _tested(
         gpu=str(gpus) if gpus else "",
         driver=gpus.driver if gpus else "",
     )
-    lines: list[str] = []
+    redaction = Redaction(known_secrets(conditions.machine).values())
+    with ExitStack() as stack:
+        file = None
+        if place.artifacts:
+            file = stack.enter_context(LogFile(place.artifacts.logs, f"test-{path.name}"))
+            record = replace(record, log=file.path.relative_to(place.artifacts.root).as_posix())
 
-    def log(line: str) -> None:
-        lines.append(f"{datetime.now(UTC):%H:%M:%S} {line}")
-        if root is None:
-            observer.line(subject.path.name, line)
+        def log(output: bytes) -> None:
+            _write(redaction.feed(output), file, subject, observer)
 
-    try:
-        record = replace(record, seconds=round(run_own_tests(subject, conditions, log), 3))
-        if options.benchmark and subject.benchmark:
-            record = replace(record, benchmark=run_benchmark(subject, conditions, log))
-    except WorkError as error:
-        record = replace(record, result="failed", reason=str(error))
-        last_lines = lines[-_LAST_LINES:] if root is not None else []
-        observer.failed(subject.path.name, str(error), last_lines)
-    if place.artifacts:
-        record = replace(record, log=_kept(place.artifacts, path.name, lines))
+        try:
+            record = replace(record, seconds=round(run_own_tests(subject, conditions, log), 3))
+            if options.benchmark and subject.benchmark:
+                record = replace(record, benchmark=run_benchmark(subject, conditions, log))
+        except WorkError as error:
+            _write(redaction.flush(), file, subject, observer)
+            record = replace(record, result="failed", reason=redaction.text(str(error)))
+            last_lines = [*file.last][-_LAST_LINES:] if file else []
+            observer.failed(subject.path.name, record.reason, last_lines)
+        _write(redaction.flush(), file, subject, observer)
     return replace(record, ended=now())
 
 
-def _kept(artifacts: Artifacts, name: str, lines: Sequence[str]) -> str:
-    """Write the log file; return its path below the ledger's folder."""
-    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
-    path = artifacts.logs / f"test-{name[:200]}-{stamp}.log"
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("\n".join([*lines, ""]), encoding="utf-8")
-    except OSError as error:
-        raise WorkError(f"cannot write the log: {error.strerror or error}", path=path) from error
-    return path.relative_to(artifacts.root).as_posix()
+def _write(output: bytes, file: LogFile | None, subject: Subject, observer: TestWatcher) -> None:
+    """Put output into the log file; without one, the observer gets it."""
+    if file is not None:
+        file.output(output)
+    elif output:
+        observer.line(subject.path.name, output.decode(errors="replace").removesuffix("\n"))

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from feedstock_tools.builds.engines.embedded.emulation import Emulator, emulate
+from feedstock_tools.builds.engines.embedded.script_output import print_past_engine
 from feedstock_tools.builds.engines.process.supervision import supervise
 from feedstock_tools.channel.archive import read_documents
 
@@ -36,6 +37,7 @@ class _Lines:
     def on_build_step(self, event: Any) -> None:
         """Called by rattler-build at each step."""
         sys.stdout.write(f"{event.message}\n")
+        sys.stdout.flush()
 
     def on_download_start(self, event: Any) -> None:
         """Called by rattler-build when it fetches something."""
@@ -58,6 +60,7 @@ def main(request: str) -> int:
     asked = json.loads(Path(request).read_text(encoding="utf-8"))
 
     def work() -> int:
+        print_past_engine(Path(request).parent, sys.stdout.fileno())
         if asked.get("emulator"):
             emulate(Emulator(**asked["emulator"]), Path(request).parent)
         return _test(asked)
@@ -75,6 +78,7 @@ def _test(request: Any) -> int:
     passed = True
     for at, number in enumerate(numbers, 1):
         sys.stdout.write(f"Test {at} of {len(numbers)}\n")
+        sys.stdout.flush()
         passed = _passes(package, number, request["channels"]) and passed
     sys.stdout.flush()
     return 0 if passed else 1

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, TextIO
 
-from feedstock_tools.builds.engines.contract import Built, Event, Failed, Started
+from feedstock_tools.builds.engines.contract import Built, Event, Failed, Log, Output, Started
+from feedstock_tools.builds.engines.process.child import LastLines
+from feedstock_tools.builds.runs.log import BothEnds
 from feedstock_tools.builds.runs.retries import Again
 from feedstock_tools.report.run.folding import Fold
 from feedstock_tools.report.run.plain import again_text, described, ending_text
@@ -23,6 +24,8 @@ __all__ = ["Lines", "LiveTable"]
 
 #: The number of lines shown from the log of a failed build; the engine adds a dozen lines of advice to the error.
 _LAST_LINES = 30
+#: The bytes of a row's log that are kept to be folded.
+_MOST_FOLDED = 8 << 20
 
 
 class Lines:
@@ -36,8 +39,8 @@ class Lines:
         self._total = total
         self._fold = fold
         self._ended = 0
-        self._logs: dict[str, list[str]] = {}
-        self._recent: dict[str, deque[str]] = {}
+        self._logs: dict[str, BothEnds] = {}
+        self._recent: dict[str, LastLines] = {}
         self._waiting: set[str] = set()
 
     def say(self, text: str) -> None:
@@ -57,24 +60,26 @@ class Lines:
         """See `Observer`."""
         if isinstance(event, Again):
             self.say(f"{work.name}: {again_text(event)}")
-            self._log(work, f"-- {again_text(event)}")
+            self._log(work, f"-- {again_text(event)}\n".encode())
         elif isinstance(event, Built):
             self.say(f"{work.name}: built {event.package.name} in {duration(event.seconds)}")
         elif isinstance(event, Failed):
             for line in self._recent.pop(work.name, ()):
-                self._write(f"  {shown_log(line)}")
+                if line.strip():
+                    self._write(f"  {shown_log(line)}")
             self.say(f"{work.name}: {event.output} failed: {event.reason}")
-        elif not isinstance(event, Started):
+        elif isinstance(event, Output):
+            self._log(work, event.content)
+        elif isinstance(event, Log):
             if event.stage == "feedstock-tools":
                 self.say(f"{work.name}: {event.text.removeprefix('-- ')}")
-            self._log(work, event.text)
+            self._log(work, _encoded(event.text))
 
-    def _log(self, work: Work, text: str) -> None:
+    def _log(self, work: Work, content: bytes) -> None:
         if self._fold.begin:
-            self._logs.setdefault(work.name, []).append(text)
-        elif text.strip():
-            recent = self._recent.setdefault(work.name, deque(maxlen=_LAST_LINES))
-            recent.extend(text.rstrip().splitlines())
+            self._logs.setdefault(work.name, BothEnds(_MOST_FOLDED)).add(content)
+        else:
+            self._recent.setdefault(work.name, LastLines(_LAST_LINES)).add(content)
 
     def end(self, work: Work, built: BuiltRow) -> None:
         """See `Observer`."""
@@ -82,7 +87,8 @@ class Lines:
         how = "failed" if built.failed else "done"
         if self._fold.begin:
             self.say(f"{self._fold.begin}== {described(work)}: {how}")
-            self._write(shown_log("\n".join(self._logs.pop(work.name, []))))
+            if log := self._logs.pop(work.name, None):
+                self._write(shown_log(log.read().decode(errors="replace").removesuffix("\n")))
             self.say(self._fold.end)
         self.say(f"{work.name}: {how} ({self._ended} of {self._total})")
 
@@ -108,7 +114,7 @@ class LiveTable:
         self._console = Console(file=stream, highlight=False, markup=False, emoji=False)
         self._live = Live(console=self._console, refresh_per_second=5, transient=True)
         self._now: dict[str, tuple[Work, str]] = {}
-        self._recent: dict[str, deque[str]] = {}
+        self._recent: dict[str, LastLines] = {}
 
     def __enter__(self) -> LiveTable:
         self._live.start()
@@ -126,20 +132,23 @@ class LiveTable:
     def begin(self, work: Work) -> None:
         """See `Observer`."""
         self._now[work.name] = (work, "")
-        self._recent[work.name] = deque(maxlen=_LAST_LINES)
+        self._recent[work.name] = LastLines(_LAST_LINES)
 
     def event(self, work: Work, event: Event | Again) -> None:
         """See `Observer`."""
         if isinstance(event, Started):
             self._now[work.name] = (work, event.output)
         elif isinstance(event, Again):
-            self._recent[work.name].append(f"-- {again_text(event)}")
+            self._recent[work.name].add(f"-- {again_text(event)}\n".encode())
         elif isinstance(event, Built):
             self.say(f"built {event.package.name} in {duration(event.seconds)}")
         elif isinstance(event, Failed):
-            self.say("\n".join([*self._recent[work.name], f"{work.name}: {event.output} failed: {event.reason}"]))
-        elif event.text.strip():
-            self._recent[work.name].extend(event.text.rstrip().splitlines())
+            last = (line for line in self._recent[work.name] if line.strip())
+            self.say("\n".join([*last, f"{work.name}: {event.output} failed: {event.reason}"]))
+        elif isinstance(event, Output):
+            self._recent[work.name].add(event.content)
+        elif isinstance(event, Log):
+            self._recent[work.name].add(_encoded(event.text))
 
     def end(self, work: Work, built: BuiltRow) -> None:
         """See `Observer`."""
@@ -175,3 +184,8 @@ class LiveTable:
                 yield name, output, duration(elapsed), duration(work.expected) if work.expected else "-"
         for name in progress.elsewhere:
             yield name, "waits for another run", "", ""
+
+
+def _encoded(text: str) -> bytes:
+    """A message of an engine as output."""
+    return f"{text.rstrip()}\n".encode(errors="replace") if text.strip() else b""

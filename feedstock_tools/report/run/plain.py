@@ -29,14 +29,22 @@ class Terminal:
             stream.reconfigure(errors="replace")
         self.stream = stream
         self.fold = fold
+        self._begins_line = True
 
     def say(self, text: str) -> None:
         """Write something the user should know, on lines of its own."""
         self._write(shown(text))
 
     def _write(self, text: str) -> None:
-        self.stream.write(text + "\n")
+        self.stream.write(f"{'' if self._begins_line else chr(10)}{text}\n")
         self.stream.flush()
+        self._begins_line = True
+
+    def _output(self, content: bytes) -> None:
+        """What a program printed: whole lines, or a part of a long one."""
+        self.stream.write(shown_log(content.decode(errors="replace")))
+        self.stream.flush()
+        self._begins_line = content.endswith(b"\n")
 
     def begin(self, work: Work) -> None:
         """See `Observer`."""
@@ -44,7 +52,7 @@ class Terminal:
 
     def event(self, work: Work, event: Event | Again) -> None:
         """See `Observer`."""
-        from feedstock_tools.builds.engines.contract import Built, Failed, Started
+        from feedstock_tools.builds.engines.contract import Built, Failed, Output, Started
         from feedstock_tools.builds.runs.retries import Again
 
         if isinstance(event, Again):
@@ -55,6 +63,8 @@ class Terminal:
             self.say(f"-- built {event.package.name} in {event.seconds:.2f} s")
         elif isinstance(event, Failed):
             self.say(f"-- {event.output} failed: {event.reason}")
+        elif isinstance(event, Output):
+            self._output(event.content)
         elif event.stage not in _QUIET_STAGES and event.text.strip():
             self._write(shown_log(event.text.rstrip()))
 

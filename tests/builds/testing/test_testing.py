@@ -156,14 +156,14 @@ def test_tests_as_conda_build_writes_them_are_run(script: str, status: int, tmp_
             archive.addfile(entry, io.BytesIO(content))
     index_channel(tmp_path)
     subject = subject_of(path, (str(tmp_path),), {})
-    lines: list[str] = []
+    lines: list[bytes] = []
     conditions = Conditions(None, os.environ)
     if status:
         with pytest.raises(WorkError, match="its tests failed"):
             run_own_tests(subject, conditions, lines.append)
     else:
         run_own_tests(subject, conditions, lines.append)
-    assert not any("has no tests" in line for line in lines)
+    assert not any(b"has no tests" in line for line in lines)
 
 
 def test_a_package_for_another_platform_is_refused(tmp_path: Path) -> None:

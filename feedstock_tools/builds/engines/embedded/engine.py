@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import math
+import os
+import re
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from feedstock_tools.builds.engines.contract import BuildRequest, Built, CrossTests, Event, Failed, Log, Started
-from feedstock_tools.builds.engines.process.child import how_it_ended, lines_of, started
+from feedstock_tools.builds.engines.contract import BuildRequest, Built, CrossTests, Event, Failed, Log, Output, Started
+from feedstock_tools.builds.engines.process.child import LastLines, Lines, how_it_ended, output_of, started
+from feedstock_tools.errors import WorkError
 from feedstock_tools.workers import worker_command
 
 if TYPE_CHECKING:
@@ -19,6 +24,15 @@ __all__ = ["WORKER", "RattlerBuild", "events_of", "write_request"]
 
 #: The module whose process builds.
 WORKER = "feedstock_tools.builds.engines.embedded.worker"
+_LAST_LINES = 10
+#: The folders of a build or a test below the engine's output folder.
+_PLACES = (
+    rb"/(?:bld/rattler-build_[^/\s]+|test/test_[^/\s]+)"
+    rb"/(?:(?P<PREFIX>host_env[_placehold]*|test_run_env)|(?P<BUILD_PREFIX>build_env|test_build_env)"
+    rb"|(?P<SRC_DIR>work|test))(?![\w.-])"
+)
+#: The beginning of the event before a script's output; see `script_output`.
+_SCRIPT = b'["script",'
 
 
 class RattlerBuild:
@@ -69,23 +83,68 @@ def events_of(process: subprocess.Popen[bytes], request: BuildRequest) -> Iterat
     pending = set(request.wanted)
     current = request.wanted[0]
     failed = False
-    said: list[str] = []
-    for is_event, line in lines_of(process, request.guard):
-        event = _event(line) if is_event else Log(line.decode(errors="replace"), "process")
+    last = LastLines(_LAST_LINES)
+    for event in _merged(output_of(process, request.guard)):
         if isinstance(event, Started):
             current = event.output
         elif isinstance(event, Built):
             pending.discard(event.output)
         elif isinstance(event, Failed):
             failed = True
-        elif not is_event:
+        elif isinstance(event, Output):
             # Output outside of the engine's log may be an interpreter's last words.
-            said = [*said[-9:], event.text]
+            event = replace(event, content=_shortened(event.content, request))
+            last.add(event.content)
         yield event
     status = process.wait()
     if pending and not failed:
         ended = f"the engine's process ended with {how_it_ended(status)} before it was done"
-        yield Failed(current, "\n".join([ended, *said]))
+        yield Failed(current, "\n".join([ended, *last]))
+
+
+def _merged(parts: Iterable[tuple[bytes, bytes]]) -> Iterator[Event]:
+    """The worker's events from its standard output and the output of scripts from its standard error, in order.
+
+    A script is announced by an event (`SCRIPT`) before it prints. Events that may have followed the output that was
+    read with them wait until no more output is there.
+    """
+    events, output, stage = Lines(math.inf), Lines(), ""
+    waiting: list[bytes] = []
+    ended: WorkError | None = None
+    try:
+        for told, printed in parts:
+            waiting += events.feed(told).splitlines()
+            announced = max((at for at, line in enumerate(waiting) if line.startswith(_SCRIPT)), default=-1)
+            ready = waiting[: announced + 1] if printed else waiting
+            waiting = waiting[len(ready) :]
+            if ready and (rest := output.flush()):  # a script has ended in the middle of a line
+                yield Output(rest, stage)
+            for line in ready:
+                if line.startswith(_SCRIPT):
+                    stage = json.loads(line)[1]
+                else:
+                    yield _event(line)
+            if content := output.feed(printed):
+                yield Output(content, stage)
+    except WorkError as error:
+        ended = error
+    if rest := output.flush():
+        yield Output(rest, stage)
+    if ended is not None:
+        raise ended
+    for line in [*waiting, *events.flush().splitlines()]:
+        if not line.startswith(_SCRIPT):
+            yield _event(line)
+
+
+def _shortened(content: bytes, request: BuildRequest) -> bytes:
+    """Output with the names of variables in place of the long paths that they contain, as the engine itself has it."""
+    output = os.fsencode(request.output)
+    return re.sub(re.escape(output) + _PLACES, _variable, content) if output in content else content
+
+
+def _variable(found: re.Match[bytes]) -> bytes:
+    return b"$" + (found.lastgroup or "").encode()
 
 
 def _event(line: bytes) -> Event:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from feedstock_tools.bounds.limits import VARIABLE, widen
 from feedstock_tools.builds.engines.contract import BuildRequest
+from feedstock_tools.builds.engines.embedded.script_output import print_past_engine
 from feedstock_tools.builds.engines.process.child import TEST_WORKER
 from feedstock_tools.builds.engines.process.supervision import supervise
 from feedstock_tools.recipe.v1_engine import ParsedV1, Rendering, parse_v1, read_v1, render_row
@@ -35,6 +36,7 @@ class _Events:
     def __init__(self) -> None:
         # Scripts and libraries that write to standard output must not disturb the events.
         self._pipe = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
+        self.descriptor = self._pipe.fileno()
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
         self.stage = ""
 
@@ -74,7 +76,9 @@ def main(request_file: str) -> int:
     request = BuildRequest.from_json(json.loads(Path(request_file).read_text()))
 
     def work() -> int:
-        return build(request, _Events())
+        events = _Events()
+        print_past_engine(request.folder, sys.stderr.fileno(), events.descriptor)
+        return build(request, events)
 
     return supervise(work, sys.stdin.fileno())
 
@@ -167,16 +171,9 @@ def _passes_emulated(package: Path, request: BuildRequest, events: _Events) -> b
     content = {"package": str(package), "channels": channels, "emulator": request.emulator.to_json()}
     order.write_text(json.dumps(content), encoding="utf-8")
     events.send("log", f"Running tests under {request.emulator.program}", "test", "info")
-    with subprocess.Popen(
-        worker_command(TEST_WORKER, str(order)),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-    ) as process:
-        for line in process.stdout or ():
-            events.send("log", line.rstrip("\n"), "test", "info")
+    events.send("script", "tests")
+    # Standard output is that of scripts here; the pipe tells the supervisor of the tests that this process still lives.
+    with subprocess.Popen(worker_command(TEST_WORKER, str(order)), stdin=subprocess.PIPE) as process:
         return process.wait() == 0
 
 

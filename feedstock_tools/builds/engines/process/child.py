@@ -5,22 +5,27 @@ from __future__ import annotations
 import os
 import selectors
 import signal
-from collections.abc import Iterator, Mapping, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from feedstock_tools.builds.engines.process.guard import LOOK_EVERY, Guard, Stopped
 from feedstock_tools.builds.engines.process.supervision import end_group
+from feedstock_tools.errors import WorkError
 
 if TYPE_CHECKING:
     import subprocess
 
-__all__ = ["GRACE", "TEST_WORKER", "how_it_ended", "lines_of", "started"]
+__all__ = ["GRACE", "TEST_WORKER", "LastLines", "Lines", "how_it_ended", "output_of", "started", "whole_lines"]
 
 #: The default time for the supervisor of a build to finish, in seconds.
 GRACE = 5.0
-_CHUNK = 1 << 16
+#: Bytes of a large pipe, the largest that an unprivileged user may have; also of the longest line that is kept whole.
+_CHUNK = 1 << 20
+#: The bytes at the end of an output that are kept for messages.
+_END = 1 << 15
 #: The module whose process runs a package's own tests.
 TEST_WORKER = "feedstock_tools.builds.testing.worker"
 
@@ -76,38 +81,118 @@ def _end(process: subprocess.Popen[bytes], grace: float) -> None:
     process.wait()
 
 
-def lines_of(process: subprocess.Popen[bytes], guard: Guard) -> Iterator[tuple[bool, bytes]]:
-    """The lines of a worker as they come, each with whether it was on standard output (else on standard error).
+def output_of(process: subprocess.Popen[bytes], guard: Guard) -> Iterator[tuple[bytes, bytes]]:
+    """The output of a worker as it comes: pairs of bytes from its standard output and its standard error.
+
+    What the worker wrote to standard output before it, or a program that it started, wrote the bytes of standard error
+    is in the same pair or in an earlier one.
 
     Raises:
-        WorkError: the worker takes more time or memory than its guard allows.
+        WorkError: the worker takes more time or memory than its guard allows; what it has printed came before.
         Stopped: the run is over.
     """
     assert process.stdout is not None  # noqa: S101  (asked for in Popen)
     assert process.stderr is not None  # noqa: S101
-    output = process.stdout.fileno()
+    output, errors = _Pipe(process.stdout.fileno()), _Pipe(process.stderr.fileno())
     with selectors.DefaultSelector() as selector:
-        buffers = {output: b"", process.stderr.fileno(): b""}
-        for descriptor in buffers:
-            selector.register(descriptor, selectors.EVENT_READ)
+        for pipe in (output, errors):
+            selector.register(pipe.descriptor, selectors.EVENT_READ)
         if guard.stop is not None:
             selector.register(guard.stop, selectors.EVENT_READ)
-        open_ends = set(buffers)
-        while open_ends:
-            for key, _ in selector.select(LOOK_EVERY):
-                if key.fd == guard.stop:
-                    raise Stopped
-                chunk = os.read(key.fd, _CHUNK)
-                if not chunk:
-                    selector.unregister(key.fd)
-                    open_ends.discard(key.fd)
-                *lines, rest = (buffers[key.fd] + chunk).split(b"\n")
-                if not chunk and rest:
-                    lines, rest = [*lines, rest], b""
-                buffers[key.fd] = rest
-                for line in lines:
-                    yield key.fd == output, line
+        while output.is_open or errors.is_open:
+            ready = {key.fd for key, _ in selector.select(LOOK_EVERY)}
+            if guard.stop in ready:
+                raise Stopped
+            if ready:
+                first, second = output.read(), errors.read()
+                yield (first + output.read() if second else first), second
+                for pipe in (output, errors):
+                    if not pipe.is_open and pipe.descriptor in selector.get_map():
+                        selector.unregister(pipe.descriptor)
             guard.look()
+
+
+class _Pipe:
+    """The reading end of a pipe, which is read as far as it is filled."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor = descriptor
+        self.is_open = True
+        os.set_blocking(descriptor, False)
+        if sys.platform == "linux":
+            import fcntl
+
+            with suppress(OSError):  # a user may have only so many large pipes
+                fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, _CHUNK)
+
+    def read(self) -> bytes:
+        """What is there now, up to the size of a large pipe."""
+        parts: list[bytes] = []
+        while self.is_open and sum(map(len, parts)) < _CHUNK:
+            try:
+                part = os.read(self.descriptor, _CHUNK)
+            except BlockingIOError:
+                break
+            self.is_open = bool(part)
+            parts.append(part)
+        return b"".join(parts)
+
+
+class Lines:
+    """Bytes cut at the ends of lines; a line longer than `longest` bytes is cut anywhere."""
+
+    def __init__(self, longest: float = _CHUNK) -> None:
+        self._longest = longest
+        self._rest = b""
+
+    def feed(self, content: bytes) -> bytes:
+        """The complete lines so far, with the last line feed; a very long line without one."""
+        content = self._rest + content
+        end = content.rfind(b"\n") + 1 or (len(content) if len(content) >= self._longest else 0)
+        self._rest = content[end:]
+        return content[:end]
+
+    def flush(self) -> bytes:
+        """The last line, which has no line feed; empty if there is none."""
+        rest, self._rest = self._rest, b""
+        return rest
+
+
+def whole_lines(parts: Iterable[tuple[bytes, bytes]]) -> Iterator[bytes]:
+    """Both outputs of a worker together, cut at the ends of lines.
+
+    Raises:
+        as `output_of`, after all that the worker has printed.
+    """
+    lines = Lines()
+    ended: WorkError | None = None
+    try:
+        for output, errors in parts:
+            if content := lines.feed(output + errors):
+                yield content
+    except WorkError as error:
+        ended = error
+    if rest := lines.flush():
+        yield rest
+    if ended is not None:
+        raise ended
+
+
+class LastLines:
+    """The end of an output, for messages."""
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+        self._end = b""
+
+    def add(self, content: bytes) -> None:
+        """More output."""
+        self._end = (self._end + content[-_END:])[-_END:]
+
+    def __iter__(self) -> Iterator[str]:
+        """The last lines; bytes that are not UTF-8 become replacement characters."""
+        lines = self._end.decode(errors="replace").splitlines()
+        return iter(lines[-self._number :])
 
 
 def how_it_ended(status: int) -> str:

@@ -96,7 +96,7 @@ class Guard:
             return
         self._next = moment + LOOK_EVERY
         if self.seconds is not None and moment - self._began > self.seconds:
-            raise OutOfTimeError(f"it was stopped after its time limit of {self.seconds:g} s")
+            raise OutOfTimeError(f"it was stopped after its time limit of {self.seconds:g} s, which --timeout sets")
         used = _memory_of(self._root) if _PROC.is_dir() else 0
         self.peak = max(self.peak, used)
         if self.memory is not None and self._group is None and used > self.memory:

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from feedstock_tools.builds.engines.contract import BuildRequest, Built, Event, Failed, Log, Started
-from feedstock_tools.builds.engines.process.child import GRACE, how_it_ended, lines_of, started
+from feedstock_tools.builds.engines.contract import BuildRequest, Built, Event, Failed, Output, Started
+from feedstock_tools.builds.engines.process.child import GRACE, LastLines, how_it_ended, output_of, started, whole_lines
 from feedstock_tools.builds.engines.process.program_worker import REMOVAL_SECONDS
 from feedstock_tools.workers import worker_command
 
@@ -78,15 +78,14 @@ def run_command(command: Command, request: BuildRequest) -> Iterator[Iterator[Ev
 
         def events() -> Iterator[Event]:
             began = time.monotonic()
-            said: list[str] = []
+            said = LastLines(_KEPT)
             yield Started(request.wanted[0])
-            for _, line in lines_of(process, request.guard):
-                text = line.decode(errors="replace").rstrip("\r")
-                said = [*said[-_KEPT:], text]
-                yield Log(text)
+            for content in whole_lines(output_of(process, request.guard)):
+                said.add(content)
+                yield Output(content)
             status = process.wait()
             if status:
-                yield Failed(request.wanted[0], *_reason(command.words[0], status, said))
+                yield Failed(request.wanted[0], *_reason(command.words[0], status, [*said]))
             else:
                 yield from _built(command, request, time.monotonic() - began)
 

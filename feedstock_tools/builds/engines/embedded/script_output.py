@@ -1,0 +1,82 @@
+"""The output of the scripts that py-rattler-build runs, past the engine: fast, and in any encoding.
+
+py-rattler-build 0.73 reads it line by line and stops at the first byte that is not UTF-8, after which a script waits
+forever once the pipe is full. It finds `bash` on the search path, so a `bash` of ours comes first there: it hands our
+descriptors to the scripts that the engine itself starts, and takes itself off their search path.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shlex
+import shutil
+from pathlib import Path
+
+__all__ = ["print_past_engine"]
+
+#: The lowest number of a descriptor that scripts do not use for themselves.
+_FREE = 60
+#: `$PPID` tells a script of the engine from the programs that the script starts.
+_WRAPPER = """\
+#!{shell}
+if [ "$PPID" = {engine} ]; then
+  {announce}
+  here={folder}:
+  PATH="${{PATH//"$here"/}}"
+  settings="${{1%/*}}/build_env.sh"
+  if [ -f "$settings" ]; then
+    text="$(<"$settings")"
+    printf '%s\\n' "${{text//"$here"/}}" > "$settings"
+  fi
+  exec {bash} "$@" >&{output} 2>&{output} {closing}
+fi
+exec {bash} "$@"
+"""
+_ANNOUNCE = """\
+if [ "$CONDA_BUILD_STATE" = TEST ]; then stage=tests; else stage=script; fi
+  printf '["script","%s"]\\n' "$stage" >&{events}"""
+
+
+def print_past_engine(folder: Path, output: int, events: int | None = None) -> None:
+    """Let the scripts that the engine starts in this process from now on print to a descriptor.
+
+    Without a bash on the search path it does nothing, and the engine reads what they print.
+
+    Args:
+        folder: a private folder for the program that comes before `bash` on the search path.
+        output: the descriptor.
+        events: a descriptor that gets a line `["script", STAGE]` before each script.
+    """
+    search = os.environ.get("PATH", os.defpath)
+    bash = shutil.which("bash", path=search)
+    shell = _real_shell(search)
+    if bash is None or shell is None:
+        return
+    place = folder / "first-on-path"
+    place.mkdir(parents=True, exist_ok=True)
+    given = [fcntl.fcntl(descriptor, fcntl.F_DUPFD, _FREE) for descriptor in (output, events) if descriptor is not None]
+    text = _WRAPPER.format(
+        shell=shell,
+        engine=os.getpid(),
+        announce=_ANNOUNCE.format(events=given[1]) if events is not None else ":",
+        folder=shlex.quote(str(place)),
+        bash=shlex.quote(bash),
+        output=given[0],
+        closing=" ".join(f"{descriptor}>&-" for descriptor in given),
+    )
+    program = place / "bash"
+    program.write_text(text, encoding="utf-8", errors="surrogateescape")
+    program.chmod(0o755)
+    os.environ["PATH"] = f"{place}{os.pathsep}{search}"
+
+
+def _real_shell(search: str) -> str | None:
+    """A bash that can be the interpreter of a script: not a script itself, and without blanks in its path."""
+    for folder in search.split(os.pathsep):
+        program = shutil.which("bash", path=folder) if folder else None
+        if program and not any(character.isspace() for character in program):
+            with open(program, "rb") as stream:  # noqa: PTH123
+                if stream.read(2) != b"#!":
+                    return program
+    return None

@@ -1,0 +1,142 @@
+"""Logs of any kind: every byte that programs print is kept, and nothing that they print harms a run or its readers."""
+
+from __future__ import annotations
+
+import os
+import resource
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from feedstock_tools.builds.engines.contract import BuildRequest, Failed, Output
+from feedstock_tools.builds.engines.embedded.engine import RattlerBuild
+from feedstock_tools.builds.engines.process.guard import Guard
+from feedstock_tools.builds.runs.log import RowLog
+from feedstock_tools.builds.runs.secrets import without_secrets
+from feedstock_tools.channel.folder import index_channel
+from tests.support.feedstocks import HERE
+from tests.support.needs import needs
+
+pytestmark = needs("system", sys.platform == "linux", "looks at processes through /proc")
+
+SECONDS = 60.0
+SECRET_VALUE = "a-secret-of-the-machine"
+MACHINE = {"PATH": os.environ["PATH"], "MY_TOKEN": SECRET_VALUE}
+SETTINGS = {"HOME": "/nonexistent", "PATH": os.environ["PATH"]}
+
+
+@dataclass
+class Printed:
+    """What a build left: its log, what it printed itself, and the reason why it failed."""
+
+    log: bytes
+    output: bytes
+    reason: str | None
+    lines: list[str]
+
+
+def request(folder: Path, script: str, tests: str = "") -> BuildRequest:
+    """A recipe of one package with a build script."""
+    recipe = folder / "recipe" / "recipe.yaml"
+    recipe.parent.mkdir(exist_ok=True)
+    (recipe.parent / "build.sh").write_text(script, encoding="latin-1")
+    checks = f"tests:\n  - script: [{tests}]\n" if tests else ""
+    recipe.write_text(f"package: {{name: logs, version: '1'}}\nbuild: {{number: 0, script: build.sh}}\n{checks}")
+    return BuildRequest(
+        name="row",
+        recipe=recipe,
+        values={},
+        target=HERE.subdir,
+        builder=HERE.subdir,
+        channels=(_no_packages(folder / "channel"),),
+        folder=folder,
+        wanted=("logs",),
+        environment={**SETTINGS, "TMPDIR": str(folder)},
+        guard=Guard(seconds=SECONDS),
+    )
+
+
+def _no_packages(folder: Path) -> str:
+    index_channel(folder)
+    return folder.as_uri()
+
+
+def built(folder: Path, script: str, *, tests: str = "", limit: int = 1 << 26) -> Printed:
+    """Build with the embedded engine, and write the log as a run does."""
+    return logged(folder, RattlerBuild().build(request(folder, script, tests)), limit)
+
+
+def logged(folder: Path, build: object, limit: int = 1 << 26, machine: Mapping[str, str] = MACHINE) -> Printed:
+    output: list[bytes] = []
+    reason = None
+    with RowLog(folder / "logs", "row", limit) as log, build as events:  # type: ignore[attr-defined]
+        for event in without_secrets(events, machine):
+            log.write(event)
+            if isinstance(event, Output):
+                output = [*output[-9:], event.content]
+            if isinstance(event, Failed):
+                reason = event.reason
+    return Printed(log.path.read_bytes(), b"".join(output), reason, [*log.last])
+
+
+def peak() -> int:
+    """The most memory of this process and of the ended ones so far, in bytes."""
+    return max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)) * 1024
+
+
+def test_a_byte_that_is_no_utf_8_neither_hangs_a_build_nor_hides_its_log(tmp_path: Path) -> None:
+    began = time.monotonic()
+    printed = built(tmp_path, "printf 'caf\\xe9\\n'\nhead -c 200000 /dev/zero | tr '\\0' x\necho\necho the end\n")
+    assert printed.reason is None
+    assert b" [script] caf\xe9\n" in printed.log
+    assert b"x" * 200_000 in printed.log
+    assert b" [script] the end\n" in printed.log
+    assert time.monotonic() - began < SECONDS / 2
+
+
+def test_all_lines_of_a_script_that_fails_are_kept(tmp_path: Path) -> None:
+    printed = built(tmp_path, "for number in $(seq 20); do echo line $number; done\nprintf 'no end \\xff'\nexit 3\n")
+    assert printed.reason is not None
+    assert "its build script failed" in printed.reason
+    assert [line for line in range(1, 21) if f"[script] line {line}\n".encode() not in printed.log] == []
+    assert b"no end \xff+ exit 3\n" in printed.log
+
+
+def test_tests_print_what_they_want_too(tmp_path: Path) -> None:
+    printed = built(tmp_path, "true\n", tests='"printf \'t\\\\xe9st\\\\n\'", "exit 4"')
+    assert printed.reason is not None
+    assert "tests failed" in printed.reason
+    assert b" [tests] t\xe9st\n" in printed.log
+
+
+def test_the_log_is_in_order_and_names_folders_briefly(tmp_path: Path) -> None:
+    printed = built(
+        tmp_path, "echo one > $PREFIX/file\necho $PREFIX $SRC_DIR/x $BUILD_PREFIX\n", tests="echo $PREFIX/y"
+    )
+    places = [
+        printed.log.index(text) for text in (b"host environment", b"$PREFIX $SRC_DIR/x $BUILD_PREFIX", b"Archive")
+    ]
+    assert places == sorted(places)
+    assert printed.log.index(b"[tests] $PREFIX/y") > places[-1]
+
+
+def test_a_script_sees_no_trace_of_the_way_that_its_output_takes(tmp_path: Path) -> None:
+    script = "command -v bash; echo $PATH; bash -c 'echo $PATH'; ls -l /proc/self/fd; bash -c 'echo inner' > a; cat a\n"
+    printed = built(tmp_path, script)
+    assert printed.reason is None
+    assert b"first-on-path" not in printed.output
+    assert b"inner\n" in printed.output
+    descriptors = [line for line in printed.output.splitlines() if b" -> " in line]
+    assert len(descriptors) == 4, descriptors
+
+
+def test_a_line_of_300_megabytes_needs_no_memory(tmp_path: Path) -> None:
+    before = peak()
+    printed = built(tmp_path, "head -c 300000000 /dev/zero | tr '\\0' y\necho\necho end\n", limit=1 << 20)
+    assert printed.reason is None
+    assert b" of the log are left out here\n" in printed.log
+    assert len(printed.log) <= (1 << 20) + 200
+    assert b"[script] end\n" in printed.log
+    assert peak() - before < 60_000_000

@@ -1,0 +1,79 @@
+"""Secrets in the output of programs: replaced wherever a block of it ends."""
+
+from __future__ import annotations
+
+import random
+import time
+
+import pytest
+
+from feedstock_tools.redaction import Redaction, redacted
+
+SECRETS = ["sesame-sesame", "sesame-sesame-of-the-second", "line one\nline two", "tail-tail-tail\n"]
+#: Output → the same without its secrets.
+OUTPUTS = {
+    b"key=sesame-sesame.": b"key=***.",
+    b"sesame-sesame-of-the-second": b"***",
+    b"sesame-sesame-of-the-": b"***-of-the-",
+    b"a line one\nline two b": b"a *** b",
+    b"a line one\nline three\n": b"a line one\nline three\n",
+    b"get https://me:word@example.org/x\n": b"get https://***@example.org/x\n",
+    b"HTTPS://me:wo@rd@example.org/x": b"HTTPS://***@example.org/x",
+    b"https://onlytoken@example.org": b"https://***@example.org",
+    b"ssh://git@example.org/a:b ftp://me:word@example.org": b"ssh://git@example.org/a:b ftp://***@example.org",
+    b"https://example.org/t/ab-12/channel https://h/t/cd-34": b"https://example.org/t/***/channel https://h/t/***",
+    b"/usr/t/plain/x and https://a.b /t/plain/": b"/usr/t/plain/x and https://a.b /t/plain/",
+    b"caf\xe9 sesame%2Dsesame sesame-sesame\xff": b"caf\xe9 sesame%2Dsesame ***\xff",
+    b"tail-tail-tail\nrest": b"***rest",
+    b"tail-tail-tail": b"tail-tail-tail",
+}
+
+
+@pytest.mark.parametrize("output", OUTPUTS)
+def test_a_secret_is_found_wherever_the_output_is_split(output: bytes) -> None:
+    for cut in range(len(output) + 1):
+        for second in range(cut, len(output) + 1, 7):
+            redaction = Redaction(SECRETS)
+            parts = output[:cut], output[cut:second], output[second:]
+            assert b"".join(map(redaction.feed, parts)) + redaction.flush() == OUTPUTS[output], (cut, second)
+
+
+def test_output_without_secrets_is_unchanged_and_whole_lines_are_not_held_back() -> None:
+    redaction = Redaction(SECRETS)
+    chance = random.Random(1)  # noqa: S311
+    for _ in range(200):
+        line = chance.randbytes(chance.randrange(200)).replace(b"s", b"").replace(b"l", b"").replace(b"t", b"") + b"\n"
+        assert redaction.feed(line) == line
+
+
+def test_a_value_quoted_for_a_url_is_a_secret_too() -> None:
+    redaction = Redaction(["pass word/123"])
+    assert redaction.feed(b"curl https://example.org/?key=pass%20word%2F123\n").endswith(b"key=***\n")
+
+
+@pytest.mark.parametrize(
+    "output",
+    [b"/t/" * 300_000, b"https://" * 100_000, b"a" * 1_000_000, b"https://" + b"@" * 1_000_000, b"s" * 1_000_000],
+    ids=["tokens", "schemes", "one word", "signs", "beginnings"],
+)
+def test_hostile_output_is_read_at_a_bearable_speed(output: bytes) -> None:
+    redaction = Redaction([*SECRETS, "s" * 5000])
+    began = time.process_time()
+    for at in range(0, len(output), 1 << 16):
+        redaction.feed(output[at : at + (1 << 16)])
+    redaction.flush()
+    assert time.process_time() - began < 3
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ("https://me:wo@rd@example.org/", "https://***@example.org/"),
+        ("https://example.org/t/ab-12", "https://example.org/t/***"),
+        ("mail me@example.org", "mail me@example.org"),
+        ("https://example.org/?q=me@x", "https://example.org/?q=me@x"),
+    ],
+)
+def test_urls_in_messages(text: str, plain: str) -> None:
+    assert redacted(text) == plain
+    assert redacted(plain) == plain
