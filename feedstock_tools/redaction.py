@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
 from urllib.parse import quote_from_bytes
 
-__all__ = ["Redaction", "known_secrets", "redacted", "secrets_in"]
+__all__ = ["Redaction", "known_secrets", "redacted", "secrets_in", "secrets_in_file"]
 
 _NAMES = re.compile(
     r"TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY", re.IGNORECASE
@@ -17,6 +18,10 @@ _SHORTEST = 8
 _LONGEST_URL = 8192
 _USER = re.compile(rb"(?P<user>[^/\s?#]{1,4096})@")
 _TOKEN = re.compile(rb"[^/\s]{1,4096}(?=[/\s]|$)")
+#: One of these is in every line with a secret of a known form.
+_SIGNS = (rb"://", rb"gh[pousr]_", rb"github_pat_", rb"A[KS]IA", rb"PRIVATE KEY")
+#: Bytes of a file that are read at once.
+_PART = 1 << 22
 _BLANK = re.compile(rb"\s")
 #: Kind → its form. The group `secret` is the secret part; stars are not secret. In a URL it is a user with a
 #: password, or, for the web, a single word before the `@`, where tokens are put; in `ssh://git@…` it is a user.
@@ -54,7 +59,7 @@ class Redaction:
     def text(self, text: str) -> str:
         """A whole text without its secrets; independent of the blocks."""
         data = text.encode(errors="surrogatepass")
-        return redacted(self._without_secrets(data).decode(errors="surrogatepass"))
+        return redacted(self._without_secrets(data).decode(errors="replace"))
 
     def feed(self, block: bytes) -> bytes:
         """As much of the output up to the end of this block as can contain no part of a secret that goes on."""
@@ -167,11 +172,46 @@ def secrets_in(text: str, known: Mapping[str, str]) -> Mapping[str, int]:
     return found
 
 
+def secrets_in_file(path: Path, known: Mapping[str, str]) -> Mapping[str, int]:
+    """The same for a file of any size and encoding, which is read in parts.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    found: dict[str, int] = {}
+    values = [value.encode(errors="surrogateescape") for value in known.values()]
+    signs = re.compile(b"|".join([*_SIGNS, *map(re.escape, values)]))
+    with path.open("rb") as stream:
+        line, rest = 1, b""
+        while block := stream.read(_PART):
+            data = rest + block
+            end = data.rfind(b"\n") + 1 or max(0, len(data) - _LONGEST_URL)
+            for number, text in _lines_with(signs, data):
+                for kind in secrets_in(text.decode(errors="surrogateescape"), known):
+                    found.setdefault(kind, line + number)
+            line += data.count(b"\n", 0, end)
+            rest = data[end:]
+    return found
+
+
+def _lines_with(signs: re.Pattern[bytes], data: bytes) -> Iterator[tuple[int, bytes]]:
+    """The lines of some data with one of some signs, each with the number of lines before it."""
+    at, number, counted = 0, 0, 0
+    while sign := signs.search(data, at):
+        begin = max(data.rfind(b"\n", 0, sign.start()) + 1, sign.start() - _LONGEST_URL)
+        end = data.find(b"\n", sign.end())
+        at = min(end if end >= 0 else len(data), sign.end() + _LONGEST_URL)
+        number += data.count(b"\n", counted, begin)
+        counted = begin
+        yield number, data[begin:at]
+
+
 def _secrets(text: str, known: Mapping[str, str]) -> Iterator[tuple[int, str]]:
+    for name, value in known.items():
+        at = text.find(value)
+        if at >= 0:
+            yield text.count("\n", 0, at) + 1, f"the value of {name}"
     for number, line in enumerate(text.splitlines(), 1):
-        for name, value in known.items():
-            if value in line:
-                yield number, f"the value of {name}"
         for kind, form in _FORMS.items():
             if form.search(line):
                 yield number, kind

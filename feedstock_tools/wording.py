@@ -15,6 +15,7 @@ _NONE: frozenset[int] = frozenset()
 #: Colours and weights of letters.
 _COLOUR = re.compile(r"(\x1b\[[0-9;]{0,32}m)")
 _PLAIN = "\x1b[0m"
+_PLAINS = ("\x1b[0m", "\x1b[m")
 
 
 def counted(number: int, what: str) -> str:
@@ -49,7 +50,7 @@ def shown_log(text: str) -> str:
     lines = text.replace("\r\n", "\n").replace("\r", "\n")
     parts = _COLOUR.split(lines)
     text = "".join(part if at % 2 else shown(part) for at, part in enumerate(parts))
-    if len(parts) == 1:
+    if len(parts) == 1 or parts[-2] in _PLAINS:
         return text
     return f"{text[:-1]}{_PLAIN}\n" if text.endswith("\n") else f"{text}{_PLAIN}"
 

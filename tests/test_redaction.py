@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import random
 import time
+from pathlib import Path
 
 import pytest
 
-from feedstock_tools.redaction import Redaction, redacted
+from feedstock_tools.redaction import Redaction, redacted, secrets_in_file
 
 SECRETS = ["sesame-sesame", "sesame-sesame-of-the-second", "line one\nline two", "tail-tail-tail\n"]
 #: Output → the same without its secrets.
@@ -77,3 +78,15 @@ def test_hostile_output_is_read_at_a_bearable_speed(output: bytes) -> None:
 def test_urls_in_messages(text: str, plain: str) -> None:
     assert redacted(text) == plain
     assert redacted(plain) == plain
+
+
+def test_secrets_of_a_large_file_are_found_with_their_lines(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    filler = b"caf\xe9 @ nothing of interest\n" * 200_000
+    with path.open("wb") as stream:
+        stream.write(filler)
+        stream.write(b"get https://me:word@example.org/\n")
+        stream.write(b"x" * 9_000_000 + b" sesame-sesame " + b"x" * 9_000_000 + b"\n")
+        stream.write(b"https://example.org/t/ab-12/x\n")
+    found = secrets_in_file(path, {"KEY": "sesame-sesame", "OTHER": "not in it"})
+    assert found == {"a password in a URL": 200_001, "the value of KEY": 200_002, "a token in a URL": 200_003}

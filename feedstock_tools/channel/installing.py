@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from feedstock_tools.channel.access import rattler_client
 from feedstock_tools.channel.metadata import Record
 from feedstock_tools.channel.repodata import first_cause
 from feedstock_tools.channel.waiting import wait_for
@@ -44,7 +45,9 @@ def install(records: Sequence[Record], prefix: Path, platform: Platform, *, cach
                 platform=rattler.Subdir(platform.subdir),
                 execute_link_scripts=False,
                 show_progress=False,
-            )
+                client=rattler_client(),
+            ),
+            "packages to be fetched and installed",
         )
     except (InstallerError, TransactionError, OSError) as error:
         raise WorkError(f"cannot create the environment: {first_cause(error)}", path=prefix) from error

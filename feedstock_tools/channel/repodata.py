@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import threading
-import urllib.error
-import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from feedstock_tools.channel.access import rattler_client
 from feedstock_tools.channel.local import local_folder, why_no_channel
 from feedstock_tools.channel.metadata import DAMAGED, Record
 from feedstock_tools.channel.waiting import wait_for
+from feedstock_tools.channel.web import NoAnswerError, ask
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.reading import read_bytes
 from feedstock_tools.temporary import temporary_folder
@@ -27,6 +26,11 @@ __all__ = [
 
 #: Bytes of the repodata of a channel on this machine, several times those of conda-forge's largest subdir.
 _LARGEST_REPODATA = 2 << 30
+#: The time limit for reading the repodata of a channel, in seconds.
+_SECONDS = 1200
+_FIRST_ERROR = 400
+#: HTTP's statuses for missing credentials.
+_REFUSALS = (401, 403)
 
 
 def channel_url(channel: str) -> str:
@@ -61,28 +65,25 @@ def why_unreachable(channel: str, *, seconds: float = 3.0) -> str | None:
     folder = local_folder(channel)
     if folder is not None:
         return why_no_channel(folder)
-    answer: list[str | None] = [f"no answer within {seconds:g} s"]
-
-    def ask() -> None:
-        answer[0] = _ask(f"{channel_url(channel)}/noarch/repodata.json", seconds)
-
-    # Name resolution has no time limit of its own, so the whole request is abandoned when the time is over.
-    thread = threading.Thread(target=ask, daemon=True)
-    thread.start()
-    thread.join(seconds)
-    return answer[0]
-
-
-def _ask(url: str, seconds: float) -> str | None:
-    request = urllib.request.Request(url, method="HEAD")  # noqa: S310 - http, https and ftp are what a channel can be
+    url = channel_url(channel)
     try:
-        with urllib.request.urlopen(request, timeout=seconds):  # noqa: S310
-            return None
-    except urllib.error.HTTPError as error:
-        error.close()
-        return f"it answers with HTTP status {error.code}"
-    except (OSError, ValueError) as error:
-        return str(getattr(error, "reason", error)) or type(error).__name__
+        status = ask(f"{url}/noarch/repodata.json", seconds=seconds, method="HEAD").status
+    except NoAnswerError as error:
+        return str(error)
+    if status < _FIRST_ERROR:
+        return None
+    if status in _REFUSALS and _is_open_to_rattler(url):
+        return None
+    return f"it answers with HTTP status {status}"
+
+
+def _is_open_to_rattler(url: str) -> bool:
+    """Whether rattler can read a channel that refuses us: it knows the keychain."""
+    try:
+        builds_of("feedstock-tools", url, ["noarch"])
+    except WorkError:
+        return False
+    return True
 
 
 def read_records(channel: str, subdirs: Sequence[str], *, cache: Path | None = None) -> tuple[Record, ...]:
@@ -119,13 +120,13 @@ def builds_of(name: str, channel: str, subdirs: Sequence[str]) -> tuple[Record, 
 
     async def query() -> list[tuple[str, str, str]]:
         # A plain file server breaks the second query of shards (see `_with_plain_repodata` in solving).
-        gateway = Gateway(default_config=SourceConfig(sharded_enabled=False))
+        gateway = Gateway(default_config=SourceConfig(sharded_enabled=False), client=rattler_client())
         places = [Subdir(subdir) for subdir in subdirs]
         answers = await gateway.query([Channel(url)], places, [name], recursive=False)
         return [(found.file_name, found.to_json(), found.subdir) for answer in answers for found in answer]
 
     try:
-        found = wait_for(query())
+        found = wait_for(query(), f"{url} to answer", _SECONDS)
     except (GatewayError, OSError) as error:
         raise WorkError(f"cannot read the repodata of {url}: {first_cause(error)}") from error
     return tuple(
@@ -173,12 +174,16 @@ def _fetched(url: str, subdir: str, cache: Path) -> list[Record]:
 
     async def fetch() -> list[str]:
         parts = await fetch_repo_data(
-            channels=[Channel(url)], platforms=[Subdir(subdir)], cache_path=cache, callback=None
+            channels=[Channel(url)],
+            platforms=[Subdir(subdir)],
+            cache_path=cache,
+            callback=None,
+            client=rattler_client(),
         )
         return [record.to_json() for part in parts for record in part.load_all_records()]
 
     try:
-        entries = [json.loads(text) for text in wait_for(fetch())]
+        entries = [json.loads(text) for text in wait_for(fetch(), f"{url} to answer", _SECONDS)]
     except FetchRepoDataError as error:
         if subdir != "noarch" and str(error).startswith("repodata not found"):
             return []

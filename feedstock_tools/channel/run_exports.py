@@ -5,8 +5,6 @@ from __future__ import annotations
 import bz2
 import json
 import threading
-import urllib.error
-import urllib.request
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -14,10 +12,13 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from feedstock_tools.bounds.limits import most
+from feedstock_tools.channel.access import rattler_client
 from feedstock_tools.channel.archive import documents_of, read_package
 from feedstock_tools.channel.metadata import DAMAGED, RunExports
 from feedstock_tools.channel.waiting import wait_for
+from feedstock_tools.channel.web import NoAnswerError, ask
 from feedstock_tools.errors import WorkError
+from feedstock_tools.reading import read_bytes
 
 __all__ = ["listed_run_exports", "run_exports_of"]
 
@@ -71,13 +72,12 @@ def _path(url: str) -> Path | None:
 def _listed(subdir: str) -> Mapping[str, Any]:
     """The entries of a subdir's run_exports.json by file name; none if it has no such file."""
     for name in ("run_exports.json.bz2", "run_exports.json"):
-        try:
-            with urllib.request.urlopen(f"{subdir}/{name}", timeout=_SECONDS) as answer:  # noqa: S310 - a channel's URL
-                content = answer.read(int(min(most(_LARGEST_LIST), _LARGEST_ANSWER)) + 1)
-            document = json.loads(_plain(content) if name.endswith(".bz2") else _short(content))
-            return {**(document.get("packages") or {}), **(document.get("packages.conda") or {})}
-        except (urllib.error.URLError, FileNotFoundError):
+        content = _content(f"{subdir}/{name}")
+        if content is None:
             continue
+        try:
+            document = json.loads(_plain(content) if name.endswith(".bz2") else content)
+            return {**(document.get("packages") or {}), **(document.get("packages.conda") or {})}
         except (OSError, *DAMAGED) as error:
             raise WorkError(f"cannot read {subdir}/{name}: {error}") from error
     return {}
@@ -86,26 +86,45 @@ def _listed(subdir: str) -> Mapping[str, Any]:
 def _plain(content: bytes) -> bytes:
     """The content of a compressed list, if it is not too large."""
     reader = bz2.BZ2Decompressor()
-    return _short(reader.decompress(content, max_length=int(min(most(_LARGEST_LIST), _LARGEST_ANSWER)) + 1))
-
-
-def _short(content: bytes) -> bytes:
-    if len(content) > most(_LARGEST_LIST):
+    plain = reader.decompress(content, max_length=_largest() + 1)
+    if len(plain) > _largest():
         raise ValueError(f"it has more than {_LARGEST_LIST} bytes")
-    return content
+    return plain
+
+
+def _content(url: str) -> bytes | None:
+    """The content of a file of a channel; None if there is none.
+
+    Raises:
+        WorkError: it is too large.
+    """
+    path = _path(url)
+    if path is not None:
+        return read_bytes(path, _largest(), within=None) if path.exists() else None
+    try:
+        reply = ask(url, seconds=_SECONDS, largest=_largest())
+    except NoAnswerError as error:
+        if error.too_much:
+            raise WorkError(f"cannot read {url}: {error}") from error
+        return None
+    return reply.content if reply.status == 200 else None
+
+
+def _largest() -> int:
+    """The bound of a list in bytes, as wide as the user wants it."""
+    return int(min(most(_LARGEST_LIST), _LARGEST_ANSWER))
 
 
 def _from_remote_package(url: str) -> RunExports:
     """Fetch only the metadata of a package."""
-    from rattler.networking import Client
     from rattler.package_streaming import PackageArchive
 
     async def read() -> bytes | None:
-        archive = await PackageArchive.from_url(Client.default_client(), url)
+        archive = await PackageArchive.from_url(rattler_client(), url)
         return (await documents_of(archive, [_DOCUMENT], most(_LARGEST_LIST))).get(_DOCUMENT)
 
     try:
-        content = wait_for(read())
+        content = wait_for(read(), f"{url} to be sent", _SECONDS)
         return RunExports.from_json(json.loads(content)) if content else RunExports()
     except Exception as error:  # rattler has no common base for these errors
         raise WorkError(f"cannot read the run exports of {url}: {error}") from error

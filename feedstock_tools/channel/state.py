@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import urllib.error
-import urllib.request
 from collections.abc import Sequence
 from hashlib import file_digest, sha256
 
 from feedstock_tools.channel.local import local_folder
 from feedstock_tools.channel.repodata import channel_url
+from feedstock_tools.channel.web import NoAnswerError, ask
 
 __all__ = ["repodata_state"]
 
@@ -38,13 +37,11 @@ def repodata_state(channel: str, subdirs: Sequence[str]) -> str | None:
 
 def _said_of(url: str) -> str | None:
     """The tag and modification time of a file on a server; '' if there is no such file."""
-    request = urllib.request.Request(url, method="HEAD")  # noqa: S310 - a channel's URL
     try:
-        with urllib.request.urlopen(request, timeout=_SECONDS) as answer:  # noqa: S310
-            words = [answer.headers.get("ETag"), answer.headers.get("Last-Modified")]
-    except urllib.error.HTTPError as error:
-        error.close()
-        return "" if error.code == 404 else None
-    except (OSError, ValueError):
+        reply = ask(url, seconds=_SECONDS, method="HEAD")
+    except NoAnswerError:
         return None
+    if reply.status != 200:
+        return "" if reply.status == 404 else None
+    words = [reply.headers.get("etag"), reply.headers.get("last-modified")]
     return " ".join(word for word in words if word) or None

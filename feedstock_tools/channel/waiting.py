@@ -13,18 +13,46 @@ from collections.abc import Coroutine
 from functools import cache
 from typing import Any, TypeVar
 
+from feedstock_tools.errors import WorkError
+from feedstock_tools.patience import SAID_AFTER, say_wait
+from feedstock_tools.redaction import redacted
+
 __all__ = ["wait_for"]
 
 _Result = TypeVar("_Result")
 _SECONDS_TO_LET_GO = 0.05
+#: The default limit in seconds: above the time of the largest environments.
+_LONGEST = 4 * 3600.0
 
 
-def wait_for(work: Coroutine[Any, Any, _Result]) -> _Result:
-    """Run a coroutine to its end, and keep the process from exiting right after it."""
+def wait_for(work: Coroutine[Any, Any, _Result], what: str = "", seconds: float = _LONGEST) -> _Result:
+    """Run a coroutine to its end, and keep the process from exiting right after it.
+
+    Args:
+        what: what it waits for, such as `https://example.org to answer`; it is named if that takes long.
+        seconds: the time limit.
+
+    Raises:
+        WorkError: it takes longer.
+    """
     import asyncio
 
     _rest_at_exit()
-    return asyncio.run(work)
+    return asyncio.run(_limited(work, redacted(what or "a package or channel to be read"), seconds))
+
+
+async def _limited(work: Coroutine[Any, Any, _Result], what: str, seconds: float) -> _Result:
+    import asyncio
+
+    task = asyncio.ensure_future(work)
+    done, _ = await asyncio.wait({task}, timeout=min(SAID_AFTER, seconds))
+    if not done and seconds > SAID_AFTER:
+        say_wait(what, seconds)
+        done, _ = await asyncio.wait({task}, timeout=seconds - SAID_AFTER)
+    if not done:
+        task.cancel()
+        raise WorkError(f"gave up waiting for {what} after {seconds:g} s")
+    return task.result()
 
 
 @cache

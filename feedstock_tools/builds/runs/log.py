@@ -166,7 +166,7 @@ class LogFile:
         if not self._begins_line:
             self.output(b"\n")
         lines = "\n".join(text.splitlines() or [""])
-        self.output(f"{lines}\n".encode(errors="surrogateescape"), stage)
+        self.output(f"{lines}\n".encode(errors="replace"), stage)
 
     def _keep(self, content: bytes) -> None:
         """Write as much as there is room for; the rest belongs to the end."""

@@ -16,6 +16,7 @@ from feedstock_tools.channel.kept.packages import (
     kept_version,
     version_numbers,
 )
+from feedstock_tools.channel.access import rattler_client
 from feedstock_tools.channel.local import local_folder
 from feedstock_tools.channel.metadata import Record
 from feedstock_tools.channel.repodata import channel_url, first_cause, read_records
@@ -28,7 +29,6 @@ __all__ = ["available_packages", "fetch_package"]
 # Today's packages have 300 files and less than half a megabyte.
 _MOST_FILES = 20_000
 _MOST_BYTES = 64 * 1024 * 1024
-_RETRIES = 2
 _SECONDS = 120
 
 Answer = TypeVar("Answer")
@@ -93,7 +93,7 @@ def _queried(kind: PackageKind, url: str, cache: Path, seconds: float) -> tuple[
     from rattler.exceptions import GatewayError
 
     async def query() -> list[str]:
-        gateway = Gateway(cache_dir=cache)
+        gateway = Gateway(cache_dir=cache, client=rattler_client())
         answer = await gateway.query([Channel(url)], [Subdir("noarch")], [kind.package], recursive=False)
         return [record.to_json() for records in answer for record in records]
 
@@ -144,13 +144,12 @@ def _download(record: Record, folder: Path, seconds: float) -> Path:
 
 
 def _transfer(record: Record, target: Path, seconds: float) -> None:
-    from rattler.networking.client import Client
     from rattler.package_streaming import download_to_writer
 
     with target.open("wb") as stream:
         writer = _Limited(stream)
         try:
-            _waited(download_to_writer(Client.default_client(_RETRIES), record.url, writer), seconds)
+            _waited(download_to_writer(rattler_client(), record.url, writer), seconds)
         except (RuntimeError, OSError, ValueError) as error:
             reason = f"it has more than {_MOST_BYTES} bytes" if writer.full else _cause(error, seconds)
             raise WorkError(f"cannot fetch {record.url}: {reason}") from error

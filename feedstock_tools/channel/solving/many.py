@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
+from feedstock_tools.channel.access import rattler_client
 from feedstock_tools.channel.metadata import Record, RunExports
 from feedstock_tools.channel.repodata import channel_url
 from feedstock_tools.channel.run_exports import run_exports_of
@@ -71,7 +72,7 @@ class ManySolves:
         self._channels = {subdir: tuple(map(channel_url, listed)) for subdir, listed in channels.items()}
         self._free = asyncio.Semaphore(at_once)
         self._done = done
-        self._gateway = Gateway()
+        self._gateway = Gateway(client=rattler_client())
         self._asked: dict[tuple[Question, str], asyncio.Task[Answer]] = {}
         self._names: dict[str, asyncio.Task[frozenset[str]]] = {}
         self._folder = new_folder()
@@ -164,7 +165,7 @@ class ManySolves:
         try:
             return await solved_records(question, sources, self._gateway)
         except GatewayError:
-            plain: Gateway = Gateway(default_config=SourceConfig(sharded_enabled=False))
+            plain: Gateway = Gateway(default_config=SourceConfig(sharded_enabled=False), client=rattler_client())
             solved = await solved_records(question, sources, plain)
             self._gateway = plain
             return solved

@@ -10,6 +10,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from feedstock_tools.channel.access import rattler_client
 from feedstock_tools.channel.metadata import Record
 from feedstock_tools.channel.repodata import channel_url, first_cause, read_records
 from feedstock_tools.channel.solving.reasons import short_reason
@@ -41,6 +42,8 @@ __all__ = [
 ]
 
 _LIMIT = timedelta(minutes=5)
+#: The time limit of a solve with reading repodata, in seconds.
+_MOST_SECONDS = 1800
 
 
 class SolveError(WorkError):
@@ -242,10 +245,12 @@ def _with_plain_repodata(work: Callable[[Gateway], Coroutine[None, None, tuple[R
     from rattler import Gateway, SourceConfig
     from rattler.exceptions import GatewayError
 
+    what = "an environment to be solved"
     try:
-        return wait_for(work(Gateway()))
+        return wait_for(work(Gateway(client=rattler_client())), what, _MOST_SECONDS)
     except GatewayError:
-        return wait_for(work(Gateway(default_config=SourceConfig(sharded_enabled=False))))
+        plain = Gateway(default_config=SourceConfig(sharded_enabled=False), client=rattler_client())
+        return wait_for(work(plain), what, _MOST_SECONDS)
 
 
 async def _refuse_other_channels(

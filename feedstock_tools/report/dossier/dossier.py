@@ -19,7 +19,7 @@ from feedstock_tools.builds.matrix.states import ConfigurationState
 from feedstock_tools.digests import files_below, sha256_of
 from feedstock_tools.errors import Mistake, WorkError
 from feedstock_tools.feedstock.layout import Artifacts
-from feedstock_tools.redaction import known_secrets, redacted, secrets_in
+from feedstock_tools.redaction import known_secrets, redacted, secrets_in_file
 from feedstock_tools.report.dossier.page import dossier_page
 from feedstock_tools.temporary import temporary_folder
 
@@ -163,10 +163,11 @@ def _mistakes_of_log(artifacts: Path, log: str, secrets: Mapping[str, str]) -> l
     if path is None:
         hint = "Build that configuration again."
         return [Mistake("the log of a build is missing", path=artifacts / log, hint=hint)]
-    text = path.read_text(encoding="utf-8", errors="replace")
-    return [
-        Mistake(f"the log contains {kind}", path=path, line=line) for kind, line in secrets_in(text, secrets).items()
-    ]
+    try:
+        found = secrets_in_file(path, secrets)
+    except OSError as error:
+        return [Mistake(f"the log cannot be read: {error.strerror or error}", path=path)]
+    return [Mistake(f"the log contains {kind}", path=path, line=line) for kind, line in found.items()]
 
 
 def _gone(matrix: Matrix) -> list[Mistake]:

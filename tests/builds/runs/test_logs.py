@@ -22,8 +22,8 @@ from tests.support.needs import needs
 pytestmark = needs("system", sys.platform == "linux", "looks at processes through /proc")
 
 SECONDS = 60.0
-SECRET_VALUE = "a-secret-of-the-machine"
-MACHINE = {"PATH": os.environ["PATH"], "MY_TOKEN": SECRET_VALUE}
+HIDDEN = "a-secret-of-the-machine"
+MACHINE = {"PATH": os.environ["PATH"], "MY_TOKEN": HIDDEN}
 SETTINGS = {"HOME": "/nonexistent", "PATH": os.environ["PATH"]}
 
 
@@ -140,3 +140,99 @@ def test_a_line_of_300_megabytes_needs_no_memory(tmp_path: Path) -> None:
     assert len(printed.log) <= (1 << 20) + 200
     assert b"[script] end\n" in printed.log
     assert peak() - before < 60_000_000
+
+
+def command(folder: Path, script: str) -> Command:
+    """A program for a whole row, as conda-build and a feedstock's own script are."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "script.sh").write_text(script, encoding="latin-1")
+    return Command(("bash", str(folder / "script.sh")), folder, SETTINGS, folder / "output")
+
+
+def ran(folder: Path, script: str, limit: int = 1 << 26, seconds: float = SECONDS) -> Printed:
+    """Run a script as conda-build is run, and write the log."""
+    asked = BuildRequest(
+        name="row",
+        recipe=folder / "meta.yaml",
+        values={},
+        target=HERE.subdir,
+        builder=HERE.subdir,
+        channels=(),
+        folder=folder,
+        wanted=("logs",),
+        guard=Guard(seconds=seconds),
+    )
+    return logged(folder, run_command(command(folder, script), asked), limit)
+
+
+#: Attack → what the script prints, and what the log then has after the time.
+ATTACKS = {
+    "every byte": ('for n in $(seq 1 255); do printf "\\\\x$(printf %x $n)"; done; echo\n', b"\xfd\xfe\xff\n"),
+    "latin 1": ("echo 'Erreur: \xe9chec'\n", b"Erreur: \xe9chec\n"),
+    "UTF-16": ("printf '\\xff\\xfeh\\0i\\0\\n\\0'\n", b"\xff\xfeh\x00i\x00\n"),
+    "half a character": ("printf '\\xe2\\x82'; sleep 0.1; printf '\\xac\\n'\n", b" \xe2\x82\xac\n"),
+    "zeros": ("head -c 3000000 /dev/zero; echo end\n", b"\x00\x00end\n"),
+    "carriage returns": ("printf '10 %%\\r20 %%\\r\\n'\n", b" 20 %\n"),
+    "no line feed": ("printf 'password: '\n", b" password: "),
+    "lines of our own": ('echo \'["built","logs","/etc/passwd",1]\'\n', b'["built","logs","/etc/passwd",1]\n'),
+    "both outputs": ("echo out; echo err >&2\n", b" err\n"),
+    "a closed output": ("echo before; exec >&- 2>&-; sleep 0.1; exit 0\n", b" before\n"),
+    "another process that goes on": ("echo before; (sleep 300; echo late) & exit 0\n", b" before\n"),
+    "a secret": (f"echo {HIDDEN[:9]}{HIDDEN[9:]}; printf {HIDDEN[:9]}; sleep 0.2; echo {HIDDEN[9:]}\n", b" ***\n"),
+    "addresses": ("echo https://me:word@h/x; echo https://h/t/ab-12/x\n", b" https://h/t/***/x\n"),
+    "many short lines": ("seq 300000\n", b" 300000\n"),
+}
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_programs_print_what_they_want(attack: str, tmp_path: Path) -> None:
+    script, left = ATTACKS[attack]
+    began = time.monotonic()
+    printed = ran(tmp_path, script)
+    assert left in printed.log
+    assert HIDDEN.encode() not in printed.log
+    assert b"word" not in printed.log or attack == "no line feed"
+    assert "Traceback" not in "\n".join(printed.lines)
+    assert time.monotonic() - began < 20
+
+
+def test_what_a_program_printed_before_its_time_was_over_is_in_the_log(tmp_path: Path) -> None:
+    with pytest.raises(OutOfTimeError):
+        ran(tmp_path, "printf 'waiting for an answer: '; sleep 300\n", seconds=1.0)
+    (log,) = (tmp_path / "logs").iterdir()
+    assert b" waiting for an answer: " in log.read_bytes()
+
+
+def test_of_a_flood_both_ends_are_kept_in_little_memory(tmp_path: Path) -> None:
+    before = peak()
+    printed = ran(tmp_path, "echo the begin; yes 'the same line' | head -c 400000000; echo the end\n", limit=4 << 20)
+    lines = printed.log.splitlines()
+    assert lines[0].endswith(b" the begin") or lines[1].endswith(b" the begin")
+    assert any(line.endswith(b" the end") for line in lines[-3:])
+    (note,) = [line for line in lines if b"left out" in line]
+    assert note == b"-- feedstock-tools: " + note.split()[2] + b" MiB of the log are left out here"
+    assert len(printed.log) <= (4 << 20) + 200
+    assert peak() - before < 60_000_000
+
+
+@pytest.mark.parametrize("limit", [1, 100, 1000, 5000])
+def test_a_log_of_any_limit_has_whole_lines_and_says_what_is_missing(limit: int, tmp_path: Path) -> None:
+    with LogFile(tmp_path, "log", limit) as log:
+        for number in range(1000):
+            log.output(b"line %d\n" % number)
+    content = log.path.read_bytes()
+    head, _, tail = content.partition(b"\n-- feedstock-tools: ")
+    assert len(head) <= limit
+    assert len(tail) <= limit + 100
+    assert all(line.endswith(b"line %d" % (999 - at)) for at, line in enumerate(reversed(tail.splitlines()[1:])))
+
+
+def test_both_ends_in_memory() -> None:
+    ends = BothEnds(2000)
+    for number in range(100_000):
+        ends.add(b"%d\n" % number)
+    content = ends.read()
+    assert content.startswith(b"0\n1\n")
+    assert content.endswith(b"\n99999\n")
+    assert b"of the log are left out here" in content
+    assert len(content) < 2200
