@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from feedstock_tools.channel.access import rattler_client
 from feedstock_tools.channel.metadata import Record
 from feedstock_tools.channel.repodata import first_cause
 from feedstock_tools.channel.waiting import wait_for
+from feedstock_tools.channel.web.credentials import rattler_client
 from feedstock_tools.errors import WorkError
 from feedstock_tools.platforms import Platform
 

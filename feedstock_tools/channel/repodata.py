@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from feedstock_tools.channel.access import rattler_client
 from feedstock_tools.channel.local import local_folder, why_no_channel
 from feedstock_tools.channel.metadata import DAMAGED, Record
 from feedstock_tools.channel.waiting import wait_for
-from feedstock_tools.channel.web import NoAnswerError, ask
+from feedstock_tools.channel.web.asking import NoAnswerError, ask
+from feedstock_tools.channel.web.credentials import rattler_client
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.reading import read_bytes
 from feedstock_tools.temporary import temporary_folder

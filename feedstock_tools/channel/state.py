@@ -7,7 +7,7 @@ from hashlib import file_digest, sha256
 
 from feedstock_tools.channel.local import local_folder
 from feedstock_tools.channel.repodata import channel_url
-from feedstock_tools.channel.web import NoAnswerError, ask
+from feedstock_tools.channel.web.asking import NoAnswerError, ask
 
 __all__ = ["repodata_state"]
 

@@ -43,7 +43,7 @@ class Ends:
         else:
             self._blocks.append(bytearray(content) if len(content) < _BLOCK else content)
         self._size += len(content)
-        while self._size - len(self._blocks[0]) >= self._most:
+        while len(self._blocks) > 1 and self._size - len(self._blocks[0]) >= self._most:
             gone = len(self._blocks.popleft())
             self._size -= gone
             self.dropped += gone
@@ -53,7 +53,7 @@ class Ends:
         content = b"".join(self._blocks)
         if len(content) > self._most:
             self.dropped += len(content) - self._most
-            content = content[-self._most :]
+            content = content[len(content) - self._most :]
         if self.dropped:
             begin = content.find(b"\n") + 1
             self.dropped += begin

@@ -16,11 +16,11 @@ from feedstock_tools.channel.kept.packages import (
     kept_version,
     version_numbers,
 )
-from feedstock_tools.channel.access import rattler_client
 from feedstock_tools.channel.local import local_folder
 from feedstock_tools.channel.metadata import Record
 from feedstock_tools.channel.repodata import channel_url, first_cause, read_records
 from feedstock_tools.channel.waiting import wait_for
+from feedstock_tools.channel.web.credentials import rattler_client
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.temporary import temporary_folder
 

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from feedstock_tools.channel.access import rattler_client
 from feedstock_tools.channel.metadata import Record, RunExports
 from feedstock_tools.channel.repodata import channel_url
 from feedstock_tools.channel.run_exports import run_exports_of
 from feedstock_tools.channel.solving.solve import Question, SolveError, plain_errors, solved_records
 from feedstock_tools.channel.solving.timestamp_ties import left_to_time
+from feedstock_tools.channel.web.credentials import rattler_client
 from feedstock_tools.platforms import Platform
 from feedstock_tools.temporary import new_folder, remove
 

@@ -10,11 +10,11 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from feedstock_tools.channel.access import rattler_client
 from feedstock_tools.channel.metadata import Record
 from feedstock_tools.channel.repodata import channel_url, first_cause, read_records
 from feedstock_tools.channel.solving.reasons import short_reason
 from feedstock_tools.channel.waiting import wait_for
+from feedstock_tools.channel.web.credentials import rattler_client
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.platforms import Platform
 from feedstock_tools.temporary import temporary_folder

@@ -1,0 +1,1 @@
+"""Requests to the servers of channels: credentials, and limits of time."""
