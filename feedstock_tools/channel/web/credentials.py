@@ -30,12 +30,16 @@ _REQUEST_SECONDS = 300
 _LARGEST = 1 << 20
 
 
-@cache
 def rattler_client() -> Client:
     """The client of rattler for all requests to channels, with stored credentials and a time limit for each request."""
+    return _client(_RETRIES, _REQUEST_SECONDS)
+
+
+@cache
+def _client(retries: int, seconds: int) -> Client:
     from rattler.networking import Client
 
-    return Client.default_client(_RETRIES, timeout=_REQUEST_SECONDS)
+    return Client.default_client(retries, timeout=seconds)
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,11 +122,11 @@ class _Pipe:
         if sys.platform == "linux":
             import fcntl
 
-            with suppress(OSError):  # a user may have only so many large pipes
+            with suppress(OSError):  # the number of large pipes of a user is limited
                 fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, _CHUNK)
 
     def read(self) -> bytes:
-        """What is there now, up to the size of a large pipe."""
+        """The bytes in it now, up to the size of a large pipe."""
         parts: list[bytes] = []
         while self.is_open and sum(map(len, parts)) < _CHUNK:
             try:

@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 def _silent(text: str) -> None:
-    """Nobody is told."""
+    """Discard a message."""
 
 
 _tell: Callable[[str], None] = _silent
