@@ -4,16 +4,57 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from feedstock_tools.builds.engines.choice import ENGINES
 from feedstock_tools.cli import options
+from feedstock_tools.cli.building import Named
 from feedstock_tools.cli.printing import say
 from feedstock_tools.cli.spelling import Command
 
+if TYPE_CHECKING:
+    from feedstock_tools.builds.plan.capacity import Capacity, Limits
+
 __all__ = ["command"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """How a run builds: the options that share the machine among rows, and say when to give up."""
+
+    jobs: int
+    cores: int | None
+    memory: str | None
+    timeout: str
+    log_limit: str
+    retries: int
+    keep_going: bool
+
+    def capacity(self) -> Capacity:
+        from feedstock_tools.builds.plan.capacity import Capacity
+        from feedstock_tools.units import size_of
+
+        return Capacity.of_machine(self.cores, size_of(self.memory) if self.memory else None)
+
+    def limits(self) -> Limits:
+        from feedstock_tools.builds.plan.capacity import Limits
+        from feedstock_tools.units import size_of, time_limit_of
+
+        timeout, log_limit = time_limit_of(self.timeout), size_of(self.log_limit)
+        return Limits(self.jobs, timeout, self.retries, not self.keep_going, log_limit)
+
+
+@dataclass(frozen=True, slots=True)
+class _Instead:
+    """What to do instead of building."""
+
+    only_list: bool
+    debug: bool
+    output_id: str | None
 
 
 @click.command("build", cls=Command, context_settings={"help_option_names": ["-h", "--help"]})
@@ -49,26 +90,18 @@ __all__ = ["command"]
 @click.option("--output-id", metavar="OUTPUT", help="With --debug: the output to set up.")
 @options.as_json
 @options.configurations
+@options.gathered("named", Named)
+@options.gathered("place", options.Place)
+@options.gathered("run", _Run)
+@options.gathered("instead", _Instead)
 @click.pass_context
 def command(
     context: click.Context,
-    names: tuple[str, ...],
-    glob: str | None,
-    only_list: bool,
-    feedstock: Path | None,
-    output_dir: Path | None,
-    channels: tuple[str, ...],
+    named: Named,
+    place: options.Place,
+    run: _Run,
+    instead: _Instead,
     engine: str | None,
-    everything: bool,
-    jobs: int,
-    cores: int | None,
-    memory: str | None,
-    timeout: str,
-    log_limit: str,
-    retries: int,
-    keep_going: bool,
-    debug: bool,
-    output_id: str | None,
     as_json: bool,
 ) -> int:
     """Build configurations of a feedstock.
@@ -76,7 +109,7 @@ def command(
     Without a NAME, a menu asks for one. A row is one variant of a configuration: for one Python, for example. With
     --json the log goes to stderr.
     """
-    if output_id and not debug:
+    if instead.output_id and not instead.debug:
         raise click.UsageError("--output-id needs --debug; a build makes all outputs of a row")
     from feedstock_tools.cli import building
     from feedstock_tools.cli.opening import opened_to_build
@@ -85,19 +118,14 @@ def command(
     from feedstock_tools.report.run.plain import Terminal
 
     terminal = Terminal(sys.stderr if as_json else sys.stdout, fold_of(os.environ))
-    found = find_or_example(feedstock, Path.cwd(), context.obj)
-    if found.note:
-        say(found.note, err=as_json)
-    named = building.Named(names, glob, everything)
-    if only_list:
-        workspace = opened_to_build(found, output_dir, channels, engine, terminal.say)
+    feedstock = find_or_example(place.feedstock, Path.cwd(), context.obj)
+    if feedstock.note:
+        say(feedstock.note, err=as_json)
+    if instead.only_list:
+        workspace = opened_to_build(feedstock, place, engine, terminal.say)
         return building.list_configurations(workspace, named, as_json=as_json)
-    from feedstock_tools.builds.plan.capacity import Capacity, Limits
-    from feedstock_tools.units import size_of, time_limit_of
-
-    capacity = Capacity.of_machine(cores, size_of(memory) if memory else None)
-    limits = Limits(jobs, time_limit_of(timeout), retries, not keep_going, size_of(log_limit))
-    workspace = opened_to_build(found, output_dir, channels, engine, terminal.say)
-    if debug:
-        return building.debug(workspace, named, output_id, terminal)
+    capacity, limits = run.capacity(), run.limits()
+    workspace = opened_to_build(feedstock, place, engine, terminal.say)
+    if instead.debug:
+        return building.debug(workspace, named, instead.output_id, terminal)
     return building.build(workspace, named, capacity, limits, terminal, as_json=as_json)

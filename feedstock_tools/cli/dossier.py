@@ -28,15 +28,14 @@ __all__ = ["command"]
 @options.channels("those of the configuration, else conda-forge")
 @options.as_json
 @options.configurations
+@options.gathered("place", options.Place)
 def command(
     names: tuple[str, ...],
     output: Path | None,
     no_packages: bool,
     uploaded: str | None,
     server: str | None,
-    feedstock: Path | None,
-    output_dir: Path | None,
-    channels: tuple[str, ...],
+    place: options.Place,
     as_json: bool,
 ) -> None:
     """Write logs, commit, configurations, solved environments and hashes of built packages to a folder.
@@ -50,15 +49,15 @@ def command(
     from feedstock_tools.cli.opening import opened_to_read
     from feedstock_tools.report.dossier.dossier import DossierOptions, make_dossier
 
-    place = parse_target(uploaded, server, os.environ, Path.cwd()) if uploaded else None
-    workspace = opened_to_read(feedstock, output_dir, channels)
+    channel = parse_target(uploaded, server, os.environ, Path.cwd()) if uploaded else None
+    workspace = opened_to_read(place)
     matrix = read_matrix(workspace, workspace.chosen(names))
     made = make_dossier(
         matrix,
         workspace.feedstock.folder / ".ci_support",
         (output or matrix.artifacts / "dossier").absolute(),
         os.environ,
-        DossierOptions(named=bool(names), with_packages=not no_packages, uploaded=place),
+        DossierOptions(named=bool(names), with_packages=not no_packages, uploaded=channel),
     )
     if as_json:
         say_json({**asdict(made), "folder": str(made.folder)})

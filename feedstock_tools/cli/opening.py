@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +13,7 @@ from feedstock_tools.cli.printing import say
 
 if TYPE_CHECKING:
     from feedstock_tools.builds.plan.workspace import Workspace
+    from feedstock_tools.cli.options import Place
     from feedstock_tools.feedstock.folder import Feedstock
     from feedstock_tools.feedstock.layout import Artifacts
     from feedstock_tools.feedstock.up_to_date import Updates
@@ -25,16 +26,11 @@ def note_on_stderr(text: str) -> None:
     say(text, err=True)
 
 
-def opened_to_build(
-    feedstock: Feedstock,
-    output: Path | None,
-    channels: Sequence[str],
-    engine: str | None,
-    note: Callable[[str], object],
-) -> Workspace:
+def opened_to_build(feedstock: Feedstock, place: Place, engine: str | None, note: Callable[[str], object]) -> Workspace:
     """A feedstock with generated files updated, in the workspace of its builds.
 
     Args:
+        place: its artifacts folder and channels.
         note: called with the updated files.
 
     Raises:
@@ -44,7 +40,7 @@ def opened_to_build(
     from feedstock_tools.builds.plan.workspace import artifacts_of, workspace_of
     from feedstock_tools.feedstock.up_to_date import Updates, refresh
 
-    artifacts = artifacts_of(feedstock, output)
+    artifacts = artifacts_of(feedstock, place.output_dir)
     tidy(feedstock.folder, artifacts)
     updates = refresh(feedstock, artifacts, os.environ)
     if updates != Updates():
@@ -52,30 +48,30 @@ def opened_to_build(
 
         for text in updated_notes(updates):
             note(text)
-    return workspace_of(feedstock, output, channels, os.environ, engine, READING)
+    return workspace_of(feedstock, place.output_dir, place.channels, os.environ, engine, READING)
 
 
-def opened_to_read(folder: Path | None, output: Path | None, channels: Sequence[str]) -> Workspace:
+def opened_to_read(place: Place) -> Workspace:
     """The feedstock in a given folder, or the one here, as it is; a note on stderr names outdated generated files.
 
     Raises:
         InputError: there is no feedstock, its files are invalid, or the output folder is among them.
         WorkError: the artifacts folder cannot be written.
     """
-    workspace, pending = _opened(folder, output, channels)
+    workspace, pending = _opened(place)
     _note_outdated(pending)
     return workspace
 
 
 @contextmanager
-def opened_ahead(folder: Path | None, output: Path | None, channels: Sequence[str]) -> Iterator[Workspace]:
+def opened_ahead(place: Place) -> Iterator[Workspace]:
     """The feedstock as a build would find it after updating generated files, which happens in a temporary copy.
 
     Raises:
         InputError: there is no feedstock, its files are invalid, or the output folder is among them.
         WorkError: the artifacts folder or the copy cannot be written.
     """
-    workspace, pending = _opened(folder, output, channels)
+    workspace, pending = _opened(place)
     if pending.is_empty:
         _note_outdated(pending)
         yield workspace
@@ -95,17 +91,17 @@ def tidy(feedstock: Path | None = None, artifacts: Artifacts | None = None) -> N
     remove_leftovers_of(feedstock, artifacts, os.environ)
 
 
-def _opened(folder: Path | None, output: Path | None, channels: Sequence[str]) -> tuple[Workspace, Updates]:
+def _opened(place: Place) -> tuple[Workspace, Updates]:
     """The feedstock as it is, and what a build would update in it."""
     from feedstock_tools.builds.plan.workspace import artifacts_of, workspace_of
     from feedstock_tools.feedstock.folder import find_feedstock
     from feedstock_tools.feedstock.up_to_date import outdated
 
-    feedstock = find_feedstock(folder, Path.cwd())
-    artifacts = artifacts_of(feedstock, output)
+    feedstock = find_feedstock(place.feedstock, Path.cwd())
+    artifacts = artifacts_of(feedstock, place.output_dir)
     tidy(artifacts=artifacts)
     pending = outdated(feedstock, artifacts, os.environ)
-    return workspace_of(feedstock, output, channels, os.environ, None, READING), pending
+    return workspace_of(feedstock, place.output_dir, place.channels, os.environ, None, READING), pending
 
 
 def _note_outdated(pending: Updates) -> None:

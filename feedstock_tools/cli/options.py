@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
 from functools import wraps
 from inspect import cleandoc
 from pathlib import Path
@@ -17,6 +18,7 @@ import click
 
 __all__ = [
     "Decorator",
+    "Place",
     "as_json",
     "cache",
     "channels",
@@ -27,6 +29,7 @@ __all__ = [
     "diff",
     "feedstock",
     "folder",
+    "gathered",
     "gpu",
     "jobs",
     "log_limit",
@@ -56,6 +59,33 @@ _NAMES = (
     "A NAME is the name of a file in .ci_support without .yaml, a glob over those names, or a short name such as "
     "linux_64_cuda11.2. One of the arguments may be the feedstock's folder instead."
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a command finds its feedstock and packages: `--feedstock`, `--output-dir` and `--channel`."""
+
+    feedstock: Path | None
+    output_dir: Path | None
+    channels: tuple[str, ...]
+
+
+def gathered(parameter: str, kind: type[Any]) -> Decorator:
+    """Hand several options to a command as one value: those named like the fields of the dataclass `kind`.
+
+    The last decorator of a command, below its options.
+    """
+    names = [field.name for field in fields(kind)]
+
+    def decorate(function: Function) -> Function:
+        @wraps(function)
+        def command(*arguments: Any, **values: Any) -> Any:
+            own = {name: values.pop(name) for name in names}
+            return function(*arguments, **values, **{parameter: kind(**own)})
+
+        return command
+
+    return decorate
 
 
 def option(*names: str, meaning: str, default_text: str = "", repeatable: bool = False, **settings: Any) -> Decorator:

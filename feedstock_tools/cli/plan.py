@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from feedstock_tools.cli import options
@@ -22,11 +20,10 @@ __all__ = ["command"]
 @options.as_json
 @options.markdown
 @options.configurations
+@options.gathered("place", options.Place)
 def command(
     names: tuple[str, ...],
-    feedstock: Path | None,
-    output_dir: Path | None,
-    channels: tuple[str, ...],
+    place: options.Place,
     jobs: int,
     cores: int | None,
     memory: str | None,
@@ -47,7 +44,7 @@ def command(
     from feedstock_tools.units import size_of
 
     capacity = Capacity.of_machine(cores, size_of(memory) if memory else None)
-    with opened_ahead(feedstock, output_dir, channels) as workspace:
+    with opened_ahead(place) as workspace:
         chosen = workspace.chosen(names)
         planned = agenda(workspace, chosen, capacity, jobs)
         possible = [each for each in chosen if each.name not in planned.refused]

@@ -23,14 +23,13 @@ __all__ = ["command"]
 @options.channels("those of the configuration, else conda-forge")
 @options.as_json
 @options.configurations
+@options.gathered("place", options.Place)
 def command(
     target: str,
     names: tuple[str, ...],
     server: str | None,
     dry_run: bool,
-    feedstock: Path | None,
-    output_dir: Path | None,
-    channels: tuple[str, ...],
+    place: options.Place,
     as_json: bool,
 ) -> None:
     """Put complete and tested builds into a channel, each package verified by its hash.
@@ -45,16 +44,16 @@ def command(
     from feedstock_tools.cli.opening import opened_to_read
     from feedstock_tools.report.publishing import PublishLines, published_json, published_text
 
-    place = parse_target(target, server, os.environ, Path.cwd())
+    channel = parse_target(target, server, os.environ, Path.cwd())
     _note_new_folder(target)
-    workspace = opened_to_read(feedstock, output_dir, channels)
+    workspace = opened_to_read(place)
     matrix = read_matrix(workspace, workspace.chosen(names))
     observer = PublishLines(sys.stderr if as_json else sys.stdout)
-    packages = publish(matrix, place, observer, complete_only=not names, dry_run=dry_run)
+    packages = publish(matrix, channel, observer, complete_only=not names, dry_run=dry_run)
     if as_json:
-        say_json(published_json(place, packages))
+        say_json(published_json(channel, packages))
     else:
-        say(published_text(place, packages))
+        say(published_text(channel, packages))
 
 
 def _note_new_folder(target: str) -> None:

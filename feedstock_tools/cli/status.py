@@ -22,11 +22,10 @@ __all__ = ["command"]
     "--html", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write a page to this file."
 )
 @options.configurations
+@options.gathered("place", options.Place)
 def command(
     names: tuple[str, ...],
-    feedstock: Path | None,
-    output_dir: Path | None,
-    channels: tuple[str, ...],
+    place: options.Place,
     as_json: bool,
     markdown: bool,
     html: Path | None,
@@ -40,7 +39,7 @@ def command(
     from feedstock_tools.builds.matrix.matrix import read_matrix
     from feedstock_tools.cli.opening import opened_to_read
 
-    workspace = opened_to_read(feedstock, output_dir, channels)
+    workspace = opened_to_read(place)
     matrix = read_matrix(workspace, workspace.chosen(names))
     if html is not None:
         from feedstock_tools.report.matrix.page import write_page

@@ -30,6 +30,7 @@ __all__ = ["command"]
 @options.channels("those of the build")
 @options.as_json
 @options.packages_or_configurations
+@options.gathered("place", options.Place)
 def command(
     targets: tuple[str, ...],
     gpu: bool,
@@ -37,9 +38,7 @@ def command(
     jobs: int,
     timeout: str,
     compare: bool,
-    feedstock: Path | None,
-    output_dir: Path | None,
-    channels: tuple[str, ...],
+    place: options.Place,
     as_json: bool,
 ) -> int:
     """Run the tests of built packages again, each in a fresh environment, and record the results.
@@ -50,7 +49,7 @@ def command(
     from feedstock_tools.errors import InputError
 
     if compare:
-        return _compare(feedstock, output_dir, as_json=as_json)
+        return _compare(place, as_json=as_json)
     if not targets:
         raise InputError("name the packages to test: files, or configurations as `build` takes them")
     from feedstock_tools.builds.engines.process.supervision import signals_as_exit
@@ -58,11 +57,11 @@ def command(
     from feedstock_tools.report.testing import TestLines, tested_json, tested_text
     from feedstock_tools.units import time_limit_of
 
-    how = TestOptions(gpu, benchmark, channels, jobs, time_limit_of(timeout))
-    places = _places(targets, feedstock, output_dir)
+    how = TestOptions(gpu, benchmark, place.channels, jobs, time_limit_of(timeout))
+    packages = _packages(targets, place)
     observer = TestLines(sys.stderr if as_json else sys.stdout, several=jobs > 1)
     with signals_as_exit():
-        records = run_tests(places, how, os.environ, observer)
+        records = run_tests(packages, how, os.environ, observer)
     if as_json:
         say_json(tested_json(records))
     else:
@@ -70,13 +69,13 @@ def command(
     return 0 if all(record.result == "passed" for record in records) else 1
 
 
-def _compare(feedstock: Path | None, output_dir: Path | None, *, as_json: bool) -> int:
+def _compare(place: options.Place, *, as_json: bool) -> int:
     from feedstock_tools.builds.testing.comparing import figures_of
     from feedstock_tools.feedstock.folder import Feedstock
     from feedstock_tools.feedstock.layout import Artifacts
     from feedstock_tools.report.testing import compared_json, compared_text
 
-    figures = figures_of(Artifacts(output_dir or Feedstock(feedstock or Path.cwd()).artifacts))
+    figures = figures_of(Artifacts(place.output_dir or Feedstock(place.feedstock or Path.cwd()).artifacts))
     if as_json:
         say_json(compared_json(figures))
     else:
@@ -84,7 +83,7 @@ def _compare(feedstock: Path | None, output_dir: Path | None, *, as_json: bool) 
     return 0
 
 
-def _places(targets: Sequence[str], feedstock: Path | None, output_dir: Path | None) -> tuple[TestedPackage, ...]:
+def _packages(targets: Sequence[str], place: options.Place) -> tuple[TestedPackage, ...]:
     """The packages that targets name: files, or the built packages of configurations.
 
     Raises:
@@ -92,18 +91,19 @@ def _places(targets: Sequence[str], feedstock: Path | None, output_dir: Path | N
     """
     from feedstock_tools.builds.testing.tests import built_packages, packages_in_files
     from feedstock_tools.channel.archive import PACKAGE_SUFFIXES
+    from feedstock_tools.feedstock.folder import Feedstock
 
     files = [(Path.cwd() / target).resolve() for target in targets if target.endswith(PACKAGE_SUFFIXES)]
     names = [target for target in targets if not target.endswith(PACKAGE_SUFFIXES)]
-    nearby = [output_dir, feedstock and feedstock / "build_artifacts"]
-    places = packages_in_files(files, [folder for folder in nearby if folder])
+    nearby = [place.output_dir, place.feedstock and Feedstock(place.feedstock).artifacts]
+    from_files = packages_in_files(files, [folder for folder in nearby if folder])
     if not names:
-        return places
+        return from_files
     from feedstock_tools.cli.opening import opened_to_read
     from feedstock_tools.errors import InputError
 
-    workspace = opened_to_read(feedstock, output_dir, ())
+    workspace = opened_to_read(place)
     built = built_packages(workspace, workspace.chosen(names))
     if not built:
         raise InputError(f"nothing has been built for {', '.join(names)}", hint="Build it first: feedstock-tools build")
-    return (*places, *built)
+    return (*from_files, *built)
