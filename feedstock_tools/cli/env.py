@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,7 +13,45 @@ from feedstock_tools.cli.channels import readable
 from feedstock_tools.cli.printing import say
 from feedstock_tools.cli.spelling import Command
 
+if TYPE_CHECKING:
+    from feedstock_tools.pins.frameworks.environment import Environment
+
 __all__ = ["command"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    """The packages, and the machine that they are for."""
+
+    packages: tuple[str, ...]
+    gpu: bool | None
+    cuda: str | None
+    platform: str | None
+    channels: tuple[str, ...]
+    python: str | None
+    virtual: tuple[str, ...]
+    unsolved: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """How the environment is written."""
+
+    name: str | None
+    prefix: Path | None
+    exact: bool
+    output: Path | None
+    as_json: bool
+
+    def text_of(self, environment: Environment) -> str:
+        from feedstock_tools.pins.frameworks import environment_yml
+
+        request = environment.request
+        name = self.name or f"{request.packages[0].split('=')[0].split(' ')[0]}-{request.accelerator}"
+        prefix = self.prefix.absolute() if self.prefix else None
+        file = self.output.name if self.output else "environment.yml"
+        form = environment_yml.as_json if self.as_json else environment_yml.as_yaml
+        return form(environment, name=name, prefix=prefix, exact=self.exact, file=file).rstrip("\n")
 
 
 @click.command("env", cls=Command)
@@ -35,21 +75,9 @@ __all__ = ["command"]
 @click.option("--unsolved", is_flag=True, help="Do not use the network; the environment is not solved.")
 @options.output("the terminal", kind="file")
 @options.as_json
-def command(
-    packages: tuple[str, ...],
-    gpu: bool | None,
-    cuda: str | None,
-    platform: str | None,
-    channels: tuple[str, ...],
-    python: str | None,
-    virtual: tuple[str, ...],
-    name: str | None,
-    prefix: Path | None,
-    exact: bool,
-    unsolved: bool,
-    output: Path | None,
-    as_json: bool,
-) -> int:
+@options.gathered("wish", _Wish)
+@options.gathered("form", _Form)
+def command(wish: _Wish, form: _Form) -> int:
     """Write an environment.yml that installs PACKAGEs, with the GPU or the CPU build of the frameworks among them.
 
     It is solved for the given platform and machine; its comments explain how to create the environment and how to check
@@ -57,23 +85,16 @@ def command(
     """
     from feedstock_tools.facts import load_cuda
     from feedstock_tools.facts.frameworks import load_frameworks
-    from feedstock_tools.pins.frameworks import environment_yml
     from feedstock_tools.pins.frameworks.environment import Request, environment, target_of
     from feedstock_tools.writing import write_whole
 
     facts = load_cuda()
-    target = target_of(gpu, cuda, platform, facts)
-    listed = readable(channels, [target.platform]) or ("conda-forge",)
-    request = Request(packages, target, listed, python, virtual, solved=not unsolved)
-    solution = environment(request, facts, load_frameworks())
-    called = name or f"{request.packages[0].split('=')[0].split(' ')[0]}-{request.accelerator}"
-    file = output.name if output else "environment.yml"
-    form = environment_yml.as_json if as_json else environment_yml.as_yaml
-    text = form(solution, name=called, prefix=prefix.absolute() if prefix else None, exact=exact, file=file).rstrip(
-        "\n"
-    )
-    if output is None:
+    target = target_of(wish.gpu, wish.cuda, wish.platform, facts)
+    channels = readable(wish.channels, [target.platform]) or ("conda-forge",)
+    request = Request(wish.packages, target, channels, wish.python, wish.virtual, solved=not wish.unsolved)
+    text = form.text_of(environment(request, facts, load_frameworks()))
+    if form.output is None:
         say(text)
     else:
-        write_whole(output, f"{text}\n")
+        write_whole(form.output, f"{text}\n")
     return 0

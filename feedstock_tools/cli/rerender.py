@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,16 @@ if TYPE_CHECKING:
 __all__ = ["chosen_pinning", "command"]
 
 
+@dataclass(frozen=True, slots=True)
+class _How:
+    """What a rerender follows: the pinning, versions of conda-smithy and conda-build, platforms, a release."""
+
+    pinning: str | None
+    rules: str | None
+    platforms: tuple[str, ...]
+    smithy: str | None
+
+
 @click.command("rerender", cls=Command)
 @options.folder
 @options.pinning
@@ -37,17 +48,8 @@ __all__ = ["chosen_pinning", "command"]
     metavar="VERSION|DIR",
     help="Release of conda-smithy to use: a fetched version, a folder, or none (default: the one that --rules names).",
 )
-def command(
-    feedstock: Path,
-    pinning: str | None,
-    rules: str | None,
-    platforms: tuple[str, ...],
-    check: bool,
-    show_diff: bool,
-    as_json: bool,
-    verify: bool,
-    smithy: str | None,
-) -> None:
+@options.gathered("how", _How)
+def command(feedstock: Path, how: _How, check: bool, show_diff: bool, as_json: bool, verify: bool) -> None:
     """Write the .ci_support of FEEDSTOCK and all other files of conda-smithy: CI files, scripts, README.md.
 
     They are made with the templates of a release of conda-smithy: the one that --rules names, else the newest that
@@ -57,27 +59,13 @@ def command(
     Without --pinning, a feedstock with a spec needs only its recipe's conda_build_config.yaml; other feedstocks use the
     newest pinning that `feedstock-tools pinning` fetched. The command prints which one it uses.
     """
-    from feedstock_tools.channel.pinning.local import pinning_cache
-    from feedstock_tools.cli.smithy import chosen_release
-    from feedstock_tools.platforms import Platform
-    from feedstock_tools.rerender.rerendering import rerender
-    from feedstock_tools.rerender.smithy.release import chosen_rules
-
     if as_json and (show_diff or verify):
         raise click.UsageError("--json excludes --diff and --verify")
     gc.disable()  # a short process without reference cycles: collecting garbage would take a third of its time
-    pinning_path = chosen_pinning(pinning, feedstock)
-    release = chosen_release(smithy, rules).release
-    result = rerender(
-        feedstock,
-        pinning=pinning_path,
-        rules=chosen_rules(rules, release),
-        platforms=[Platform.parse(name) for name in platforms] or None,
-        smithy=release,
-        cache=pinning_cache(os.environ).with_name("templates"),
-    )
+    pinning = chosen_pinning(how.pinning, feedstock)
+    result = _rerendered(feedstock, pinning, how)
     if verify:
-        _verify(feedstock, pinning_path, result.files, platforms)
+        _verify(feedstock, pinning, result.files, how.platforms)
         return
     changes = result.changes()
     if show_diff:
@@ -94,6 +82,24 @@ def command(
         tidy(feedstock)
         changes.apply()
     say(f"{len(result.configurations)} configurations, {changes.count} changes", err=True)
+
+
+def _rerendered(feedstock: Path, pinning: Path | None, how: _How) -> Rerender:
+    from feedstock_tools.channel.pinning.local import pinning_cache
+    from feedstock_tools.cli.smithy import chosen_release
+    from feedstock_tools.platforms import Platform
+    from feedstock_tools.rerender.rerendering import rerender
+    from feedstock_tools.rerender.smithy.release import chosen_rules
+
+    release = chosen_release(how.smithy, how.rules).release
+    return rerender(
+        feedstock,
+        pinning=pinning,
+        rules=chosen_rules(how.rules, release),
+        platforms=[Platform.parse(name) for name in how.platforms] or None,
+        smithy=release,
+        cache=pinning_cache(os.environ).with_name("templates"),
+    )
 
 
 def _say_found(found: Mapping[str, Any], *, err: bool, with_jobs: bool) -> None:
