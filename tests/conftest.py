@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 
 from tests.support.channels import make_tiny_channel
+from tests.support.collected import COLLECTED
 from tests.support.compilers import c_compiler_in, lend_zig
 from tests.support.feedstocks import GPU, TinyFeedstock, copy_of_tiny
 from tests.support.measuring import begin_measuring, end_measuring
 from tests.support.once import made_once, of_this_run
 from tests.support.passing import RECORD, Passing
+from tests.support.paths import ROOT
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -23,8 +25,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--record", action="store_true", help="write tests/passing.toml")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what is marked slow, where that was asked for."""
+    """Note the collected files, and leave out tests that are marked slow under `--fast`."""
+    config.stash[COLLECTED] = {item.path.relative_to(ROOT).as_posix() for item in items if ROOT in item.path.parents}
     if config.getoption("fast"):
         config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("slow")])
         items[:] = [item for item in items if not item.get_closest_marker("slow")]

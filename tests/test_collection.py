@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from fnmatch import fnmatch
 
@@ -9,6 +10,7 @@ import pytest
 
 from tests.__main__ import arguments
 from tests.support import command
+from tests.support.collected import COLLECTED
 from tests.support.paths import ROOT
 from tests.support.tracked import tracked_files
 
@@ -16,23 +18,34 @@ from tests.support.tracked import tracked_files
 PASSED_OVER = ("*.egg", "_darcs", "build", "CVS", "dist", "node_modules", "venv", "{arch}")
 
 
-def not_collected(folder: str, *options: str) -> set[str]:
-    """The files of tests below a folder that pytest collects nothing of."""
-    words = ["-m", "pytest", "--collect-only", "-qq", "-p", "no:cacheprovider", "-p", "no:xdist", *options, folder]
-    run = command.run([sys.executable, *words], ROOT)
-    assert run.returncode in (0, 5), run.stdout + run.stderr  # 5: nothing was collected
-    collected = {line.rpartition(": ")[0] for line in run.stdout.splitlines()}
-    return {str(path) for path in tracked_files(folder) if fnmatch(path.name, "test_*.py")} - collected
+def pytest_of(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Let pytest collect without plugins, which take a second to import."""
+    words = ["-m", "pytest", "--collect-only", "-qq", "-p", "no:cacheprovider", *arguments]
+    return command.run([sys.executable, *words], ROOT, command.environment(PYTEST_DISABLE_PLUGIN_AUTOLOAD="1"))
 
 
-def test_every_file_of_tests_is_collected() -> None:
-    assert not_collected("tests") == set()
+def collected_from(folder: str, *options: str) -> set[str]:
+    """The files below a folder that pytest collects tests from."""
+    run = pytest_of(*options, folder)
+    assert run.returncode in (0, pytest.ExitCode.NO_TESTS_COLLECTED), run.stdout + run.stderr
+    return {line.rpartition(": ")[0] for line in run.stdout.splitlines()}
+
+
+def files_of_tests() -> set[str]:
+    return {path.as_posix() for path in tracked_files("tests") if fnmatch(path.name, "test_*.py")}
+
+
+def test_every_file_of_tests_is_collected(pytestconfig: pytest.Config) -> None:
+    whole = [str(ROOT / each) for each in pytestconfig.args] == [str(ROOT / "tests")] and not pytestconfig.option.ignore
+    collected = pytestconfig.stash[COLLECTED] if whole else collected_from("tests")
+    assert files_of_tests() - collected == set()
 
 
 @pytest.mark.parametrize("option", ["--ignore=tests/report/test_pin_show.py", "--override-ini=norecursedirs=.* report"])
-def test_what_is_not_collected_is_noticed(option: str) -> None:
-    few = "--override-ini=python_files=test_pin_show.py"
-    assert "tests/report/test_pin_show.py" in not_collected("tests", few, option)
+def test_files_that_are_not_collected_are_noticed(option: str) -> None:
+    few = "--override-ini=python_files=test_pin_*.py"
+    assert "tests/report/test_pin_show.py" in files_of_tests() - collected_from("tests", few, option)
+    assert "tests/report/test_pin_show.py" in collected_from("tests/report", few)
 
 
 def test_no_folder_bears_a_name_that_test_runners_pass_over() -> None:
@@ -58,6 +71,5 @@ def test_tests_run_on_all_cores_unless_told_otherwise(given: list[str], expected
 
 def test_one_option_leaves_out_what_is_slow() -> None:
     file = "tests/test_bounded_commands.py"
-    words = ["-m", "pytest", "--collect-only", "-qq", "-p", "no:cacheprovider", "-p", "no:xdist"]
-    assert command.run([sys.executable, *words, file], ROOT).returncode == 0
-    assert command.run([sys.executable, *words, "--fast", file], ROOT).returncode == pytest.ExitCode.NO_TESTS_COLLECTED
+    assert pytest_of(file).returncode == 0
+    assert pytest_of("--fast", file).returncode == pytest.ExitCode.NO_TESTS_COLLECTED
