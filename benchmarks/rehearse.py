@@ -24,7 +24,7 @@ from feedstock_tools.rerender.configurations.configuration import Configuration
 
 LINUX = Platform.parse("linux-64")
 VERSIONS = 50
-#: A package depends on a few of those before it in its own layer of names, so that environments stay near one size.
+#: A package depends on a few earlier ones in its own layer of names, so that environments have similar sizes.
 NEIGHBOURS = 3
 
 

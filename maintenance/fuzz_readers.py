@@ -93,7 +93,7 @@ def _flip(text: str, _other: str, chance: random.Random) -> str:
 
 
 def _lines(text: str, other: str, chance: random.Random) -> str:
-    """Take lines of another file, or of this one from elsewhere, or drop or indent some."""
+    """Take lines of another file, or of this one from elsewhere, or drop or indent some lines."""
     lines, others = text.splitlines(True), other.splitlines(True)
     at = chance.randrange(len(lines) + 1)
     source = chance.choice((lines, others))
@@ -208,7 +208,7 @@ def one_run(number: int, seed: int, feedstocks: list[Path], pinning: Path | None
         read_everything(feedstock, own if own.is_dir() else pinning, chance)
     except _TooSlowError:
         return f"more than {SECONDS} s\n{traceback.format_exc()}"
-    except BaseException:  # any exception that is not an error of ours
+    except BaseException:  # any exception that is not one of our errors
         return traceback.format_exc()
     return ""
 

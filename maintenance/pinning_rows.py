@@ -152,7 +152,7 @@ def last_row(clone: Path, platform: Platform, cuda: str | None) -> tuple[str, st
                 continue  # most commits: much faster than reading them
             try:
                 row = row_at(clone, commit, platform, cuda, origin)
-            except InputError as error:  # a few commits left a zip group without values and were mended the next day
+            except InputError as error:  # a few commits left a zip group without values and were fixed the next day
                 sys.stderr.write(f"{commit[:10]} is passed over: {error}\n")
                 break
             if row is not None:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 LINUX = Platform.parse("linux-64")
 RECIPES = {"v0": "meta.yaml", "v1": "recipe.yaml"}
-#: Where the pinning lies once `main` has taken it out of the mirror.
+#: The path of the pinning after `main` has extracted it from the mirror.
 PINNING = Path(tempfile.gettempdir()) / f"real-recipes-{os.getuid()}" / "conda_build_config.yaml"
 #: Recipes read in one child.
 TOGETHER = 40
@@ -94,19 +94,19 @@ def _values() -> VariantConfig:
 
 
 def read_some(repository: Path, blobs: list[str], kind: str, render: bool) -> list[tuple[str, str]]:
-    """Each text's number with what `read` says of it."""
+    """Each text's number with the result of `read`."""
     return [(blob, read(text_of(repository, blob), kind, render)) for blob in blobs]
 
 
 def refusals(repository: Path, kind: str, most: int, render: bool, count: Counter[str]) -> Iterator[str]:
-    """What bounds refuse in one history; `count` is kept up to date."""
+    """The refusals by bounds in one history; updates `count`."""
     blobs = blobs_of(repository, RECIPES[kind])
     blobs = blobs[:: max(1, -(-len(blobs) // most))]
     for start in range(0, len(blobs), TOGETHER):
         some = blobs[start : start + TOGETHER]
         try:
             found = run_bounded(partial(read_some, repository, some, kind, render))
-        except BoundError:  # one of them passed a bound of the system: which?
+        except BoundError:  # one of them exceeded a bound of the system: find out which
             found = []
             for blob in some:
                 try:

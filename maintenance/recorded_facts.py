@@ -38,7 +38,7 @@ DROPPED = (
     ("linux-64", "12.6", "cb0fd0cd75"),
 )
 ORDERING = ("734f68b40732d28153239fa3dc7f244a69596882", "recipe/migrations/cuda130.yaml")
-#: Names that are not in a recipe: what run exports of compilers add.
+#: Names that are not in a recipe: additions of compilers' run exports.
 _OF_COMPILERS = ("libgcc", "libgcc-ng", "libstdcxx", "libstdcxx-ng", "__glibc", "cudatoolkit")
 
 Entry = dict[str, Any]
@@ -164,7 +164,7 @@ def _source_entry(source: PackageSource, packages: Iterable[KnownPackage]) -> Re
 
 
 def _in_recipe(package: KnownPackage, recipe: str, text: str) -> Entry:
-    """What of a package is in a text, and the line of its version in the recipe (0: it is put together, or beside)."""
+    """The facts on a package in a text, and the line of its version in the recipe (0: composed, or in another file)."""
     version = package.version
     candidates = [version, version.replace(".", "-", 2), "-".join(version.rsplit(".", 1))]
     there = [candidate for candidate in candidates if candidate in text]

@@ -1,7 +1,7 @@
 """Run the tests, from the top of the checkout: `python -m tests [pytest arguments]`.
 
 On a first run this makes an environment of its own (standard library only), then hands over to pytest, with a worker
-for each core. `-n 0` runs them one after the other, `--fast` leaves out those that are slow for good.
+for each core. `-n 0` runs them one after the other, `--fast` leaves out the slow ones.
 """
 
 import os
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from feedstock_tools.bootstrap import run_in_environment
 
-#: What pytest-xdist is told; what the caller says comes later and wins.
+#: Options for pytest-xdist; the caller's own come later and win.
 IN_PARALLEL = ["-n", "logical", "--dist", "worksteal"]
 
 

@@ -19,7 +19,7 @@ from tests.support.paths import ROOT
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--fast`, for those who wait for it, and what continuous integration asks for."""
+    """Add `--fast` for developers, and `--held` and `--record` for continuous integration."""
     parser.addoption("--fast", action="store_true", help="leave out the tests that are marked slow")
     parser.addoption("--held", action="store_true", help="fail where fewer pass than tests/passing.toml says")
     parser.addoption("--record", action="store_true", help="write tests/passing.toml")
@@ -35,9 +35,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Take Ctrl-C as in a terminal: what a shell runs in its background ignores it, and so would all children.
+    """Accept Ctrl-C as in a terminal: a process that a shell starts in the background ignores it, as do its children.
 
-    The process that collects what the workers report holds the run to the record, and has builds measured.
+    The process that collects the workers' reports compares the run with the record, and has child processes measured.
     """
     if not hasattr(config, "workerinput"):
         if config.getoption("held") or config.getoption("record"):
@@ -50,8 +50,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(autouse=True)
 def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing of a test goes to the cache of the user who runs it, but a compiler that is fetched once."""
-    cache = tmp_path.with_name(f"{tmp_path.name}-cache")  # beside it, since some tests say what lies in `tmp_path`
+    """Keep tests out of the cache of the user who runs them, except for a compiler that is fetched once."""
+    cache = tmp_path.with_name(f"{tmp_path.name}-cache")  # beside it, since some tests list `tmp_path`
     monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
     lend_zig(cache)
 
@@ -89,7 +89,7 @@ def stand_in_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def gpu_feedstock(tmp_path: Path, tiny_channel: Path, _built_once: Path) -> TinyFeedstock:
-    """The tiny feedstock with `linux_64_cuda11.2_py3.11` built; `output.txt` in it is what that printed."""
+    """The tiny feedstock with `linux_64_cuda11.2_py3.11` built; `output.txt` in it has the output of that build."""
     shutil.copytree(_built_once, tmp_path / "tiny-feedstock", symlinks=True)
     return TinyFeedstock(tmp_path / "tiny-feedstock", tiny_channel)
 

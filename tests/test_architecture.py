@@ -1,4 +1,4 @@
-"""The pictures of docs/architecture.md are the imports, and modules that the documentation names are there."""
+"""The pictures in docs/architecture.md match the imports, and modules that the documentation names exist."""
 
 import re
 import tomllib

@@ -43,7 +43,7 @@ def build_editable(wheel_directory, config_settings=None, metadata_directory=Non
 """
 
 
-#: Instead of Python's venv: an environment without pip, made in no time.
+#: In place of Python's venv: quickly makes an environment without pip.
 VENV = """
 import sys
 from pathlib import Path
@@ -55,7 +55,7 @@ if Path(__file__).with_name("no-ensurepip").exists():
 (folder / "bin" / "python").symlink_to(base)
 (folder / "pyvenv.cfg").write_text(f"home = {base.parent}\\n")
 """
-#: Instead of pip: what it does for the small project, or how it fails.
+#: In place of pip: installs the small project, or fails as pip does.
 PIP = """
 import sys, sysconfig
 from pathlib import Path
@@ -78,7 +78,7 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def quick(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The project, with stand-ins for venv and pip, of which the first test has shown what they do (POSIX)."""
+    """The project, with stand-ins for venv and pip; the first test shows the real ones (POSIX)."""
     if os.name == "posix":
         programs = project / "programs"
         programs.mkdir()
@@ -278,7 +278,7 @@ def test_a_python_without_venv_is_told_what_to_install(quick: Path) -> None:
 def test_a_checkout_that_cannot_be_written_has_its_environment_in_the_user_s_cache(
     quick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (quick / ".environments").touch()  # a file: that it cannot be made a folder holds for root too
+    (quick / ".environments").touch()  # a file: root cannot make a folder there either
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     assert start(quick, *SMALL).stdout == "small ran\n"
     assert len(list((tmp_path / "cache/feedstock-tools/environments").glob("*/build-*/bin/python"))) == 1
@@ -304,7 +304,7 @@ def test_python_3_7_reads_it() -> None:
 
 
 def old_python(quick: Path, path: str) -> subprocess.CompletedProcess[str]:
-    """Start it in an interpreter that says that it is Python 3.8."""
+    """Start it in an interpreter that reports the version 3.8."""
     file = str(quick / "feedstock_tools/bootstrap.py")
     code = f"""
 import runpy, sys

@@ -1,4 +1,4 @@
-"""Work that passes a bound of the operating system ends, and its parent says so in one message."""
+"""Work that exceeds a bound of the operating system ends, and its parent reports it in one message."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux has all of the limits")
 
-#: Quick to pass.
+#: Quickly exceeded.
 NARROW = Bounds(step_seconds=1, seconds=2, step_memory=64 << 20, memory=256 << 20)
 
 

@@ -35,7 +35,7 @@ def start(
 
 
 def program(folder: Path, text: str) -> Path:
-    """A `feedstock-tools` that does this."""
+    """A `feedstock-tools` that runs these lines."""
     folder.mkdir()
     (folder / "feedstock-tools").write_text(f"#!/bin/sh\n{text}\n")
     (folder / "feedstock-tools").chmod(0o755)

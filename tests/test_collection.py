@@ -1,4 +1,4 @@
-"""Every test runs: all files of tests are collected, and none lies where test runners pass over without a word."""
+"""Every test runs: all files of tests are collected, and none is in a folder that test runners silently skip."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.collected import COLLECTED
 from tests.support.paths import ROOT
 from tests.support.tracked import tracked_files
 
-#: The default of pytest's `norecursedirs`, folders with a leading dot aside. Other tools pass over them, too.
+#: The default of pytest's `norecursedirs`, without folders with a leading dot. Other tools skip these names too.
 PASSED_OVER = ("*.egg", "_darcs", "build", "CVS", "dist", "node_modules", "venv", "{arch}")
 
 

@@ -1,4 +1,4 @@
-"""README and docs are true: links lead somewhere, options are told of, and examples that need nothing are run."""
+"""README and docs are correct: links have targets, every option is documented, and self-contained examples run."""
 
 import doctest
 import re
@@ -18,7 +18,7 @@ from tests.support.paths import ROOT
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("examples/*/README.md")])
 _LINK = re.compile(r"\]\((?!https?://)([^)#\s]*)(?:#([^)\s]*))?\)")
 _CONSOLE = re.compile(r"^```console\n(.*?)^```", re.DOTALL | re.MULTILINE)
-#: Commands whose answer follows from what ships with the program.
+#: Commands whose output depends only on files that ship with the program.
 _NEED_NOTHING = (
     "cuda resolve",
     "cuda archs",
@@ -35,7 +35,7 @@ def without_code(text: str) -> str:
 
 
 def anchors(page: Path) -> set[str]:
-    """The anchors that GitHub makes of the headings of a page."""
+    """The anchors that GitHub derives from the headings of a page."""
     headings = re.findall(r"^#+ (.*)$", without_code(page.read_text(encoding="utf-8")), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
@@ -63,7 +63,7 @@ def test_every_option_is_documented(name: str) -> None:
 
 
 def examples() -> Iterator[tuple[str, str, str]]:
-    """Page, command and printed answer of the examples that can be run anywhere."""
+    """Page, command and printed output of the examples that run anywhere."""
     for page in PAGES:
         for block in _CONSOLE.findall(page.read_text(encoding="utf-8")):
             for call in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
@@ -75,7 +75,7 @@ def examples() -> Iterator[tuple[str, str, str]]:
 
 @pytest.mark.parametrize(("page", "words", "answer"), list(examples()), ids=lambda text: text.partition("\n")[0][:50])
 def test_examples_print_what_is_shown(page: str, words: str, answer: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`…` stands for whatever was left out, of a line or of lines; files are named from the top of the repository."""
+    """`…` stands for omitted text in a line, or for omitted lines; files are named from the top of the repository."""
     monkeypatch.chdir(ROOT)
     printed = CliRunner().invoke(program._group, shlex.split(words, comments=True)).output
     pattern = re.escape(answer.rstrip()).replace(re.escape("[…]"), r"\[.*?\]").replace("…", r"[\s\S]*?")

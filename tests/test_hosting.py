@@ -1,4 +1,4 @@
-"""What the hosting service reads: workflows, issue forms and the template of pull requests."""
+"""Files for the hosting service: workflows, issue forms and the pull request template."""
 
 import re
 import tomllib

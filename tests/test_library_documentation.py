@@ -1,4 +1,4 @@
-"""The library as docs/library.md tells of it: its examples, run as they stand, and what importing it brings along."""
+"""The library as docs/library.md describes it: its examples run unchanged, and its import is light."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FUNCTIONS = {name: getattr(api, name) for name in api.__all__ if inspect.isfunct
 
 @pytest.fixture
 def folder(tmp_path: Path, gpu_feedstock: TinyFeedstock, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder that the examples speak of, as the current one; in it `tiny-feedstock` has one row built."""
+    """The folder that the examples use, as the current one; `tiny-feedstock` in it has one row built."""
     make_library_folder(tmp_path)
     (tmp_path / "tiny-channel").symlink_to(gpu_feedstock.channel)
     monkeypatch.chdir(tmp_path)

@@ -16,8 +16,8 @@ from tests.support.library import make_library_folder
 
 PACKAGE = Path(feedstock_tools.__file__).parent
 
-#: What may talk to the process: the command line and what it shows while a run goes on (debugging passes its stderr on
-#: to the engine), the fork of a command that is held to bounds, and programs that run as processes of their own.
+#: Modules that may use the process: the command line and its display of a run (debugging passes stderr on to the
+#: engine), the fork of a bounded command, and programs that run as separate processes.
 OUTSIDE = (
     "__main__.py",
     "bootstrap.py",
@@ -131,7 +131,7 @@ Path(RESULTS).write_text(json.dumps(results))
 def results_of(
     folder: Path, name: str, environment: dict[str, str], *arguments: str, closed: bool
 ) -> dict[str, object]:
-    """What the arrows give in a process of its own, without standard streams where `closed` says so."""
+    """The results of the arrows in a separate process; `closed`: without standard streams."""
     script = folder / f"{name}.py"
     machine = {key: os.environ[key] for key in ("PATH", "HOME", "XDG_CACHE_HOME", "SYSTEMROOT") if key in os.environ}
     script.write_text(f"RESULTS, MACHINE = {str(folder / name)!r}, {machine!r}\n{ARROWS}")

@@ -1,4 +1,4 @@
-"""The named variant files: what is in them, and writing them."""
+"""The named variant files: their contents, and writing them."""
 
 from __future__ import annotations
 

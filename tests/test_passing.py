@@ -1,4 +1,4 @@
-"""What holds a run of all tests to the record, shown by runs of a few made-up tests."""
+"""How a run of all tests is compared with the record, shown by runs of a few made-up tests."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ here = Path(os.environ["HERE"])
 os.kill(os.getpid(), signal.SIGKILL)
 """
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="owners are told apart by signals")
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="owners are distinguished by signals")
 
 
 def names(folder: Path) -> list[str]:

@@ -1,4 +1,4 @@
-"""The TensorFlow example against what really was: the configurations of that day and the names of its packages."""
+"""The TensorFlow example compared with the real feedstock: its configurations of that day and its packages' names."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytestmark = needs("fetched", RERENDER.is_dir(), f"the recorded rerender of Tens
 
 @pytest.fixture(scope="module")
 def feedstock(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The example, generated anew from its spec."""
+    """The example, generated again from its spec."""
     source = data_folder("examples") / "tensorflow"
     generated = ("meta.yaml", "conda_build_config.yaml", "conda-forge.yml", ".feedstock-tools", ".ci_support")
     folder = tmp_path_factory.mktemp("feedstock") / "tensorflow"

@@ -1,4 +1,4 @@
-"""Values are plain: no dataclass of the lower rooms holds a function, so that each can be compared, kept and sent."""
+"""Values are plain: no dataclass of the lower rooms holds a function, so that each can be compared, stored and sent."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ VERSIONS = strategies.builds("{}{}{}".format, EPOCHS, MAIN, ENDS)
 
 @given(VERSIONS, VERSIONS)
 def test_the_order_is_that_of_the_solver(one: str, two: str) -> None:
-    """But where a `_` follows a letter at the end, as the module says; conda refuses `-` and `_` in one version."""
+    """Except where a `_` follows a letter at the end (see the module); conda refuses `-` and `_` in one version."""
     assume(not any(re.search(r"[a-z]_$", text) or {"-", "_"} <= set(text) for text in (one, two)))
     ours = parse_version(one), parse_version(two)
     theirs = rattler.Version(one), rattler.Version(two)

@@ -1,4 +1,4 @@
-"""An installed wheel builds from any folder, and what is installed stays as it was."""
+"""An installed wheel builds from any folder, and its own files stay unchanged."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def test_a_failure_leaves_what_was_there_and_no_part(tmp_path: Path, error: Base
 
 @contextmanager
 def without_privileges() -> Iterator[None]:
-    """root may write anywhere, and so is nobody for a while."""
+    """root may write anywhere, so the process becomes `nobody` for a while."""
     before = os.geteuid()
     if before == 0:
         os.seteuid(65534)

@@ -1,4 +1,4 @@
-"""CHANGELOG.md as https://keepachangelog.com asks for it: one section a version, the newest first.
+"""CHANGELOG.md in the format of https://keepachangelog.com: one section a version, the newest first.
 
 A version's section is `## [0.2.0] - 2026-11-22`; what the next version will bring stands below `## [Unreleased]`. Each
 section groups its entries below the headings in `KINDS`.
@@ -71,10 +71,10 @@ def with_release(text: str, version: str, day: date) -> str:
 
 
 def mistakes(text: str) -> list[Mistake]:
-    """Where a changelog departs from the form; empty if it does not.
+    """The places where a changelog departs from the form; empty if there are none.
 
-    Held: the title, an `Unreleased` section above all others, versions in falling order with a date each, and entries
-    below one of the headings in `KINDS` only.
+    Checked: the title, an `Unreleased` section above all others, versions in falling order with a date each, and that
+    every entry is below one of the headings in `KINDS`.
     """
     found: list[Mistake] = []
     versions: list[tuple[int, ...]] = []
@@ -100,7 +100,7 @@ def mistakes(text: str) -> list[Mistake]:
 
 
 def _heading_mistake(line: str, versions: list[tuple[int, ...]]) -> str:
-    """What is wrong with the heading of a section; its version joins `versions`, those of the sections above."""
+    """The problems of a section's heading; adds its version to `versions`, those of the sections above."""
     match = _SECTION.match(line)
     if not match:
         return "the heading must have the form '## [0.2.0] - 2026-11-22'"

@@ -1,4 +1,4 @@
-"""What a wheel and a source archive must hold: what git tracks, each file at its place, and nothing else."""
+"""The required contents of a wheel and a source archive: the tracked files, each at its place, and nothing else."""
 
 from __future__ import annotations
 

@@ -144,7 +144,7 @@ def _built(folder: Path, target: Path) -> tuple[Path, ...]:
 
 
 def _check(folder: Path, archives: Sequence[Path], version: str) -> None:
-    """What an index and a user need: metadata that twine takes, all files, and a program that starts."""
+    """Check for an index and a user: metadata that twine accepts, all files, and a program that starts."""
     sdist, wheel = archives
     tracked = _git(folder, "ls-files").splitlines()
     contents.check_sdist(sdist, tracked, version)

@@ -26,7 +26,7 @@ CAPACITY = Capacity((0, 1), 2 << 30)
 
 
 class Watched:
-    """Notes what it is told of a run, of tests and of publishing."""
+    """Records the events of a run, of tests and of publishing."""
 
     def __init__(self) -> None:
         self.built: list[str] = []
@@ -68,12 +68,12 @@ class Watched:
 
 
 def opened(feedstock: TinyFeedstock) -> Workspace:
-    """The tiny feedstock, with its channel, as this process's environment has it."""
+    """The tiny feedstock with its channel, in this process's environment."""
     return open_workspace(feedstock.folder, None, (str(feedstock.channel),), dict(os.environ))
 
 
 def files_of(folder: Path) -> dict[Path, bytes]:
-    """The files of a feedstock, but for what is built in it."""
+    """The files of a feedstock, except build artifacts."""
     kept = (path for path in folder.rglob("*") if path.is_file() and "build_artifacts" not in path.parts)
     return {path: path.read_bytes() for path in kept}
 

@@ -1,4 +1,4 @@
-"""What a command that builds nothing does without: networkx, the scheduler, py-rattler and what else takes long."""
+"""Commands that build nothing import neither networkx, nor the scheduler, nor py-rattler, nor other slow modules."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def imported(feedstock: TinyFeedstock, *words: str) -> set[str]:
     ids=["list", "idle build", "idle build with jobs", "status"],
 )
 def test_where_nothing_is_built_nothing_heavy_is_imported(gpu_feedstock: TinyFeedstock, words: tuple[str, ...]) -> None:
-    gpu_feedstock.build("--list")  # renders what no build has rendered yet
+    gpu_feedstock.build("--list")  # renders, since no build has done so yet
     modules = imported(gpu_feedstock, *words)
     assert "feedstock_tools.builds.plan.workspace" in modules
     assert not modules & {"networkx", "rattler", "rattler_build", "pydantic", "feedstock_tools.builds.runs.scheduler"}

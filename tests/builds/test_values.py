@@ -1,4 +1,4 @@
-"""What the wing passes from one room to the next are values: no callables in them, and what is sent can be sent."""
+"""The rooms of the wing exchange values without callables; those for another machine can be sent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Builds that only time stamps choose between, found without solving again, and against solving with other stamps."""
+"""Builds that only time stamps choose between, found without another solve; compared with solves under other stamps."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def metadata(version: str) -> PackageMetadata:
 
 
 def write_tar_bz2(channel: Path, version: str, members: dict[str, bytes | str]) -> None:
-    """A package of the old format; a text is the target of a link."""
+    """A package of the old format; a `str` is the target of a link."""
     index = json.dumps(metadata(version).index_json()).encode()
     path = channel / "noarch" / f"conda-forge-pinning-{version}-hd8ed1ab_0.tar.bz2"
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Reading what channels have, from folders and from a server on this machine that answers well, badly or not at all."""
+"""Reading channels from folders and from a local server that answers well, badly or not at all."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_a_server_that_says_nothing_is_given_up_on() -> None:
 
 
 def entry(name: str = "one-1-0.conda", **changed: object) -> str:
-    """Repodata with one package, of which something is changed."""
+    """Repodata with one package, some fields of which are changed."""
     whole = {"name": "one", "version": "1", "build": "0", "build_number": 0, "depends": [], **changed}
     return json.dumps({"packages.conda": {name: whole}})
 

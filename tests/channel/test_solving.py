@@ -1,4 +1,4 @@
-"""Solving against small channels: what is chosen, by what, and why nothing can be."""
+"""Solving against small channels: the choice, its reason, and why there is no solution."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is a target to publish to, and what only looks like a folder."""
+"""Targets to publish to, and texts that only look like a folder."""
 
 from pathlib import Path
 

@@ -22,7 +22,7 @@ TF = "TF_CUDA_COMPUTE_CAPABILITIES"
 
 
 def configuration(name: str) -> Configuration:
-    """The named variant file, which says what conda-forge's pinning said."""
+    """The named variant file, which has the values of conda-forge's pinning."""
     return Configuration.from_file(data_folder("variants") / f"{name}.yaml")
 
 

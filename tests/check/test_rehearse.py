@@ -174,7 +174,7 @@ def test_users_get_the_build_that_is_meant(tmp_path: Path, channel: Path) -> Non
     ("guard", "drivers"),
     [
         (GUARD, {"11.2", "12.9"}),
-        # cudatoolkit 11.x wants a driver for 11 and no newer, and builds take any that is not older than theirs
+        # cudatoolkit 11.x needs a driver for 11, no newer one; builds accept any toolkit that is not older than theirs
         ("cudatoolkit >=${{ cuda_compiler_version }},<12", {"11.0", "11.2", "12.9"}),
     ],
 )

@@ -1,4 +1,4 @@
-"""What a package that is not built yet will require: run exports, what a recipe ignores of them, and pins."""
+"""The requirements of a package that is not built yet: run exports, those that a recipe ignores, and pins."""
 
 from __future__ import annotations
 

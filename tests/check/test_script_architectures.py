@@ -85,7 +85,7 @@ def test_scripts_of_other_systems_are_passed_over(tmp_path: Path) -> None:
         ("build:\n  script_env:\n    - CUDAARCHS=80;90  # [linux]\n", set()),
         ("build:\n  script:\n    - if: win\n      then:\n        - export CUDAARCHS=80\n", set()),
         ("context:\n  CUDAARCHS: ${{ archs }}\n", set()),
-        # What takes minutes where time grows with the square of a file's lines, or of a line.
+        # Inputs that take minutes if time grows with the square of the lines, or of a line's length.
         ("x:\n" + "  CUDAARCHS: 80\n" * 30_000, {"80"}),
         (f"x:\n  CUDAARCHS: 80{' ' * 150_000}' y\n{' ' * 150_000}x\n  CUDAARCHS: {'9' * 150_000}!\n", set()),
     ],

@@ -1,4 +1,4 @@
-"""What `build` does where there is no feedstock."""
+"""`build` in a folder without a feedstock."""
 
 import sys
 from pathlib import Path

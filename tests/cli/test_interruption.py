@@ -16,7 +16,7 @@ from tests.support.needs import needs
 
 pytestmark = needs("system", sys.platform != "win32", "SIGINT for one process")
 
-#: Says when Ctrl-C is first looked after, which is before anything of the command is imported.
+#: Prints a line once Ctrl-C is handled, before any module of the command is imported.
 READY = """
 from feedstock_tools.cli.interruption import end_at_once
 end_at_once()
@@ -57,8 +57,8 @@ def test_a_command_that_is_interrupted_says_so_and_nothing_else(
         run = interrupted(arguments, gpu_feedstock.folder, moment * 0.03, more=moment % 3)
         ended.append(run.returncode)
         if run.returncode == 130:
-            assert run.stderr.strip() in ("Interrupted.", ""), moment  # nothing once it has its result
-        else:  # it had its result before
+            assert run.stderr.strip() in ("Interrupted.", ""), moment  # nothing if it has its result already
+        else:  # it had its result already
             assert run.returncode in (0, 1, 2), run.stderr
             assert "Traceback" not in run.stderr
             assert "Interrupted" not in run.stderr

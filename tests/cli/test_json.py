@@ -1,4 +1,4 @@
-"""Whatever can be read can be read as JSON: one document on stdout."""
+"""All output for readers is available as JSON too: one document on stdout."""
 
 import json
 from pathlib import Path
@@ -47,9 +47,9 @@ CALLS: dict[str, list[str]] = {
     "ci": ["ci", "--matrix", "github"],
     "collect": ["collect", "../other"],
 }
-#: Lists in which this feedstock has nothing.
+#: Lists that are empty for this feedstock.
 MAY_BE_EMPTY = {"pinning list", "smithy list", "cuda fetch", "cuda audit", "cuda binary", "cuda check"}
-#: What prints JSON without being asked to.
+#: Commands that always print JSON.
 ALWAYS = {"schema": ["schema"]}
 
 

@@ -1,4 +1,4 @@
-"""What short names mean is counted in the list, and told before a build starts."""
+"""The list counts the builds that a short name means, and `build` reports them before it starts."""
 
 import json
 from pathlib import Path

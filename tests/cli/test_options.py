@@ -38,7 +38,7 @@ def test_every_option_says_what_it_does_in_a_sentence(each: Taken) -> None:
     assert str(getattr(option, "help", "")).endswith("."), each
 
 
-#: What a command needs beside the feedstock to find out that there is none.
+#: Further arguments that a command needs before it notices that there is no feedstock.
 TAKE_A_FEEDSTOCK = {
     "generate": (),
     "rerender": (),
@@ -62,7 +62,7 @@ def test_every_command_on_a_feedstock_takes_the_option() -> None:
 
 
 def chosen(command: str, *arguments: str) -> str:
-    """What a command says of a folder without a feedstock: which folder it took."""
+    """The error of a command in a folder without a feedstock, which names the folder."""
     from click.testing import CliRunner
 
     from feedstock_tools.cli import program

@@ -1,4 +1,4 @@
-"""Names from files never reach the terminal as commands to it."""
+"""Names from files never reach the terminal as control sequences."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the facts on CUDA say, held against what is known from elsewhere and against each other."""
+"""The facts on CUDA, compared with values known from elsewhere and with each other."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_nvcc_compiles_for_its_generation(version: str, oldest: str, newest: str
         ("12.8", "sm_101", True),
         ("13.0", "sm_101", False),  # renamed to 110
         ("13.0", "compute_110f", True),
-        ("13.0", "sm_70", False),  # a V100 is left behind
+        ("13.0", "sm_70", False),  # a V100 is no longer supported
         ("13.0", "86", False),
         ("13.0", "gfx90a", False),
         ("13.0", "sm_86 ", False),

@@ -1,7 +1,7 @@
-"""The facts against what their sources say, as `maintenance/recorded_facts.py` read it from clones of feedstocks.
+"""The facts compared with their sources, as `maintenance/recorded_facts.py` read them from clones of feedstocks.
 
-The tables lie in `recorded/`, so that this holds without the clones; where those are (in the folder that
-FEEDSTOCK_MIRROR names, default `../.mirror`), the tables themselves are held against them.
+The tables in `recorded/` make this possible without the clones; where those exist (in the folder that FEEDSTOCK_MIRROR
+names, default `../.mirror`), the tables themselves are compared with them.
 """
 
 from __future__ import annotations

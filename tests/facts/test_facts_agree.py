@@ -1,4 +1,4 @@
-"""The facts on CUDA and the stand-in packages come from different recipes; they say the same of what both know."""
+"""The facts on CUDA and the stand-in packages come from different recipes; where they overlap, they agree."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from feedstock_tools.versions import parse_version
 
 FACTS = load_cuda()
 PACKAGES = read_packages()
-#: Builds are for this CUDA version and later ones; of those before there are facts for old channels only.
+#: Builds are for this CUDA version and later ones; facts on earlier versions serve old channels only.
 FIRST_BUILT = parse_version("10.2")
 
 

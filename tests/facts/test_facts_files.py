@@ -1,4 +1,4 @@
-"""The files of facts agree with their models; every mistake in one is named with its line and column, all at once."""
+"""The files of facts agree with their models; all mistakes in a file are reported at once, with line and column."""
 
 from __future__ import annotations
 

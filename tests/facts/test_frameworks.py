@@ -1,4 +1,4 @@
-"""What is known of frameworks agrees with itself and names its sources."""
+"""The facts on frameworks are consistent and name their sources."""
 
 from __future__ import annotations
 

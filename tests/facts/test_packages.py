@@ -1,4 +1,4 @@
-"""The data on packages: what comes with this tool, and what is wrong in files that are not as they should be."""
+"""The data on packages: the files that ship with this tool, and the mistakes in malformed ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever a spec says, it ends in recipes that are YAML or in mistakes that are told, and in nothing else."""
+"""Any spec leads to recipes in valid YAML or to reported mistakes, and to nothing else."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SPECS = [
     yaml.safe_load((data_folder("examples") / name / "feedstock.yaml").read_text())
     for name in ("gpuprobe", "tensorflow")
 ]
-#: What reads as something else in YAML, Jinja, a selector, a shell or a path.
+#: Texts with a special meaning in YAML, Jinja, a selector, a shell or a path.
 ODD: list[Any] = [
     *(
         "",

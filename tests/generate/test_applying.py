@@ -1,4 +1,4 @@
-"""Writing what was generated: idempotent, atomic, and careful with what a person changed."""
+"""Writing generated files: idempotent, atomic, and careful with files that a person changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a spec generates means the same in both recipe formats."""
+"""Generated recipes mean the same in both formats."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def _outputs(
 
 
 def _meaning(output: RenderedOutput, siblings: frozenset[str]) -> Meaning:
-    """What an output is, without what the formats write differently.
+    """An output without the parts that the formats write differently.
 
-    The hash is of other words. Versions that the variant gives are written out by one alone, and an exact pin is a bare
-    name before the hashes are known.
+    The hashes have different inputs. Only one format writes out versions from the variant, and an exact pin is a bare
+    name until the hashes are known.
     """
     requirements = {
         section: frozenset(_spec(text, output, siblings) for text in specs)

@@ -1,4 +1,4 @@
-"""The language of `when:`, and what both recipe formats say for it."""
+"""The language of `when:`, and its form in both recipe formats."""
 
 from __future__ import annotations
 

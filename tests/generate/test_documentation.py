@@ -1,4 +1,4 @@
-"""docs/spec.md tells of every key, and what it shows is read without a mistake."""
+"""docs/spec.md describes every key, and its examples are valid."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The examples are as their specs say, and what they generate is what was meant."""
+"""The examples match their specs, and the generated recipes have the intended meaning."""
 
 from __future__ import annotations
 

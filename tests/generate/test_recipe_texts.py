@@ -1,4 +1,4 @@
-"""What a small spec becomes, whole: the text that a maintainer reads and commits."""
+"""The whole text generated from a small spec, as a maintainer reads and commits it."""
 
 from __future__ import annotations
 

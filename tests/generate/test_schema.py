@@ -27,7 +27,7 @@ TYPES: dict[str, tuple[type, ...]] = {
 
 
 def _faults(value: Any, schema: Any, at: str = "") -> list[str]:
-    """Where a value breaks a schema: the part of JSON Schema that ours is made of."""
+    """The places where a value breaks a schema, for the part of JSON Schema that ours uses."""
     if "$ref" in schema:
         return _faults(value, SCHEMA["$defs"][schema["$ref"].rpartition("/")[2]], at)
     choices = schema.get("anyOf") or schema.get("oneOf")

@@ -1,4 +1,4 @@
-"""The daily use: one thing changes in the spec, and few lines change in what is generated."""
+"""The daily use: one change in the spec changes few generated lines."""
 
 from __future__ import annotations
 

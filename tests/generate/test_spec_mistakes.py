@@ -1,4 +1,4 @@
-"""Every mistake of a spec is told at once: where it is, what was expected, the nearest valid word."""
+"""All mistakes in a spec are reported at once: their place, what was expected, the nearest valid word."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading GPU architectures out of binaries, and holding them against what a spec promises."""
+"""Reading GPU architectures from binaries, and comparing them with a spec."""
 
 from __future__ import annotations
 

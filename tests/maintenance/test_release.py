@@ -27,7 +27,7 @@ def git(folder: Path, *arguments: str) -> str:
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
-    """A checkout with a version and a changelog, and nothing that could be built."""
+    """A checkout with a version and a changelog, but nothing to build."""
     folder = tmp_path / "repository"
     (folder / "feedstock_tools").mkdir(parents=True)
     (folder / "feedstock_tools" / "__init__.py").write_text('__version__ = "0.1.0"\n')

@@ -1,4 +1,4 @@
-"""Lists of architectures in the form of each build system, and what they cover."""
+"""Lists of architectures in the form of each build system, and the GPUs that they cover."""
 
 from __future__ import annotations
 

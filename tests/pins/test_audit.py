@@ -1,4 +1,4 @@
-"""The facts against channels: one that is as they say, some that differ, and the packages of real recipes."""
+"""The facts compared with channels: one that agrees, some that differ, and the packages of real recipes."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_the_packages_of_real_recipes_go_with_the_toolkits_that_the_facts_say(fa
         for package in read_packages()
     ]
     found = audit(facts, records, "recipes", LINUX)
-    # The file of packages holds a choice of versions and builds; the facts must know each, for all that it goes with.
+    # The file of packages has a selection of versions and builds; the facts must know each, and all that it goes with.
     wrong = [one for one in found if one.facts == "not in the facts" or not numbers(one.channel) <= numbers(one.facts)]
     assert wrong == []
 

@@ -1,4 +1,4 @@
-"""What the graph of a channel says can be had together, against what a solver finds in random channels."""
+"""The sets that the graph of a channel calls compatible, compared with a solver's answers in random channels."""
 
 from __future__ import annotations
 

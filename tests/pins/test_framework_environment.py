@@ -1,4 +1,4 @@
-"""Environments for GPU and CPU, solved against a made-up channel: what is written gets the build that is meant."""
+"""Environments for GPU and CPU, solved against a made-up channel: each file selects the intended build."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SUBDIRS = ("linux-64", "linux-aarch64", "win-64")
 
 
 class _Channel:
-    """A channel that packages are put into, with time stamps that speak for the oldest CUDA version."""
+    """A channel to add packages to, with time stamps that favour the oldest CUDA version."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -89,7 +89,7 @@ def written(channel: str, *arguments: str) -> dict[str, Any]:
 
 
 def builds(channel: str, content: dict[str, Any], platform: str, cuda: str | None) -> dict[str, str]:
-    """What a solver gets from the file, on a machine of that kind."""
+    """The environment that a solver makes from the file, on a machine of that kind."""
     # conda's `name=version=build` is exact only with two `=` for rattler.
     specs = [text.replace("=", "==", 1) for text in content["dependencies"] if isinstance(text, str)]
     where = Platform.parse(platform)
@@ -103,7 +103,7 @@ def builds(channel: str, content: dict[str, Any], platform: str, cuda: str | Non
     ("platform", "asked", "cuda", "package", "build"),
     [
         ("linux-64", "tensorflow --gpu --cuda 11.2", "11.2", "tensorflow", "cuda112py310h4_0"),
-        ("linux-64", "tensorflow --gpu", "13.0", "tensorflow", "cuda118py310h4_0"),  # not what time stamps say
+        ("linux-64", "tensorflow --gpu", "13.0", "tensorflow", "cuda118py310h4_0"),  # despite the time stamps
         ("linux-64", "tensorflow=2.6 --gpu --cuda 11.8", "11.8", "tensorflow", "cuda118py310h4_0"),
         ("linux-64", "tensorflow --cpu", None, "tensorflow", "cpu_py310h5_0"),
         ("linux-aarch64", "tensorflow --cpu", None, "tensorflow", "cpu_py310h5_0"),

@@ -1,4 +1,4 @@
-"""How GPUs run builds, and what a driver is asked; the driver here is a stand-in."""
+"""How GPUs run builds, and the calls to a driver; the driver here is a stand-in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kinds that no bound names together are joined by paths of bounds; networkx finds them, and only then is loaded."""
+"""Kinds without a common bound are joined by paths of bounds; networkx finds them, and is loaded only for that."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which releases go together: what the facts say, and 300 random questions answered a second time by brute force."""
+"""Which releases go together: the facts' answers, and 300 random questions answered a second time by brute force."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_all_mistakes_at_once() -> None:
 
 
 def every_set(graph: PinGraph, demands: list[Demand], kinds: list[str]) -> Iterator[dict[str, str]]:
-    """Every choice of one release or none of each kind that keeps the demands and holds in the graph, in order."""
+    """Every choice of at most one release of each kind that meets the demands and is valid in the graph, in order."""
     choices: list[list[str | None]] = []
     for kind in kinds:
         of_kind = [demand for demand in demands if demand.kind == kind]
@@ -127,7 +127,7 @@ def every_set(graph: PinGraph, demands: list[Demand], kinds: list[str]) -> Itera
 
 
 def possible(graph: PinGraph, demands: list[Demand]) -> bool:
-    """By brute force over the kinds demanded, and CUDA, which is all that a release of the facts may need."""
+    """By brute force over the requested kinds and CUDA, the only kind that a release in the facts may need."""
     kinds = [kind for kind in graph.versions if kind == "cuda" or kind in {demand.kind for demand in demands}]
     return next(every_set(graph, demands, kinds), None) is not None
 
@@ -204,7 +204,7 @@ def test_random_graphs_against_brute_force(seed: int) -> None:
 def test_sets_that_are_not_full_are_left_out_early(
     facts_graph: PinGraph, monkeypatch: pytest.MonkeyPatch, texts: list[str]
 ) -> None:
-    """Not after each driver was tried with each of them."""
+    """Without trying each driver with each of them."""
     demands = parse_demands(texts)
     asked = 0
     is_full = resolve._Search.is_full

@@ -1,4 +1,4 @@
-"""Rendering `meta.yaml`: outputs, what they use, and the names of their packages."""
+"""Rendering `meta.yaml`: outputs, the variables that they use, and the names of their packages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Templates of recipes cannot reach out of themselves, nor work or grow without bound."""
+"""Templates of recipes cannot reach anything outside, nor work or grow without bound."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MEMORY = 100 * 1024 * 1024
 
 A = "{% set a = 'a' * 900000 %}"
 L = "{% set l = range(99999)|list %}"
-#: What takes gigabytes or minutes where nothing measures values before it works with them.
+#: Templates that take gigabytes or minutes unless values are measured before use.
 BOMBS = {
     "bytes": "{{ 'a'.encode() * 3000000000 }}",
     "to_bytes": "{{ (1).to_bytes(3000000000, 'big') }}",

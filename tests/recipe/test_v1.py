@@ -1,4 +1,4 @@
-"""Rendering recipe.yaml: which outputs there are, what they use, and which variants they stand for."""
+"""Rendering recipe.yaml: its outputs, the variables that they use, and the variants that they stand for."""
 
 from __future__ import annotations
 

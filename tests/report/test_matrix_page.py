@@ -1,4 +1,4 @@
-"""The page of the matrix: whole, fetching nothing, safe from what builds say; and in a browser where there is one."""
+"""The page of the matrix: complete, self-contained, safe from the output of builds; in a browser if there is one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from feedstock_tools.report.matrix.page import page, write_page
 from tests.support.needs import BROWSER, needs
 
 MakeMatrix = Callable[[int], Matrix]
-#: Steps of a user, after which the page's own document tells what it shows.
+#: Steps of a user; afterwards the page's document shows their effect.
 STEPS = """
 <script>
 window.addEventListener("load", function () {
@@ -133,7 +133,7 @@ def test_the_link_of_a_log_opens_it_in_a_browser(matrix_of: MakeMatrix, tmp_path
 
 
 def dumped(file: Path, folder: Path) -> str:
-    """The document as the browser has it after the page's scripts have run."""
+    """The document in the browser after the page's scripts have run."""
     assert BROWSER is not None
     flags = ("--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=5000", "--dump-dom")
     command = [BROWSER, *flags, f"--user-data-dir={folder / 'profile'}", file.as_uri()]

@@ -1,4 +1,4 @@
-"""The matrix as a table, as Markdown and as JSON: each says the same, and nothing of a build takes a terminal over."""
+"""The matrix as a table, as Markdown and as JSON: the same content, and no control sequences from a build."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pin graph as tables and pictures: each form says the same of the graph."""
+"""The pin graph as tables and pictures: all forms agree about the graph."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of CI files have in common."""
+"""Shared by the tests of CI files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from feedstock_tools.rerender.configurations.configuration import Configuration
 
 @pytest.fixture
 def configuration() -> Callable[..., Configuration]:
-    """Makes a configuration of a name and values, those that every job has included."""
+    """Makes a configuration from a name and values, with those that every job has."""
 
     def make(name: str, **values: tuple[str, ...]) -> Configuration:
         system, arch = name.split("_")[:2]

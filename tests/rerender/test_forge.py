@@ -1,4 +1,4 @@
-"""What conda-forge.yml says about platforms, providers and selectors."""
+"""The settings of conda-forge.yml for platforms, providers and selectors."""
 
 from __future__ import annotations
 

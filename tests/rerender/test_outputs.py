@@ -1,4 +1,4 @@
-"""The files that configurations will build; the names in the tables are what the real conda-build called them."""
+"""The files that configurations will build; the names in the tables are those of the real conda-build."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_rattler_build_tells_numbers_and_booleans_from_texts(tmp_path: Path) -> 
         ".ci_support/linux_64_.yaml": configuration,
     }
     write(tmp_path, files)
-    # What py-rattler-build calls them when it reads the configuration itself.
+    # Their names when py-rattler-build reads the configuration itself.
     assert [file.file_name for file in output_files(tmp_path, read_configurations(tmp_path))] == [
         "tool-1-h735b6fe.conda",
         "tool-1-hccf6316.conda",
@@ -154,7 +154,7 @@ def test_a_v1_recipe_is_named_as_rattler_build_does(tmp_path: Path) -> None:
 
 
 OWN = {
-    # As rattler-build takes the first of the files beside the recipe, and below what `-m` gives it.
+    # rattler-build takes the first of these files beside the recipe, with lower priority than `-m`.
     "conda_build_config.yaml": "target:\n- linux  # [linux]\n- win    # [win]\nflavour: [a]\n",
     "variants.yaml": "target:\n- if: win\n  then: windows\n  else: unix\nflavour: [a]\n",
 }

@@ -1,4 +1,4 @@
-"""Why a value is what it is, and why a key is there: one small feedstock of each format with every kind of reason."""
+"""The reasons for values and keys: one small feedstock of each format with every kind of reason."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def feedstock(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Explanation]:
-    """All explanations for one configuration of the feedstock as it is laid out."""
+    """All explanations for one configuration of the feedstock."""
     return _all_of(lay_out(tmp_path_factory.mktemp("v0")))
 
 
@@ -158,7 +158,7 @@ def _all_of(feedstock: Path) -> dict[str, Explanation]:
 
 
 def migrate(feedstock: Path, name: str, text: str) -> Path:
-    """Lay a migration into the feedstock, and the same into the pinning."""
+    """Add a migration to the feedstock, and the same one to the pinning."""
     for folder in (
         feedstock / ".ci_support" / "migrations",
         feedstock.parent / "pinning" / "share" / "conda-forge" / "migrations",

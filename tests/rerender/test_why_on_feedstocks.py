@@ -1,8 +1,8 @@
-"""`why` held to its word on real feedstocks: what it names is changed, and the value or the key changes.
+"""`why` checked on real feedstocks: after a change of the lines that it names, the value or the key changes.
 
 It needs rerenders laid out in the folder that FEEDSTOCK_TOOLS_CASES names: `<case>/feedstock` and `<case>/pinning`.
-Values that stand in no file (the platform itself, built-in defaults) and keys that are there for no line have nothing
-that could be changed; they are not drawn.
+Values from no file (the platform itself, built-in defaults) and keys without a line offer nothing to change; they are
+not drawn.
 """
 
 from __future__ import annotations

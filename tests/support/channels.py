@@ -13,7 +13,7 @@ __all__ = ["make_tiny_channel"]
 
 
 def make_tiny_channel(folder: Path) -> None:
-    """A channel with two Pythons that are names only, and a compiler that is nothing at all."""
+    """A channel with two Pythons that are little more than names, and an empty compiler package."""
     subdir = HERE.subdir
     for minor in ("3.11", "3.12"):
         abi = PackageMetadata("python_abi", minor, f"1_cp{minor.replace('.', '')}", 1, "noarch", noarch="generic")

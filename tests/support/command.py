@@ -38,7 +38,7 @@ def run(
     variables: Mapping[str, str] | None = None,
     stdin: int | IO[str] = subprocess.DEVNULL,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end, whatever that is.
+    """Run a command to its end, whatever its status.
 
     folder: where it starts (here, where None). variables: its whole environment (`environment()`, where None).
     """
@@ -64,7 +64,7 @@ def start(
     stdout: int = subprocess.PIPE,
     stderr: int = subprocess.STDOUT,
 ) -> subprocess.Popen[str]:
-    """Start a command and leave it running; its output is read through one pipe, where not told otherwise."""
+    """Start a command and leave it running; by default its output comes through one pipe."""
     return subprocess.Popen(
         command,
         cwd=folder,

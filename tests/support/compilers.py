@@ -15,7 +15,7 @@ from feedstock_tools.platforms import Platform
 
 __all__ = ["c_compiler_in", "lend_zig", "zig_without_compiler"]
 
-#: Of the user who runs the tests; read before a test's own cache takes its place.
+#: The folder of the user who runs the tests; read before a test's own cache takes its place.
 _SHARED = zig_folder(user_cache(os.environ, Path(tempfile.gettempdir(), "feedstock-tools")))
 
 

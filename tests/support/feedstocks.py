@@ -21,7 +21,7 @@ HERE = Platform.here()
 #: Short names of the tiny feedstock's configurations; `_py3.11` and `_py3.12` choose a row of one.
 GPU = f"{HERE.name}_cuda11.2"
 CPU = f"{HERE.name}_cpu"
-#: A build script that leaves its session, ignores signals, forks, and says in a file that it has begun: for `edit`.
+#: A build script for `edit` that leaves its session, ignores signals, forks, and creates a file once it has begun.
 STUBBORN = """
 trap '' INT TERM HUP
 setsid sh -c 'trap "" INT TERM HUP; sleep 987' &
@@ -69,7 +69,7 @@ class TinyFeedstock:
         return sorted(path.name for path in self.artifacts.glob("*/*.conda") if path.parent.name != "pkgs")
 
     def index(self) -> dict[str, dict[str, Any]]:
-        """Package → what the index of its channel says of it."""
+        """Package → its entry in the channel's index."""
         file = self.artifacts / HERE.subdir / "repodata.json"
         found: dict[str, dict[str, Any]] = json.loads(file.read_text())["packages.conda"] if file.is_file() else {}
         return found

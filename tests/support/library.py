@@ -1,4 +1,4 @@
-"""The folder that the examples of docs/library.md and of the library's docstrings speak of."""
+"""The folder for the examples in docs/library.md and in the library's docstrings."""
 
 from __future__ import annotations
 

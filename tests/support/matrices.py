@@ -1,4 +1,4 @@
-"""Made-up matrices in every state, with logs on disk, of as many configurations as a test wants."""
+"""Made-up matrices in every state, with logs on disk, with as many configurations as a test needs."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from feedstock_tools.builds.matrix.states import Surroundings, states
 from feedstock_tools.builds.plan.identity import Candidate
 from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedOutput, PlannedRow
 
-#: What becomes of the configurations, in turn.
+#: The outcomes of the configurations, in turn.
 KINDS = ("done", "done", "done", "failed", "done", "stale", "missing", "interrupted", "done", "running", "refused")
-#: What a hostile build script says.
+#: The output of a hostile build script.
 HOSTILE = '</pre><script>document.title = "taken over"</script><img src=x onerror=alert(1)> \x1b[31mred\x1b[0m'
 
 
@@ -41,7 +41,7 @@ def made_up_matrix(artifacts: Path, count: int) -> Matrix:
 
 
 def kind_of(number: int) -> str:
-    """What becomes of a configuration."""
+    """The outcome of a configuration."""
     return KINDS[number % len(KINDS)]
 
 

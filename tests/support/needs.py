@@ -1,7 +1,7 @@
-"""What a test may need that a fresh machine does not have: the only reasons to skip one.
+"""Things that a fresh machine may lack and a test may need: the only reasons to skip a test.
 
-Each reason begins with its kind, by which `.ci/run` counts it and holds it against tests/passing.toml. What PyPI has
-belongs to the `test` extra and is no reason.
+Each reason begins with its kind, by which `.ci/run` counts the skips and compares them with tests/passing.toml.
+Packages on PyPI belong to the `test` extra, and never justify a skip.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tests.support.paths import MIRROR, clone_of
 
 __all__ = ["BROWSER", "KINDS", "kind_of", "lacks", "needs", "the_clone"]
 
-#: Kind → what it stands for.
+#: Kind → its meaning.
 KINDS = {
     "device": "a GPU, or NVIDIA's toolkit",
     "container": "a container runtime and an image",
@@ -24,7 +24,7 @@ KINDS = {
     "fetched": "clones, recorded rerenders or toolkits that someone fetched",
     "browser": "Chromium",
 }
-#: The browser on PATH that pages are looked at with; None where there is none.
+#: The browser on PATH that the tests open pages with; None if there is none.
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
@@ -33,19 +33,19 @@ def needs(kind: str, met: object, what: str) -> pytest.MarkDecorator:
 
     Args:
         kind: one of `KINDS`.
-        met: whether it is there.
-        what: names it; the reason reads `needs <kind>: <what>`.
+        met: whether it is available.
+        what: its name; the reason reads `needs <kind>: <what>`.
     """
     return pytest.mark.skipif(not met, reason=_reason(kind, what))
 
 
 def lacks(kind: str, what: str) -> NoReturn:
-    """Skip the test that runs, which found only now that something is not there."""
+    """Skip the running test, which found out only now that something is missing."""
     pytest.skip(_reason(kind, what))
 
 
 def the_clone(name: str) -> Path:
-    """The folder of a fetched clone of conda-forge's; the test is skipped where it is not there."""
+    """The folder of a fetched clone of conda-forge's; the test is skipped without it."""
     folder = clone_of(name)
     if not folder.is_dir():
         lacks("fetched", f"a clone of {name} in {MIRROR}")
@@ -53,7 +53,7 @@ def the_clone(name: str) -> Path:
 
 
 def _reason(kind: str, what: str) -> str:
-    assert kind in KINDS, f"{kind} is no reason to skip a test: {', '.join(KINDS)}"
+    assert kind in KINDS, f"{kind} is not a reason to skip a test: {', '.join(KINDS)}"
     return f"needs {kind}: {what}"
 
 

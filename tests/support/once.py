@@ -1,4 +1,4 @@
-"""What is dear to make and only read afterwards is made once in a run of the tests, by whichever worker comes first."""
+"""Expensive read-only data, made once in a run of the tests by the first worker that needs it."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def of_this_run(factory: pytest.TempPathFactory) -> Path:
 
 
 def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], None]) -> Path:
-    """The folder of a name, filled by `make` for the first that asks; others wait for it.
+    """The folder with a name, filled by `make` at the first call; other callers wait for it.
 
-    Where `make` fails the folder goes, and the next that asks tries again.
+    If `make` fails, the next caller tries again in an empty folder.
     """
     shared = of_this_run(factory)
     folder, done = shared / name, shared / f"{name}.made"

@@ -1,6 +1,6 @@
 """Every option of every command, as the command line declares it: `python -m tests.support.options` prints a table.
 
-The rows are options, the columns commands; a cell says what the option's default is there.
+The rows are options, the columns commands; a cell has the option's default there.
 """
 
 import sys
@@ -29,7 +29,7 @@ class Taken:
 
 
 def leaves(command: click.Command, name: str) -> Iterator[tuple[str, click.Command]]:
-    """Every command that is no group, by the words after the program's name; groups that run alone are one too."""
+    """Every command by the words after the program's name, with groups that run by themselves."""
     if isinstance(command, click.Group):
         if command.invoke_without_command and name:
             yield name, command

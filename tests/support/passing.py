@@ -1,4 +1,4 @@
-"""How many tests pass, held against tests/passing.toml: collected is not run, and a skip wants a reason.
+"""The number of tests that pass, compared with tests/passing.toml: collected is not run, and a skip needs a reason.
 
 A pytest plugin, which `--held` switches on for a run of all tests.
 """
@@ -24,7 +24,7 @@ RECORD = ROOT / "tests" / "passing.toml"
 
 @dataclass(frozen=True)
 class Record:
-    """What a run came to: tests that passed, and those that were skipped by the kind of what they need."""
+    """The result of a run: the number of passed tests, and of skipped ones by the kind of thing that they need."""
 
     passed: int
     skipped: dict[str, int]
@@ -50,16 +50,16 @@ passed = {record.passed}
 
 
 def renewed(known: Record, now: Record) -> Record:
-    """The record after a run: all of its tests pass but as many as may be skipped on a machine that has less."""
+    """The record after a run: the number that passes on a machine with less, where more tests are skipped."""
     kinds = {*known.skipped, *now.skipped}
     skipped = {kind: max(known.skipped.get(kind, 0), now.skipped.get(kind, 0)) for kind in kinds}
     return Record(now.passed + sum(now.skipped.values()) - sum(skipped.values()), skipped)
 
 
 def short_of(known: Record, now: Record, *, same_system: bool) -> list[str]:
-    """In what a run falls short of the record: nothing, where it is as good.
+    """In which respects a run falls short of the record; empty if in none.
 
-    A machine that has more skips less and passes more. One of another system skips as many for that as it must.
+    A machine that has more things skips fewer tests. On another system any number may be skipped for that.
     """
     said = []
     total, before = now.passed + sum(now.skipped.values()), known.passed + sum(known.skipped.values())
@@ -75,7 +75,7 @@ def short_of(known: Record, now: Record, *, same_system: bool) -> list[str]:
 
 
 class Passing:
-    """Counts the tests of a run, lists the skips by reason, and fails the run that falls short of a record.
+    """Counts the tests of a run, lists the skips by reason, and fails a run that falls short of a record.
 
     Args:
         path: the file of the record.
@@ -89,7 +89,7 @@ class Passing:
         self._skips: Counter[str] = Counter()
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Count a test: what passed when it was called, and what was skipped, be it before or then."""
+        """Count a test that passed in its call, or was skipped at any stage."""
         if report.passed and report.when == "call":
             self._passed += 1
         elif report.skipped and not hasattr(report, "wasxfail"):
@@ -111,7 +111,7 @@ class Passing:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
-        """Record, or fail; what failed for another reason stays failed for that."""
+        """Record, or fail; a run that failed for another reason keeps its status."""
         if exitstatus == pytest.ExitCode.OK and self._mistakes():
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
         elif exitstatus == pytest.ExitCode.OK and self._record:
@@ -131,7 +131,7 @@ class Passing:
 
 
 def listed(skips: Iterable[tuple[str, int]]) -> list[str]:
-    """The reasons with their numbers, below the kind that they are of."""
+    """The reasons with their numbers, grouped by kind."""
     lines = []
     by_kind: dict[str, list[tuple[str, int]]] = {}
     for reason, count in sorted(skips):

@@ -1,4 +1,4 @@
-"""Where things lie: this checkout, and what someone may keep beside it."""
+"""Paths: this checkout, and the folders that someone may keep beside it."""
 
 from __future__ import annotations
 
@@ -17,5 +17,5 @@ CORPUS = Path(os.environ.get("FEEDSTOCK_CORPUS") or ROOT.parent / "shared" / "co
 
 
 def clone_of(name: str, owner: str = "conda-forge") -> Path:
-    """The folder of a clone in `MIRROR`, whether it is there or not."""
+    """The folder of a clone in `MIRROR`, whether it exists or not."""
     return MIRROR / f"{owner}+{name}" / "repo"

@@ -1,4 +1,4 @@
-"""A small release of conda-smithy of our own writing: its layout, with templates that say what they were given."""
+"""A small release of conda-smithy of our own writing: its layout, with templates that print their inputs."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from tests.support.paths import ROOT
 
 __all__ = ["tracked_files"]
 
-#: Left behind by tools where there is no git to say what belongs to the repository.
+#: Folders that tools leave behind; used where git cannot list the repository's files.
 _LEFT_BEHIND = {"__pycache__", "build_artifacts"}
 
 

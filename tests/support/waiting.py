@@ -1,4 +1,4 @@
-"""Waiting for what another process does, and looking at the processes that there are."""
+"""Waiting for another process, and listing processes."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ __all__ = ["processes_below", "wait_until"]
 
 
 def wait_until(condition: Callable[[], object], seconds: float = 300) -> None:
-    """Look again and again; the test fails after the given number of seconds.
+    """Poll a condition; the test fails after the given number of seconds.
 
-    The time is there to end a test that hangs, so it is far more than a loaded machine takes.
+    The limit only ends a test that hangs, so it is far longer than a loaded machine needs.
     """
     deadline = time.monotonic() + seconds
     while not condition():

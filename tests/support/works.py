@@ -1,4 +1,4 @@
-"""Rows of a run that no feedstock has, for what decides on their order and on when they begin."""
+"""Made-up rows of a run, for tests of their order and of when they begin."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ __all__ = ["made_up_work"]
 def made_up_work(
     name: str, *outputs: str, seconds: float | Mapping[str, float] | None = None, needs: Needs | None = None
 ) -> Work:
-    """A row that misses some outputs.
+    """A row that lacks some outputs.
 
     Args:
-        seconds: what the row takes, in equal parts for each output; or what each output takes.
+        seconds: the time of the row, divided equally among its outputs; or the time of each output.
     """
     made = tuple(PlannedOutput(each, "1", "0", 0, "linux-64", f"identity of {each}") for each in outputs)
     if seconds is None:

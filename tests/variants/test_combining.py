@@ -1,4 +1,4 @@
-"""Reading variant files and laying them over each other."""
+"""Reading and combining variant files."""
 
 from __future__ import annotations
 

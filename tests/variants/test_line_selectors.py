@@ -1,4 +1,4 @@
-"""Selectors: which lines stay, what a condition may say, and what it may not."""
+"""Selectors: which lines remain, and what a condition may contain."""
 
 from __future__ import annotations
 

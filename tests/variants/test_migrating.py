@@ -1,4 +1,4 @@
-"""Migrations: what they do to a pinning, and when they do not fit it."""
+"""Migrations: their effect on a pinning, and when they do not fit it."""
 
 from __future__ import annotations
 

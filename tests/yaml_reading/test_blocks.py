@@ -1,4 +1,4 @@
-"""Blocks of simple values, read without PyYAML: what is read means what PyYAML says, and the rest is left to it."""
+"""Blocks of simple values, read without PyYAML: the result equals PyYAML's, and everything else is left to it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""YAML that people wrote is read with bounds; what exceeds them is one message."""
+"""YAML that people wrote is read with bounds; exceeding one gives a single message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workflows for CI services: what they hold, that linters of those services take them, and the matrix of a run."""
+"""Workflows for CI services: their contents, the services' linters and schemas, and the matrix of a run."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from tests.support.feedstocks import HERE, TinyFeedstock
 
 
 def written(folder: Path, *services: str) -> CiFiles:
-    """The files of some services, as they are without options."""
+    """The files for some services, written without options."""
     return ci_files(folder, services, install=None, channel="conda-forge", branch="main")
 
 
 def texts(folder: Path) -> dict[str, Any]:
-    """The files that would be written, read as YAML, by service."""
+    """The generated files by service, parsed as YAML."""
     files = written(folder, *SERVICES)
     return {service: yaml.safe_load(files.texts[path]) for service, (path, _) in SERVICES.items()}
 
@@ -62,7 +62,7 @@ def test_scripts_of_the_pipeline_take_values_from_the_environment(tmp_path: Path
 
 
 def test_a_script_of_the_pipeline_ends_where_a_command_fails(tmp_path: Path) -> None:
-    """Azure's agent goes by the last command alone; GitHub's runner asks bash for as much by itself."""
+    """Azure's agent looks at the last command's status only; GitHub's runner starts bash with `-e`."""
     scripts = [step["bash"] for job in texts(tmp_path)["azure"]["jobs"] for step in job["steps"] if "bash" in step]
     assert all(script.startswith("set -e\n") for script in scripts if len(script.splitlines()) > 1)
 
@@ -126,7 +126,7 @@ def test_the_schema_of_a_service_is_kept(tmp_path: Path, service: str, schema: s
 
 
 def test_a_linter_of_workflows_finds_nothing_unsafe(tmp_path: Path) -> None:
-    """Actions are named by the version that their owner, GitHub, gives; more than that zizmor has nothing to say."""
+    """zizmor's only finding: actions are named by GitHub's version tags, not by commits."""
     policy = tmp_path / "zizmor.yml"
     policy.write_text("rules: {unpinned-uses: {config: {policies: {actions/*: ref-pin}}}}\n")
     written(tmp_path, "github").write()

@@ -1,4 +1,4 @@
-"""A rendered output as a recipe of its own: what is built of it equals what is built of the whole recipe."""
+"""A rendered output as a recipe of its own builds the same package as the whole recipe does."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The command line and environment that conda-build is given, recorded by a stand-in for it on PATH.
+"""The command line and environment of conda-build, recorded by a stand-in for it on PATH.
 
-That stand-in is no conda-build: these tests say what it is asked for, and nothing of what it would make of it.
+The stand-in builds nothing: these tests show what conda-build is asked for, not what it would make.
 """
 
 from __future__ import annotations

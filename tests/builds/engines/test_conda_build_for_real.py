@@ -1,7 +1,7 @@
 """gpuprobe built by a real conda-build, on the stand-in channel: its `meta.yaml` form, made from the spec.
 
 It takes minutes, so it runs only if you give one: FEEDSTOCK_TOOLS_TEST_CONDA_BUILD=/path/to/bin/conda-build.
-docs/engines.md tells of one made from source with packages of PyPI.
+docs/engines.md describes how to make one from source with packages from PyPI.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def test_they_equal_those_of_the_embedded_engine(feedstock: Path) -> None:
         for key in ("name", "version", "build_number", "subdir", "constrains", "run_exports", "files", "license"):
             assert made.get(key) == embedded[name].get(key), (name, key)
         assert {spec.split()[0] for spec in made["depends"]} == {spec.split()[0] for spec in embedded[name]["depends"]}
-    # The embedded engine lists what run exports add in no certain order.
+    # The embedded engine lists the additions of run exports in no particular order.
     assert by_conda_build["libgpuprobe"]["depends"] == sorted(embedded["libgpuprobe"]["depends"])
 
 

@@ -1,4 +1,4 @@
-"""Our own steps in a container: what docker or podman is asked for, and gpuprobe built in a real one.
+"""Our own steps in a container: the commands for docker and podman, and gpuprobe built in a real container.
 
 The real one needs an image, which `maintenance/container-image` makes, named by FEEDSTOCK_TOOLS_TEST_IMAGE. Where the
 machine allows containers little (control groups of version 1, no network for them), tell how in
@@ -95,7 +95,7 @@ def _gpuprobe(folder: Path, engine: str) -> dict[str, tuple[Any, Any]]:
         documents = read_documents(package, ["info/index.json", "info/paths.json"])
         index, paths = (json.loads(documents[name] or b"") for name in ("info/index.json", "info/paths.json"))
         index.pop("timestamp", None)
-        index["depends"].sort()  # the engine lists what run exports add in no certain order
+        index["depends"].sort()  # the engine lists the additions of run exports in no particular order
         found[package.name] = (index, sorted(each["_path"] for each in paths["paths"]))
     return found
 

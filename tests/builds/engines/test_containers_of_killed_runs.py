@@ -1,6 +1,6 @@
-"""A run that is ended, however it is, leaves no container behind: with a stand-in for docker, and with a real one.
+"""However a run is ended, it leaves no container behind: with a stand-in for docker, and with a real one.
 
-The stand-in's container belongs to nobody whom a signal reaches, as a daemon's does; it goes when `docker rm` says so.
+Like a daemon's, the stand-in's container is out of reach of signals to the run; only `docker rm` ends it.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ def test_host_environments_are_solved_for_the_target(crossed: tuple[Path, str]) 
 
 
 def test_the_hash_of_a_name_is_that_of_what_its_package_says_it_was_made_of(crossed: tuple[Path, str]) -> None:
-    """And no key that the engine was given for its own sake is in it."""
+    """It contains no key that only steers the engine."""
     name = "info/hash_input.json"
     for package in crossed[0].glob("*.conda"):
         contents = read_documents(package, [name])[name] or b""

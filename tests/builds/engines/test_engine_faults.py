@@ -1,6 +1,6 @@
-"""Faults of the py-rattler-build that is pinned: each test shows one, so a newer release that mends it is noticed.
+"""Faults of the pinned py-rattler-build: each test shows one, so that it fails when a newer release mends the fault.
 
-docs/engine.md says what we do about each; where a test here fails after an update, the guard that it names can go.
+docs/engine.md describes our guard against each. If a test fails after an update, the guard that it names can go.
 """
 
 from __future__ import annotations
@@ -227,7 +227,7 @@ def test_a_debug_session_does_not_know_siblings(tmp_path: Path) -> None:
 
 
 def test_a_package_of_the_same_name_is_not_indexed_again(tmp_path: Path) -> None:
-    """By py-rattler's indexer, unless it is told to read everything again."""
+    """By py-rattler's indexer, unless it has to read everything again."""
     for depends in ((), ("zlib",)):
         write_package(tmp_path, PackageMetadata("a", "1", "0", 0, HERE.subdir, depends=depends))
         index_channel(tmp_path)

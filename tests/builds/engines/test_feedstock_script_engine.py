@@ -1,4 +1,4 @@
-"""The feedstock's own script, with a stand-in for docker that records what it is given and plays the container.
+"""The feedstock's own script, with a stand-in for docker that records its arguments and acts as the container.
 
 The comparison with conda-smithy's `build-locally.py` needs clones of feedstocks in the folder that FEEDSTOCK_MIRROR
 names (default `../.mirror`): `<owner>+<name>/repo`, as bare clones.
@@ -31,7 +31,7 @@ from tests.support.paths import ROOT
 pytestmark = needs("system", HERE.subdir == "linux-64", "the scripts tested are those for linux-64")
 SCRIPTED = Path(__file__).parent / "scripted-feedstock"
 
-#: Records its arguments, and the value of each variable that it is told to pass on; then does what a build would.
+#: Records its arguments and the value of each variable that it passes on, then makes what a build would make.
 DOCKER = """#!{python}
 import json, os, sys
 from pathlib import Path
@@ -57,7 +57,7 @@ if words[0] == "run":
 
 
 def stand_in(folder: Path, *, status: int = 0, build: str = "plain_3") -> Path:
-    """A folder with a `docker` for PATH; `record.jsonl` in it is what that was called with."""
+    """A folder with a `docker` for PATH, which records its calls in `record.jsonl` there."""
     folder.mkdir()
     text = DOCKER.format(
         python=sys.executable, record=str(folder / "record.jsonl"), status=status, source=str(ROOT), build=build
@@ -68,7 +68,7 @@ def stand_in(folder: Path, *, status: int = 0, build: str = "plain_3") -> Path:
 
 
 def recorded(folder: Path) -> list[tuple[list[str], dict[str, str | None]]]:
-    """The calls of a stand-in, but for those that only ask whether it answers."""
+    """The calls of a stand-in, except those that only check whether it answers."""
     calls = [json.loads(line) for line in (folder / "record.jsonl").read_text().splitlines()]
     return [(words, passed) for words, passed in calls if words[0] != "info"]
 
@@ -188,7 +188,7 @@ def test_macos_asks_for_the_consent_to_the_license_of_its_sdk(scripted: Path) ->
 
 
 def request(feedstock: Path, folder: Path, environment: Mapping[str, str], at: int) -> BuildRequest:
-    """The first row of a configuration of a feedstock, as a run would ask for it."""
+    """The first row of a configuration of a feedstock, as a run builds it."""
     configuration = [each for each in outline(feedstock) if each.platform == "linux-64"][at]
     row = configuration.rows[0]
     return BuildRequest(

@@ -1,4 +1,4 @@
-"""What holds a build to its memory: a control group where one can be made, else a limit on each process and a look."""
+"""A build is kept within its memory by a control group where possible, else by a limit on each process and polling."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ time.sleep(30)
 
 
 class Tree:
-    """A made-up file system of control groups, and the line of `/proc/self/cgroup` that names the own one."""
+    """A made-up file system of control groups, and the line of `/proc/self/cgroup` that names our own."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.root = folder / "cgroup"
@@ -47,7 +47,7 @@ class Tree:
         monkeypatch.setattr(memory_group, "_OWN", self.own)
 
     def group(self, name: str, gives: str) -> Path:
-        """A group of version 2 that hands on some controllers."""
+        """A group of version 2 that passes some controllers on."""
         folder = self.root / name
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "cgroup.subtree_control").write_text(gives)
@@ -63,7 +63,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tree:
     ("own", "above", "where"),
     [
         ("cpu memory pids", "memory", "user.slice/session"),
-        ("", "cpu memory", "user.slice"),  # a group that holds processes hands nothing on
+        ("", "cpu memory", "user.slice"),  # a group with processes in it passes nothing on
         ("cpu", "cpu", None),
     ],
 )
@@ -104,7 +104,7 @@ def test_without_a_group_that_may_be_made_there_is_none(tree: Tree) -> None:
 
 @contextmanager
 def taker(guard: Guard, mebibytes: int, processes: int = 1) -> Iterator[subprocess.Popen[str]]:
-    """A process that is held to its memory before it takes any."""
+    """A process that is limited in memory before it takes any."""
     command = [sys.executable, "-c", TAKER, str(mebibytes), str(processes)]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, start_new_session=True) as process:

@@ -1,4 +1,4 @@
-"""A dossier of what was built, checked by someone who has sha256sum and nothing else."""
+"""A dossier of built packages, checked with sha256sum alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Identities stay what they were, byte for byte: what an earlier version has built is done for this one too.
+"""Identities are stable byte for byte, so that builds by an earlier version still count as done.
 
 `identities_of_tiny.json` was recorded with version 0.1.0 at commit e375eab: for each output of the tiny feedstock the
 digests of what goes in, its identity in a plan, and its identity in a ledger for builds on conda-forge.
@@ -31,7 +31,7 @@ pytestmark = needs("system", HERE.subdir == "linux-64", "the identities recorded
 
 
 def recorded(row: str, output: str) -> dict[str, Any]:
-    """What was recorded of an output of a row."""
+    """The record of an output of a row."""
     return next(each for each in RECORDED if (each["row"], each["output"]) == (row, output))
 
 

@@ -1,4 +1,4 @@
-"""Amounts as people write them, and what a row is given."""
+"""Amounts as people write them, and the share that a row gets."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def test_a_call_that_was_cut_off_is_taken_up(
     recorded: list[str],
     present: int,
 ) -> None:
-    """What is recorded as done is there, wherever it was cut off."""
+    """Every output recorded as done is there, wherever the call was cut off."""
     source = part(gpu_feedstock, tmp_path / "part")
     target = Artifacts(tmp_path / "target")
     promise = Ledger.finish
@@ -135,7 +135,7 @@ def test_a_tampered_package_is_refused_and_nothing_taken_over(gpu_feedstock: Tin
 
 
 def again(feedstock: TinyFeedstock, folder: Path) -> Path:
-    """What another machine makes of the same configuration: packages of the same names, with other bytes."""
+    """The same configuration built on another machine: packages with the same names and other bytes."""
     shutil.rmtree(feedstock.artifacts)
     assert feedstock.build(f"{GPU}_py3.11").returncode == 0
     return part(feedstock, folder)

@@ -41,7 +41,7 @@ def results(run: subprocess.CompletedProcess[str]) -> set[str]:
 
 @dataclass
 class Service:
-    """What a service has been sent. `limit`: how many packages it accepts; `listing`: its repodata is up to date;
+    """The packages that a service received. `limit`: how many it accepts; `listing`: its repodata is up to date;
     `shown`: it gives packages to everybody."""
 
     url: str
@@ -62,7 +62,7 @@ class Service:
         return 201
 
     def repodata(self, subdir: str, folder: Path) -> bytes | None:
-        """The repodata of what was uploaded; a service that has nothing of a channel does not know it."""
+        """The repodata of the uploaded packages; a channel without packages is unknown to the service."""
         entries = {}
         for name, content in self.packages.items():
             (folder / name).write_bytes(content)
@@ -361,9 +361,9 @@ def test_s3_becomes_a_channel(gpu_feedstock: TinyFeedstock, tmp_path: Path) -> N
         keys = [entry["Key"] for entry in client.list_objects_v2(Bucket="packages")["Contents"]]
         (first, *_) = [key for key in keys if key.endswith(".conda")]
         content = client.get_object(Bucket="packages", Key=first)["Body"].read()
-        client.put_object(Bucket="packages", Key=first, Body=content)  # as another tool puts it, without its hash
+        client.put_object(Bucket="packages", Key=first, Body=content)  # as another tool would, without its hash
         assert results(publish(gpu_feedstock, *arguments, **environment)) == {"there"}
-        for left in (first, f"mine/{HERE.subdir}/repodata.json"):  # what a run that was cut off has not put there
+        for left in (first, f"mine/{HERE.subdir}/repodata.json"):  # as a run leaves it that was cut off before these
             client.delete_object(Bucket="packages", Key=left)
         assert results(publish(gpu_feedstock, *arguments, **environment)) == {"published", "there"}
         body = client.get_object(Bucket="packages", Key=f"mine/{HERE.subdir}/repodata.json")["Body"].read()

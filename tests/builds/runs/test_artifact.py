@@ -1,4 +1,4 @@
-"""What a package says, held against its promise; and where the packages it was built with came from."""
+"""A package's metadata compared with the plan's promise; and which channels its build environment came from."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ CONTENTS = {"https://a": frozenset({"zlib", "gcc"}), "https://b": frozenset({"zl
 
 
 def sentences(*solved: tuple[str, str]) -> list[str]:
-    """What is wrong with an environment, for the channels a and b."""
+    """The problems of an environment, for the channels a and b."""
     channels = ResolvedChannels(("https://a", "https://b"), ("linux-64", "noarch"))
     channels._names.update(CONTENTS)
     return list(wrong_channels(solved, SolvedIn("file:///own", channels), frozenset({"libtiny"})))

@@ -1,4 +1,4 @@
-"""Building the tiny feedstock from the command line: what comes out, what is skipped, and how it fails."""
+"""Building the tiny feedstock from the command line: its results, what it skips, and how it fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run on the stand-in channel where nothing compiles for one of two platforms: left out, or refused where named."""
+"""A run on the stand-in channel where nothing compiles for one of two platforms: left out, or refused if named."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ pytestmark = needs("system", HERE.os == "linux", "the stand-in channel has compi
 
 @pytest.fixture
 def two_platforms(tmp_path: Path) -> Path:
-    """A feedstock that compiles for the other Linux alone."""
+    """A feedstock whose only platform is the other Linux."""
     folder = tmp_path / "feedstock"
     (folder / "recipe").mkdir(parents=True)
     (folder / "recipe/recipe.yaml").write_text(RECIPE)
@@ -54,7 +54,7 @@ def two_platforms(tmp_path: Path) -> Path:
 
 
 def without_compilers(folder: Path) -> dict[str, str]:
-    """The variables of a machine whose cross compiler on PATH does not work, and where nothing answers pip."""
+    """The environment of a machine with a broken cross compiler on PATH and without a package index."""
     programs = folder / "bin"
     programs.mkdir()
     for machine in ("aarch64", "x86_64"):

@@ -47,7 +47,7 @@ BIG, SMALL = host("big", 16, 64), host("small", 2, 4)
         ([row("a"), row("b")], [host(jobs=0)], []),
         ([row("a", makes="xy"), row("b", makes="yz"), row("c")], [host()], ["a", "c"]),
         ([row("a", at=5.0), row("b")], [host()], ["b"]),
-        ([row("a", 99), row("b")], [host()], ["b"]),  # fits nowhere, and so holds up nobody
+        ([row("a", 99), row("b")], [host()], ["b"]),  # fits nowhere, so it holds up no other row
         ([row("a", 1, 99), row("b", gpu=True), row("c")], [host(gpu=False)], ["c"]),
         ([row("a", 8), row("b", 8), row("c", 8), row("d", 1)], [BIG, SMALL], ["a@big", "b@big", "d@small"]),
         ([row("a", 2), row("b", 2)], [SMALL, host("other", 2, 4)], ["a@small", "b@other"]),

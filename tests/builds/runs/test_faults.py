@@ -49,7 +49,7 @@ def test_a_run_that_is_killed_twenty_times_loses_nothing_and_builds_nothing_twic
     for _ in range(20):
         run = feedstock.start_build("--all", "--jobs", "2")
         assert run.stdout is not None
-        awaited = chance.choice((": begins", ": built "))  # and then a random moment, however fast the machine is
+        awaited = chance.choice((": begins", ": built "))  # then at a random moment, on machines of any speed
         next((line for line in run.stdout if awaited in line), "it had nothing to do")
         with contextlib.suppress(subprocess.TimeoutExpired):
             run.wait(chance.uniform(0, 0.7))
@@ -59,7 +59,7 @@ def test_a_run_that_is_killed_twenty_times_loses_nothing_and_builds_nothing_twic
             assert sha256_of(feedstock.artifacts / HERE.subdir / name) == sha256
         recorded = done(feedstock)
         assert len(recorded) == len(dict(recorded))
-        assert known.items() <= dict(recorded).items()  # what was done stays done, as the very same package
+        assert known.items() <= dict(recorded).items()  # done outputs stay done, with the same package
         midway += 0 < len(recorded) < 12
         known = dict(recorded)
     assert midway, "every run was killed before its first package or after its last"
@@ -137,7 +137,7 @@ def test_a_ledger_that_is_locked_while_builds_run_ends_them_with_a_message(feeds
 
 def test_a_broken_package_in_the_channel_is_named_and_nothing_is_lost(gpu_feedstock: TinyFeedstock) -> None:
     broken = gpu_feedstock.artifacts / HERE.subdir / "other-1.0-0.conda"
-    broken.write_bytes(b"this is no package")
+    broken.write_bytes(b"not a package")
     run = gpu_feedstock.build(f"{GPU}_py3.12")
     assert run.returncode == 1
     assert str(broken) in run.stdout

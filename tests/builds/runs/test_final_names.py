@@ -1,4 +1,4 @@
-"""Build strings that a plan cannot know whole: conda-build hashes virtual packages that run exports bring in."""
+"""Build strings that a plan cannot fully know: conda-build hashes virtual packages that run exports add."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The example, built on the stand-in channel: which build a solver takes, in whatever order they were built."""
+"""The example, built on the stand-in channel: which build a solver takes, whatever the order of building."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from tests.support.once import made_once
 
 pytestmark = [
     pytest.mark.slow,
-    needs("system", HERE.subdir == "linux-64", "the GPU configurations asked for are linux-64's"),
+    needs("system", HERE.subdir == "linux-64", "these GPU configurations are for linux-64"),
 ]
 PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"
-NEWER = "3.14" if PYTHON != "3.14" else "3.13"  # on the stand-in channel metadata alone, which is enough to be chosen
+NEWER = "3.14" if PYTHON != "3.14" else "3.13"  # metadata alone on the stand-in channel, which is enough for the solver
 NEWEST = max(PYTHON, NEWER, key=lambda version: int(version.partition(".")[2]))
 CUDA = ("11.2", "11.8", "12.9")
 #: CUDA version of the driver (None: no GPU), and the build of gpuprobe that it should get.
@@ -94,7 +94,7 @@ def test_the_gpu_build_is_pinned_to_exactly_one(channels: tuple[str, str]) -> No
 
 
 def test_the_order_of_building_decides_nothing(channels: tuple[str, str], tmp_path: Path) -> None:
-    """Time stamps and the order of the index are permuted; every machine gets what it got before."""
+    """Every machine gets the same build under permuted time stamps and index orders."""
     content = json.loads(Path(channels[0].removeprefix("file://"), HERE.subdir, "repodata.json").read_text())
     shuffled = tmp_path / HERE.subdir / "repodata.json"
     shuffled.parent.mkdir()

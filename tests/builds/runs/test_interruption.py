@@ -1,4 +1,4 @@
-"""A build that is stopped, killed or runs out of room: nothing of it stays behind, and the next run completes it."""
+"""A build that is stopped, killed or out of disk space leaves nothing behind, and the next run completes it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NAME = f"{HERE.name}_cpu_py3.11"
 
 @pytest.fixture
 def stubborn(feedstock: TinyFeedstock) -> TinyFeedstock:
-    """A feedstock whose first output never comes to an end by itself."""
+    """A feedstock whose first output never finishes by itself."""
     feedstock.edit("recipe/build-library.sh", "mkdir", STUBBORN)
     return feedstock
 

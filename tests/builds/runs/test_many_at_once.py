@@ -1,4 +1,4 @@
-"""Several rows at once: what is built, what each build is held to, what is shown, what a failure does to others."""
+"""Several rows at once: their packages, the limits of each build, the display, and how a failure affects others."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_a_failure_leaves_the_others_to_be_built(feedstock: TinyFeedstock) -> No
     run = feedstock.build("--all", "--jobs", "2")
     assert run.returncode == 1
     assert len(feedstock.packages()) == 7
-    assert [record.result for record in feedstock.records()].count("failed") == 1  # both rows need it, one tries it
+    assert [record.result for record in feedstock.records()].count("failed") == 1  # both rows need it, one builds it
     assert "not reached" in run.stdout
 
 

@@ -1,4 +1,4 @@
-"""The network fails in the middle of a download: what can pass a second time is tried again, the rest is not."""
+"""The network fails in the middle of a download: failures that may pass are tried again, others are not."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def archive() -> bytes:
 
 @contextmanager
 def served(content: bytes, *, cut_off: int = 0, status: int = 200) -> Iterator[tuple[str, list[str]]]:
-    """A server's address and its requests; the first answers, as many as given, break off in the middle."""
+    """A server's address and its requests; the given number of first answers break off in the middle."""
     asked: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -60,7 +60,7 @@ def served(content: bytes, *, cut_off: int = 0, status: int = 200) -> Iterator[t
 
 
 def with_source(feedstock: TinyFeedstock, url: str, digest: str) -> None:
-    """Let the recipe fetch one source more."""
+    """Add a source to the recipe."""
     more = f"source:\n  - path: ../src\n  - url: {url}\n    sha256: {digest}\n    target_directory: more"
     feedstock.edit("recipe/recipe.yaml", "source:\n  path: ../src", more)
 
@@ -80,7 +80,7 @@ def test_a_download_that_breaks_off_is_tried_again_and_the_ledger_has_both_attem
     assert "the network failed: attempt 2 follows" in run.stdout
     assert attempts(feedstock)[:2] == [("libtiny", 1, "failed"), ("libtiny", 2, "done")]
     assert [result for _, _, result in attempts(feedstock)[2:]] == ["done", "done"]
-    assert len(asked) == 2  # what was fetched serves the other outputs too
+    assert len(asked) == 2  # the downloaded source serves the other outputs too
 
 
 @pytest.mark.parametrize(

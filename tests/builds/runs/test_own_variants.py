@@ -1,4 +1,4 @@
-"""What a person wrote in a v1 feedstock is what is planned and built: numbers stay numbers, and its own file counts."""
+"""A hand-written v1 feedstock is planned and built as written: numbers stay numbers, and its variants.yaml counts."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def typed(tmp_path: Path, tiny_channel: Path) -> TinyFeedstock:
 
 
 def planned(feedstock: TinyFeedstock) -> list[dict[str, Any]]:
-    """The outputs that `--list` tells."""
+    """The outputs in `--list`."""
     run = feedstock.build("--list", "--json")
     assert run.returncode == 0, run.stderr
     (entry,) = json.loads(run.stdout)
@@ -80,7 +80,7 @@ def planned(feedstock: TinyFeedstock) -> list[dict[str, Any]]:
 
 
 def files_of(feedstock: TinyFeedstock) -> list[str]:
-    """What `outputs` tells."""
+    """The result of `outputs`."""
     return sorted(file.file_name for file in output_files(feedstock.folder, read_configurations(feedstock.folder)))
 
 

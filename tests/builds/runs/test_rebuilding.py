@@ -1,4 +1,4 @@
-"""Building again under the same name: the cache of unpacked packages goes by names, and must not give the old one."""
+"""Building again under the same name: the cache of unpacked packages goes by name, and must not serve the old one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run of several rows shows: lines where there is no terminal, and a table that fits a narrow one."""
+"""The display of a run of several rows: lines without a terminal, and a table that fits a narrow terminal."""
 
 import io
 

@@ -1,4 +1,4 @@
-"""What makes stand-in channels whole on machines without a compiler."""
+"""A compiler for stand-in channels on machines without one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which channels a build uses, and when the stand-in channel serves."""
+"""Which channels a build uses, and when it uses the stand-in channel."""
 
 from __future__ import annotations
 

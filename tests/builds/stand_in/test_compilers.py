@@ -1,4 +1,4 @@
-"""Which compiler is behind the stand-in channel's: for this machine and for another Linux."""
+"""The compiler that the stand-in channel's compiler packages call: for this machine and for another Linux."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ HEAD = b"""\
 
 
 def identity(platform: Platform, *parts: str) -> str:
-    """What a channel's identity is made of, as ledgers have it."""
+    """The inputs of a channel's identity, as ledgers record them."""
     content = packages_file().read_bytes()
     packages = sha256(HEAD + content[content.index(b"sources:") :]).hexdigest()
     return sha256("\n".join(["8", platform.subdir, packages, *parts]).encode()).hexdigest()

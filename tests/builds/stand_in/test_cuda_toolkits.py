@@ -29,7 +29,7 @@ from feedstock_tools.platforms import Platform
 from tests.support.needs import lacks, needs
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "gpukernel"
-#: What the user who runs the tests has fetched; read before a test's own cache takes its place.
+#: The toolkits fetched by the user who runs the tests; read before a test's own cache takes its place.
 FETCHED = found_toolkits(toolkits_folder(os.environ))
 
 
@@ -44,7 +44,7 @@ def wheel(folder: Path, name: str, *files: str) -> Path:
 
 @pytest.fixture
 def no_download(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
-    """pip's place: wheels made on the spot; what was asked for."""
+    """In place of pip: makes the requested wheels on the spot, and notes the requests."""
     asked: list[tuple[str, ...]] = []
 
     def download(requirements: tuple[str, ...], folder: Path, *_: object) -> list[Path]:

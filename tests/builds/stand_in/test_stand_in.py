@@ -1,4 +1,4 @@
-"""The stand-in channel: what is real in it, what is not, and that it is made once."""
+"""The stand-in channel: its real and made-up parts, and that it is made once."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def channel(root: Path, zig: Zig | None) -> StandInChannel:
 
 
 def fake_zig(folder: Path) -> Zig:
-    """What a fetched zig looks like; nothing of it is run."""
+    """A folder like that of a fetched zig; the tests run nothing in it."""
     zig = Zig(folder / "zig" / ZIG_VERSION, folder / "zig" / "cache")
     zig.folder.mkdir(parents=True, exist_ok=True)
     (zig.folder / "zig").touch()

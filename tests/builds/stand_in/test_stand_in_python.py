@@ -1,4 +1,4 @@
-"""What goes into a package of Python, of installations of every kind."""
+"""The contents of a package of Python, made from installations of every kind."""
 
 from __future__ import annotations
 

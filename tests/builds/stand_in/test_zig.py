@@ -1,4 +1,4 @@
-"""Fetching zig: once, with its hash checked, whatever comes in between; from a wheel of our own, without a network."""
+"""Fetching zig: once, with its hash checked, under interruptions; from a wheel of our own, without a network."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from feedstock_tools.platforms import Platform
 
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """A machine whose index is a folder with one wheel, which is the known one."""
+    """A machine whose index is a folder with one wheel, whose hash is the expected one."""
     index = tmp_path / "index"
     index.mkdir()
     wheel = index / f"ziglang-{ZIG_VERSION}-py3-none-any.whl"
@@ -45,7 +45,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
 
 
 def offline(machine: dict[str, str]) -> dict[str, str]:
-    """The same machine with an index that nothing answers for."""
+    """The same machine with an index that does not answer."""
     left = {name: value for name, value in machine.items() if name not in ("PIP_NO_INDEX", "PIP_FIND_LINKS")}
     return left | {"PIP_INDEX_URL": "http://127.0.0.1:9/simple", "PIP_RETRIES": "0"}
 

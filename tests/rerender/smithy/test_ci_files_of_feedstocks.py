@@ -79,7 +79,7 @@ def test_job_lists_are_those_of_the_commit(case: dict[str, Any], tmp_path: Path)
     assert (now.texts, now.stale, now.notes) == ({}, (), ())
 
     then = update_ci_files(before, written, forge, case["conda_smithy"])
-    # A file that the rerender made or took away as a whole is conda-smithy's work.
+    # The rerender added or removed this file as a whole, which is conda-smithy's work.
     lasting = [name for name in CI_FILES if jobs(name, before.get(name)) and jobs(name, after.get(name))]
     for name in lasting:
         assert jobs(name, then.texts.get(name, before[name])) == jobs(name, after[name])

@@ -1,4 +1,4 @@
-"""What a job of a CI service is told: its runner, image and settings, by version of conda-smithy."""
+"""The parameters of a CI job: its runner, image and settings, by version of conda-smithy."""
 
 from __future__ import annotations
 
