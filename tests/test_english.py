@@ -38,13 +38,16 @@ ODD = {
 KEPT = re.compile(r"Packages of this environment lie here")
 DOCUMENTS = sorted(
     [
-        ROOT / "README.md",
+        *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "benchmarks/README.md")),
+        *(path for path in (ROOT / ".github").rglob("*") if path.is_file()),
         *ROOT.glob("docs/*.md"),
         *ROOT.glob("examples/*/README.md"),
         *ROOT.glob("templates/*"),
     ]
 )
-MODULES = sorted((ROOT / "feedstock_tools").rglob("*.py"))
+FOLDERS = ("feedstock_tools", "tests", "maintenance", "benchmarks")
+#: This module has the phrases as examples.
+MODULES = sorted({path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")} - {Path(__file__).resolve()})
 _ANY = re.compile("|".join(f"(?:{pattern})" for pattern in ODD), re.IGNORECASE)
 
 
@@ -79,7 +82,7 @@ def test_a_page_is_in_plain_english(page: Path) -> None:
     assert not [f"{page.name}: {found}" for _, found in lines if found]
 
 
-def test_the_program_is_in_plain_english() -> None:
+def test_the_code_is_in_plain_english() -> None:
     found = [
         f"{module.relative_to(ROOT)}:{line}: {odd} (write: {text[:90]}…)"
         for module in MODULES
