@@ -12,7 +12,7 @@ from typing import IO
 
 from feedstock_tools.errors import WorkError
 
-__all__ = ["Locks", "locked"]
+__all__ = ["Locks", "locked", "locked_in_place"]
 
 _PAUSE = 0.1
 
@@ -85,6 +85,45 @@ def locked(folder: Path) -> Iterator[None]:
     with _opened(folder / ".lock") as stream:
         _lock(stream, wait=True)
         yield
+
+
+@contextmanager
+def locked_in_place(folder: Path, seconds: float = 60) -> Iterator[None]:
+    """Hold the lock of an existing folder without leaving a file in it.
+
+    The lock is on the folder itself. Windows and some network file systems cannot do that: there nothing is locked.
+
+    Raises:
+        WorkError: somebody else still holds it after `seconds`.
+    """
+    if sys.platform == "win32":
+        yield
+        return
+    import errno
+    import fcntl
+    import os
+
+    descriptor = -1
+    try:
+        try:
+            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        except OSError as error:
+            raise WorkError(f"cannot be opened: {error.strerror or error}", path=folder) from error
+        end = time.monotonic() + seconds
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except OSError as error:
+                if error.errno not in (errno.EWOULDBLOCK, errno.EACCES, errno.EINTR):
+                    break  # a file system that cannot lock folders
+            if time.monotonic() > end:
+                raise WorkError(f"another program has been writing here for {seconds:g} s", path=folder)
+            time.sleep(_PAUSE / 10)
+        yield
+    finally:
+        if descriptor >= 0:
+            os.close(descriptor)
 
 
 def _opened(path: Path) -> IO[bytes]:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import difflib
-import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from feedstock_tools.errors import InputError, WorkError
+from feedstock_tools.errors import InputError
+from feedstock_tools.file_sets import NewFile, replace_files
 from feedstock_tools.platforms import Platform
 from feedstock_tools.reading import LARGEST_SCRIPT, read_bytes
 from feedstock_tools.rerender.configurations.configuration import CI_SUPPORT, platform_of
 from feedstock_tools.rerender.smithy.tree import Tree
-from feedstock_tools.writing import write_whole
 
 __all__ = ["Changes", "changes", "with_tree"]
 
@@ -22,12 +21,14 @@ __all__ = ["Changes", "changes", "with_tree"]
 class Changes:
     """The changes to the files of a feedstock; `None` deletes a file.
 
-    `executable`: the files whose executable bits change.
+    `executable`: the files whose executable bits change. `seen`: the content of all files when they were compared, None
+    for missing ones, also of those that stay; the changes belong to these.
     """
 
     feedstock: Path
     files: Mapping[Path, bytes | None]
     executable: Mapping[Path, bool] = field(default_factory=dict)
+    seen: Mapping[Path, bytes | None] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         return bool(self.files or self.executable)
@@ -49,46 +50,24 @@ class Changes:
                 yield line if line.endswith("\n") else f"{line}\n"
 
     def apply(self) -> None:
-        """Apply the changes; each file is replaced atomically.
+        """Apply the changes, all or none of them; each file is replaced atomically (`file_sets` says what holds).
 
         Raises:
-            WorkError: the system refuses, for lack of space or permission; files written before stay.
+            InputError: a file cannot be written: it is read-only, or a path leads through a link.
+            WorkError: a file has changed since the changes were found, or the system refuses.
         """
-        for path, content in self.files.items():
-            if content is not None:
-                write_whole(path, content)
-                continue
-            _remove(path, self.feedstock)
-        for path, executable in self.executable.items():
-            _set_executable(path, executable)
+        files: dict[Path, NewFile | None] = {
+            path: None if content is None else NewFile(content, self.executable.get(path))
+            for path, content in self.files.items()
+        }
+        files |= {path: NewFile(None, way) for path, way in self.executable.items() if path not in files}
+        if files:
+            replace_files(self.feedstock, files, self.seen)
 
 
 def _content(path: Path, feedstock: Path) -> bytes:
     """The bytes of a file of the feedstock; empty if there is none."""
     return read_bytes(path, LARGEST_SCRIPT, within=feedstock) if path.is_file() else b""
-
-
-def _remove(path: Path, feedstock: Path) -> None:
-    """Remove a file or a folder, and the folders above it that are empty then."""
-    try:
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        else:
-            path.unlink(missing_ok=True)
-        for folder in path.parents:
-            if folder == feedstock or not folder.is_relative_to(feedstock) or any(folder.iterdir()):
-                return
-            folder.rmdir()
-    except OSError as error:
-        raise WorkError(f"cannot remove: {error.strerror or error}", path=path) from error
-
-
-def _set_executable(path: Path, executable: bool) -> None:
-    try:
-        mode = path.stat().st_mode
-        path.chmod(mode | 0o111 if executable else mode & ~0o111)
-    except OSError as error:
-        raise WorkError(f"cannot change the mode: {error.strerror or error}", path=path) from error
 
 
 def with_tree(changes: Changes, tree: Tree) -> Changes:
@@ -99,19 +78,20 @@ def with_tree(changes: Changes, tree: Tree) -> Changes:
     """
     feedstock = changes.feedstock
     files: dict[Path, bytes | None] = dict(changes.files)
-    executable = {}
+    executable, seen = {}, dict(changes.seen)
     for name, file in tree.files.items():
         path = feedstock / name
         for part in (path, *path.parents[: len(Path(name).parents) - 1]):
             if part.is_symlink():
                 raise InputError("is a link; a rerender writes into the feedstock alone", path=part)
         there = path.is_file()
-        if not there or _content(path, feedstock) != file.content:
+        seen[path] = _content(path, feedstock) if there else None
+        if seen[path] != file.content:
             files[path] = file.content
         if file.executable != (there and bool(path.stat().st_mode & 0o100)):
             executable[path] = file.executable
     files.update(dict.fromkeys(feedstock / name for name in tree.removed))
-    return replace(changes, files=files, executable=executable)
+    return replace(changes, files=files, executable=executable, seen=seen)
 
 
 def changes(
@@ -131,17 +111,19 @@ def changes(
     if folder.is_symlink():
         raise InputError("is a link; configurations are only written into the feedstock itself", path=folder)
     files: dict[Path, bytes | None] = {}
+    seen = {}
     for name, content in wanted.items():
         if Path(name).name != name or name.startswith("."):
             raise InputError(f"'{name}' is not a valid name for a configuration")
         path = folder / name
-        if not path.is_file() or path.is_symlink() or _content(path, feedstock) != content:
+        seen[path] = _content(path, feedstock) if path.is_file() and not path.is_symlink() else None
+        if seen[path] != content:
             files[path] = content
     for path in sorted(folder.glob("*.yaml")):
         if path.name not in wanted and (platforms is None or _is_of(path, platforms)):
             files[path] = None
     files.update(dict.fromkeys(finished))
-    return Changes(feedstock, files)
+    return Changes(feedstock, files, seen=seen)
 
 
 def _is_of(path: Path, platforms: tuple[Platform, ...]) -> bool:

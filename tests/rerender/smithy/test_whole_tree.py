@@ -281,6 +281,8 @@ def _linked_template(feedstock: Path) -> None:
             "recursion",
         ),
         (lambda folder: _write(folder, {"recipe/yum_requirements.txt": "# none\n"}), "names no package"),
+        (lambda folder: (_write(folder, {"README.md": "x"}) / "README.md").chmod(0o444), "is read-only"),
+        (lambda folder: _write(folder, {".scripts": "x"}), "is a file where a folder must be"),
         (lambda folder: _write(folder, {"conda-forge.yml": "azure: text\n"}), "azure"),
     ],
 )
@@ -292,6 +294,19 @@ def test_what_cannot_be_used_is_refused_and_nothing_is_written(
     with pytest.raises(InputError, match=message):
         _rerender(feedstock, release)
     assert sorted(path.relative_to(feedstock) for path in feedstock.rglob("*")) == before
+
+
+def test_windows_line_ends_become_those_of_the_release(feedstock: Path, release: Path) -> None:
+    _rerender(feedstock, release)
+    before = {path: path.read_bytes() for path in feedstock.rglob("*") if path.is_file()}
+    for path, content in before.items():
+        path.write_bytes(content.replace(b"\n", b"\r\n"))
+    (feedstock / ".gitattributes").write_bytes(b"* text=auto eol=crlf\r\n")
+    _rerender(feedstock, release)
+    written = {
+        path: content for path, content in before.items() if "recipe" not in path.parts and path.suffix != ".yml"
+    }
+    assert {path: path.read_bytes() for path in written} == written
 
 
 def test_a_template_that_loops_is_ended_and_named(feedstock: Path, release: Path) -> None:
