@@ -21,6 +21,14 @@ from feedstock_tools.versions import parse_version
 __all__ = ["Job", "JobSettings", "collapse"]
 
 _STDLIB, _TARGET, _SDK = "c_stdlib_version", "MACOSX_DEPLOYMENT_TARGET", "MACOSX_SDK_VERSION"
+_COMPILERS = ("c_compiler", "cxx_compiler", "fortran_compiler")
+#: Which value a job without compilers gets before 3.3.5, the last or the first, and the default.
+_OF_TWO_COMPILERS = {
+    "docker_image": (-1, "condaforge/linux-anvil"),
+    "channel_sources": (0, "conda-forge,defaults"),
+    "channel_targets": (0, "conda-forge main"),
+    "build_number_decrement": (-1, "0"),
+}
 _NUMPY_PIN = {"numpy": {"min_pin": "x.x", "max_pin": "x.x"}}
 
 
@@ -42,6 +50,7 @@ class JobSettings:
         platform: the platform that the jobs build for.
         kept: further keys that stay in every file.
         uses_python_min: whether the recipe's text has `{{ python_min }}`.
+        ordered: whether the outputs are in the order in which conda-smithy gets them, as those of rattler-build are.
         fallback_image: the Docker image if the variants name none, for platforms that are built on Linux.
     """
 
@@ -49,6 +58,7 @@ class JobSettings:
     rules: Rules
     kept: Collection[str] = ()
     uses_python_min: bool = False
+    ordered: bool = False
     fallback_image: str | None = None
 
 
@@ -81,7 +91,7 @@ def collapse(
     if rules.merges_deployment_target and settings.platform.os == "osx":
         spaces, space = tuple(_merge_macos_versions(one, rules) for one in spaces), _merge_macos_versions(space, rules)
     used = _used(outputs, settings)
-    axes = _used_axes(config, space, spaces, used.keys, used.only_at_top)
+    axes = _used_axes(config, space, spaces, used, rules)
     keys = frozenset(key for axis in axes for key in axis.keys)
     return _jobs(outputs, config, axes, used.loops & keys, settings)
 
@@ -93,7 +103,7 @@ def _used(outputs: Sequence[RenderedOutput], settings: JobSettings) -> _Used:
         used |= frozenset(rules.used_with_mpi)
     if rules.finds_python_min and settings.uses_python_min:
         used |= {"python_min"}
-    top_used, loops = _top_level(outputs, rules)
+    top_used, loops = _top_level(outputs, rules, settings.ordered)
     loops |= frozenset(key for key in (*rules.splits_also_by, "target_platform") if key in used)
     keys = used | top_used | rules.always_kept | frozenset(settings.kept)
     if rules.keeps_target_platform and not all(output.noarch for output in outputs):
@@ -120,51 +130,76 @@ def _jobs(
         job_loops = {key: values[key] for key in loops}
         if rules.drops_skipped_configurations and not _is_built(job_loops, built):
             continue
-        _choose_image(values, zip_keys, settings.fallback_image, rules)
+        _finalize(values, zip_keys, settings)
         jobs.append(Job(values, zip_keys, pins, {key: column[0] for key, column in job_loops.items()}))
     return tuple(jobs)
 
 
-def _top_level(outputs: Sequence[RenderedOutput], rules: Rules) -> tuple[frozenset[str], frozenset[str]]:
+def _top_level(
+    outputs: Sequence[RenderedOutput], rules: Rules, ordered: bool
+) -> tuple[frozenset[str], frozenset[str]]:
     """The variables that every output uses with the top level of the recipe, and those of them that have several
     values.
 
-    Older versions used those of the first output of the first variant, and which variant came first was random (the
-    iteration order of a set of strings); here they are those that the first outputs of most variants use; in a tie, the
-    larger set.
+    Older versions used those of the first output in the first variant, and which variant came first was random (the
+    iteration order of a set of strings); here jobs are split by what most variants use; in a tie, by what the first of
+    the input uses.
     """
     if rules.splits_by_common_keys:
         used = frozenset.intersection(*(output.used.top_level for output in outputs))
         return used, frozenset.intersection(*(output.used.top_level_loop for output in outputs))
-    firsts = {id(output.variants): output.used for output in reversed(outputs)}.values()
-    counts = Counter((used.top_level, used.top_level_loop) for used in firsts)
-    return max(counts, key=lambda found: (counts[found], len(found[1]), len(found[0]), sorted(found[1])))
+    if ordered:
+        return outputs[0].used.top_level, outputs[0].used.top_level_loop
+    firsts = {id(output.variants): output.name for output in reversed(outputs)}
+    found = [output.used for output in outputs if firsts[id(output.variants)] == output.name]
+    votes = Counter(used.top_level_loop for used in found)
+    loops = max(votes, key=lambda loop: votes[loop])
+    alike = Counter(used.top_level for used in found if used.top_level_loop == loops)
+    return max(alike, key=lambda used: alike[used]), loops
 
 
 def _used_axes(
     config: VariantConfig,
     space: VariantSpace,
     spaces: Sequence[VariantSpace],
-    used: frozenset[str],
-    only_at_top: frozenset[str],
+    used: _Used,
+    rules: Rules,
 ) -> list[Axis]:
     """The used keys as sorted axes: zip groups with their used keys, and every other key alone."""
     axes = []
     zipped: set[str] = set()
     for group in sorted({frozenset(group): group for group in config.zip_keys}.values()):
         zipped.update(group)
-        members = tuple(key for key in group if key in used and key in space)
+        members = tuple(key for key in group if key in used.keys and key in space)
         if not members:
             continue
         allowed = {row for one in spaces for row in _rows(one, group)}
         rows = {tuple(row[group.index(key)] for key in members) for row in _rows(space, group) if row in allowed}
+        if not rules.unused_loops_leave_zips and len(rows) == 1:
+            columns = zip(*dict.fromkeys(_rows(space, group)), strict=True)
+            rows = {_with_common_values(*rows, members, used.only_at_top, dict(zip(group, columns, strict=True)))}
         axes.append(Axis(members, tuple(sorted(rows))))
-    for key in used - zipped:
+    for key in used.keys - zipped:
         if key not in space:
             continue
-        sources = (space,) if key in only_at_top else spaces
+        sources = (space,) if key in used.only_at_top else spaces
         axes.append(Axis((key,), tuple((value,) for value in sorted({v for one in sources for v in one.values(key)}))))
     return sorted(axes, key=lambda axis: axis.keys)
+
+
+def _with_common_values(
+    row: tuple[str, ...], members: tuple[str, ...], only_at_top: frozenset[str], inputs: Mapping[str, tuple[str, ...]]
+) -> tuple[str, ...]:
+    """The only used row of a zip group as older versions leave it.
+
+    They take a key that only splits jobs from a column of the input rows, whose order is random; here it gets the
+    commonest value of that column, its own if it is one of these.
+    """
+    values = dict(zip(members, row, strict=True))
+    for key in only_at_top.intersection(members):
+        column = inputs[key]
+        values[key] = max(column, key=lambda value: (column.count(value), value == values[key]))
+    return tuple(values.values())
 
 
 def _used_groups(config: VariantConfig, keys: frozenset[str], rules: Rules) -> tuple[tuple[str, ...], ...]:
@@ -210,12 +245,22 @@ def _is_built(loop_values: Mapping[str, tuple[str, ...]], built: Collection[tupl
     )
 
 
-def _choose_image(
-    values: dict[str, tuple[str, ...]], zip_keys: Sequence[tuple[str, ...]], fallback_image: str | None, rules: Rules
+def _finalize(
+    values: dict[str, tuple[str, ...]], zip_keys: Sequence[tuple[str, ...]], settings: JobSettings
 ) -> None:
     """On Linux a job has one Docker image, and the keys zipped with it have one value."""
-    if fallback_image is None:
-        return
+    rules = settings.rules
+    if rules.docker_image == "two compilers":
+        if settings.platform.os in ("linux", "osx") and not any(key in values for key in _COMPILERS):
+            for key, (place, default) in _OF_TWO_COMPILERS.items():
+                values[key] = values.get(key, (default,))[place:][:1]
+    elif rules.docker_image != "unchanged" and settings.fallback_image is not None:
+        _choose_image(values, zip_keys, settings.fallback_image, rules)
+
+
+def _choose_image(
+    values: dict[str, tuple[str, ...]], zip_keys: Sequence[tuple[str, ...]], fallback_image: str, rules: Rules
+) -> None:
     if "docker_image" not in values:
         values["docker_image"] = (fallback_image,)
         return

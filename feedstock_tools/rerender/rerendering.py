@@ -249,6 +249,7 @@ def _render(
         rules,
         kept=kept,
         uses_python_min=any(_PYTHON_MIN.match(line) for line in source.text.splitlines()),
+        ordered=source.forge.is_v1,
         fallback_image=source.forge.fallback_image if rendering.build_platform.os == "linux" else None,
     )
     jobs = collapse(outputs, config, rendered.space, settings)

@@ -12,12 +12,13 @@ __all__ = ["CONDA_BUILD_CHANGES", "CONDA_BUILD_OF_ITS_DAY", "SMITHY_CHANGES"]
 
 _CDT = frozenset({"cdt_arch", "cdt_name", "BUILD"})
 _SDK = frozenset({"MACOSX_SDK_VERSION"})
+_OF_JOBS = frozenset({"channel_sources", "channel_targets", "docker_image", "build_number_decrement"})
 _NONE: frozenset[str] = frozenset()
 
 #: conda-smithy.
 SMITHY_CHANGES: tuple[tuple[str, Mapping[str, Any]], ...] = (
     (
-        "3.1.12",
+        "3.1.6",
         {
             "has_build_platforms": False,
             "has_noarch_platforms": False,
@@ -41,7 +42,7 @@ SMITHY_CHANGES: tuple[tuple[str, Mapping[str, Any]], ...] = (
             },
             "keeps_equal_outputs": False,
             "sorts_outputs": False,
-            "not_kept": _SDK,
+            "not_kept": _SDK | _OF_JOBS,
             "keeps_target_platform": False,
             "keeps_labels": "never",
             "used_with_mpi": (),
@@ -53,7 +54,7 @@ SMITHY_CHANGES: tuple[tuple[str, Mapping[str, Any]], ...] = (
             "unused_loops_leave_zips": False,
             "repeats_zip_groups": False,
             "drops_skipped_configurations": False,
-            "docker_image": "two compilers",
+            "docker_image": "unchanged",
             "arch_in_names": False,
             "target_in_names": "as a key",
             "underlines_names": False,
@@ -64,6 +65,7 @@ SMITHY_CHANGES: tuple[tuple[str, Mapping[str, Any]], ...] = (
             "booleans": "quoted",
         },
     ),
+    ("3.1.12", {"not_kept": _SDK, "docker_image": "two compilers"}),
     ("3.1.13", {"kept_too": _CDT}),
     # 3.2.0 was released from another branch than 3.1.13.
     ("3.2.0", {"kept_too": _NONE}),

@@ -1,6 +1,6 @@
 """The differences between versions of conda-smithy and conda-build in how they rerender.
 
-Read from the histories of conda-smithy (`configure_feedstock.py`, `variant_algebra.py`; 3.1.12 to 2026.8.5) and of
+Read from the histories of conda-smithy (`configure_feedstock.py`, `variant_algebra.py`; 3.1.6 to 2026.8.5) and of
 conda-build (`metadata.py`, `variants.py`, `render.py`; 3.18 to 26.7.1), release by release.
 """
 
@@ -116,8 +116,9 @@ class Rules:
     #: A configuration that no output is built for is dropped (3.54.2, `_is_config_skipped`).
     drops_skipped_configurations: bool = True
     #: Which docker image (`finalize_config`): the first, with its zip group limited to it (3.8.6); the first (3.6.0);
-    #: the fallback if there is none (3.3.5); or according to the two compilers of 2018.
-    docker_image: Literal["two compilers", "fallback", "first", "first row"] = "first row"
+    #: the fallback if there is none (3.3.5); where no compiler is used, the last of the two images of 2018, and one
+    #: value for the channels and the decrement (3.1.12); or unchanged.
+    docker_image: Literal["unchanged", "two compilers", "fallback", "first", "first row"] = "first row"
 
     # How a configuration is named and written (`dump_subspace_config_files`, `package_key`).
     #: Names begin with `linux_64`; before, with `linux` for the architecture 64 (3.7.5).
@@ -152,7 +153,7 @@ class Rules:
         than the known ones behave as the newest of these.
 
         Raises:
-            InputError: the text is not a version, or one older than 3.1.12.
+            InputError: the text is not a version, or one older than 3.1.6.
 
         >>> Rules.parse("3.52.2").always_kept - Rules.parse("3.52.3").always_kept == {"BUILD", "cdt_arch", "cdt_name"}
         True
@@ -171,8 +172,8 @@ class Rules:
 @lru_cache(maxsize=64)
 def _rules(smithy: str, conda_build: str) -> Rules:
     wanted = _numbers(smithy, "conda-smithy")
-    if wanted < (3, 1, 12):
-        raise InputError(f"conda-smithy {smithy} is too old", hint="The rules of 3.1.12 and later are known.")
+    if wanted < (3, 1, 6):
+        raise InputError(f"conda-smithy {smithy} is too old", hint="The rules of 3.1.6 and later are known.")
     built_with = conda_build or _of_its_day(wanted)
     changes = _up_to(SMITHY_CHANGES, wanted)
     migrations = changes.pop("migrations", {})

@@ -88,7 +88,7 @@ def test_a_version_that_is_newer_than_all_that_were_read_behaves_as_the_newest()
     assert newer.always_kept == Rules.newest().always_kept
 
 
-@pytest.mark.parametrize("text", ["", "latest", "3.14.x", "3.14.1+new", "+3.21.4", "3..1", "1" * 20, "3.1.11"])
+@pytest.mark.parametrize("text", ["", "latest", "3.14.x", "3.14.1+new", "+3.21.4", "3..1", "1" * 20, "3.1.5"])
 def test_what_is_no_known_version_is_refused(text: str) -> None:
     with pytest.raises(InputError):
         Rules.parse(text)

@@ -256,7 +256,7 @@ def _scripts_of(workshop: Workshop, provider: str, settings: Mapping[str, Any], 
 def _azure_settings(workshop: Workshop, seen: Mapping[str, Any], system: str, enabled: Sequence[Built]) -> str:
     """The settings of Azure's jobs of one system as YAML, including the matrix of jobs."""
     settings = copy.deepcopy(seen["azure"][f"settings_{system}"])
-    for name in ("swapfile_size", "install_atl"):
+    for name in workshop.rules.settings_of_templates:
         settings.pop(name, None)
     strategy = settings.setdefault("strategy", {})
     strategy.setdefault("matrix", {})

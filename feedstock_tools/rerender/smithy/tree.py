@@ -5,13 +5,14 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from feedstock_tools.reading import read_bytes
-from feedstock_tools.rerender.configurations.configuration import Configuration
+from feedstock_tools.rerender.configurations.configuration import CI_SUPPORT, Configuration
 from feedstock_tools.rerender.smithy.config import template_settings
 from feedstock_tools.rerender.smithy.packages import Package
 from feedstock_tools.rerender.smithy.readme import CODE_OWNERS, README, readme_files
@@ -115,7 +116,7 @@ def whole_tree(
     workshop = Workshop(release, Templates(release, feedstock, cache), feedstock, settings, rules, ci)
     config = template_settings(release, settings, feedstock, rules, ci)
     skipped = frozenset(str(name) for name in config.get("skip_render") or ())
-    files = dict(_copied(workshop, skipped))
+    files = {**dict(_copied(workshop, skipped)), **_note_on_configurations(workshop, platforms)}
     found = {each.platform: each for each in platforms}
     packages: dict[str, list[Package]] = {}
     for provider in PROVIDER_FILES:
@@ -147,6 +148,18 @@ def _copied(workshop: Workshop, skipped: frozenset[str]) -> Iterator[tuple[str, 
     for name, (content, executable) in workshop.release.copied.items():
         if left_out.isdisjoint(_with_parents(name)) and name != _GITHUB and name not in _CIRCLE:
             yield name, File(content, executable or name in workshop.rules.executable_copies)
+
+
+def _note_on_configurations(workshop: Workshop, platforms: Sequence[RenderedPlatform]) -> dict[str, File]:
+    """The note in the folder of configurations, of releases that have its text in their code."""
+    if workshop.rules.note is None:
+        return {}
+    if not any(each.configurations for each in platforms) and not (workshop.feedstock / CI_SUPPORT).is_dir():
+        return {}
+    text = next((text for text in workshop.release.strings_in("main") if "conda_build_config.yaml" in text), "")
+    if workshop.rules.note == "wrapped":
+        text = "".join(f"{line}\n" for line in textwrap.wrap(text))
+    return {f"{CI_SUPPORT}/README": File(text.encode())} if text else {}
 
 
 def _service(workshop: Workshop, config: dict[str, Any], provider: str, built: Sequence[Built]) -> Mapping[str, File]:

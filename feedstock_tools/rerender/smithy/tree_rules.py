@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
 from feedstock_tools.versions import parse_version
 
@@ -38,12 +38,16 @@ class TreeRules:
     build_python: str | None = None
     #: Whether the texts `true` and `false` are written without quotes in Azure's settings.
     plain_booleans: bool = False
+    #: The settings of Azure's systems that only templates read; the others are settings of jobs.
+    settings_of_templates: tuple[str, ...] = ()
     #: The endings of GitHub Actions' scripts for artifacts on every system; none: the ending for the job's system.
     github_artifacts: tuple[str, ...] = (".sh",)
     #: Whether the README describes the recipe's packages on Linux without migrations, skipped or not.
     readme_of_plain_recipe: bool = True
     #: Whether templates see `remote_ci_setup` as a list, even if it is written as one text.
     lists_ci_setup: bool = False
+    #: How `.ci_support/README` is written from a text in the code; None: it is one of the copied files.
+    note: Literal["one line", "wrapped"] | None = "one line"
     #: Whether the README sorts the metadata by the packages' names.
     sorted_metadata: bool = False
     #: The workflows of services to write.
@@ -54,12 +58,15 @@ class TreeRules:
 
 _CHANGES: tuple[tuple[str, dict[str, Any]], ...] = (
     ("3.13.0", {"service_workflows": ("automerge.yml", "webservices.yml")}),
-    ("3.17.0", {"lists_ci_setup": True}),
+    ("3.17.0", {"lists_ci_setup": True, "note": "wrapped"}),
     ("3.23.0", {"readme_of_plain_recipe": False}),
+    ("3.25.1", {"settings_of_templates": ("swapfile_size",)}),
+    ("3.30.3", {"note": None}),
     ("3.37.2", {"maintainers_with_address": True}),
     ("3.42.0", {"service_workflows": ("automerge.yml",)}),
     ("3.43.0", {"build_python": "3.12"}),
     ("3.44.0", {"service_workflows": (), "removed_workflows": ("automerge.yml", "webservices.yml")}),
+    ("3.44.7", {"settings_of_templates": ("swapfile_size", "install_atl")}),
     ("3.47.2", {"sorted_metadata": True}),
     ("3.48.0", {"plain_booleans": True}),
     ("3.51.0", {"final_newline": True, "github_artifacts": (".sh", ".bat")}),
