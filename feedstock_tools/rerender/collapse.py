@@ -135,9 +135,7 @@ def _jobs(
     return tuple(jobs)
 
 
-def _top_level(
-    outputs: Sequence[RenderedOutput], rules: Rules, ordered: bool
-) -> tuple[frozenset[str], frozenset[str]]:
+def _top_level(outputs: Sequence[RenderedOutput], rules: Rules, ordered: bool) -> tuple[frozenset[str], frozenset[str]]:
     """The variables that every output uses with the top level of the recipe, and those of them that have several
     values.
 
@@ -245,9 +243,7 @@ def _is_built(loop_values: Mapping[str, tuple[str, ...]], built: Collection[tupl
     )
 
 
-def _finalize(
-    values: dict[str, tuple[str, ...]], zip_keys: Sequence[tuple[str, ...]], settings: JobSettings
-) -> None:
+def _finalize(values: dict[str, tuple[str, ...]], zip_keys: Sequence[tuple[str, ...]], settings: JobSettings) -> None:
     """On Linux a job has one Docker image, and the keys zipped with it have one value."""
     rules = settings.rules
     if rules.docker_image == "two compilers":

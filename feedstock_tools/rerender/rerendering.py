@@ -155,14 +155,20 @@ def _tree(source: Source, smithy: Release, platforms: Sequence[RenderedPlatform]
 
 
 def _unbuilt_packages(source: Source) -> tuple[Package, ...]:
-    """What the recipe would make if nothing were skipped, on one platform and without migrations: for the README."""
+    """What the recipe would make if nothing were skipped, on one platform and without migrations: for the README.
+
+    Selectors see what conda-smithy set for the platform that it rendered last.
+    """
     platform = Platform.parse("linux-64")
     behaviour = source.rules.conda_build
-    files = (load(path, platform, rules=behaviour, within=source.within(path)) for path in source.files)
+    environ = source.forge.renderings[-1].environ if source.forge.renderings else {}
+    files = (
+        load(path, platform, environ=environ, rules=behaviour, within=source.within(path)) for path in source.files
+    )
     config = combine([defaults(platform, behaviour), *files])
     watch = PackageWatch(skipped=True)
     if isinstance(source.parsed, v0.Recipe):
-        v0.render_recipe(source.parsed, config, platform, watch=watch, keep_skipped=True)
+        v0.render_recipe(source.parsed, config, platform, environ=environ, watch=watch, keep_skipped=True)
     else:
         v1.render_recipe_v1(source.parsed, config, platform, watch=watch)
     return watch.packages

@@ -167,6 +167,7 @@ CONDA_BUILD_CHANGES: tuple[tuple[str, Mapping[str, Any]], ...] = (
             "anywhere_in_conditions": False,
             "stdlib_uses": False,
             "keep_equal_outputs": False,
+            "skipped_is_one_output": False,
             "hash_virtual_packages": False,
             "compiler_uses_sysroot": False,
             "cdt_uses": False,
@@ -190,7 +191,7 @@ CONDA_BUILD_CHANGES: tuple[tuple[str, Mapping[str, Any]], ...] = (
     ("24.3.0", {"stdlib_uses": True}),
     ("24.5.0", {"blank_comment_lines": True}),
     ("24.5.1", {"keep_equal_outputs": True}),
-    ("24.9.0", {"for_and_set_use": True}),
+    ("24.9.0", {"for_and_set_use": True, "skipped_is_one_output": True}),
     (
         "24.11.0",
         {"whole_names_only": True, "bare_names_in_braces": False, "whole_names_in_for_and_set": True},

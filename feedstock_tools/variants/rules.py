@@ -34,6 +34,8 @@ class CondaBuildRules:
     stdlib_uses: bool = True
     #: Outputs that render alike in several variants are all kept; before, only the last of them (24.5.1).
     keep_equal_outputs: bool = True
+    #: A recipe that its top level skips is one output; before, its outputs were skipped ones (24.9.0).
+    skipped_is_one_output: bool = True
     #: Virtual packages in `run` (`__cuda`) are part of a package's hash (3.25.0).
     hash_virtual_packages: bool = True
     #: A use of `c_compiler` or `cxx_compiler` also counts as a use of CONDA_BUILD_SYSROOT (3.20.5).

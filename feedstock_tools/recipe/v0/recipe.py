@@ -151,7 +151,9 @@ class _Rendering:
     def outputs(self, watch: Watch | None = None) -> Iterator[tuple[Meta, RenderedOutput]]:
         """All outputs that are wanted, with the packages that they were made from."""
         for top in self._tops():
-            if self.keep_skipped or not top.skip:
+            if top.skip and self.keep_skipped and self.rules.skipped_is_one_output:
+                yield self._skipped(top, watch)
+            elif self.keep_skipped or not top.skip:
                 made = self._outputs_of(top, watch)
                 yield from ((meta, output) for meta, output in made if self.keep_skipped or not output.skip)
 
@@ -226,6 +228,13 @@ class _Rendering:
                 watch(meta, finished)
             found[finisher.identity(variant) if meta.kind == "conda" else place] = (meta, finished)
         return list(found.values())
+
+    def _skipped(self, top: Meta, watch: Watch | None) -> tuple[Meta, RenderedOutput]:
+        """The only output of a recipe that its top level skips (metadata.py: parse_until_resolved)."""
+        finished = self._finisher(top).of(top.variant)
+        if watch is not None:
+            watch(top, finished)
+        return top, finished
 
     def _packages_of(self, top: Meta) -> list[tuple[Meta, Variant]]:
         """Every output of every rendering, with each of the variants that produced it."""
