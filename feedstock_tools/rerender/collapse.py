@@ -174,8 +174,8 @@ def _used_axes(
         allowed = {row for one in spaces for row in _rows(one, group)}
         rows = {tuple(row[group.index(key)] for key in members) for row in _rows(space, group) if row in allowed}
         if not rules.unused_loops_leave_zips and len(rows) == 1:
-            columns = zip(*dict.fromkeys(_rows(space, group)), strict=True)
-            rows = {_with_common_values(*rows, members, used.only_at_top, dict(zip(group, columns, strict=True)))}
+            inputs = dict(zip(group, zip(*dict.fromkeys(_rows(space, group)), strict=True), strict=True))
+            rows = {_with_common_values(row, members, used.only_at_top, inputs) for row in rows}
         axes.append(Axis(members, tuple(sorted(rows))))
     for key in used.keys - zipped:
         if key not in space:
