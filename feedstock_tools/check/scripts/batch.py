@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from feedstock_tools.check.scripts.tree import Assignment, Choice, Condition, Exit, Node, Text
+from feedstock_tools.check.scripts.expressions import Always, Condition, Not, Reference, Same, Text, Unclear
+from feedstock_tools.check.scripts.tree import Assignment, Choice, Exit, Node
 
 __all__ = ["read_batch"]
 
@@ -17,8 +18,6 @@ _COMPARED = re.compile(
 _VARIABLE = re.compile(r"%(?P<name>\w+)(?::~0,(?P<length>\d+))?%|!(?P<late>\w+)!")
 #: With `-D`, or without it as an argument of a script that adds it (build.py --cmake_extra_defines).
 _ARGUMENT = re.compile(r'(?:-D|(?<=[\s"]))(?P<name>CMAKE_CUDA_ARCHITECTURES)(?::\w+)?=(?P<value>"[^"]*"|[^\s"^]+)')
-_ALWAYS: Condition = (frozenset(), lambda _: True)
-_UNKNOWN: Condition = (frozenset(), lambda _: None)
 
 
 def read_batch(text: str) -> tuple[Node, ...]:
@@ -85,7 +84,7 @@ class _Reader:
             again = _IF.match(after["rest"])
             if again is None:
                 one_line = after["rest"].strip() != "("
-                branches.append((_ALWAYS, tuple(_simple(line, after["rest"])) if one_line else self.block()))
+                branches.append((Always(), tuple(_simple(line, after["rest"])) if one_line else self.block()))
                 self._at += 0 if one_line else 1
                 return Choice(tuple(branches))
             rest = again["rest"]
@@ -95,15 +94,9 @@ def _condition(rest: str) -> tuple[Condition, str]:
     """A condition, and what follows it: `(` or a command."""
     match = _COMPARED.match(rest)
     if match is None:
-        return _UNKNOWN, "(" if rest.rstrip().endswith("(") else rest.split(None, 1)[-1]
-    (left_names, left), (right_names, right) = _text(match["left"]), _text(match["right"])
-    negated = match["negated"] is not None
-
-    def holds(values: Mapping[str, str | None]) -> bool | None:
-        one, other = left(values), right(values)
-        return None if one is None or other is None else (one == other) != negated
-
-    return (left_names | right_names, holds), match["then"].strip()
+        return Unclear(), "(" if rest.rstrip().endswith("(") else rest.split(None, 1)[-1]
+    same = Same(_text(match["left"]), _text(match["right"]))
+    return Not(same) if match["negated"] else same, match["then"].strip()
 
 
 def _simple(line: int, text: str) -> Iterator[Node]:
@@ -125,16 +118,10 @@ def _simple(line: int, text: str) -> Iterator[Node]:
 
 def _text(written: str) -> Text:
     bare = written.replace('"', "")
-    names = frozenset(match["name"] or match["late"] for match in _VARIABLE.finditer(bare))
-
-    def value(values: Mapping[str, str | None]) -> str | None:
-        parts, end = [], 0
-        for match in _VARIABLE.finditer(bare):
-            found = values.get(match["name"] or match["late"])
-            if found is None:
-                return None
-            parts += [bare[end : match.start()], found[: int(match["length"])] if match["length"] else found]
-            end = match.end()
-        return "".join([*parts, bare[end:]])
-
-    return names, value
+    parts: list[str | Reference] = []
+    end = 0
+    for match in _VARIABLE.finditer(bare):
+        length = int(match["length"]) if match["length"] else None
+        parts += [bare[end : match.start()], Reference(match["name"] or match["late"], length=length)]
+        end = match.end()
+    return Text((*parts, bare[end:]))

@@ -4,9 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from fnmatch import fnmatchcase
 
-from feedstock_tools.check.scripts.tree import Assignment, Choice, Condition, Exit, Node, Text
+from feedstock_tools.check.scripts.expressions import (
+    All,
+    Always,
+    AnyOf,
+    Condition,
+    Edit,
+    Matches,
+    Not,
+    Reference,
+    Text,
+    Unclear,
+)
+from feedstock_tools.check.scripts.tree import Assignment, Choice, Exit, Node
 
 __all__ = ["read_shell"]
 
@@ -20,8 +31,16 @@ _ARGUMENT = re.compile(
 _VARIABLE = re.compile(r"\$(?:\{(?P<braced>\w+)(?P<rest>[^}]*)\}|(?P<plain>\w+))")
 _PATTERN = re.compile(r"^\s*\(?(?P<patterns>[^()]+)\)\s*(?P<rest>.*)$")
 _HEREDOC = re.compile(r"<<-?\s*['\"]?(?P<end>\w+)['\"]?\s*$")
-#: The name under which the words of a `case` are kept.
-_ALWAYS: Condition = (frozenset(), lambda _: True)
+#: What follows a variable's name in braces, and its meaning.
+_EDITS: Mapping[str, Edit] = {
+    "": "none",
+    ":-": "none",
+    "-": "none",
+    "%%.*": "first part",
+    "/./": "without first dot",
+    "//./": "without dots",
+}
+_UNKNOWN = Text(None)
 
 
 def read_shell(text: str) -> tuple[Node, ...]:
@@ -114,7 +133,7 @@ class _Reader:
             elif word == "else":
                 if rest:
                     self._statements.insert(self._at, (self._statements[self._at - 1][0], rest))
-                branches.append((_ALWAYS, self.block("fi")))
+                branches.append((Always(), self.block("fi")))
                 self._at += 1
                 break
             else:
@@ -133,7 +152,7 @@ class _Reader:
 
     def _case(self, text: str) -> Node:
         match = re.match(r"case\s+(?P<word>.+?)\s+in\b\s*(?P<rest>.*)$", text)
-        subject = _text(match["word"]) if match else _unknown()
+        subject = _text(match["word"]) if match else _UNKNOWN
         if match and match["rest"]:
             self._statements.insert(self._at, (self._statements[self._at - 1][0], match["rest"]))
         branches = []
@@ -170,68 +189,34 @@ def _simple(line: int, text: str) -> Iterator[Node]:
 def _text(written: str) -> Text:
     """A word with variables; single quotes keep it unchanged, and a command in it makes it unknown."""
     if written[:1] == "'" and written[-1:] == "'":
-        return frozenset(), lambda _: written[1:-1]
+        return Text((written[1:-1],))
     bare = written.replace('"', "").replace("\\;", ";")
     if "$(" in bare or "`" in bare or bare.startswith("("):
-        return _unknown()
-    names = frozenset(match["braced"] or match["plain"] for match in _VARIABLE.finditer(bare))
-
-    def value(values: Mapping[str, str | None]) -> str | None:
-        parts, end = [], 0
-        for match in _VARIABLE.finditer(bare):
-            found = _expanded(match, values)
-            if found is None:
-                return None
-            parts += [bare[end : match.start()], found]
-            end = match.end()
-        return "".join([*parts, bare[end:]])
-
-    return names, value
+        return _UNKNOWN
+    parts: list[str | Reference] = []
+    end = 0
+    for match in _VARIABLE.finditer(bare):
+        parts += [bare[end : match.start()], Reference(match["braced"] or match["plain"], _edit(match["rest"] or ""))]
+        end = match.end()
+    return Text((*parts, bare[end:]))
 
 
-def _expanded(match: re.Match[str], values: Mapping[str, str | None]) -> str | None:
-    found, rest = values.get(match["braced"] or match["plain"]), match["rest"] or ""
-    if rest in ("", ":-", "-") or (rest.startswith((":-", "-")) and found):
-        return found
-    if rest == "%%.*" and found is not None:
-        return found.partition(".")[0]
-    if rest in ("//./", "/./") and found is not None:
-        return found.replace(".", "", -1 if rest.startswith("//") else 1)
-    return None
+def _edit(rest: str) -> Edit:
+    """The meaning of what follows a variable's name in braces."""
+    if rest in _EDITS:
+        return _EDITS[rest]
+    return "if set" if rest.startswith((":-", "-")) else "unknown"
 
 
 def _joined(name: str, value: Text) -> Text:
-    names, get = value
-
-    def joined(values: Mapping[str, str | None]) -> str | None:
-        before, after = values.get(name), get(values)
-        return None if before is None or after is None else before + after
-
-    return names | {name}, joined
-
-
-def _unknown() -> Text:
-    return frozenset(), lambda _: None
+    """The value of a variable after `+=`."""
+    return Text((Reference(name), *value.parts)) if value.parts is not None else value
 
 
 def _condition(written: str) -> Condition:
-    """`[[ … ]]`, `[ … ]` and `test …` with comparisons joined by `&&` or `||`; anything else is unknown."""
+    """`[[ … ]]`, `[ … ]` and `test …` with comparisons joined by `&&` or `||`; anything else is unclear."""
     text = written.strip().rstrip(";").strip()
-    alternatives = [[_term(term) for term in part.split("&&")] for part in text.split("||")]
-    names = frozenset(name for part in alternatives for term in part for name in term[0])
-
-    def holds(values: Mapping[str, str | None]) -> bool | None:
-        return _any([_all([term[1](values) for term in part]) for part in alternatives])
-
-    return names, holds
-
-
-def _any(answers: list[bool | None]) -> bool | None:
-    return True if True in answers else None if None in answers else False
-
-
-def _all(answers: list[bool | None]) -> bool | None:
-    return False if False in answers else None if None in answers else True
+    return AnyOf(tuple(All(tuple(_term(term) for term in part.split("&&"))) for part in text.split("||")))
 
 
 _COMPARED = re.compile(r"^(?P<left>\S+)\s+(?P<operator>===?|=|!=)\s+(?P<right>\S+)$")
@@ -242,23 +227,13 @@ def _term(written: str) -> Condition:
     negated = text.startswith("! ")
     match = _COMPARED.match(text[2:].strip() if negated else text)
     if match is None:
-        return frozenset(), lambda _: None
-    names, holds = _matches(_text(match["left"]), match["right"])
-    if negated != (match["operator"] == "!="):
-        return names, lambda values: None if (answer := holds(values)) is None else not answer
-    return names, holds
+        return Unclear()
+    condition = _matches(_text(match["left"]), match["right"])
+    return Not(condition) if negated != (match["operator"] == "!=") else condition
 
 
 def _matches(subject: Text, patterns: str) -> Condition:
     """Whether a word matches one of the patterns separated by `|`."""
-    names, value = subject
-    wanted = [_text(pattern.strip()) for pattern in patterns.split("|")]
-
-    def holds(values: Mapping[str, str | None]) -> bool | None:
-        found = value(values)
-        if patterns.strip() == "*":
-            return True
-        each = [get(values) for _, get in wanted]
-        return _any([None if found is None or one is None else fnmatchcase(found, one) for one in each])
-
-    return names | frozenset(name for one, _ in wanted for name in one), holds
+    if patterns.strip() == "*":
+        return Always()
+    return Matches(subject, tuple(_text(pattern.strip()) for pattern in patterns.split("|")))

@@ -6,11 +6,13 @@ known (the output of a command, a file that may exist) stays unknown, and both b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import product
 
-__all__ = ["Assigned", "Assignment", "Choice", "Exit", "Node", "Text", "Values", "run"]
+from feedstock_tools.check.scripts.expressions import Condition, Text, holds, names_in, value_of
+
+__all__ = ["Assigned", "Assignment", "Choice", "Exit", "Node", "Values", "run"]
 
 #: A variable with more possible values than this counts as unknown.
 _MOST = 16
@@ -26,10 +28,6 @@ class Assigned:
 
 #: The possible values of each known variable.
 Values = Mapping[str, frozenset[Assigned]]
-#: A text with variables in it: its value for single values of the variables that it names; None if it is unknown.
-Text = tuple[frozenset[str], Callable[[Mapping[str, str | None]], str | None]]
-#: The same for a condition.
-Condition = tuple[frozenset[str], Callable[[Mapping[str, str | None]], bool | None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,16 +71,16 @@ def run(nodes: Iterable[Node], values: Values) -> Values | None:
 
 
 def _assigned(node: Assignment, values: Values) -> frozenset[Assigned]:
-    names, value = node.value
-    found = frozenset(Assigned(value(one), node.line) for one in _singles(names, values))
-    return found if len(found) <= _MOST else frozenset({Assigned(None, node.line)})
+    singles = _singles(names_in(node.value), values)
+    possible = frozenset(Assigned(value_of(node.value, single), node.line) for single in singles)
+    return possible if len(possible) <= _MOST else frozenset({Assigned(None, node.line)})
 
 
 def _after_choice(choice: Choice, values: Values) -> Values | None:
     """The possible values over all branches that may be taken."""
     ends: list[Values] = []
-    for (names, holds), body in choice.branches:
-        answers = {holds(one) for one in _singles(names, values)}
+    for condition, body in choice.branches:
+        answers = {holds(condition, single) for single in _singles(names_in(condition), values)}
         if answers == {False}:
             continue
         end = run(body, values)
@@ -102,6 +100,6 @@ def _after_choice(choice: Choice, values: Values) -> Values | None:
 def _singles(names: frozenset[str], values: Values) -> list[dict[str, str | None]]:
     """Every combination of possible values of the named variables."""
     ordered = sorted(names)
-    options = [sorted({one.text for one in values.get(name, ())} or {None}, key=str) for name in ordered]
+    options = [sorted({value.text for value in values.get(name, ())} or {None}, key=str) for name in ordered]
     combined = list(product(*options)) if len(options) < 8 else [(None,) * len(ordered)]
-    return [dict(zip(ordered, one, strict=True)) for one in combined[: _MOST * _MOST]]
+    return [dict(zip(ordered, texts, strict=True)) for texts in combined[: _MOST * _MOST]]
