@@ -22,12 +22,12 @@ __all__ = ["command"]
 @options.output_dir
 @options.as_json
 @options.feedstock
-def command(folders: tuple[Path, ...], feedstock: Path | None, output_dir: Path | None, as_json: bool) -> None:
+def command(folders: tuple[Path, ...], feedstock: Path | None, output_dir: Path | None, as_json: bool) -> int:
     """Merge the builds, packages and logs of other artifacts folders, as the jobs of a CI service leave them.
 
-    A DIR is such a folder (it has a ledger.sqlite), or contains some. Every package is first verified by its hash; if
-    one is missing or differs, or if a DIR belongs to another feedstock, nothing is merged. Known builds are skipped, so
-    a second call does nothing.
+    A DIR is such a folder (it has a ledger.sqlite), or contains some. Every package is first verified by its hash. A
+    folder with anything wrong, such as a package that is missing or differs, or one of another feedstock, is refused
+    as a whole; the others are merged, and the status is 1. Known builds are skipped, so a second call does nothing.
     """
     from feedstock_tools.builds.publish.collect import collect
     from feedstock_tools.feedstock.folder import find_feedstock
@@ -37,12 +37,16 @@ def command(folders: tuple[Path, ...], feedstock: Path | None, output_dir: Path 
     artifacts = Artifacts((output_dir or found.artifacts).resolve())
     tidy(found.folder, artifacts)
     done = collect(folders, artifacts, found)
+    for mistake in done.refused:
+        say(f"error: {mistake}", err=True)
+    status = 1 if done.refused else 0
     if as_json:
-        say_json(asdict(done))
-        return
+        say_json({**asdict(done), "refused": list(map(str, done.refused))})
+        return status
     folders_read = f"{done.folders} folder{'s' if done.folders != 1 else ''}"
     taken = f"{done.builds} builds, {done.packages} packages and {done.tests} tests merged"
     say(f"{folders_read}: {taken}, {done.known} builds already known.")
     if done.again:
         say(f"{done.again} packages were skipped: an earlier build from the same inputs made them.")
     say(f"Ledger: {artifacts.ledger}")
+    return status

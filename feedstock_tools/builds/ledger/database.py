@@ -178,6 +178,13 @@ class Ledger:
                 found.update(identity for (identity,) in rows)
         return frozenset(found)
 
+    def count(self) -> tuple[int, int]:
+        """The number of builds, and of tests."""
+        with self._explained():
+            numbers = self._database.execute("SELECT (SELECT count(*) FROM builds), (SELECT count(*) FROM tests)")
+            builds, tests = numbers.fetchone()
+            return builds, tests
+
     def builds(self) -> tuple[BuildRecord, ...]:
         """Every build, the oldest first. A ledger of years has tens of thousands: ask for less if less will do."""
         return tuple(self._records("1 ORDER BY id", ()))

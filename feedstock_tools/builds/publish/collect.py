@@ -1,25 +1,25 @@
 """Merging the ledgers and channels of several machines, such as the jobs of a CI service.
 
-Every package is checked against its hash in the ledger that it came with before anything is imported.
+Every part is checked before anything of it is imported (`builds.publish.parts`). A part with anything wrong is refused
+as a whole, and the others are merged.
 """
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-from collections.abc import Iterator, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from feedstock_tools.builds.ledger import BuildRecord, EnvironmentRecord, Ledger, PackageRecord, TestRecord
-from feedstock_tools.builds.publish.strangers import refuse_strangers
+from feedstock_tools.builds.publish.logs import copied_log
+from feedstock_tools.builds.publish.parts import Part, find_parts, is_plain_log, mistakes_of, read_part
+from feedstock_tools.builds.publish.strangers import strangers
 from feedstock_tools.channel.folder import add_packages
-from feedstock_tools.digests import sha256_of
-from feedstock_tools.errors import InputError, Mistake, WorkError
+from feedstock_tools.errors import FeedstockError, InputError, Mistake, WorkError
 from feedstock_tools.feedstock.folder import Feedstock
-from feedstock_tools.feedstock.layout import LEDGER, Artifacts
-from feedstock_tools.writing import replacing
+from feedstock_tools.feedstock.layout import Artifacts
+from feedstock_tools.temporary import temporary_folder
 
 __all__ = ["Collected", "collect"]
 
@@ -28,7 +28,8 @@ __all__ = ["Collected", "collect"]
 class Collected:
     """The imported items: folders read, builds and tests recorded, packages added, and known builds.
 
-    `again` counts skipped packages that an earlier build from the same inputs has made.
+    `again` counts skipped packages that an earlier build from the same inputs has made. `refused` lists what is wrong
+    with folders that were not merged; `folders` does not count them.
     """
 
     folders: int
@@ -37,19 +38,53 @@ class Collected:
     packages: int
     known: int
     again: int = 0
+    refused: tuple[Mistake, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A build of another ledger, with the folder of its paths."""
+    """A build of another ledger, as it is recorded here: with its final state, without packages that were replaced.
 
-    root: Path
+    `number` is its number in that ledger.
+    """
+
+    part: Part
+    number: int
     record: BuildRecord
-    environments: tuple[EnvironmentRecord, ...]
+
+    @property
+    def environments(self) -> tuple[EnvironmentRecord, ...]:
+        return self.part.ledger.environments(self.number)
+
+
+@dataclass(frozen=True, slots=True)
+class _Refusals:
+    """What is wrong with parts, by their folders; `bad_input` if it is not a matter of their contents."""
+
+    of_parts: dict[Path, list[Mistake]]
+    bad_input: set[Path]
+
+    def add(self, root: Path, mistakes: Iterable[Mistake], *, bad_input: bool = False) -> None:
+        for mistake in mistakes:
+            self.of_parts.setdefault(root, []).append(mistake)
+            if bad_input:
+                self.bad_input.add(root)
+
+    def error(self) -> FeedstockError:
+        kind = InputError if self.of_parts.keys() <= self.bad_input else WorkError
+        return kind.of(list(self.mistakes))
+
+    @property
+    def mistakes(self) -> tuple[Mistake, ...]:
+        return tuple(mistake for mistakes in self.of_parts.values() for mistake in mistakes)
 
 
 def collect(folders: Sequence[Path], artifacts: Artifacts, feedstock: Feedstock | None = None) -> Collected:
     """Import the builds, packages, logs and tests of other artifacts folders.
+
+    A folder is refused as a whole if its ledger is damaged or of another feedstock, if a log is not in its folder of
+    logs, or if a package is missing, differs from its record, is not what the build was to make, or would replace
+    another. The others are merged.
 
     Args:
         folders: artifacts folders, or folders with such folders in them.
@@ -57,80 +92,94 @@ def collect(folders: Sequence[Path], artifacts: Artifacts, feedstock: Feedstock 
         feedstock: the feedstock to which the builds must belong; None: any.
 
     Raises:
-        InputError: a folder contains no ledger, or one of another feedstock.
-        WorkError: a package or log is missing, differs from its ledger's record, or would replace another; every reason
-            at once, and nothing is imported then.
+        InputError: every folder contains no ledger, or one that cannot be read as such, or is of another feedstock.
+        WorkError: every folder is refused; every reason at once. Or the target cannot be written.
 
     >>> other = open_workspace(workspace.feedstock.folder, Path("elsewhere"), [], os.environ)
     >>> collect([workspace.artifacts.root], other.artifacts, other.feedstock).packages
     4
     """
-    roots = [root for folder in folders for root in _roots(folder, artifacts.root)]
-    with Ledger(artifacts.ledger) as ledger:
-        known = {_key(record): record for record in ledger.builds()}
-        settled = {key for key, record in known.items() if record.result != "running"}
-        found: list[_Found] = []
-        tests: list[tuple[Path, TestRecord]] = []
-        made: dict[Path, set[str]] = {}
-        for root in roots:
-            builds, tested = _read(root, settled)
-            found += builds
-            made[root] = {each.record.output for each in builds}
-            tests += [(root, each) for each in tested]
+    refusals = _Refusals({}, set())
+    with ExitStack() as stack:
+        parts = list(_read(folders, artifacts.root, refusals, stack))
+        if not parts:
+            raise refusals.error()
+        ledger = stack.enter_context(Ledger(artifacts.ledger))
+        known = ledger.builds()
         if feedstock is not None:
-            refuse_strangers(made, {record.output for record in known.values()}, feedstock)
-        offered = [each for each in _unique(found) if _key(each.record) not in settled]
-        new = _first_of_twins(offered, [record for record in known.values() if ledger.holds(record)])
-        known_tests = set(map(_test_key, ledger.tests()))
-        new_tests = [(root, each) for root, each in tests if _test_key(each) not in known_tests]
-        mistakes = [mistake for each in new for mistake in _mistakes(each, artifacts)]
-        mistakes += _conflicts(new)
-        if mistakes:
-            raise WorkError.of(mistakes)
-        for root, log in {(each.root, each.record.log) for each in new} | {
-            (root, each.log) for root, each in new_tests
-        }:
-            _copy_log(root / log, artifacts.root / log)
+            made = {part.root: {record.output for record in part.builds} for part in parts}
+            for root, mistake in strangers(made, {record.output for record in known}, feedstock).items():
+                refusals.add(root, [mistake], bad_input=True)
+        total, again, new = _new(parts, known, ledger, artifacts, refusals)
+        merged = [part for part in parts if part.root not in refusals.of_parts]
+        if not merged:
+            raise refusals.error()
+        tests = _take_over_tests(merged, ledger, artifacts)
         added = _take_over(new, known, ledger, artifacts)
-        with ledger.at_once():
-            for _, test in new_tests:
-                ledger.record_test(replace(test, id=None))
-    again = sum(len(each.record.packages) for each in offered) - sum(len(each.record.packages) for each in new)
-    return Collected(len(roots), len(new), len(new_tests), added, len(found) - len(new), again)
+    return Collected(len(merged), len(new), tests, added, total - len(new), again, refusals.mistakes)
 
 
-def _roots(folder: Path, target: Path) -> list[Path]:
-    """The artifacts folders in a folder, itself included, except the target."""
-    found = [folder / LEDGER] if (folder / LEDGER).is_file() else sorted(folder.glob(f"*/**/{LEDGER}"))
-    roots = [path.parent for path in found if path.parent.resolve() != target.resolve()]
-    if not roots:
-        hint = f"An artifacts folder has a {LEDGER}."
-        raise InputError("there is no artifacts folder to collect from", path=folder, hint=hint)
-    return roots
+def _read(folders: Sequence[Path], target: Path, refusals: _Refusals, stack: ExitStack) -> Iterator[Part]:
+    """The parts in some folders whose ledgers can be read; their copies stay open as long as the stack."""
+    seen: set[Path] = set()
+    for folder in folders:
+        try:
+            roots = find_parts(folder, target)
+        except InputError as error:
+            refusals.add(folder, error.mistakes, bad_input=True)
+            continue
+        for root in roots:
+            if root.resolve() in seen:
+                continue
+            seen.add(root.resolve())
+            try:
+                part = read_part(root, stack.enter_context(temporary_folder()))
+            except FeedstockError as error:
+                refusals.add(root, error.mistakes, bad_input=isinstance(error, InputError))
+                continue
+            stack.callback(part.ledger.close)
+            yield part
 
 
-def _read(root: Path, settled: AbstractSet[tuple[str, ...]]) -> tuple[list[_Found], tuple[TestRecord, ...]]:
-    """The builds and tests of a ledger, read from a copy, since opening one of an older form would upgrade it.
+def _new(
+    parts: Sequence[Part],
+    known: Sequence[BuildRecord],
+    ledger: Ledger,
+    artifacts: Artifacts,
+    refusals: _Refusals,
+) -> tuple[int, int, list[_Found]]:
+    """The number of builds in the parts that are not refused, the number of packages that were made before, and the new
+    builds, without those packages.
 
-    The environments of settled builds (by their `_key`) are not read.
+    Refuses the parts in which something is wrong, until nothing is: without them others may be the first to have made
+    a package.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        for path in root.glob(f"{LEDGER}*"):
-            shutil.copyfile(path, Path(folder, path.name))
-        with Ledger(Path(folder, LEDGER)) as ledger:
-            builds = [
-                _Found(root, record, ledger.environments(record.id or 0) if _key(record) not in settled else ())
-                for record in _without_replaced(ledger.builds())
-            ]
-            return builds, ledger.tests()
+    settled = {_key(record) for record in known if record.result != "running"}
+    present = [record for record in known if ledger.holds(record)]
+    checked: set[tuple[Path, int]] = set()
+    while True:
+        good = [part for part in parts if part.root not in refusals.of_parts]
+        found = [each for part in good for each in _builds(part)]
+        offered = [each for each in _unique(found) if _key(each.record) not in settled]
+        new = _first_of_twins(offered, present)
+        for each in new:
+            if (each.part.root, each.number) not in checked:
+                checked.add((each.part.root, each.number))
+                refusals.add(each.part.root, mistakes_of(each.part.root, each.record, artifacts.root))
+        for root, mistake in _conflicts([each for each in new if each.part.root not in refusals.of_parts]):
+            refusals.add(root, [mistake])
+        if all(part.root not in refusals.of_parts for part in good):
+            again = sum(len(each.record.packages) for each in offered) - sum(len(each.record.packages) for each in new)
+            return len(found), again, new
 
 
-def _without_replaced(builds: Sequence[BuildRecord]) -> Iterator[BuildRecord]:
+def _builds(part: Part) -> Iterator[_Found]:
     """Every build in its final state; one whose package a later build replaced has no packages."""
-    newest = {(each.channel, each.file): record.id for record in builds for each in record.packages}
-    for record in map(_ended, builds):
-        kept = tuple(each for each in record.packages if newest[each.channel, each.file] == record.id)
-        yield replace(record, packages=kept)
+    newest = {(each.channel, each.file): record.id for record in part.builds for each in record.packages}
+    for record in part.builds:
+        ended = _ended(record)
+        kept = tuple(each for each in ended.packages if newest[each.channel, each.file] == record.id)
+        yield _Found(part, record.id or 0, replace(ended, packages=kept))
 
 
 def _first_of_twins(found: Sequence[_Found], present: Sequence[BuildRecord]) -> list[_Found]:
@@ -161,80 +210,64 @@ def _ended(record: BuildRecord) -> BuildRecord:
 
 
 def _key(record: BuildRecord) -> tuple[str, ...]:
-    """The unique key of a build across machines."""
-    return record.identity, record.row, record.output, record.started, record.machine
+    """The unique key of a build across machines, which may have the same name and begin in the same millisecond."""
+    took = "" if record.seconds is None else repr(record.seconds)
+    where = (record.started, record.machine, record.process, took, str(record.attempt))
+    return record.identity, record.row, record.output, *where
 
 
 def _test_key(record: TestRecord) -> tuple[str, ...]:
-    return record.sha256, record.started, record.machine
+    took = "" if record.seconds is None else repr(record.seconds)
+    return record.sha256, record.started, record.machine, record.gpu, record.result, took
 
 
 def _unique(found: Sequence[_Found]) -> list[_Found]:
-    return list({_key(each.record): each for each in found}.values())
+    """Each build once, even if several folders have it; two that differ in a package's hash are two."""
+    return list({(_key(each.record), _hashes(each.record)): each for each in found}.values())
 
 
-def _mistakes(found: _Found, artifacts: Artifacts) -> Iterator[Mistake]:
-    for package in found.record.packages:
-        source = _below(found.root, f"{package.channel}/{package.file}")
-        if source is None or not source.is_file():
-            if found.record.result == "done":
-                path = found.root / package.channel / package.file
-                yield Mistake("a package in the ledger is missing", path=path)
-            continue
-        if sha256_of(source) != package.sha256:
-            yield Mistake("the package has changed since it was built: its sha256 differs", path=source)
-        present = artifacts.root / package.channel / package.file
-        if present.is_file() and sha256_of(present) != package.sha256:
-            hint = f"It would replace {present}. Remove one of the two."
-            yield Mistake("there is a different package of this name", path=source, hint=hint)
-    if _below(found.root, found.record.log) is None:
-        yield Mistake(f"a log in the ledger is outside of its folder: {found.record.log}", path=found.root)
+def _hashes(record: BuildRecord) -> tuple[str, ...]:
+    return tuple(package.sha256 for package in record.packages)
 
 
-def _conflicts(found: Sequence[_Found]) -> Iterator[Mistake]:
-    """Collected packages with the same name but different contents."""
+def _conflicts(found: Sequence[_Found]) -> Iterator[tuple[Path, Mistake]]:
+    """The folders whose packages have the same name but different contents: both, since neither is the right one."""
     seen: dict[tuple[str, str], tuple[str, Path]] = {}
     for each in found:
         for package in each.record.packages:
-            digest, root = seen.setdefault((package.channel, package.file), (package.sha256, each.root))
+            digest, root = seen.setdefault((package.channel, package.file), (package.sha256, each.part.root))
             if digest != package.sha256:
-                hint = f"{root} and {each.root} have different ones. Collect from one of them."
-                yield Mistake(f"{package.file} was built twice, with different contents", hint=hint)
+                hint = f"{root} and {each.part.root} have different ones. Collect from one of them."
+                mistake = Mistake(f"{package.file} was built twice, with different contents", hint=hint)
+                yield root, mistake
+                if each.part.root != root:
+                    yield each.part.root, replace(mistake, path=each.part.root)
 
 
-def _below(root: Path, path: str) -> Path | None:
-    """A path of a ledger; None if it leads out of the ledger's folder."""
-    found = (root / path).resolve()
-    return found if found.is_relative_to(root.resolve()) else None
-
-
-def _copy_log(source: Path, target: Path) -> None:
-    """Copy a log that is missing here; if a machine has lost it, the packages are still imported."""
-    if not source.is_file() or target.exists():
-        return
-    with replacing(target, what="cannot copy the log") as part:
-        shutil.copyfile(source, part)
-
-
-def _take_over(
-    new: Sequence[_Found], known: dict[tuple[str, ...], BuildRecord], ledger: Ledger, artifacts: Artifacts
-) -> int:
+def _take_over(new: Sequence[_Found], known: Sequence[BuildRecord], ledger: Ledger, artifacts: Artifacts) -> int:
     """Record the builds as running with their packages, add these to the channels, then record their results.
 
     Wherever a call is cut off, each record of a package is either a promise or belongs to a file on disk.
     """
+    logs = {(root, log): copied_log(root, log, artifacts) for root, log in _logs_of(new)}
+    cut_off: dict[tuple[str, ...], list[BuildRecord]] = {}
+    for record in known:
+        if record.result == "running":
+            cut_off.setdefault(_key(record), []).append(record)
     begun: list[tuple[_Found, BuildRecord]] = []
     with ledger.at_once():
         for each in new:
-            old = known.get(_key(each.record))
-            record = old if old is not None else ledger.begin(replace(each.record, packages=()))
-            ledger.promise(replace(each.record, id=record.id, result="running"), each.environments)
-            begun.append((each, replace(each.record, id=record.id)))
+            made = replace(each.record, log=logs[each.part.root, each.record.log])
+            olds = cut_off.get(_key(made))
+            record = olds.pop(0) if olds else ledger.begin(replace(made, packages=()))
+            ledger.promise(replace(made, id=record.id, result="running"), each.environments)
+            begun.append((each, replace(made, id=record.id)))
     by_channel: dict[str, dict[str, Path]] = {}
     for found, record in begun:
         if record.result == "done":
             for package in record.packages:
-                by_channel.setdefault(package.channel, {})[package.file] = found.root / package.channel / package.file
+                path = found.part.root / package.channel / package.file
+                by_channel.setdefault(package.channel, {})[package.file] = path
     for channel, packages in by_channel.items():
         missing = [path for file, path in packages.items() if not (artifacts.root / channel / file).is_file()]
         if missing:
@@ -244,6 +277,26 @@ def _take_over(
         for record in ended:
             ledger.finish(record)
     return sum(map(len, by_channel.values()))
+
+
+def _logs_of(found: Sequence[_Found]) -> dict[tuple[Path, str], None]:
+    return dict.fromkeys((each.part.root, each.record.log) for each in found)
+
+
+def _take_over_tests(parts: Sequence[Part], ledger: Ledger, artifacts: Artifacts) -> int:
+    """Record the tests of other machines that are not known; one whose log is not among the logs is left without."""
+    known = set(map(_test_key, ledger.tests()))
+    new: list[TestRecord] = []
+    for part in parts:
+        for test in part.tests:
+            if _test_key(test) not in known:
+                known.add(_test_key(test))
+                log = copied_log(part.root, test.log, artifacts) if is_plain_log(part.root, test.log) else ""
+                new.append(replace(test, id=None, log=log))
+    with ledger.at_once():
+        for test in new:
+            ledger.record_test(test)
+    return len(new)
 
 
 def _entered(package: PackageRecord, artifacts: Artifacts) -> PackageRecord:

@@ -16,7 +16,7 @@ from feedstock_tools.feedstock.configurations import outline
 from feedstock_tools.feedstock.folder import Feedstock
 from feedstock_tools.feedstock.layout import LEDGER
 
-__all__ = ["refuse_strangers"]
+__all__ = ["strangers"]
 
 _HINT = (
     "If it is this feedstock with other output names, check out the commit that was built in another folder, and name"
@@ -26,34 +26,32 @@ _HINT = (
 _NAMED = 3
 
 
-def refuse_strangers(made: Mapping[Path, AbstractSet[str]], known: AbstractSet[str], feedstock: Feedstock) -> None:
-    """Refuse artifacts folders with none of a feedstock's outputs.
+def strangers(
+    made: Mapping[Path, AbstractSet[str]], known: AbstractSet[str], feedstock: Feedstock
+) -> dict[Path, Mistake]:
+    """The artifacts folders of other feedstocks, with none of this one's outputs, each with what is wrong.
 
     Args:
         made: folder → the names of the outputs with builds in its ledger; a ledger without builds belongs to nobody.
         known: the outputs with builds in the feedstock's own ledger.
-        feedstock: if not all of its outputs can be determined, nothing is refused.
-
-    Raises:
-        InputError: the folders of other feedstocks, all at once.
+        feedstock: if not all of its outputs can be determined, no folder is strange.
     """
     strange = {root: outputs for root, outputs in made.items() if outputs and outputs.isdisjoint(known)}
     if not strange:
-        return
+        return {}
     try:
         configurations = outline(feedstock.folder)
         for part in (configurations[:1], configurations[1:]):  # mostly the first will do
             rendered, _ = render_outputs(part, feedstock.recipe / "recipe.yaml", {})
             if any(each.refusal for each in rendered):
-                return
+                return {}
             own = {output.name for each in rendered for row in each.rows for output in row.outputs}
             strange = {root: outputs for root, outputs in strange.items() if outputs.isdisjoint(own)}
             if not strange:
-                return
+                return {}
     except InputError:
-        return
-    if configurations:
-        raise InputError.of([_mistake(root, sorted(outputs)) for root, outputs in strange.items()])
+        return {}
+    return {root: _mistake(root, sorted(outputs)) for root, outputs in strange.items()} if configurations else {}
 
 
 def _mistake(root: Path, outputs: list[str]) -> Mistake:

@@ -168,10 +168,11 @@ def test_two_packages_of_one_name_from_other_inputs_are_refused(gpu_feedstock: T
 
 
 def of_another(feedstock: TinyFeedstock, folder: Path) -> Path:
-    """Artifacts of a feedstock with the same configurations and other outputs."""
+    """Artifacts of a feedstock with the same configurations and other outputs, whose builds failed."""
     source = part(feedstock, folder)
     with closing(sqlite3.connect(source / "ledger.sqlite")) as database, database:
-        database.execute("UPDATE builds SET output = 'other-' || output")
+        database.execute("UPDATE builds SET output = 'other-' || output, result = 'failed'")
+        database.execute("DELETE FROM packages")
     return source
 
 
