@@ -31,6 +31,8 @@ __all__ = ["Ledger"]
 _WAIT_SECONDS = 10.0
 #: No value of a ledger has more bytes, whatever a damaged one claims.
 _LONGEST = 64 << 20
+#: A build makes one package; earlier versions recorded a few.
+_MOST_PACKAGES = 1000
 #: The columns that change when a build ends.
 _ENDING = ("result", "reason", "ended", "seconds", "peak_memory")
 
@@ -76,6 +78,8 @@ class Ledger:
         self._opened = False
         with self._explained():
             path.parent.mkdir(parents=True, exist_ok=True)
+            if path.exists() and not path.is_file():  # opening a FIFO would wait
+                raise WorkError("the ledger is not a file", path=path)
             self._database = sqlite3.connect(path, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False)
             self._database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST)
             try:
@@ -299,7 +303,10 @@ class Ledger:
                     f"SELECT {PACKAGE_COLUMNS} FROM packages {of_those}",  # noqa: S608
                     values,
                 ):
-                    packages.setdefault(build, []).append(package)
+                    made = packages.setdefault(build, [])
+                    made.append(package)
+                    if len(made) > _MOST_PACKAGES:
+                        raise ValueError(f"build {build} has more than {_MOST_PACKAGES} packages")
             return [build_of(row, packages.get(row[-1], ())) for row in rows]
 
     def _prepare(self) -> None:

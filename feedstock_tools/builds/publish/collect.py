@@ -54,7 +54,7 @@ class _Found:
 
     @property
     def environments(self) -> tuple[EnvironmentRecord, ...]:
-        return self.part.ledger.environments(self.number)
+        return self.part.environments(self.number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +165,7 @@ def _new(
         for each in new:
             if (each.part.root, each.number) not in checked:
                 checked.add((each.part.root, each.number))
-                refusals.add(each.part.root, mistakes_of(each.part.root, each.record, artifacts.root))
+                refusals.add(each.part.root, mistakes_of(each.part, each.number, each.record, artifacts.root))
         for root, mistake in _conflicts([each for each in new if each.part.root not in refusals.of_parts]):
             refusals.add(root, [mistake])
         if all(part.root not in refusals.of_parts for part in good):

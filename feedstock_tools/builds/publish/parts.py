@@ -1,0 +1,221 @@
+"""Artifacts folders of other machines, read as what strangers wrote: nothing in their ledgers is believed unchecked.
+
+A part is taken or refused as a whole. Its ledger is read from a private copy; its logs must be in its `logs/`, its
+packages in the subdirs of its channels, each the very file of its record with the name that its metadata give it.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+
+from feedstock_tools.bounds.limits import LIFTING, most
+from feedstock_tools.builds.ledger import BuildRecord, EnvironmentRecord, Ledger, PackageRecord, TestRecord
+from feedstock_tools.builds.ledger.records import moment_of
+from feedstock_tools.builds.stand_in.channel import is_stand_in
+from feedstock_tools.channel.archive import PACKAGE_SUFFIXES, read_package
+from feedstock_tools.digests import sha256_of
+from feedstock_tools.errors import FeedstockError, InputError, Mistake, WorkError
+from feedstock_tools.feedstock.layout import LEDGER, STAND_IN_CHANNEL
+from feedstock_tools.platforms import KNOWN_SUBDIRS
+from feedstock_tools.reading import is_inside
+
+__all__ = ["Part", "find_parts", "is_plain_log", "mistakes_of", "read_part"]
+
+#: Bytes of a ledger, ten times those of one with 50,000 builds, and the records in it.
+_LARGEST_LEDGER = 4 << 30
+_MOST_RECORDS = 500_000
+#: Characters of a name or a path, and of any other word.
+_LONGEST = 4096
+#: The end of a journal that belongs to several databases: SQLite would remove the file that it names.
+_SUPER_JOURNAL = bytes.fromhex("d9d505f920a163d7")
+_SHA256 = re.compile("[0-9a-f]{64}")
+_CHANNELS = (".", STAND_IN_CHANNEL)
+_SUBDIRS = frozenset({*KNOWN_SUBDIRS, "noarch"})
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """An artifacts folder: its builds and tests as its ledger has them; the ledger is an open, private copy."""
+
+    root: Path
+    ledger: Ledger
+    builds: tuple[BuildRecord, ...]
+    tests: tuple[TestRecord, ...]
+
+    def environments(self, build: int) -> tuple[EnvironmentRecord, ...]:
+        """The environments of a build by its number.
+
+        Raises:
+            WorkError: the ledger is damaged.
+        """
+        try:
+            return self.ledger.environments(build)
+        except WorkError as error:
+            raise _of_part(error, self.root) from error
+
+
+def find_parts(folder: Path, target: Path) -> list[Path]:
+    """The artifacts folders in a folder, itself included, except the target.
+
+    Raises:
+        InputError: there is none.
+    """
+    found = [folder / LEDGER] if (folder / LEDGER).is_file() else sorted(folder.glob(f"*/**/{LEDGER}"))
+    roots = [path.parent for path in found if path.parent.resolve() != target.resolve()]
+    if not roots:
+        hint = f"An artifacts folder has a {LEDGER}."
+        raise InputError("there is no artifacts folder to collect from", path=folder, hint=hint)
+    return roots
+
+
+def read_part(root: Path, folder: Path) -> Part:
+    """Read the ledger of a part from a copy, since opening one of an older form would upgrade it.
+
+    Args:
+        folder: an empty folder for the copy. Close the part's ledger before you remove it.
+
+    Raises:
+        InputError: the ledger is not a regular file, or too large.
+        WorkError: it is damaged, or cannot be copied.
+    """
+    _copy_ledger(root, folder)
+    try:
+        ledger = Ledger(folder / LEDGER)
+    except WorkError as error:
+        raise _of_part(error, root) from error
+    try:
+        builds, tests = ledger.count()
+        if max(builds, tests) > most(_MOST_RECORDS):
+            raise InputError(f"has more than {_MOST_RECORDS} records", path=root / LEDGER, hint=LIFTING)
+        return Part(root, ledger, ledger.builds(), ledger.tests())
+    except FeedstockError as error:
+        ledger.close()
+        raise _of_part(error, root) from error
+    except BaseException:
+        ledger.close()
+        raise
+
+
+def _of_part(error: FeedstockError, root: Path) -> FeedstockError:
+    """An error about the copy of a ledger, as one about the ledger."""
+    return type(error).of([replace(each, path=root / LEDGER) for each in error.mistakes])
+
+
+def mistakes_of(part: Part, number: int, record: BuildRecord, target: Path) -> Iterator[Mistake]:
+    """What is wrong with a build of a part: its words, its environments, its log, its packages.
+
+    Args:
+        number: the build's, in the part's ledger.
+        target: the folder that the packages are to enter.
+    """
+    root = part.root
+    words = (record.identity, record.configuration, record.row, record.output, record.engine, record.machine)
+    if not all(map(_is_word, (*words, record.process))) or moment_of(record.started) is None:
+        shown = f"build {record.id}"
+        yield Mistake(f"{shown} has a name or a time that no build has", path=root / LEDGER)
+        return
+    try:
+        part.environments(number)
+    except WorkError as error:
+        yield from error.mistakes
+    if not is_plain_log(root, record.log):
+        yield Mistake(f"a log in the ledger is outside of its folder of logs: {record.log[:200]!r}", path=root / LEDGER)
+    for package in record.packages:
+        yield from _package_mistakes(root, record, package, target)
+
+
+def is_plain_log(root: Path, log: str) -> bool:
+    """Whether a log's path is that of a file directly in the folder of logs, or empty; the file may be missing."""
+    if not log:
+        return True
+    path = PurePosixPath(log)
+    plain = _is_word(log) and path.as_posix() == log and len(path.parts) == 2 and path.parts[0] == "logs"
+    if not plain or path.name.startswith(".") or "\\" in log:
+        return False
+    place = root / log
+    return _is_own_file(root, place) or not (place.exists() or place.is_symlink())
+
+
+def _package_mistakes(root: Path, record: BuildRecord, package: PackageRecord, target: Path) -> Iterator[Mistake]:
+    subdir, _, name = package.file.partition("/")
+    fits = package.channel in _CHANNELS and subdir in _SUBDIRS and _is_package_name(name)
+    if not fits or not _SHA256.fullmatch(package.sha256) or package.size <= 0:
+        named = f"{package.channel}/{package.file}"[:200]
+        yield Mistake(f"a package in the ledger has a path, hash or size that none has: {named!r}", path=root / LEDGER)
+        return
+    source = root / package.channel / package.file
+    if not _is_own_file(root, source):
+        if source.exists() or source.is_symlink():
+            yield Mistake("a package in the ledger is not a file in its folder", path=source)
+        elif record.result == "done":
+            yield Mistake("a package in the ledger is missing", path=source)
+        return
+    if source.stat().st_size != package.size or sha256_of(source) != package.sha256:
+        yield Mistake("the package has changed since it was built: its sha256 differs", path=source)
+        return
+    present = target / package.channel / package.file
+    if present.is_file() and sha256_of(present) != package.sha256:
+        hint = f"It would replace {present}. Remove one of the two."
+        yield Mistake("there is a different package of this name", path=source, hint=hint)
+    yield from _wrong_contents(source, record, package)
+
+
+def _wrong_contents(source: Path, record: BuildRecord, package: PackageRecord) -> Iterator[Mistake]:
+    """Whether the package is what the build was to make: otherwise it would be taken for an output that it is not."""
+    try:
+        metadata = read_package(source)
+    except WorkError as error:
+        yield from error.mistakes
+        return
+    stem = metadata.file_name.removesuffix(".conda")
+    if metadata.name != record.output or package.file not in {f"{metadata.subdir}/{stem}{s}" for s in PACKAGE_SUFFIXES}:
+        made = f"{metadata.subdir}/{stem}"
+        yield Mistake(f"the package is {made}, but it is recorded as a build of {record.output}", path=source)
+    if is_stand_in(metadata) and package.channel != STAND_IN_CHANNEL:
+        yield Mistake("the package was built on the stand-in channel, but it is recorded as a real one", path=source)
+
+
+def _is_package_name(name: str) -> bool:
+    return _is_word(name) and name.endswith(PACKAGE_SUFFIXES) and not set(name) & set("/\\:") and name[0] not in ".-"
+
+
+def _is_word(text: str) -> bool:
+    return len(text) <= _LONGEST and text.isprintable()
+
+
+def _is_own_file(root: Path, path: Path) -> bool:
+    """Whether a path is a regular file, and no link leads out of the part."""
+    try:
+        return stat.S_ISREG(path.lstat().st_mode) and is_inside(path, root)
+    except (OSError, ValueError):
+        return False
+
+
+def _copy_ledger(root: Path, folder: Path) -> None:
+    """Copy a ledger with the journal of a transaction that was cut off."""
+    for name in (LEDGER, f"{LEDGER}-journal", f"{LEDGER}-wal"):
+        source = root / name
+        if name != LEDGER and not (source.exists() or source.is_symlink()):
+            continue
+        if not _is_own_file(root, source):
+            raise InputError("is not a regular file of this folder", path=source)
+        size = source.stat().st_size
+        if size > most(_LARGEST_LEDGER):
+            raise InputError(f"is larger than {_LARGEST_LEDGER >> 30} GiB", path=source, hint=LIFTING)
+        try:
+            shutil.copyfile(source, folder / name)
+            if name.endswith("-journal") and _ends_with(folder / name, _SUPER_JOURNAL):
+                raise InputError("belongs to several databases, which no ledger's journal does", path=source)
+        except OSError as error:
+            raise WorkError(f"cannot copy the ledger: {error.strerror or error}", path=source) from error
+
+
+def _ends_with(path: Path, ending: bytes) -> bool:
+    with path.open("rb") as stream:
+        stream.seek(max(0, path.stat().st_size - len(ending)))
+        return stream.read() == ending
