@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 import time
 from collections.abc import Iterable, Iterator
@@ -15,6 +16,9 @@ from feedstock_tools.errors import WorkError
 __all__ = ["Locks", "locked", "locked_in_place"]
 
 _PAUSE = 0.1
+#: The system's reasons for a lock that somebody else holds; any other, such as a network's file system without locks,
+#: would be the same forever.
+_HELD = frozenset({errno.EAGAIN, errno.EWOULDBLOCK, errno.EACCES, errno.EDEADLK})
 
 
 class Locks:
@@ -32,22 +36,40 @@ class Locks:
             folder: the folder of lock files; created if missing.
 
         Raises:
-            WorkError: a lock file cannot be created.
+            WorkError: a lock file cannot be created, or the file system has no locks.
         """
         locks = cls({})
         for name in sorted(set(names)):
-            path = folder / sha256(name.encode()).hexdigest()[:16]
-            try:
-                stream = _opened(path)
-            except WorkError:
-                locks.close()
-                raise
-            if not _lock(stream, wait=False):
-                stream.close()
-                locks.close()
+            if not locks._add(name, folder / sha256(name.encode()).hexdigest()[:16]):
                 return None
-            locks._held[name] = stream
         return locks
+
+    @classmethod
+    def take_all(cls, folder: Path) -> Locks | None:
+        """Take every lock that was ever taken in a folder: None if one is held, so that somebody works there now.
+
+        Raises:
+            WorkError: a lock file cannot be opened, or the file system has no locks.
+        """
+        locks = cls({})
+        for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+            if not locks._add(path.name, path):
+                return None
+        return locks
+
+    def _add(self, name: str, path: Path) -> bool:
+        """Whether a further lock was taken; otherwise all of them are released."""
+        try:
+            stream = _opened(path)
+            if _lock(stream, wait=False):
+                self._held[name] = stream
+                return True
+            stream.close()
+        except WorkError:
+            self.close()
+            raise
+        self.close()
+        return False
 
     @classmethod
     def wait_for(cls, folder: Path, names: Iterable[str]) -> Locks:
@@ -80,7 +102,7 @@ def locked(folder: Path) -> Iterator[None]:
     """Hold the lock of a folder (created if missing), after waiting for other processes that hold it.
 
     Raises:
-        WorkError: the folder cannot be written.
+        WorkError: the folder cannot be written, or its file system has no locks.
     """
     with _opened(folder / ".lock") as stream:
         _lock(stream, wait=True)
@@ -146,8 +168,11 @@ def _lock(stream: IO[bytes], *, wait: bool) -> bool:
             import fcntl
 
             fcntl.flock(stream, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        if wait:
-            raise
-        return False
+    except OSError as error:
+        if not wait and error.errno in _HELD:
+            return False
+        stream.close()
+        hint = "Give a folder on another file system, such as one of this machine's own disks."
+        text = f"cannot lock this file: {error.strerror or error}"
+        raise WorkError(text, path=Path(stream.name), hint=hint) from error
     return True
