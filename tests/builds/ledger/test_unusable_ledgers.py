@@ -1,4 +1,4 @@
-"""A ledger that cannot be used: what the system refuses is told in words, and what was recorded before stays."""
+"""A ledger that cannot be used: the message says what the system refuses, and what was recorded before stays."""
 
 from __future__ import annotations
 

@@ -111,8 +111,8 @@ LEDGERS = {
     "a package above": ("UPDATE packages SET file = 'linux-64/../../x-1-0.conda'", PACKAGE),
     "a package in no subdir": ("UPDATE packages SET file = 'etc/x-1-0.conda'", PACKAGE),
     "a hidden package": ("UPDATE packages SET file = 'linux-64/.x-1-0.conda'", PACKAGE),
-    "a package that is none": ("UPDATE packages SET file = 'linux-64/repodata.json'", PACKAGE),
-    "a hash that is none": ("UPDATE packages SET sha256 = '../../x'", PACKAGE),
+    "a package of another ending": ("UPDATE packages SET file = 'linux-64/repodata.json'", PACKAGE),
+    "a hash that leads away": ("UPDATE packages SET sha256 = '../../x'", PACKAGE),
     "a size below zero": ("UPDATE packages SET size = -1", PACKAGE),
     "an enormous size": ("UPDATE packages SET size = 9223372036854775807", "has changed since it was built"),
     "another size": ("UPDATE packages SET size = size + 1", "has changed since it was built"),
@@ -149,7 +149,7 @@ LEDGERS = {
     "a form of the future": ("PRAGMA user_version = 99", "newer feedstock-tools"),
     "a form below all": ("PRAGMA user_version = -5", "damaged"),
     "a form that it has not": ("PRAGMA user_version = 2", "ledger"),
-    "a result that is none": ("UPDATE builds SET result = 'doomed'", "damaged"),
+    "an unknown result": ("UPDATE builds SET result = 'doomed'", "damaged"),
     "another environment": ("UPDATE environments SET packages = '[{\"name\": 1}]'", "damaged"),
 }
 
