@@ -4,10 +4,10 @@
     python maintenance/same_rerenders.py compare FILE FILE
 
 MIRROR has clones as `<owner>+<name>-feedstock/repo`, bare or not, the one of the pinning among them. Each feedstock is
-rerendered at its newest commit and at up to N - 1 others that changed its recipe, all with the newest pinning and rules;
-FILE receives a digest of each file of `.ci_support`, with --outputs also one of the packages, or the message of the
-error. `compare` prints every difference and exits with 1 if there is any. Run it in the root of the repository, with
-PYTHONPATH=. if the package is not installed.
+rerendered at its newest commit and at up to N - 1 others that changed its recipe, all with the newest pinning and
+rules; FILE receives a digest of each file of `.ci_support`, with --outputs also one of the packages, or the message of
+the error. `compare` prints every difference and exits with 1 if there is any. Run it in the root of the repository,
+with PYTHONPATH=. if the package is not installed.
 """
 
 from __future__ import annotations
@@ -87,7 +87,10 @@ def record(mirror: Path, most: int, kinds: tuple[str, ...], outputs: bool) -> It
             for commit in commits_of(repository, most):
                 folder = Path(scratch, commit, name)
                 folder.mkdir(parents=True, exist_ok=True)
-                lay_out(repository, commit, folder)
+                try:
+                    lay_out(repository, commit, folder)
+                except subprocess.CalledProcessError:
+                    continue  # a clone without its whole history
                 if not any((folder / "recipe" / RECIPES[kind]).is_file() for kind in kinds):
                     continue
                 start = time.process_time()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from feedstock_tools.variants.model import Variant, VariantSpace
 
-__all__ = ["RenderedOutput", "RenderedRecipe", "UsedVariables"]
+__all__ = ["OutlinedOutput", "OutlinedRecipe", "RenderedOutput", "RenderedRecipe", "UsedVariables"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +53,27 @@ class RenderedOutput:
     def file_stem(self) -> str:
         """`name-version-build`, as package files are named without their extension."""
         return f"{self.name}-{self.version}-{self.build_string}"
+
+
+@dataclass(frozen=True, slots=True)
+class OutlinedOutput:
+    """What configurations follow from of one output in one variant; attributes as of `RenderedOutput`."""
+
+    name: str
+    noarch: str | None
+    variant: Variant
+    variants: VariantSpace
+    used: UsedVariables
+    pins_numpy: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OutlinedRecipe:
+    """All outputs of a recipe on one platform without their contents; attributes as of `RenderedRecipe`."""
+
+    outputs: tuple[OutlinedOutput, ...]
+    space: VariantSpace
+    feedstock_name: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,7 @@ __all__ = [
     "ParsedV1",
     "RenderedV1",
     "Rendering",
+    "as_reported",
     "is_built",
     "parse_v1",
     "plain",
@@ -191,6 +192,11 @@ def text_of(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return WholeNumber(value) if isinstance(value, int) else str(value)
+
+
+def as_reported(value: str) -> str:
+    """A value of a variant as it comes back from the engine when a rendering used it."""
+    return text_of(_typed(value))
 
 
 def _parsed(text: str, path: Path, shown: str) -> Stage0Recipe:

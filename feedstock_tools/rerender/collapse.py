@@ -13,7 +13,7 @@ from itertools import product
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import Platform
-from feedstock_tools.recipe.model import RenderedOutput
+from feedstock_tools.recipe.model import OutlinedOutput, RenderedOutput
 from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.variants.model import Axis, VariantConfig, VariantSpace
 from feedstock_tools.versions import parse_version
@@ -72,10 +72,11 @@ class _Used:
 
 
 Rows = list[tuple[str, ...]]
+Output = RenderedOutput | OutlinedOutput
 
 
 def collapse(
-    outputs: Sequence[RenderedOutput], config: VariantConfig, space: VariantSpace, settings: JobSettings
+    outputs: Sequence[Output], config: VariantConfig, space: VariantSpace, settings: JobSettings
 ) -> tuple[Job, ...]:
     """The configurations for the outputs (at least one) of a platform.
 
@@ -96,7 +97,7 @@ def collapse(
     return _jobs(outputs, config, axes, used.loops & keys, settings)
 
 
-def _used(outputs: Sequence[RenderedOutput], settings: JobSettings) -> _Used:
+def _used(outputs: Sequence[Output], settings: JobSettings) -> _Used:
     rules = settings.rules
     used = frozenset().union(*(output.used.own for output in outputs))
     if "mpi" in used:
@@ -112,7 +113,7 @@ def _used(outputs: Sequence[RenderedOutput], settings: JobSettings) -> _Used:
 
 
 def _jobs(
-    outputs: Sequence[RenderedOutput],
+    outputs: Sequence[Output],
     config: VariantConfig,
     axes: Sequence[Axis],
     loops: frozenset[str],
@@ -135,7 +136,7 @@ def _jobs(
     return tuple(jobs)
 
 
-def _top_level(outputs: Sequence[RenderedOutput], rules: Rules, ordered: bool) -> tuple[frozenset[str], frozenset[str]]:
+def _top_level(outputs: Sequence[Output], rules: Rules, ordered: bool) -> tuple[frozenset[str], frozenset[str]]:
     """The variables that every output uses with the top level of the recipe, and those of them that have several
     values.
 
@@ -215,7 +216,7 @@ def _rows(space: VariantSpace, group: tuple[str, ...]) -> Rows:
 
 
 def _used_pins(
-    config: VariantConfig, outputs: Sequence[RenderedOutput], keys: frozenset[str]
+    config: VariantConfig, outputs: Sequence[Output], keys: frozenset[str]
 ) -> Mapping[str, Mapping[str, str]]:
     pins = dict(config.pin_run_as_build)
     if any(output.pins_numpy for output in outputs):

@@ -15,9 +15,10 @@ from typing import Any
 from feedstock_tools.bounds.limits import Bounds
 from feedstock_tools.bounds.supervision import run_bounded
 from feedstock_tools.platforms import Platform
-from feedstock_tools.recipe.model import RenderedOutput, RenderedRecipe
+from feedstock_tools.recipe.model import OutlinedRecipe, RenderedOutput, RenderedRecipe
 from feedstock_tools.recipe.v0 import recipe as v0
 from feedstock_tools.recipe.v1 import recipe as v1
+from feedstock_tools.recipe.v1.outline import outline_recipe_v1
 from feedstock_tools.recipe.v1_engine import ParsedV1, parse_v1
 from feedstock_tools.rerender.collapse import JobSettings, collapse
 from feedstock_tools.rerender.configurations.configuration import Configuration, read_configurations
@@ -244,10 +245,10 @@ def _render(
     """The configurations of one platform, by name, and its packages where somebody watches for them."""
     platform, rules = rendering.platform, source.rules
     config = variants_of(source, rendering)
-    rendered = render_source(source, config, rendering, watch)
+    rendered = _outline(source, config, rendering, watch) or _in_order(
+        render_source(source, config, rendering, watch), rules
+    )
     outputs = [one for one in rendered.outputs if rendering.keep_noarch or not one.noarch]
-    if rules.sorts_outputs:
-        outputs.sort(key=lambda one: one.file_stem)
     if not outputs:
         return RenderedPlatform(platform.name, (), ())
     settings = JobSettings(
@@ -266,6 +267,28 @@ def _render(
         found[name] = Configuration(name, platform, job.values, job.zip_keys, job.pin_run_as_build)
     packages = _packages(watch, rendering, rules) if watch else ()
     return RenderedPlatform(platform.name, tuple(found[name] for name in sorted(found)), packages)
+
+
+def _outline(
+    source: Source, config: VariantConfig, rendering: Rendering, watch: PackageWatch | None
+) -> OutlinedRecipe | None:
+    """The outputs without their contents, where they and their order are not needed for the configurations."""
+    recipe, rules = source.parsed, source.rules
+    if not isinstance(recipe, ParsedV1) or not (rules.sorts_outputs and rules.splits_by_common_keys):
+        return None
+    return outline_recipe_v1(
+        replace(recipe, environ=rendering.environ),
+        config,
+        rendering.platform,
+        all_branches=rules.counts_untaken_branches,
+        watch=watch,
+    )
+
+
+def _in_order(recipe: RenderedRecipe, rules: Rules) -> RenderedRecipe:
+    if not rules.sorts_outputs:
+        return recipe
+    return replace(recipe, outputs=tuple(sorted(recipe.outputs, key=lambda output: output.file_stem)))
 
 
 def _packages(watch: PackageWatch, rendering: Rendering, rules: Rules) -> tuple[Package, ...]:

@@ -15,14 +15,14 @@ from pathlib import Path
 from feedstock_tools.bounds.limits import BoundError, most
 from feedstock_tools.errors import InputError
 
-__all__ = ["batches"]
+__all__ = ["MOST_VARIANTS", "batches"]
 
 _WORD = re.compile(r"\w+")
 #: Fewer variants render faster at once, and more parts than this take longer to hand over than to render.
 _WORTH_CUTTING = 8
 _MOST_BATCHES = 512
 #: The same limit as for a meta.yaml; the engine needs gigabytes for more.
-_MOST_VARIANTS = 20_000
+MOST_VARIANTS = 20_000
 
 
 def batches(
@@ -43,8 +43,8 @@ def batches(
         if len({len(values.get(key, ())) for key in group}) > 1:
             raise InputError(f"the zipped keys {', '.join(group)} have different numbers of values", path=path)
     named = sorted(axis for axis in axes if len(values.get(axis[0], ())) > 1 and words.intersection(axis))
-    if prod(len(values[axis[0]]) for axis in named) > most(_MOST_VARIANTS):
-        raise BoundError(f"the recipe loops over more than {_MOST_VARIANTS} variants", path=path)
+    if prod(len(values[axis[0]]) for axis in named) > most(MOST_VARIANTS):
+        raise BoundError(f"the recipe loops over more than {MOST_VARIANTS} variants", path=path)
     cut: list[tuple[str, ...]] = []
     count = 1
     for axis in named:

@@ -7,22 +7,33 @@ The engine reports the keys that an output uses; the output represents the input
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from feedstock_tools.bounds.limits import BoundError, most
-from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.model import RenderedOutput, RenderedRecipe, UsedVariables
 from feedstock_tools.recipe.v1.batches import batches
 from feedstock_tools.recipe.v1.branches import mentioned_variables
+from feedstock_tools.recipe.v1.spaces import InputVariants
 from feedstock_tools.recipe.v1_engine import ParsedV1, Rendering, is_built, render, text_of
 from feedstock_tools.variants.model import Axis, VariantConfig, VariantSpace
 from feedstock_tools.variants.space import explode
 from feedstock_tools.yaml_reading.values import parse_texts
 
-__all__ = ["WatchV1", "render_recipe_v1", "render_with_contents_v1"]
+__all__ = [
+    "WatchV1",
+    "feedstock_name_of",
+    "given_values",
+    "input_variants",
+    "key_of",
+    "noarch_of",
+    "own_values",
+    "render_recipe_v1",
+    "render_with_contents_v1",
+    "rendered_output",
+    "reported_values",
+]
 
 #: Called with each output and the rendered recipe that it was made from.
 WatchV1 = Callable[[Mapping[str, Any], RenderedOutput], None]
@@ -58,7 +69,7 @@ def render_recipe_v1(
     if watch is not None:
         for row, output in made:
             watch(row.recipe.to_dict(), output)
-    return RenderedRecipe(tuple(output for _, output in made), explode(config), _feedstock_name(recipe))
+    return RenderedRecipe(tuple(output for _, output in made), explode(config), feedstock_name_of(recipe))
 
 
 def render_with_contents_v1(
@@ -71,12 +82,7 @@ def render_with_contents_v1(
 def _rendered(
     recipe: ParsedV1, config: VariantConfig, platform: Platform, builder: Platform, *, all_branches: bool = False
 ) -> list[tuple[Rendering, RenderedOutput]]:
-    values = {
-        **config.values,
-        **{key: values for key, values in config.extended.items() if key not in config.values},
-        "target_platform": (platform.subdir,),
-        "build_platform": (builder.subdir,),
-    }
+    values = given_values(config, platform, builder)
     built = _built_rows(recipe, values, config, (platform, builder))
     if built is None:
         return []
@@ -88,11 +94,28 @@ def _rendered(
         for part in batches(recipe.text, chosen, zipped, recipe.path)
         for row in render(recipe, part, zipped, platform, builder)
     ]
+    return list(outputs_of(rows, input_variants(recipe, config, explode(config), all_branches=all_branches)))
+
+
+def input_variants(
+    recipe: ParsedV1, config: VariantConfig, space: VariantSpace, *, all_branches: bool
+) -> InputVariants:
+    """The variants of a platform, of which each output represents some; `all_branches` as for `render_recipe_v1`."""
     mentioned = mentioned_variables(parse_texts(recipe.text, recipe.path)) if all_branches else {}
-    return list(_Outputs(config, recipe.path, mentioned).of(rows))
+    return InputVariants(config, space, recipe.path, mentioned)
 
 
-def _feedstock_name(recipe: ParsedV1) -> str:
+def given_values(config: VariantConfig, platform: Platform, builder: Platform) -> dict[str, tuple[str, ...]]:
+    """All values that the engine receives."""
+    return {
+        **config.values,
+        **{key: values for key, values in config.extended.items() if key not in config.values},
+        "target_platform": (platform.subdir,),
+        "build_platform": (builder.subdir,),
+    }
+
+
+def feedstock_name_of(recipe: ParsedV1) -> str:
     """conda-smithy reads the package's name from a place that a v1 recipe lacks, and names the feedstock "None"."""
     extra = recipe.stage0.to_dict().get("extra") or {}
     return str(extra.get("feedstock-name") or None)
@@ -130,99 +153,64 @@ def _built_rows(
     return nothing if all(known.values()) else Axis(keys, tuple(built))
 
 
-class _Outputs:
-    """Turns the engine's rows into outputs; common parts of rows are created once."""
+def outputs_of(rows: Iterable[Rendering], variants: InputVariants) -> Iterator[tuple[Rendering, RenderedOutput]]:
+    """Each output of the engine's rows with the row that it was made from.
 
-    def __init__(self, config: VariantConfig, path: Path, mentioned: Mapping[str | None, frozenset[str]]) -> None:
-        self.path = path
-        self.mentioned = mentioned
-        zipped = frozenset(key for group in config.zip_keys for key in group)
-        self.zipped = [axis for axis in explode(config).axes if axis.keys[0] in zipped]
-        self.values = config.values
-        self.free = {key: values for key, values in config.values.items() if key not in zipped and values}
-        self.looping = frozenset(key for key, values in config.values.items() if len(set(values)) > 1)
-        self._spaces: dict[tuple[tuple[tuple[str, str], ...], frozenset[str]], VariantSpace] = {}
-
-    def of(self, rows: list[Rendering]) -> Iterator[tuple[Rendering, RenderedOutput]]:
-        """Each output with the row that it was made from."""
-        siblings: set[str] = set()
-        seen = set()
-        for row in rows:
-            siblings.add(_key(row.recipe.package.name))
-            used = self._used(row, siblings)
-            # Values that make no difference give the same output again.
-            same = (row.recipe.package.name, str(row.recipe.build.string), frozenset(used.items()))
-            if same in seen:
-                continue
-            seen.add(same)
-            unseen = self._unseen(row, siblings).difference(used)
-            space = self._space(used, unseen, row.recipe.package.name)
-            for chosen in self._choices(space, unseen & self.looping):
-                yield row, self._output(row, frozenset(used) | unseen, space.where(chosen) if chosen else space)
-
-    def _used(self, row: Rendering, siblings: set[str]) -> dict[str, str]:
-        """The keys that the engine reports, without siblings, and without the platform for noarch packages."""
-        used = {_key(name): text_of(value) for name, value in row.variant.items()}
-        left_out = siblings | ({"target_platform"} if row.recipe.build.noarch else set())
-        return {key: value for key, value in used.items() if key not in left_out}
-
-    def _unseen(self, row: Rendering, siblings: set[str]) -> frozenset[str]:
-        """The keys that the recipe mentions, for versions of the engine that counted them all."""
-        named = self.mentioned.get(row.recipe.package.name, self.mentioned.get(None, frozenset()))
-        noarch_python = {"python"} if row.recipe.build.noarch == "python" else set()
-        return frozenset(key for key in named if key in self.values and key not in siblings | noarch_python)
-
-    def _choices(self, space: VariantSpace, keys: frozenset[str]) -> list[dict[str, tuple[str, ...]]]:
-        if not keys:
-            return [{}]
-        rows = {tuple((key, row[key]) for key in sorted(keys)): None for row in space.project(keys)}
-        return [{key: (value,) for key, value in row} for row in rows]
-
-    def _output(self, row: Rendering, keys: frozenset[str], space: VariantSpace) -> RenderedOutput:
-        recipe = row.recipe
-        looped = keys & self.looping
-        return RenderedOutput(
-            name=recipe.package.name,
-            version=str(recipe.package.version),
-            build_number=recipe.build.number or 0,
-            build_string=str(recipe.build.string),
-            noarch=str(recipe.build.noarch) if recipe.build.noarch else None,
-            requirements=_requirements(row),
-            variant=space.first(),
-            variants=space,
-            used=UsedVariables(keys, looped, keys, looped),
-        )
-
-    def _space(self, used: Mapping[str, str], whole: frozenset[str], name: str) -> VariantSpace:
-        """The input variants that agree with `used`.
-
-        Keys in `whole` and zip groups keep all values that agree; for any other key the first value counts.
-        """
-        wanted = (tuple(sorted((key, value) for key, value in used.items() if key in self.values)), whole)
-        if wanted not in self._spaces:
-            axes = [_agreeing(axis, used) for axis in self.zipped]
-            for key, values in self.free.items():
-                some = [one for one in values if one == used.get(key, one)]
-                axes.append(Axis((key,), tuple((one,) for one in (some if key in whole else some[:1]))))
-            if not all(axis.rows for axis in axes):
-                raise InputError(
-                    f"no variant has the values with which the engine reports to have rendered '{name}'", path=self.path
-                )
-            self._spaces[wanted] = VariantSpace(tuple(axes))
-        return self._spaces[wanted]
+    Raises:
+        InputError: no input variant has the values of a row.
+    """
+    siblings: set[str] = set()
+    seen = set()
+    for row in rows:
+        name, noarch = row.recipe.package.name, noarch_of(row)
+        siblings.add(key_of(name))
+        used = own_values(reported_values(row), noarch, siblings)
+        # Values that make no difference give the same output again.
+        same = (name, str(row.recipe.build.string), frozenset(used.items()))
+        if same in seen:
+            continue
+        seen.add(same)
+        for variables, space in variants.of(name, noarch, used, siblings):
+            yield row, rendered_output(row, variables, space)
 
 
-def _agreeing(axis: Axis, used: Mapping[str, str]) -> Axis:
-    """The rows of an axis that have the values of `used`."""
-    wanted = [(place, used[key]) for place, key in enumerate(axis.keys) if key in used]
-    return Axis(axis.keys, tuple(row for row in axis.rows if all(row[place] == value for place, value in wanted)))
+def reported_values(row: Rendering) -> dict[str, str]:
+    """The values that the engine says it used, by key."""
+    return {key_of(name): text_of(value) for name, value in row.variant.items()}
 
 
-def _requirements(row: Rendering) -> dict[str, tuple[str, ...]]:
+def own_values(reported: Mapping[str, str], noarch: str | None, siblings: Collection[str]) -> dict[str, str]:
+    """The reported values without those of siblings, and without the platform for noarch packages."""
+    left_out = {*siblings, "target_platform"} if noarch else siblings
+    return {key: value for key, value in reported.items() if key not in left_out}
+
+
+def rendered_output(row: Rendering, variables: UsedVariables, space: VariantSpace) -> RenderedOutput:
+    """An output that uses `variables` and represents the variants `space`."""
+    recipe = row.recipe
+    return RenderedOutput(
+        name=recipe.package.name,
+        version=str(recipe.package.version),
+        build_number=recipe.build.number or 0,
+        build_string=str(recipe.build.string),
+        noarch=noarch_of(row),
+        requirements=requirements_of(row),
+        variant=space.first(),
+        variants=space,
+        used=variables,
+    )
+
+
+def noarch_of(row: Rendering) -> str | None:
+    """`python`, `generic`, or None for a package of one platform."""
+    return str(row.recipe.build.noarch) if row.recipe.build.noarch else None
+
+
+def requirements_of(row: Rendering) -> dict[str, tuple[str, ...]]:
     """Requirements by section as conda-build names them; an exact pin is written out, any other only by its package's
     name."""
     found = {}
-    exact = {_key(name): f"{pin.name} {pin.version} {pin.build_string}" for name, pin in row.pin_subpackages.items()}
+    exact = {key_of(name): f"{pin.name} {pin.version} {pin.build_string}" for name, pin in row.pin_subpackages.items()}
     for section, items in row.recipe.requirements.to_dict().items():
         if section in _SECTIONS:
             found[_SECTIONS[section]] = tuple(_requirement(item, exact) for item in items)
@@ -234,8 +222,9 @@ def _requirement(item: Any, exact: Mapping[str, str]) -> str:
         return str(item)
     pin = next(iter(item.values()))
     name = str(pin["name"])
-    return exact.get(_key(name), name) if pin.get("exact") else name
+    return exact.get(key_of(name), name) if pin.get("exact") else name
 
 
-def _key(name: str) -> str:
+def key_of(name: str) -> str:
+    """The variant key of a package."""
     return name.replace("-", "_")

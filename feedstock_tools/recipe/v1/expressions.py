@@ -1,0 +1,402 @@
+"""Expressions of a `recipe.yaml`, evaluated as far as their value is certain to be the engine's.
+
+A rerender asks of an expression which variables it reads and whether it is true; for this it need not call the engine
+for each variant. What is outside this small part of the language is `UndecidedError`, and left to the engine.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any, cast
+
+from feedstock_tools.platforms import Platform
+from feedstock_tools.variants.model import WholeNumber
+
+if TYPE_CHECKING:
+    from jinja2 import nodes
+
+__all__ = ["NOTHING", "Scope", "Term", "UndecidedError", "pieces", "truth", "value_of"]
+
+_TEMPLATE = re.compile(r"\$\{\{(.*?)\}\}", re.DOTALL)
+_PLATFORM_WORDS = (
+    *("linux", "osx", "win", "unix"),
+    *("x86_64", "aarch64", "arm64", "ppc64le", "s390x", "riscv64"),
+    *("linux64", "linux32", "win64", "win32"),
+)
+#: Functions and filters without side effects whose result is used but not looked into.
+_FUNCTIONS = frozenset({"compiler", "stdlib", "cdt", "pin_subpackage", "pin_compatible"})
+_FILTERS = frozenset({"int", "split", "replace", "join", "first", "last", "list", "slice", "lower", "upper", "trim"})
+_VERSION = re.compile(r"(\d{1,9}(?:\.\d{1,9})*)(?:\.\*)?(?: \S+)?")
+_LIMIT = re.compile(r"(>=|<=|==|!=|<|>)\s*(\d{1,9}(?:\.\d{1,9})*)|(\d{1,9}(?:\.\d{1,9})*)\.\*")
+_DEEPEST = 40
+
+
+class UndecidedError(Exception):
+    """Only the engine knows the value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A value that is known by how it is made alone: equal terms have equal values, and no more is known of them."""
+
+    made_by: tuple[Hashable, ...]
+
+
+#: The result of a condition without `else` that is false: an empty text.
+NOTHING = Term(("nothing",))
+
+
+@dataclass
+class Scope:
+    """What an expression can read, and what it did read.
+
+    Attributes:
+        context: the recipe's own variables, as written; each sees those before it, and then the variant.
+        values: a variant: text by key.
+        known: variables of the context that the expression sees; None: all.
+        reads: the keys of `values` that were read, and terms of functions that read keys themselves.
+    """
+
+    platform: Platform
+    context: Mapping[str, Any]
+    values: Mapping[str, str]
+    known: frozenset[str] | None = None
+    reads: set[Hashable] = field(default_factory=set)
+    depth: int = 0
+
+    def sees(self, name: str) -> bool:
+        """Whether a name is that of a variable of the context."""
+        return name in self.context and (self.known is None or name in self.known)
+
+    def of(self, name: str) -> Hashable:
+        """The value of a variable.
+
+        Raises:
+            UndecidedError: it has none that is certain.
+        """
+        if self.sees(name):
+            return self._of_context(name)
+        if name in self.values:
+            self.reads.add(name)
+            return _typed(self.values[name])
+        if name == "hash":
+            return Term(("hash",))
+        if name in _PLATFORM_WORDS:
+            return _is_platform(name, self.platform)
+        raise UndecidedError
+
+    def _of_context(self, name: str) -> Hashable:
+        written = self.context[name]
+        if not isinstance(written, str):
+            raise UndecidedError
+        if isinstance(written, WholeNumber):
+            return int(written)
+        if "{" not in written:
+            if written in ("true", "false"):
+                raise UndecidedError  # quoted or not makes a difference that is not known here
+            return written
+        if self.depth > _DEEPEST:
+            raise UndecidedError
+        before = frozenset(takewhile(lambda other: other != name, self.context))
+        found = pieces(written, replace(self, known=before, depth=self.depth + 1))
+        if len(found) == 1:
+            return str(found[0]) if type(found[0]) is int else found[0]
+        if all(type(piece) is str for piece in found):
+            return "".join(str(piece) for piece in found)
+        return Term(found)
+
+
+def pieces(text: str, scope: Scope) -> tuple[Hashable, ...]:
+    """The parts of a text: what stands between its templates, and the values of these.
+
+    Raises:
+        UndecidedError: a template has no certain value, or the text has statements.
+    """
+    if "{%" in text or "{#" in text:
+        raise UndecidedError
+    parts = _TEMPLATE.split(text)
+    found: list[Hashable] = []
+    for number, part in enumerate(parts):
+        if number % 2:
+            found.append(value_of(part, scope))
+        elif part:
+            found.append(part)
+    return tuple(found)
+
+
+def truth(text: str, scope: Scope) -> bool:
+    """Whether a condition holds; it may be written with the marks of a template.
+
+    Raises:
+        UndecidedError: that is not certain.
+    """
+    inner = _TEMPLATE.fullmatch(text.strip())
+    if inner is None and "{" in text:
+        raise UndecidedError
+    return _truth_of(_tree(inner[1] if inner else text), scope)
+
+
+def value_of(expression: str, scope: Scope) -> Hashable:
+    """The value of an expression, as text, number, truth value or `Term`.
+
+    Raises:
+        UndecidedError: it has no certain value.
+    """
+    return _value(_tree(expression), scope)
+
+
+@lru_cache(maxsize=4096)
+def _tree(expression: str) -> nodes.Expr:
+    from jinja2 import Environment, TemplateSyntaxError, nodes
+
+    try:
+        parsed = Environment(autoescape=True).parse("{{ " + expression + " }}").body
+    except (TemplateSyntaxError, RecursionError):
+        raise UndecidedError from None
+    if len(parsed) != 1 or not isinstance(parsed[0], nodes.Output) or len(parsed[0].nodes) != 1:
+        raise UndecidedError
+    return parsed[0].nodes[0]
+
+
+def _truth_of(node: nodes.Node, scope: Scope) -> bool:
+    from jinja2 import nodes
+
+    match node:
+        case nodes.And():
+            return _truth_of(node.left, scope) and _truth_of(node.right, scope)
+        case nodes.Or():
+            return _truth_of(node.left, scope) or _truth_of(node.right, scope)
+        case nodes.Not():
+            return not _truth_of(node.node, scope)
+    found = _value(node, scope)
+    if isinstance(found, str | bool | int):
+        return bool(found)
+    raise UndecidedError
+
+
+def _value(node: nodes.Node, scope: Scope) -> Hashable:
+    from jinja2 import nodes
+
+    match node:
+        case nodes.Const() if isinstance(node.value, str | bool | int):
+            return node.value
+        case nodes.TemplateData():
+            return str(node.data)
+        case nodes.Name():
+            return scope.of(node.name)
+        case nodes.CondExpr():
+            if _truth_of(node.test, scope):
+                return _value(node.expr1, scope)
+            return NOTHING if node.expr2 is None else _value(node.expr2, scope)
+        case nodes.And() | nodes.Or():
+            return _truth_of_truths(node, scope)
+        case nodes.Not():
+            return not _truth_of(node.node, scope)
+        case nodes.Compare():
+            return _compared(node, scope)
+        case nodes.Test(name="defined") if isinstance(node.node, nodes.Name):
+            return _is_defined(node.node.name, scope)
+        case nodes.Filter():
+            return _filtered(node, scope)
+        case nodes.Call():
+            return _called(node, scope)
+        case nodes.Add() | nodes.Concat() | nodes.Sub() | nodes.Mul():
+            return _combined(node, scope)
+        case nodes.Tuple() | nodes.List():
+            return tuple(_value(item, scope) for item in node.items)
+        case nodes.Getitem():
+            return _item(node, scope)
+        case nodes.Slice():
+            given = (node.start, node.stop, node.step)
+            return Term(("slice", *(None if each is None else _value(each, scope) for each in given)))
+    raise UndecidedError
+
+
+def _all(given: tuple[nodes.Node, ...] | list[nodes.Expr], scope: Scope) -> tuple[Hashable, ...]:
+    """The values of several expressions, with their types, so that 1 and true differ."""
+    return tuple((type(value).__name__, value) for value in (_value(node, scope) for node in given))
+
+
+def _truth_of_truths(node: nodes.And | nodes.Or, scope: Scope) -> bool:
+    """The value of `and` and `or` where both sides are truth values; else it would be one of the sides."""
+    left = _value(node.left, scope)
+    if not isinstance(left, bool):
+        raise UndecidedError
+    from jinja2 import nodes
+
+    if left != isinstance(node, nodes.And):
+        return left
+    right = _value(node.right, scope)
+    if not isinstance(right, bool):
+        raise UndecidedError
+    return right
+
+
+def _compared(node: nodes.Compare, scope: Scope) -> bool:
+    if len(node.ops) != 1:
+        raise UndecidedError
+    operator, left, right = node.ops[0].op, _value(node.expr, scope), _value(node.ops[0].expr, scope)
+    if operator in ("in", "notin"):
+        return _is_in(left, right) == (operator == "in")
+    if type(left) is not type(right) or not isinstance(left, str | int) or not isinstance(right, str | int):
+        raise UndecidedError
+    if operator in ("eq", "ne"):
+        return (left == right) == (operator == "eq")
+    before = bool(left < right)  # type: ignore[operator]
+    after = bool(right < left)  # type: ignore[operator]
+    return bool({"lt": before, "lteq": not after, "gt": after, "gteq": not before}[operator])
+
+
+def _is_in(left: Hashable, right: Hashable) -> bool:
+    if isinstance(left, str) and isinstance(right, str):
+        return left in right
+    if isinstance(left, str) and isinstance(right, tuple) and all(isinstance(item, str) for item in right):
+        return left in right
+    raise UndecidedError
+
+
+def _is_defined(name: str, scope: Scope) -> bool:
+    if scope.sees(name):
+        return True
+    if name in _PLATFORM_WORDS:
+        raise UndecidedError
+    if name in scope.values:
+        scope.reads.add(name)
+        return True
+    return False
+
+
+def _filtered(node: nodes.Filter, scope: Scope) -> Hashable:
+    from jinja2 import nodes
+
+    if node.node is None or node.kwargs or node.dyn_args or node.dyn_kwargs:
+        raise UndecidedError
+    if node.name == "default" and isinstance(node.node, nodes.Name) and len(node.args) == 1:
+        return _value(node.node if _is_defined(node.node.name, scope) else node.args[0], scope)
+    given = _value(node.node, scope)
+    arguments = [_value(argument, scope) for argument in node.args]
+    match node.name, given, arguments:
+        case "int", str(), [] if given.isascii() and given.isdigit():
+            return int(given)
+        case "int", int(), []:
+            return int(given)
+        case "version_to_buildstring", str(), []:
+            return _short_version(given)
+        case "split", str(), [str(separator)] if separator:
+            return tuple(given.split(separator))
+        case "replace", str(), [str(old), str(new)] if old:
+            return given.replace(old, new)
+        case "first", tuple(), [] if given:
+            return cast(Hashable, given[0])
+        case "last", tuple(), [] if given:
+            return cast(Hashable, given[-1])
+    if node.name in _FILTERS:
+        return Term(("filter", node.name, *_all(node.args, scope), (type(given).__name__, given)))
+    raise UndecidedError
+
+
+def _item(node: nodes.Getitem, scope: Scope) -> Hashable:
+    owner, place = _value(node.node, scope), _value(node.arg, scope)
+    if isinstance(owner, tuple) and type(place) is int and 0 <= place < len(owner):
+        return cast(Hashable, owner[place])
+    return Term(("item", (type(owner).__name__, owner), (type(place).__name__, place)))
+
+
+def _called(node: nodes.Call, scope: Scope) -> Hashable:
+    from jinja2 import nodes
+
+    if node.dyn_args or node.dyn_kwargs:
+        raise UndecidedError
+    given = (*_all(node.args, scope), *((each.key, *_all((each.value,), scope)) for each in node.kwargs))
+    if isinstance(node.node, nodes.Getattr):
+        owner, attribute = node.node.node, node.node.attr
+        if isinstance(owner, nodes.Name) and owner.name == "env" and "env" not in scope.context:
+            return Term(("env", attribute, *given))
+        return Term(("method", attribute, *_all((owner,), scope), *given))
+    name = node.node.name if isinstance(node.node, nodes.Name) else ""
+    if name == "match" and len(node.args) == 2 and not node.kwargs:
+        return _matches(_value(node.args[0], scope), _value(node.args[1], scope))
+    if name not in _FUNCTIONS:
+        raise UndecidedError
+    term = Term((name, *given))
+    scope.reads.add(term)
+    return term
+
+
+def _combined(node: nodes.BinExpr | nodes.Concat, scope: Scope) -> Hashable:
+    from jinja2 import nodes
+
+    operands = node.nodes if isinstance(node, nodes.Concat) else [node.left, node.right]
+    values = [_value(operand, scope) for operand in operands]
+    if all(type(value) is str for value in values) and isinstance(node, nodes.Add | nodes.Concat):
+        return "".join(str(value) for value in values)
+    return Term((type(node).__name__, *((type(value).__name__, value) for value in values)))
+
+
+def _matches(version: Hashable, spec: Hashable) -> bool:
+    """The engine's `match` for versions of numbers; `3.12.* *_cpython` counts as 3.12."""
+    if not isinstance(version, str) or not isinstance(spec, str):
+        raise UndecidedError
+    found = _VERSION.fullmatch(version)
+    if found is None:
+        raise UndecidedError
+    numbers = _numbers(found[1])
+    return any(all(_is_within(numbers, limit.strip()) for limit in one.split(",")) for one in spec.split("|"))
+
+
+def _is_within(version: tuple[int, ...], limit: str) -> bool:
+    found = _LIMIT.fullmatch(limit)
+    if found is None:
+        raise UndecidedError
+    if found[3]:
+        prefix = tuple(int(number) for number in found[3].split("."))
+        return (version + (0,) * len(prefix))[: len(prefix)] == prefix
+    other = _numbers(found[2])
+    return {
+        ">=": version >= other,
+        "<=": version <= other,
+        "==": version == other,
+        "!=": version != other,
+        "<": version < other,
+        ">": version > other,
+    }[found[1]]
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """The numbers of a version without zeros at its end, so that 3.0 equals 3."""
+    numbers = [int(number) for number in version.split(".")]
+    while len(numbers) > 1 and numbers[-1] == 0:
+        numbers.pop()
+    return tuple(numbers)
+
+
+def _short_version(version: str) -> str:
+    found = re.fullmatch(r"(\d{1,9})\.(\d{1,9})(?:\.\*)?(?: \S+)?", version)
+    if found is None:
+        raise UndecidedError
+    return f"{found[1]}{found[2]}"
+
+
+def _typed(value: str) -> Hashable:
+    """A value of a variant with the type that the engine receives it in."""
+    if isinstance(value, WholeNumber):
+        return int(value)
+    return value == "true" if value in ("true", "false") else value
+
+
+def _is_platform(word: str, platform: Platform) -> bool:
+    system, _, machine = platform.subdir.partition("-")
+    machine = "x86_64" if machine == "64" else machine
+    if system not in ("linux", "osx", "win"):
+        raise UndecidedError
+    if word in ("linux", "osx", "win"):
+        return system == word
+    if word == "unix":
+        return system in ("linux", "osx")
+    if word in ("linux64", "linux32", "win64", "win32"):
+        return platform.subdir == f"{word[:-2]}-{word[-2:]}"
+    return machine == word

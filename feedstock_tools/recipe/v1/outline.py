@@ -1,0 +1,208 @@
+"""What a rerender needs of a `recipe.yaml`, from as few calls of the engine as possible.
+
+A configuration needs the names of the outputs, whether they are noarch, and the variables that they use. The engine is
+asked once for each way through the recipe (`shapes`), for the first variant that takes it and with the keys that the
+recipe can read; the other variants use the same variables with their own values.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import ChainMap
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
+from math import prod
+
+from feedstock_tools.bounds.limits import BoundError, most
+from feedstock_tools.platforms import Platform
+from feedstock_tools.recipe.model import OutlinedOutput, OutlinedRecipe
+from feedstock_tools.recipe.v1.batches import MOST_VARIANTS
+from feedstock_tools.recipe.v1.recipe import (
+    WatchV1,
+    feedstock_name_of,
+    given_values,
+    input_variants,
+    key_of,
+    noarch_of,
+    own_values,
+    rendered_output,
+    reported_values,
+)
+from feedstock_tools.recipe.v1.shapes import Shapes, read_sites
+from feedstock_tools.recipe.v1.spaces import InputVariants
+from feedstock_tools.recipe.v1_engine import ParsedV1, Rendering, as_reported, is_built, render
+from feedstock_tools.variants.model import VariantConfig, VariantSpace
+from feedstock_tools.variants.space import explode
+
+__all__ = ["outline_recipe_v1"]
+
+_WORD = re.compile(r"\w+")
+_COMPILER = re.compile(r"""\b(compiler|stdlib)\(\s*["'](\w+)["']""")
+#: Keys that the engine reads without the recipe naming them.
+_ALWAYS = re.compile(r"\w+_(?:compiler|stdlib)(?:_version)?|cdt_\w+|channel_\w+|\w+_platform")
+
+_sites = lru_cache(maxsize=8)(read_sites)
+
+
+class _WiderError(Exception):
+    """The engine read, or could have read, keys that were not expected to matter."""
+
+    def __init__(self, keys: Collection[str]) -> None:
+        super().__init__()
+        self.keys = frozenset(keys)
+
+
+def outline_recipe_v1(
+    recipe: ParsedV1,
+    config: VariantConfig,
+    platform: Platform,
+    *,
+    all_branches: bool = False,
+    watch: WatchV1 | None = None,
+) -> OutlinedRecipe | None:
+    """The outputs of a recipe on a platform, without skipped ones; None where only a whole rendering gives them.
+
+    Args:
+        config: the variants, built-in defaults included.
+        watch: called with each output that the engine rendered, and its rendered recipe; all others differ from these
+            in version and build string at most.
+        all_branches: variables count as used in branches that are not taken, too, as with rattler-build until 0.57.
+
+    Raises:
+        InputError: the engine cannot render the recipe with these variants.
+        BoundError: there are more variants than the limit.
+    """
+    named = _named(recipe.text)
+    if any(key in named and len(values) > 1 for key, values in config.extended.items()):
+        return None
+    space = explode(config)
+    variants = input_variants(recipe, config, space, all_branches=all_branches)
+    while True:
+        engine = _Engine(recipe, config, platform, space, named)
+        try:
+            outputs = tuple(_outputs(engine, variants))
+            break
+        except _WiderError as found:
+            named |= found.keys
+    if watch is not None and not engine.report(watch, variants):
+        return None
+    return OutlinedRecipe(outputs, space, feedstock_name_of(recipe))
+
+
+def _named(text: str) -> frozenset[str]:
+    """The keys that a recipe names: each word that it has, and what its compilers are called."""
+    compilers = {f"{language}_{kind}" for kind, language in _COMPILER.findall(text)}
+    return frozenset({*_WORD.findall(text.replace("-", "_")), *compilers, *(f"{key}_version" for key in compilers)})
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """An output that the engine rendered, with what an outline needs of it."""
+
+    rendering: Rendering
+    name: str
+    noarch: str | None
+    reported: Mapping[str, str]
+
+
+def _outputs(engine: _Engine, variants: InputVariants) -> Iterator[OutlinedOutput]:
+    """The different outputs of all rows, in the order of the rows."""
+    siblings: set[str] = set()
+    seen = set()
+    for row in engine.rows():
+        for answer in engine.answers(row):
+            name, noarch = answer.name, answer.noarch
+            siblings.add(key_of(name))
+            own = own_values(answer.reported, noarch, siblings)
+            used = {key: as_reported(row[key]) if key in row else value for key, value in own.items()}
+            same = (name, noarch, frozenset(used.items()))
+            if same in seen:
+                continue
+            seen.add(same)
+            for variables, space in variants.of(name, noarch, used, siblings):
+                yield OutlinedOutput(name, noarch, space.first(), space, variables)
+
+
+class _Engine:
+    """Renderings of the first variant of each shape."""
+
+    def __init__(
+        self, recipe: ParsedV1, config: VariantConfig, platform: Platform, space: VariantSpace, named: frozenset[str]
+    ) -> None:
+        """Start for the rows of the axes that have a key in `named`; of all others the first row counts."""
+        self._recipe, self._platform = recipe, platform
+        several = [axis for axis in space.axes if len(axis.rows) > 1]
+        self._axes = [axis for axis in several if not named.isdisjoint(axis.keys)]
+        self._fixed = frozenset(key for axis in several if axis not in self._axes for key in axis.keys)
+        first = {key: value for axis in space.axes for key, value in zip(axis.keys, axis.rows[0], strict=True)}
+        self._all = {**given_values(config, platform, platform), **{key: (value,) for key, value in first.items()}}
+        self._given = {key: given for key, given in self._all.items() if key in named or _ALWAYS.fullmatch(key)}
+        texts = {key: given[0] for key, given in self._all.items() if given}
+        self._shapes = Shapes(_sites(recipe.text), platform, texts, {key for axis in self._axes for key in axis.keys})
+        self._texts = texts
+        self._known: dict[Hashable, list[_Answer]] = {}
+
+    def rows(self) -> Iterator[dict[str, str]]:
+        """The values of each row that can make a difference.
+
+        Raises:
+            BoundError: there are more than the limit.
+        """
+        if prod(len(axis.rows) for axis in self._axes) > most(MOST_VARIANTS):
+            raise BoundError(f"the recipe loops over more than {MOST_VARIANTS} variants", path=self._recipe.path)
+        keys = [key for axis in self._axes for key in axis.keys]
+        for rows in product(*(axis.rows for axis in self._axes)):
+            yield dict(zip(keys, (value for row in rows for value in row), strict=True))
+
+    def answers(self, row: Mapping[str, str]) -> Sequence[_Answer]:
+        """The outputs of the first row with the same shape.
+
+        Raises:
+            InputError: the engine cannot render it.
+        """
+        shape = self._shapes.of(ChainMap(dict(row), self._texts))
+        if shape not in self._known:
+            self._known[shape] = self._rendered({key: (value,) for key, value in row.items()})
+        return self._known[shape]
+
+    def _rendered(self, row: Mapping[str, tuple[str, ...]]) -> list[_Answer]:
+        given = {**self._given, **row}
+        if not is_built(self._recipe, given, self._platform, self._platform):
+            return []
+        answers = []
+        for rendering in render(self._recipe, given, (), self._platform, self._platform):
+            recipe, reported = rendering.recipe, reported_values(rendering)
+            read = {*reported, *_plain_names(recipe.requirements.to_dict())}
+            missed = (read & self._all.keys() - given.keys()) | (read & self._fixed)
+            if missed:
+                raise _WiderError(missed)
+            answers.append(_Answer(rendering, recipe.package.name, noarch_of(rendering), reported))
+        return answers
+
+    def report(self, watch: WatchV1, variants: InputVariants) -> bool:
+        """Call `watch` with each rendering; False if outputs of one name differ in more than their variants.
+
+        Raises:
+            InputError: no input variant has the values of a rendering.
+        """
+        siblings: set[str] = set()
+        described: dict[str, object] = {}
+        for answer in (answer for answers in self._known.values() for answer in answers):
+            name, noarch, content = answer.name, answer.noarch, answer.rendering.recipe.to_dict()
+            about = (noarch, content.get("about"), content.get("extra"))
+            if described.setdefault(name, about) != about:
+                return False
+            siblings.add(key_of(name))
+            for variables, space in variants.of(name, noarch, own_values(answer.reported, noarch, siblings), siblings):
+                watch(content, rendered_output(answer.rendering, variables, space))
+        return True
+
+
+def _plain_names(requirements: Mapping[str, Sequence[object]]) -> Iterator[str]:
+    """The keys that requirements to build would use if they had values and the requirements no version."""
+    for section in ("build", "host"):
+        for item in requirements.get(section, ()):
+            if isinstance(item, str) and item.strip():
+                yield key_of(item.split()[0])
