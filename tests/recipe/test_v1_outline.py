@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.model import OutlinedOutput, RenderedOutput
-from feedstock_tools.recipe.v1 import outline
 from feedstock_tools.recipe.v1.outline import outline_recipe_v1
 from feedstock_tools.recipe.v1.recipe import render_recipe_v1
-from feedstock_tools.recipe.v1_engine import parse_v1
+from feedstock_tools.recipe.v1_engine import parse_v1, render
 from feedstock_tools.variants.model import VariantConfig, WholeNumber
 
 LINUX = Platform("linux", "64")
@@ -44,20 +43,17 @@ Count = Callable[[], int]
 def calls(monkeypatch: pytest.MonkeyPatch) -> Count:
     """How often the outline called the engine to render."""
     made: list[int] = []
-    render = outline.render
 
     def counted(*given: Any) -> Any:
         made.append(1)
         return render(*given)
 
-    monkeypatch.setattr(outline, "render", counted)
+    monkeypatch.setattr("feedstock_tools.recipe.v1.outline.render", counted)
     return lambda: len(made)
 
 
 def facts(outputs: Sequence[RenderedOutput | OutlinedOutput]) -> set[object]:
-    return {
-        (one.name, one.noarch, tuple(sorted(one.variant.items())), one.used, one.variants.axes) for one in outputs
-    }
+    return {(one.name, one.noarch, tuple(sorted(one.variant.items())), one.used, one.variants.axes) for one in outputs}
 
 
 def both(recipe: str, config: VariantConfig = CONFIG, platform: Platform = LINUX, **more: Any) -> tuple[Any, Any]:
@@ -167,8 +163,8 @@ def test_a_key_whose_name_only_a_template_makes_is_found(calls: Count) -> None:
 
 
 def test_skipped_variants_have_no_outputs() -> None:
-    for skip in ("[match(python, '<3.13')]", "[shared, \"mpi == 'nompi'\"]", "[linux]"):
-        quick, whole = both(single("win").replace("number: 0", f"skip: {skip}"))
+    for skip in (["match(python, '<3.13')"], ["shared", "mpi == 'nompi'"], ["linux"]):
+        quick, whole = both(single("win").replace("number: 0", f"skip: {json.dumps(skip)}"))
         assert quick == whole
 
 

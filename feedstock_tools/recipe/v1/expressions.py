@@ -291,9 +291,9 @@ def _filtered(node: nodes.Filter, scope: Scope) -> Hashable:
         case "replace", str(), [str(old), str(new)] if old:
             return given.replace(old, new)
         case "first", tuple(), [] if given:
-            return cast(Hashable, given[0])
+            return cast("Hashable", given[0])
         case "last", tuple(), [] if given:
-            return cast(Hashable, given[-1])
+            return cast("Hashable", given[-1])
     if node.name in _FILTERS:
         return Term(("filter", node.name, *_all(node.args, scope), (type(given).__name__, given)))
     raise UndecidedError
@@ -302,7 +302,7 @@ def _filtered(node: nodes.Filter, scope: Scope) -> Hashable:
 def _item(node: nodes.Getitem, scope: Scope) -> Hashable:
     owner, place = _value(node.node, scope), _value(node.arg, scope)
     if isinstance(owner, tuple) and type(place) is int and 0 <= place < len(owner):
-        return cast(Hashable, owner[place])
+        return cast("Hashable", owner[place])
     return Term(("item", (type(owner).__name__, owner), (type(place).__name__, place)))
 
 
