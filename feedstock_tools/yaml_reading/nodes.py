@@ -48,6 +48,7 @@ class Node(Protocol):
     id: str
     tag: str
     value: Any
+    style: str | None
     start_mark: Any
     end_mark: Any
 

@@ -129,6 +129,14 @@ def test_a_condition_is_true_for_the_same_variants_as_in_the_engine(condition: s
         ("  five: 5\n", "five == 5 and shared"),
         ("  five: '5'\n", "five == '5' and shared"),
         ("  shared: 'false'\n", "shared"),
+        ("  flag: ${{ shared }}\n", "flag and mpi == 'nompi'"),
+        ("  flag: '${{ shared }}'\n", "flag and mpi == 'nompi'"),
+        ("  flag: '${{ shared }}'\n", "flag == 'true'"),
+        ("  number: ${{ level }}\n", "number == 1"),
+        ("  number: '${{ level }}'\n", "number == '1'"),
+        ("  number: 0${{ level }}\n", "number == 1"),
+        ("  number: ${{ (python | split('.'))[1] | int }}\n", "number == 13"),
+        ("  text: >-\n    ${{ mpi == 'nompi' }}\n", "text and shared"),
     ],
 )
 def test_a_variable_of_the_recipe_has_the_same_value_as_in_the_engine(context: str, condition: str) -> None:
@@ -262,6 +270,12 @@ OUTPUTS = st.fixed_dictionaries(
 )
 
 
+FLAGS = st.one_of(
+    st.builds("${{{{ {} }}}}".format, ATOMS.filter(lambda atom: not {"flag", "other", "number"} & set(atom.split()))),
+    st.sampled_from(["'${{ shared }}'", "'${{ linux }}'", "false", "'false'", "x${{ mpi }}"]),
+)
+
+
 def written(outputs: list[dict[str, Any]], flag: str) -> str:
     parts = []
     for number, output in enumerate(outputs):
@@ -269,12 +283,12 @@ def written(outputs: list[dict[str, Any]], flag: str) -> str:
         part["build"] |= {key: output[key] for key in ("skip", "string", "noarch", "script") if key in output}
         part["requirements"] = {key: output[key] for key in ("host", "build", "run") if key in output}
         parts.append(part)
-    context = {"flag": f"${{{{ {flag} }}}}", "number": 3, "other": "${{ mpi }}-x"}
-    return json.dumps({"context": context, "recipe": {"name": "all", "version": "1"}, "outputs": parts})
+    context = f"context:\n  flag: {flag}\n  number: 3\n  other: ${{{{ mpi }}}}-x\n"
+    return context + f"recipe: {{name: all, version: '1'}}\noutputs: {json.dumps(parts)}\n"
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(st.lists(OUTPUTS, min_size=1, max_size=3), ATOMS.filter(lambda atom: not {"flag", "other"} & set(atom.split())))
+@given(st.lists(OUTPUTS, min_size=1, max_size=3), FLAGS)
 def test_any_recipe_has_the_outline_of_its_rendering(outputs: list[dict[str, Any]], flag: str) -> None:
     quick, whole = both(written(outputs, flag))
     assert quick == whole

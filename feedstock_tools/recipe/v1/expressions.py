@@ -11,7 +11,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from feedstock_tools.platforms import Platform
 from feedstock_tools.variants.model import WholeNumber
@@ -19,7 +19,7 @@ from feedstock_tools.variants.model import WholeNumber
 if TYPE_CHECKING:
     from jinja2 import nodes
 
-__all__ = ["NOTHING", "Scope", "Term", "UndecidedError", "pieces", "truth", "value_of"]
+__all__ = ["NOTHING", "Scope", "Term", "UndecidedError", "Written", "pieces", "truth", "value_of"]
 
 _TEMPLATE = re.compile(r"\$\{\{(.*?)\}\}", re.DOTALL)
 _PLATFORM_WORDS = (
@@ -32,6 +32,10 @@ _FUNCTIONS = frozenset({"compiler", "stdlib", "cdt", "pin_subpackage", "pin_comp
 _FILTERS = frozenset({"int", "split", "replace", "join", "first", "last", "list", "slice", "lower", "upper", "trim"})
 _VERSION = re.compile(r"(\d{1,9}(?:\.\d{1,9})*)(?:\.\*)?(?: \S+)?")
 _LIMIT = re.compile(r"(>=|<=|==|!=|<|>)\s*(\d{1,9}(?:\.\d{1,9})*)|(\d{1,9}(?:\.\d{1,9})*)\.\*")
+_WHOLE = re.compile(r"0|[1-9][0-9]{0,8}")
+_VERSION_LIKE = re.compile(r"[0-9]+(?:\.[0-9]+)+")
+#: Texts that YAML takes for nothing else.
+_PLAIN = re.compile(r"(?!(?i:true|false|yes|no|on|off|null|nan|inf)$)[A-Za-z_/][^\0]*")
 _DEEPEST = 40
 
 
@@ -50,19 +54,27 @@ class Term:
 NOTHING = Term(("nothing",))
 
 
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A value as a recipe has it: its text, and whether it stands there without quotes."""
+
+    text: str
+    plain: bool
+
+
 @dataclass
 class Scope:
     """What an expression can read, and what it did read.
 
     Attributes:
-        context: the recipe's own variables, as written; each sees those before it, and then the variant.
+        context: the recipe's own variables; each sees those before it, and then the variant. None for a list.
         values: a variant: text by key.
         known: variables of the context that the expression sees; None: all.
         reads: the keys of `values` that were read, and terms of functions that read keys themselves.
     """
 
     platform: Platform
-    context: Mapping[str, Any]
+    context: Mapping[str, Written | None]
     values: Mapping[str, str]
     known: frozenset[str] | None = None
     reads: set[Hashable] = field(default_factory=set)
@@ -91,23 +103,41 @@ class Scope:
 
     def _of_context(self, name: str) -> Hashable:
         written = self.context[name]
-        if not isinstance(written, str):
+        if written is None or self.depth > _DEEPEST:
             raise UndecidedError
-        if isinstance(written, WholeNumber):
-            return int(written)
-        if "{" not in written:
-            if written in ("true", "false"):
-                raise UndecidedError  # quoted or not makes a difference that is not known here
-            return written
-        if self.depth > _DEEPEST:
-            raise UndecidedError
+        text, plain = written.text, written.plain
+        if "{" not in text:
+            return _scalar(text) if plain else text
         before = frozenset(takewhile(lambda other: other != name, self.context))
-        found = pieces(written, replace(self, known=before, depth=self.depth + 1))
+        found = pieces(text, replace(self, known=before, depth=self.depth + 1))
         if len(found) == 1:
-            return str(found[0]) if type(found[0]) is int else found[0]
-        if all(type(piece) is str for piece in found):
-            return "".join(str(piece) for piece in found)
-        return Term(found)
+            return found[0] if plain else _as_text(found[0])
+        if not all(type(piece) is str for piece in found):
+            return Term(found)
+        whole = "".join(str(piece) for piece in found)
+        return _scalar(whole) if plain else whole
+
+
+def _as_text(value: Hashable) -> Hashable:
+    """What a template in quotes gives: a text of what it would give without them."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, int) else value
+
+
+def _scalar(text: str) -> Hashable:
+    """What a text without quotes means.
+
+    Raises:
+        UndecidedError: it may be a number or another value than a text.
+    """
+    if text in ("true", "false"):
+        return text == "true"
+    if _WHOLE.fullmatch(text):
+        return int(text)
+    if _VERSION_LIKE.fullmatch(text) or _PLAIN.fullmatch(text):
+        return text
+    raise UndecidedError
 
 
 def pieces(text: str, scope: Scope) -> tuple[Hashable, ...]:

@@ -140,7 +140,10 @@ class _Engine:
         self._all = {**given_values(config, platform, platform), **{key: (value,) for key, value in first.items()}}
         self._given = {key: given for key, given in self._all.items() if key in named or _ALWAYS.fullmatch(key)}
         texts = {key: given[0] for key, given in self._all.items() if given}
-        self._shapes = Shapes(_sites(recipe.text), platform, texts, {key for axis in self._axes for key in axis.keys})
+        sites, looping = _sites(recipe.text), {key for axis in self._axes for key in axis.keys}
+        self._shapes = Shapes(sites, platform, texts, looping)
+        self._skips = Shapes(sites.of_skip(), platform, texts, looping)
+        self._built: dict[Hashable, bool] = {}
         self._texts = texts
         self._known: dict[Hashable, list[_Answer]] = {}
 
@@ -162,15 +165,19 @@ class _Engine:
         Raises:
             InputError: the engine cannot render it.
         """
-        shape = self._shapes.of(ChainMap(dict(row), self._texts))
+        values = ChainMap(dict(row), self._texts)
+        shape = self._shapes.of(values)
         if shape not in self._known:
-            self._known[shape] = self._rendered({key: (value,) for key, value in row.items()})
+            given = {**self._given, **{key: (value,) for key, value in row.items()}}
+            self._known[shape] = self._rendered(given) if self._is_built(given, self._skips.of(values)) else []
         return self._known[shape]
 
-    def _rendered(self, row: Mapping[str, tuple[str, ...]]) -> list[_Answer]:
-        given = {**self._given, **row}
-        if not is_built(self._recipe, given, self._platform, self._platform):
-            return []
+    def _is_built(self, given: Mapping[str, tuple[str, ...]], shape: Hashable) -> bool:
+        if shape not in self._built:
+            self._built[shape] = is_built(self._recipe, given, self._platform, self._platform)
+        return self._built[shape]
+
+    def _rendered(self, given: Mapping[str, tuple[str, ...]]) -> list[_Answer]:
         answers = []
         for rendering in render(self._recipe, given, (), self._platform, self._platform):
             recipe, reported = rendering.recipe, reported_values(rendering)

@@ -12,12 +12,10 @@ import re
 from collections.abc import Collection, Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Any
 
 from feedstock_tools.platforms import Platform
-from feedstock_tools.recipe.v1.expressions import NOTHING, Scope, Term, UndecidedError, pieces, truth
-from feedstock_tools.variants.model import WholeNumber
-from feedstock_tools.yaml_reading.values import parse_with_numbers
+from feedstock_tools.recipe.v1.expressions import NOTHING, Scope, Term, UndecidedError, Written, pieces, truth
+from feedstock_tools.yaml_reading.nodes import Node, compose, items, members, pairs
 
 __all__ = ["Shapes", "Sites", "read_sites"]
 
@@ -51,6 +49,7 @@ class _Site:
 
     text: str
     matters: _Matters
+    skips: bool
     words: frozenset[str]
 
 
@@ -58,8 +57,12 @@ class _Site:
 class Sites:
     """The parts of a recipe that can depend on a variant, and its own variables."""
 
-    context: Mapping[str, Any]
+    context: Mapping[str, Written | None]
     parts: tuple[_Site, ...]
+
+    def of_skip(self) -> Sites:
+        """Those that decide whether the recipe is skipped."""
+        return Sites(self.context, tuple(part for part in self.parts if part.skips))
 
 
 def read_sites(text: str) -> Sites:
@@ -68,17 +71,14 @@ def read_sites(text: str) -> Sites:
     Raises:
         InputError: it is not YAML.
     """
-    content = parse_with_numbers(text, None, WholeNumber)
-    if not isinstance(content, Mapping):
-        return Sites({}, ())
-    given = content.get("context")
-    context = given if isinstance(given, Mapping) else {}
-    mentioned = _closed({str(name): _words(str(value)) for name, value in context.items()})
-    found = {
-        (part, matters): _Site(part, matters, _with_context(_words(part, matters), mentioned))
-        for part, matters in _walk(content, ())
+    content = compose(text)
+    context = {
+        name: Written(node.value, not node.style) if node.id == "scalar" else None
+        for name, node in members(members(content).get("context")).items()
     }
-    return Sites(context, tuple(found.values()))
+    mentioned = _closed({name: _words(value.text) if value else frozenset() for name, value in context.items()})
+    parts = {found: _Site(*found, _with_context(_words(*found[:2]), mentioned)) for found in _walk(content, ())}
+    return Sites(context, tuple(parts.values()))
 
 
 def _words(text: str, matters: _Matters = _Matters.READS) -> frozenset[str]:
@@ -102,23 +102,23 @@ def _with_context(words: frozenset[str], context: Mapping[str, frozenset[str]]) 
     return words.union(*(context[word] for word in words if word in context))
 
 
-def _walk(node: Any, path: tuple[str, ...]) -> Iterator[tuple[str, _Matters]]:
-    if isinstance(node, Mapping):
-        for key, value in node.items():
-            name = str(key)
-            if "{" in name:
-                yield name, _Matters.TEXT
-            if name == "if" and isinstance(value, str):
-                yield value, _Matters.TRUTH
-            else:
-                yield from _walk(value, path if name in ("then", "else") else (*path, name))
-    elif isinstance(node, list):
-        for item in node:
-            yield from _walk(item, path)
-    elif isinstance(node, str):
+def _walk(node: Node | None, path: tuple[str, ...]) -> Iterator[tuple[str, _Matters, bool]]:
+    """Each text, what matters of it, and whether it decides about `skip`."""
+    skips = "skip" in path
+    for key, value in pairs(node):
+        name = str(key.value)
+        if "{" in name:
+            yield name, _Matters.TEXT, skips
+        if name == "if" and value.id == "scalar":
+            yield value.value, _Matters.TRUTH, skips
+        else:
+            yield from _walk(value, path if name in ("then", "else") else (*path, name))
+    for item in items(node):
+        yield from _walk(item, path)
+    if node is not None and node.id == "scalar":
         matters = _matters(path)
-        if matters is _Matters.TRUTH or "${{" in node or "{%" in node:
-            yield node, matters
+        if matters is _Matters.TRUTH or "${{" in node.value or "{%" in node.value:
+            yield node.value, matters, skips
 
 
 def _matters(path: tuple[str, ...]) -> _Matters:
