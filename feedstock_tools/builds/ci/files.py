@@ -83,7 +83,7 @@ def ci_files(feedstock: Path, services: Sequence[str], *, install: str | None, c
     environment = text_templates("[", "]")
     environment.filters["quoted"] = json.dumps
     view = {**values, "build": _build_command(feedstock), "machines": MACHINES}
-    texts = {SERVICES[each][0]: environment.get_template(SERVICES[each][1]).render(view) for each in services}
+    texts = {SERVICES[service][0]: environment.get_template(SERVICES[service][1]).render(view) for service in services}
     return CiFiles(feedstock, texts)
 
 

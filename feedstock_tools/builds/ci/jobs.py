@@ -49,7 +49,7 @@ def missing_configurations(
     from feedstock_tools.rerender.rules import Rules
 
     chosen = configurations_of(feedstock, names)
-    platforms = {each.name: each.platform.subdir for each in chosen}
+    platforms = {configuration.name: configuration.platform.subdir for configuration in chosen}
     if channels:
         files = output_files(feedstock, chosen, Rules.newest())
         wanted = {file.configuration for file in lacking(files, channels)}

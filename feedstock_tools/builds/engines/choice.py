@@ -98,7 +98,7 @@ class Engines:
         if (
             scripted
             and builder.startswith("linux-")
-            and not any(each.values.get("docker_image") for each in configuration.rows)
+            and not any(row.values.get("docker_image") for row in configuration.rows)
         ):
             return f"packages for {configuration.platform} need macOS: its CI builds them there, without a docker_image"
         return None
@@ -108,8 +108,8 @@ class Engines:
         """A value that changes when the choice may change: the requested engine, and the installed programs."""
         path = self.machine.get("PATH")
         programs = [shutil.which(name, path=path) for name in ("conda-build", "docker", "podman")]
-        found = [f"{each} {Path(each).stat().st_mtime_ns}" for each in programs if each]
-        return " ".join([self.given or "", self.machine.get("DOCKER_EXECUTABLE", ""), *found])
+        programs_found = [f"{program} {Path(program).stat().st_mtime_ns}" for program in programs if program]
+        return " ".join([self.given or "", self.machine.get("DOCKER_EXECUTABLE", ""), *programs_found])
 
     def _choose(self, platform: str, *, asking: bool) -> Choice:
         builder = Platform.here().subdir
@@ -120,7 +120,7 @@ class Engines:
                 return Choice(engine, "requested with --engine" if self.given else why)
             refused.append(f"{name}: {reason}")
         first, *others = refused
-        return Choice(None, "\n".join([first.partition(": ")[2], *(f"  {each}" for each in others)]))
+        return Choice(None, "\n".join([first.partition(": ")[2], *(f"  {reason}" for reason in others)]))
 
     def _candidates(self, platform: str, builder: str, *, asking: bool) -> Iterator[tuple[str, Engine | None, str]]:
         """Name, engine and reason, the preferred one first; without an engine, the reason why not."""

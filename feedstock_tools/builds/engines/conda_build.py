@@ -119,15 +119,15 @@ class CondaBuild:
 
 def _extra(request: BuildRequest) -> list[str]:
     """The metadata of the build in each package: the identifiers of a CI run, and our marks."""
-    told = {name: request.environment.get(name, "") for name in ("flow_run_id", "remote_url", "sha")}
+    origin = {name: request.environment.get(name, "") for name in ("flow_run_id", "remote_url", "sha")}
     marks = {key: value.replace(" ", "-") for key, value in request.extra.items()}
-    return ["--extra-meta", *(f"{key}={value}" for key, value in {**told, **marks}.items())]
+    return ["--extra-meta", *(f"{key}={value}" for key, value in {**origin, **marks}.items())]
 
 
 @cache
 def _version(program: str, environment: tuple[tuple[str, str], ...]) -> str:
     try:
-        asked = subprocess.run(
+        answer = subprocess.run(
             [program, "--version"],
             env=dict(environment),
             capture_output=True,
@@ -137,5 +137,5 @@ def _version(program: str, environment: tuple[tuple[str, str], ...]) -> str:
         )
     except (OSError, subprocess.SubprocessError):
         return "unknown"
-    words = asked.stdout.split()
-    return words[-1] if asked.returncode == 0 and words else "unknown"
+    words = answer.stdout.split()
+    return words[-1] if answer.returncode == 0 and words else "unknown"

@@ -117,6 +117,6 @@ def build_environment(machine: Mapping[str, str], row: RowSetting) -> dict[str, 
     return {**defaults, **kept, **fixed}
 
 
-def _fewest(asked: str, jobs: int) -> int:
+def _fewest(requested: str, jobs: int) -> int:
     """The number of jobs: the lower of the share and the requested number; invalid numbers are ignored."""
-    return min(int(asked), jobs) if asked.isascii() and asked.isdigit() and int(asked) else jobs
+    return min(int(requested), jobs) if requested.isascii() and requested.isdigit() and int(requested) else jobs

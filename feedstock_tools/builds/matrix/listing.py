@@ -31,7 +31,7 @@ class Listed:
     @property
     def is_built(self) -> bool:
         """Whether all of its outputs are built."""
-        return bool(self.outputs) and all(each.built_on for each in self.outputs)
+        return bool(self.outputs) and all(output.built_on for output in self.outputs)
 
 
 def listing(workspace: Workspace, chosen: Sequence[PlannedConfiguration]) -> tuple[Listed, ...]:
@@ -55,16 +55,18 @@ def _built(workspace: Workspace, chosen: Sequence[PlannedConfiguration]) -> dict
     from feedstock_tools.builds.ledger import Ledger
     from feedstock_tools.builds.plan.identity import candidates_of
 
-    found = {}
+    built = {}
     with Ledger(workspace.artifacts.ledger) as ledger:
         possible = candidates_of(chosen, workspace.channels, workspace.machine)
-        done = ledger.identities_done(each.identity for candidates in possible.values() for each in candidates)
+        done = ledger.identities_done(
+            candidate.identity for candidates in possible.values() for candidate in candidates
+        )
         for key, candidates in possible.items():
             for candidate in candidates:
                 if candidate.identity in done and ledger.done(candidate.identity):
-                    found[key] = ", ".join(candidate.channels)
+                    built[key] = ", ".join(candidate.channels)
                     break
-    return found
+    return built
 
 
 def _listed(configuration: PlannedConfiguration, built: dict[tuple[str, str], str]) -> Listed:

@@ -62,7 +62,7 @@ def read_matrix(workspace: Workspace, chosen: Sequence[PlannedConfiguration]) ->
     if workspace.artifacts.ledger.is_file():
         with Ledger(workspace.artifacts.ledger) as ledger:
             deciding = _deciding(ledger, chosen, candidates)
-            last = ledger.last_builds((each.name for each in chosen), _LAST)
+            last = ledger.last_builds((configuration.name for configuration in chosen), _LAST)
             tests = ledger.tests(package.sha256 for record in deciding for package in record.packages)
             intact = _intact(ledger, deciding, candidates)
     around = Surroundings(candidates, _alive((*deciding, *last)), intact, refused(chosen, workspace.engines), now())
@@ -81,28 +81,30 @@ def _deciding(
 ) -> tuple[BuildRecord, ...]:
     """The builds that decide the states: those of the outputs' identities, and for an output that has none the last
     finished build in each of its places, which is stale."""
-    found = ledger.builds_of(candidate.identity for each in candidates.values() for candidate in each)
-    known = {record.identity for record in found}
+    records = ledger.builds_of(candidate.identity for choices in candidates.values() for candidate in choices)
+    known = {record.identity for record in records}
     places = [
         (row.name, output.name)
         for configuration in chosen
         for row in configuration.rows
         for output in row.outputs
-        if not any(each.identity in known for each in candidates.get((configuration.name, output.identity), ()))
+        if not any(
+            candidate.identity in known for candidate in candidates.get((configuration.name, output.identity), ())
+        )
     ]
-    more = {record.id: record for record in (*found, *ledger.done_in(places, 1))}
+    more = {record.id: record for record in (*records, *ledger.done_in(places, 1))}
     return tuple(sorted(more.values(), key=lambda record: record.id or 0))
 
 
 def _intact(ledger: Ledger, builds: Sequence[BuildRecord], candidates: Candidates) -> frozenset[int | None]:
     """For each relevant identity, the newest finished build whose packages are unchanged."""
-    wanted = {candidate.identity for each in candidates.values() for candidate in each}
-    found: dict[str, int | None] = {}
+    wanted = {candidate.identity for choices in candidates.values() for candidate in choices}
+    newest: dict[str, int | None] = {}
     for record in reversed(builds):
-        counts = record.result == "done" and record.identity in wanted and record.identity not in found
+        counts = record.result == "done" and record.identity in wanted and record.identity not in newest
         if counts and ledger.holds(record):
-            found[record.identity] = record.id
-    return frozenset(found.values())
+            newest[record.identity] = record.id
+    return frozenset(newest.values())
 
 
 def _alive(builds: Sequence[BuildRecord]) -> dict[tuple[str, str], bool]:

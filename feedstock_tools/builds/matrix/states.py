@@ -86,13 +86,13 @@ class ConfigurationState:
     @property
     def state(self) -> str:
         """The most urgent state of its outputs."""
-        found = {each.state for each in self.outputs}
-        return next((state for state in STATES if state in found), "refused" if self.reason else "nothing")
+        found_states = {output.state for output in self.outputs}
+        return next((state for state in STATES if state in found_states), "refused" if self.reason else "nothing")
 
     def of_row(self, row: str) -> str:
         """The most urgent state of the outputs that a row makes."""
-        found = {each.state for each in self.outputs if any(one.name == row for one in each.rows)}
-        return next((state for state in STATES if state in found), "nothing")
+        found_states = {output.state for output in self.outputs if any(maker.name == row for maker in output.rows)}
+        return next((state for state in STATES if state in found_states), "nothing")
 
 
 def states(
@@ -105,7 +105,7 @@ def states(
         builds: the builds of the ledger that decide, the oldest first; others change nothing.
     """
     history = _History(builds)
-    return tuple(_configuration_state(each, history, around) for each in configurations)
+    return tuple(_configuration_state(configuration, history, around) for configuration in configurations)
 
 
 class _History:
@@ -130,11 +130,11 @@ def _configuration_state(
             outputs.setdefault(key, output)
             makers.setdefault(key, []).append(row)
     refusal = around.refused.get(configuration.name, "")
-    found = []
+    states_of_outputs = []
     for key, output in outputs.items():
         candidates = around.candidates.get((configuration.name, output.identity), ())
-        found.append(_output_state(output, tuple(makers[key]), candidates, history, around, refusal))
-    return ConfigurationState(configuration, tuple(found), refusal)
+        states_of_outputs.append(_output_state(output, tuple(makers[key]), candidates, history, around, refusal))
+    return ConfigurationState(configuration, tuple(states_of_outputs), refusal)
 
 
 def _output_state(
@@ -145,7 +145,7 @@ def _output_state(
     around: Surroundings,
     refusal: str,
 ) -> OutputState:
-    tried = [record for each in candidates for record in history.by_identity.get(each.identity, ())]
+    tried = [record for candidate in candidates for record in history.by_identity.get(candidate.identity, ())]
     running = next((record for record in tried if _runs(record, around)), None)
     if running:
         elsewhere = around.lives(running) is None
@@ -200,7 +200,9 @@ def _what_changed(record: BuildRecord, candidates: Sequence[Candidate], rows: Se
     """The differences to the nearest choice of channels."""
     if not record.inputs:
         return ("which of them was not recorded at that time",)
-    differences = ([part for part in _PARTS if record.inputs.get(part) != each.inputs.get(part)] for each in candidates)
+    differences = (
+        [part for part in _PARTS if record.inputs.get(part) != candidate.inputs.get(part)] for candidate in candidates
+    )
     nearest: list[str] = min(differences, key=len, default=[])
     return tuple(text for part in nearest for text in _in_words(part, record, candidates, rows))
 
@@ -211,6 +213,6 @@ def _in_words(part: str, record: BuildRecord, candidates: Sequence[Candidate], r
     if part == "variant":
         values = next((row.values for row in rows if row.name == record.row), rows[0].values)
         keys = sorted(key for key in {*values, *record.values} if values.get(key) != record.values.get(key))
-        told = [f"{key} {record.values.get(key, '(none)')} → {values.get(key, '(none)')}" for key in keys]
-        return [f"{_PARTS[part]}: {', '.join(told)}"] if record.values and told else [_PARTS[part]]
+        differences = [f"{key} {record.values.get(key, '(none)')} → {values.get(key, '(none)')}" for key in keys]
+        return [f"{_PARTS[part]}: {', '.join(differences)}"] if record.values and differences else [_PARTS[part]]
     return [_PARTS[part]]

@@ -88,12 +88,13 @@ def agenda(workspace: Workspace, chosen: Sequence[PlannedConfiguration], capacit
     """
     inputs = PlannedInputs.of(workspace.recipe, [workspace.feedstock.recipe, *workspace.plan.sources])
     reasons = refused(chosen, workspace.engines)
-    possible = [each for each in chosen if each.name not in reasons]
+    possible = [configuration for configuration in chosen if configuration.name not in reasons]
     channels = channels_for(workspace, possible)
     rows, history = _rows(workspace, possible, channels)
     declared = Declared.of(workspace.plan.needs)
     works = [
-        _work(each, needs_of(declared, capacity, jobs, history.memory(each.row.name, each.missing))) for each in rows
+        _work(planned, needs_of(declared, capacity, jobs, history.memory(planned.row.name, planned.missing)))
+        for planned in rows
     ]
     todo = _ordered([work for work in works if work.missing], history, declared)
     return Agenda(
@@ -113,35 +114,42 @@ def _rows(
     workspace: Workspace, possible: Sequence[PlannedConfiguration], channels: Mapping[str, ChannelChoice]
 ) -> tuple[list[_Row], History]:
     """Every row of some configurations with its finished outputs, and the history of earlier builds."""
-    bases = {each.name: channels_identity(workspace.machine, each.platform, channels[each.name]) for each in possible}
+    bases = {
+        configuration.name: channels_identity(workspace.machine, configuration.platform, channels[configuration.name])
+        for configuration in possible
+    }
     if not workspace.artifacts.ledger.is_file():
         nothing: dict[str, BuildRecord] = {}
-        return [_Row(each, row, bases[each.name], nothing) for each in possible for row in each.rows], History({}, {})
+        return [
+            _Row(configuration, row, bases[configuration.name], nothing)
+            for configuration in possible
+            for row in configuration.rows
+        ], History({}, {})
     with Ledger(workspace.artifacts.ledger) as ledger:
         rows = [
-            _Row(each, row, bases[each.name], _done(ledger, row, bases[each.name]))
-            for each in possible
-            for row in each.rows
+            _Row(configuration, row, bases[configuration.name], _done(ledger, row, bases[configuration.name]))
+            for configuration in possible
+            for row in configuration.rows
         ]
-        return rows, History.of(ledger, ((each.row.name, name) for each in rows for name in each.missing))
+        return rows, History.of(ledger, ((planned.row.name, name) for planned in rows for name in planned.missing))
 
 
 def _done(ledger: Ledger, row: PlannedRow, base: str) -> dict[str, BuildRecord]:
     """The records of a row's finished outputs, by name."""
-    found = {output.name: ledger.done(identity_on(base, output)) for output in row.outputs}
-    return {name: record for name, record in found.items() if record is not None}
+    records = {output.name: ledger.done(identity_on(base, output)) for output in row.outputs}
+    return {name: record for name, record in records.items() if record is not None}
 
 
-def _work(found: _Row, needs: Needs) -> Work:
-    outputs = found.row.outputs
-    missing = tuple(output for output in outputs if output.name not in found.done)
+def _work(planned: _Row, needs: Needs) -> Work:
+    outputs = planned.row.outputs
+    missing = tuple(output for output in outputs if output.name not in planned.done)
     return Work(
-        configuration=found.configuration.name,
-        platform=found.configuration.platform,
-        row=found.row,
-        identities={output.name: identity_on(found.base, output) for output in outputs},
-        inputs={output.name: inputs_on(found.base, output) for output in outputs},
-        done=found.done,
+        configuration=planned.configuration.name,
+        platform=planned.configuration.platform,
+        row=planned.row,
+        identities={output.name: identity_on(planned.base, output) for output in outputs},
+        inputs={output.name: inputs_on(planned.base, output) for output in outputs},
+        done=planned.done,
         missing=missing,
         makes=missing,
         needs=needs,
@@ -159,10 +167,10 @@ def _ordered(todo: Sequence[Work], history: History, declared: Declared) -> tupl
 
 
 def _each_once(todo: Sequence[Work], history: History, declared: Declared) -> Iterator[Work]:
-    made: set[Place] = set()
+    places: set[Place] = set()
     for work in todo:
-        makes = tuple(output for output in work.missing if place_of(output) not in made)
-        made |= work.places
+        makes = tuple(output for output in work.missing if place_of(output) not in places)
+        places |= work.places
         yield _timed(replace(work, makes=makes), history, declared)
 
 
@@ -188,12 +196,12 @@ def channels_for(workspace: Workspace, chosen: Sequence[PlannedConfiguration]) -
     """
     known: dict[tuple[tuple[str, ...], bool], ChannelChoice] = {}
     choices = {}
-    for each in chosen:
-        engine = workspace.engines.engine(each)
-        key = each.channels, engine.own_channels
+    for configuration in chosen:
+        engine = workspace.engines.engine(configuration)
+        key = configuration.channels, engine.own_channels
         if key not in known:
-            known[key] = _choice(workspace, each, engine)
-        choices[each.name] = known[key]
+            known[key] = _choice(workspace, configuration, engine)
+        choices[configuration.name] = known[key]
     return choices
 
 

@@ -103,13 +103,13 @@ def candidates_of(
         machine: the environment of the machine.
     """
     base = cache(lambda platform, choice: channels_identity(machine, platform, choice))
-    found: dict[tuple[str, str], tuple[Candidate, ...]] = {}
+    candidates: dict[tuple[str, str], tuple[Candidate, ...]] = {}
     for configuration in configurations:
         choices = tuple(possible_channels(given, configuration.channels))
         for output in (output for row in configuration.rows for output in row.outputs if output.identity):
             bases = [(base(configuration.platform, choice), choice) for choice in choices]
-            found[configuration.name, output.identity] = tuple(
+            candidates[configuration.name, output.identity] = tuple(
                 Candidate(identity_on(known, output), inputs_on(known, output), choice.channels)
                 for known, choice in bases
             )
-    return found
+    return candidates

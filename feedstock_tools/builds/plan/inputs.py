@@ -51,4 +51,4 @@ class PlannedInputs:
             (now,), _ = render_outputs([alone], self.recipe, {platform: output.inputs.get("engine", "")})
         except InputError:
             return True
-        return output.identity not in {each.identity for rendered in now.rows for each in rendered.outputs}
+        return output.identity not in {planned.identity for rendered in now.rows for planned in rendered.outputs}

@@ -46,7 +46,10 @@ def with_meta_outputs(
         "files": digest_of_files(sorted(path for path in folder.iterdir() if path.name != "conda_build_config.yaml")),
         "sources": digest_of_files(sorted(sources)),
     }
-    complete = (_complete(each, recipe, {**parts, "engine": engines.get(each.platform, "")}) for each in configurations)
+    complete = (
+        _complete(configuration, recipe, {**parts, "engine": engines.get(configuration.platform, "")})
+        for configuration in configurations
+    )
     return tuple(complete), sources
 
 
@@ -73,7 +76,7 @@ def _outputs(
 
     values = VariantConfig({key: (value,) for key, value in row.values.items()})
     rendered = render_recipe(recipe, combine([defaults(platform), values]), platform)
-    made = [output for output in rendered.outputs if not output.skip]
+    built = [output for output in rendered.outputs if not output.skip]
     return tuple(
         PlannedOutput(
             name=output.name,
@@ -86,7 +89,7 @@ def _outputs(
             uses_python="python" in output.variant and output.noarch is None,
             whole=False,
         )
-        for output in made
+        for output in built
         for inputs in [
             {**parts, "recipe": digest_of_values(output.requirements), "variant": digest_of_values(row.values)}
         ]

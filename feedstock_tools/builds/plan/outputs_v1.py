@@ -35,9 +35,9 @@ def promise_row(
     outputs: dict[str, PlannedOutput] = {}
     pending = list(rendered)
     own = {output.name for output in pending}
-    for one in pending:
-        sources = digest(_sources(one.content, recipe_folder))
-        output = _promise(one, own, outputs, {"engine": engine, "files": files, "sources": sources})
+    for rendered_output in pending:
+        sources = digest(_sources(rendered_output.content, recipe_folder))
+        output = _promise(rendered_output, own, outputs, {"engine": engine, "files": files, "sources": sources})
         outputs[output.name] = output
     return tuple(outputs.values())
 

@@ -92,23 +92,31 @@ class Plan:
         Raises:
             InputError: the recipe cannot be read.
         """
-        wanted = [self._known.configurations[each.name] for each in chosen]
-        missing = [each for each in wanted if not each.rendered]
+        wanted = [self._known.configurations[configuration.name] for configuration in chosen]
+        missing = [configuration for configuration in wanted if not configuration.rendered]
         if missing:
             from feedstock_tools.builds.plan.rendering import render_outputs
 
-            engines = {each.platform: self._engines.planned(each.platform).identity for each in missing}
+            engines = {
+                configuration.platform: self._engines.planned(configuration.platform).identity
+                for configuration in missing
+            }
             rendered, sources = run_bounded(lambda: render_outputs(missing, self._recipe, engines), self._bounds)
-            configurations = {**self._known.configurations, **{each.name: each for each in rendered}}
+            configurations = {
+                **self._known.configurations,
+                **{configuration.name: configuration for configuration in rendered},
+            }
             self._remember(replace(self._known, configurations=configurations), sources)
-        return tuple(_with_rows(self._known.configurations[each.name], each.rows) for each in chosen)
+        return tuple(
+            _with_rows(self._known.configurations[configuration.name], configuration.rows) for configuration in chosen
+        )
 
     def _begun(self) -> _Known:
         from feedstock_tools.feedstock.configurations import outline
 
         key = self._key(frozenset())
-        found = run_bounded(lambda: outline(self._feedstock.folder), self._bounds)
-        self._known = _Known(key, {each.name: each for each in found})
+        outlined = run_bounded(lambda: outline(self._feedstock.folder), self._bounds)
+        self._known = _Known(key, {configuration.name: configuration for configuration in outlined})
         self._remember(self._known)
         return self._known
 
@@ -119,8 +127,13 @@ class Plan:
             sources = frozenset(Path(path) for path in cached["sources"])
             if cached["key"] != self._key(sources):
                 return None
-            found = [PlannedConfiguration.from_json(each) for each in cached["configurations"]]
-            return _Known(cached["key"], {each.name: each for each in found}, sources, cached.get("needs"))
+            configurations = [PlannedConfiguration.from_json(entry) for entry in cached["configurations"]]
+            return _Known(
+                cached["key"],
+                {configuration.name: configuration for configuration in configurations},
+                sources,
+                cached.get("needs"),
+            )
         except (KeyError, TypeError):
             return None
 
@@ -138,7 +151,7 @@ class Plan:
         content = {
             "key": known.key,
             "sources": sorted(str(path) for path in known.sources),
-            "configurations": [each.to_json() for each in known.configurations.values()],
+            "configurations": [configuration.to_json() for configuration in known.configurations.values()],
             "needs": known.needs,
         }
         self._artifacts.remember(_CACHE, content)

@@ -16,7 +16,7 @@ __all__ = ["in_words", "left_to_others", "refuse", "refuse_unbuildable", "refuse
 
 def refused(chosen: Sequence[PlannedConfiguration], engines: Engines) -> dict[str, str]:
     """The configurations that cannot be built on this machine: name → reason."""
-    return {each.name: reason for each in chosen if (reason := engines.why_not(each))}
+    return {configuration.name: reason for configuration in chosen if (reason := engines.why_not(configuration))}
 
 
 def left_to_others(chosen: Sequence[PlannedConfiguration], engines: Engines) -> dict[str, str]:
@@ -27,7 +27,9 @@ def left_to_others(chosen: Sequence[PlannedConfiguration], engines: Engines) -> 
     Raises:
         InputError: this machine can build none of them.
     """
-    reasons = {each.name: reason for each in chosen if (reason := engines.why_elsewhere(each))}
+    reasons = {
+        configuration.name: reason for configuration in chosen if (reason := engines.why_elsewhere(configuration))
+    }
     if len(reasons) == len(chosen):
         refuse_unbuildable(chosen, engines)
     return reasons
@@ -52,7 +54,7 @@ def refuse(reasons: Mapping[str, str], *, some: int) -> None:
         InputError: there is a reason; every reason, with its configurations.
     """
     hint = "Use --all to build the others." if len(reasons) < some else None
-    mistakes = [Mistake(each) for each in in_words(reasons)]
+    mistakes = [Mistake(sentence) for sentence in in_words(reasons)]
     if mistakes:
         raise InputError.of([*mistakes[:-1], Mistake(mistakes[-1].message, hint=hint)])
 

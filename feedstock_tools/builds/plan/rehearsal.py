@@ -35,7 +35,7 @@ def channels_to_rehearse(
         InputError: the feedstock's conda-forge.yml or a channel's name is invalid.
         WorkError: a channel cannot be reached.
     """
-    listed = [one.values.get("channel_sources", ("",))[0].split(",") for one in configurations]
+    listed = [configuration.values.get("channel_sources", ("",))[0].split(",") for configuration in configurations]
     configured = dict.fromkeys(name.strip() for names in listed for name in names if name.strip())
     choice = choose_channels(given, tuple(configured), artifacts)
     platforms = platforms_of(read_forge(feedstock.folder, Rules.newest()), configurations)

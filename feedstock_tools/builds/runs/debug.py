@@ -117,20 +117,20 @@ def _in_plan_order(agenda: Agenda) -> list[Work]:
 
 
 def _one(works: Sequence[Work], wanted: str | None) -> tuple[Work, PlannedOutput]:
-    found = [
+    matching = [
         (work, output)
         for work in works
         for output in work.row.outputs
         if wanted is None or fnmatchcase(output.name, wanted) or fnmatchcase(output.stem, wanted)
     ]
-    if not found:
+    if not matching:
         names = sorted({output.name for work in works for output in work.row.outputs})
         raise InputError(f"there is no output '{wanted}'", hint=f"There are {', '.join(names)}.")
-    different = {output.stem for _, output in found}
+    different = {output.stem for _, output in matching}
     if len(different) > 1 and wanted is not None:
         listed = ", ".join(sorted(different))
         raise InputError(f"--debug sets up one output, but '{wanted}' matches {len(different)}: {listed}")
-    return found[0]
+    return matching[0]
 
 
 def _set_up(request: BuildRequest) -> Mapping[str, str]:

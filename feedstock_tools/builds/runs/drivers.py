@@ -104,18 +104,18 @@ class Drivers:
         shown = _Shown()
 
         def watch(event: Event | Again) -> None:
-            for each in shown.of(event, full=self._unread > _MOST_UNREAD):
-                self._count(each)
-                self._messages.put((work, each))
+            for shown_event in shown.of(event, full=self._unread > _MOST_UNREAD):
+                self._count(shown_event)
+                self._messages.put((work, shown_event))
 
         site, station = self._places[work.configuration]
-        made: list[BuiltRow] = []
+        attempts: list[BuiltRow] = []
         for number in range(1, self._limits.retries + 2):
             attempt = Attempt(number, share, self._limits.seconds, self._stop, self._limits.log_limit)
             built = build_row(site, station, work, attempt, watch)
             if built is None:  # another run has it now
                 break
-            made.append(built)
+            attempts.append(built)
             retry = why_again(built.failed, built.last_lines, number) if built.failed else None
             if retry is None or number > self._limits.retries:
                 break
@@ -124,7 +124,7 @@ class Drivers:
             watch(Again(number + 1, retry.because, share.jobs if retry.fewer_jobs else None))
             if select.select([self._stop], [], [], retry.wait)[0]:
                 raise Stopped
-        return _together(made) if made else None
+        return _together(attempts) if attempts else None
 
 
 class _Shown:
@@ -159,5 +159,5 @@ class _Shown:
 
 def _together(attempts: Sequence[BuiltRow]) -> BuiltRow:
     """The result of a row after all its attempts (at least one)."""
-    records = tuple(record for each in attempts for record in each.now)
+    records = tuple(record for attempt in attempts for record in attempt.now)
     return BuiltRow(attempts[0].before, records, attempts[-1].failed, attempts[-1].last_lines)

@@ -120,7 +120,7 @@ class LogFile:
         self._begins_line = True
         try:
             logs.mkdir(parents=True, exist_ok=True)
-            self.path, self._stream = _new_file([logs / each for each in names])
+            self.path, self._stream = _new_file([logs / name for name in names])
         except OSError as error:
             raise WorkError(f"cannot write logs here: {error.strerror or error}", path=logs) from error
 

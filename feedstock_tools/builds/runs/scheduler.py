@@ -111,7 +111,7 @@ class _Run:
             failed=state.failed,
             waiting=len(state.pending),
             running={name: now - self._began[name] for name in state.running},
-            elsewhere=tuple(each.row for each in state.pending if each.not_before),
+            elsewhere=tuple(waiting.row for waiting in state.pending if waiting.not_before),
             left=self._left.at(now),
         )
 

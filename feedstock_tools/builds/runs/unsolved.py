@@ -21,7 +21,7 @@ def last_question(log: Iterable[str]) -> tuple[str, tuple[str, ...], tuple[str, 
     starts = [at for at, text in enumerate(log) if _PLATFORM.match(text)]
     if not starts:
         return None
-    found = _PLATFORM.match(log[starts[-1]])
+    match = _PLATFORM.match(log[starts[-1]])
     lists: dict[str, list[str]] = {"Channels:": [], "Specs:": []}
     current: list[str] | None = None
     for text in log[starts[-1] + 1 :]:
@@ -31,10 +31,10 @@ def last_question(log: Iterable[str]) -> tuple[str, tuple[str, ...], tuple[str, 
             current.append(item["text"])
         else:
             current = None
-    if found is None:
+    if match is None:
         return None
-    virtual = tuple(each.strip() for each in found["virtual"].split(",") if each.strip())
-    return found["subdir"], virtual, tuple(lists["Channels:"]), tuple(lists["Specs:"])
+    virtual = tuple(package.strip() for package in match["virtual"].split(",") if package.strip())
+    return match["subdir"], virtual, tuple(lists["Channels:"]), tuple(lists["Specs:"])
 
 
 def explain_solve(log: Iterable[str], target: str) -> str | None:

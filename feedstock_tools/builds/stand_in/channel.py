@@ -240,15 +240,15 @@ def _files(package: KnownPackage, platform: Platform, behind: _Behind) -> Iterab
 def _real_python(channel: Path, metadata: PackageMetadata, installation: Installation, kept: Path) -> Path:
     """The package of a Python of this machine, built once and linked into each channel."""
     place = kept / digest(str(STAND_IN_FORMAT), installation.identity, json.dumps(metadata.index_json()))[:16]
-    made = place / metadata.subdir / metadata.file_name
-    if not made.is_file():
+    package = place / metadata.subdir / metadata.file_name
+    if not package.is_file():
         write_package(place, metadata, python_files(installation))
     target = channel / metadata.subdir / metadata.file_name
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
-        target.hardlink_to(made)
+        target.hardlink_to(package)
     except OSError:
-        shutil.copyfile(made, target)
+        shutil.copyfile(package, target)
     return target
 
 

@@ -86,8 +86,8 @@ def _ask(channel: str, artifacts: Artifacts, ask: Callable[[str], str | None] | 
         return ask(channel)
     if (folder := local_folder(channel)) is not None:
         return why_no_channel(folder)
-    asked = artifacts.recall(_CACHE)
-    known = asked if isinstance(asked, dict) else {}
+    cached = artifacts.recall(_CACHE)
+    known = cached if isinstance(cached, dict) else {}
     name = sha256(channel.encode()).hexdigest()[:16]
     entry = known.get(name)
     if isinstance(entry, dict) and 0 <= time.time() - entry.get("at", 0) < _BELIEVED:

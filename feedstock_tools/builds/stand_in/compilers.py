@@ -70,7 +70,7 @@ def find_compiler(*, path: str | None = None, zig: Zig | None = None) -> Compile
     if named is not None:
         c, cxx = (shutil.which(name, path=path) for name in named)
         assert c is not None  # noqa: S101  (it has just worked)
-        tools = {tool: (found,) for tool in _BINUTILS if (found := shutil.which(tool, path=path))}
+        tools = {tool: (program,) for tool in _BINUTILS if (program := shutil.which(tool, path=path))}
         return Compiler(named[0], (c,), (cxx,) if cxx else None, tools)
     return _zig_compiler(zig, zig.command("cc"), zig.command("c++")) if zig else None
 
@@ -109,7 +109,7 @@ def cross_programs(platform: Platform, *, path: str | None = None) -> tuple[str,
     if machine is None:
         return ()
     names = (f"{machine}-linux-gnu-gcc", f"{machine}-linux-gnu-g++", f"qemu-{machine}", f"qemu-{machine}-static")
-    return tuple(found for name in names if (found := shutil.which(name, path=path)))
+    return tuple(program for name in names if (program := shutil.which(name, path=path)))
 
 
 def cross_gcc(platform: Platform, *, path: str | None = None) -> str | None:
@@ -127,7 +127,7 @@ def find_cross_compiler(platform: Platform, *, path: str | None = None, zig: Zig
     if machine is None:
         return None
     emulators = (shutil.which(name, path=path) for name in (f"qemu-{machine}", f"qemu-{machine}-static"))
-    emulator = next((found for found in emulators if found), None)
+    emulator = next((program for program in emulators if program), None)
     libraries = f"/usr/{machine}-linux-gnu"
     activation = {"CROSSCOMPILING_EMULATOR": emulator, "QEMU_LD_PREFIX": libraries} if emulator else {}
     c = cross_gcc(platform, path=path)
@@ -146,7 +146,7 @@ def _works(compiler: str) -> bool:
     """Whether the compiler links a program: one without the headers or libraries of C is of no use."""
     program = '#include <stdio.h>\nint main(void) { return puts("") < 0; }\n'
     try:
-        made = subprocess.run(
+        trial = subprocess.run(
             [compiler, "-x", "c", "-", "-o", "/dev/null"],
             input=program,
             text=True,
@@ -155,7 +155,7 @@ def _works(compiler: str) -> bool:
         )
     except (OSError, subprocess.SubprocessError):
         return False
-    return made.returncode == 0
+    return trial.returncode == 0
 
 
 def compiler_files(role: str, package: str, platform: Platform, compiler: Compiler | None) -> Iterator[PackageFile]:

@@ -159,9 +159,9 @@ def _assembled(ptx: bytes, real: str, folder: Path) -> bytes:
         source, target = Path(temporary, "code.ptx"), Path(temporary, "code.cubin")
         source.write_bytes(ptx)
         command = [str(folder / "bin" / "ptxas"), f"--gpu-name={real}", f"--output-file={target}", str(source)]
-        made = subprocess.run(command, capture_output=True, text=True)
-        if made.returncode:
-            raise _RefusedError(f"ptxas refuses {real}: {made.stderr.strip() or made.stdout.strip()}")
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode:
+            raise _RefusedError(f"ptxas refuses {real}: {done.stderr.strip() or done.stdout.strip()}")
         return target.read_bytes()
 
 

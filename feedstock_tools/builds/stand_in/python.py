@@ -103,8 +103,8 @@ def find_pythons(minors: Sequence[str], *, path: str | None = None) -> tuple[Ins
     candidates = [(executable, minor) for executable, minor in named if executable]
     with ThreadPoolExecutor() as pool:
         probed = pool.map(_probe, [executable for executable, _ in candidates])
-        found = zip(probed, candidates, strict=True)
-        return tuple(answer for answer, (_, minor) in found if answer is not None and answer.minor == minor)
+        answers = zip(probed, candidates, strict=True)
+        return tuple(answer for answer, (_, minor) in answers if answer is not None and answer.minor == minor)
 
 
 def python_files(installation: Installation) -> Iterator[PackageFile]:
@@ -149,17 +149,17 @@ def _asked(executable: str) -> Any:
     return json.loads(answer.stdout)
 
 
-def _installation(found: Any) -> Installation | None:
-    optional = {key: Path(found[key]) if found[key] else None for key in ("dynload", "include", "libdir")}
-    stdlib = Path(found["stdlib"])
-    if not found["plain"] or not (stdlib / "os.py").is_file():
+def _installation(answer: Any) -> Installation | None:
+    optional = {key: Path(answer[key]) if answer[key] else None for key in ("dynload", "include", "libdir")}
+    stdlib = Path(answer["stdlib"])
+    if not answer["plain"] or not (stdlib / "os.py").is_file():
         return None
     return Installation(
-        version=found["version"],
-        prefix=Path(found["prefix"]),
-        executable=Path(found["executable"]),
+        version=answer["version"],
+        prefix=Path(answer["prefix"]),
+        executable=Path(answer["executable"]),
         stdlib=stdlib,
-        debian=found["debian"],
+        debian=answer["debian"],
         **optional,
     )
 
@@ -182,9 +182,9 @@ def _shared_library(interpreter: bytes, installation: Installation) -> Iterator[
             continue
         name = PurePosixPath(needed).name  # python-build-standalone names it with `$ORIGIN/../lib/` in front
         places = (installation.prefix / "lib", installation.libdir)
-        found = next((place / name for place in places if place and (place / name).is_file()), None)
-        if found is not None:
-            yield PackageFile(f"lib/{name}", source=found, executable=True)
+        library = next((place / name for place in places if place and (place / name).is_file()), None)
+        if library is not None:
+            yield PackageFile(f"lib/{name}", source=library, executable=True)
 
 
 def _standard_library(installation: Installation) -> Iterator[PackageFile]:

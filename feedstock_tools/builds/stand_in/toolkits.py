@@ -78,8 +78,8 @@ def found_toolkits(folder: Path | None) -> tuple[CudaToolkit, ...]:
     if folder is None or not folder.is_dir():
         return ()
     records = ((path.parent, json.loads(path.read_bytes())) for path in folder.glob(f"*/{_RECORD}"))
-    found = [CudaToolkit(record["version"], tuple(record["made_of"]), place) for place, record in records]
-    return tuple(sorted(found, key=lambda toolkit: tuple(map(int, toolkit.version.split(".")))))
+    toolkits = [CudaToolkit(record["version"], tuple(record["made_of"]), place) for place, record in records]
+    return tuple(sorted(toolkits, key=lambda toolkit: tuple(map(int, toolkit.version.split(".")))))
 
 
 def fetch_toolkit(version: str, folder: Path, machine: Mapping[str, str], watch: Watch = unwatched) -> CudaToolkit:
@@ -103,9 +103,9 @@ def fetch_toolkit(version: str, folder: Path, machine: Mapping[str, str], watch:
         try:
             with temporary_folder(folder) as temporary:
                 wheels = _download(requirements, temporary / "wheels", machine, watch)
-                made = _put_together(version, wheels, temporary / "toolkit")
+                toolkit_folder = _put_together(version, wheels, temporary / "toolkit")
                 shutil.rmtree(folder / version, ignore_errors=True)
-                made.rename(folder / version)
+                toolkit_folder.rename(folder / version)
         except OSError as error:
             raise WorkError(f"cannot store the toolkit: {error.strerror or error}", path=folder) from error
     return next(toolkit for toolkit in found_toolkits(folder) if toolkit.version == version)
@@ -175,9 +175,9 @@ def _programs(toolkit: CudaToolkit | None) -> dict[str, tuple[str, ...]]:
     """Name → command of each program that a toolkit has."""
     if toolkit is None:
         return {}
-    found: dict[str, tuple[str, ...]] = {name: (str(toolkit.folder / "bin" / name),) for name in _PROGRAMS}
-    found = {name: words for name, words in found.items() if Path(words[0]).is_file()}
+    programs: dict[str, tuple[str, ...]] = {name: (str(toolkit.folder / "bin" / name),) for name in _PROGRAMS}
+    programs = {name: words for name, words in programs.items() if Path(words[0]).is_file()}
     if toolkit.whole:
-        return found
+        return programs
     driver = Path(__file__).with_name("nvcc_from_nvrtc.py")
-    return {**found, "nvcc": (sys.executable, "-I", str(driver), str(toolkit.folder), toolkit.version)}
+    return {**programs, "nvcc": (sys.executable, "-I", str(driver), str(toolkit.folder), toolkit.version)}

@@ -83,9 +83,9 @@ def fetch_zig(folder: Path, machine: Mapping[str, str], watch: Watch = unwatched
     Raises:
         WorkError: pip cannot fetch it, its hash is wrong, or the folder cannot be written.
     """
-    found = find_zig(folder)
-    if found is not None:
-        return found
+    zig = find_zig(folder)
+    if zig is not None:
+        return zig
     with locked(folder):
         if find_zig(folder) is None:
             try:
@@ -109,10 +109,10 @@ def _fetch(folder: Path, machine: Mapping[str, str], watch: Watch, why: str) -> 
                     watch(Fetching(what, "unpacking", time.monotonic() - began, size, size))
                 if member.filename.startswith("ziglang/") and not _OTHER_SYSTEMS.match(member.filename):
                     archive.extract(member, temporary)
-        made = temporary / "ziglang"
-        if not (made / "zig").is_file():
+        unpacked = temporary / "ziglang"
+        if not (unpacked / "zig").is_file():
             raise WorkError(f"the wheel of ziglang {ZIG_VERSION} contains no zig", path=wheel)
-        (made / "zig").chmod(0o755)
+        (unpacked / "zig").chmod(0o755)
         shutil.rmtree(folder / ZIG_VERSION, ignore_errors=True)
-        made.rename(folder / ZIG_VERSION)
+        unpacked.rename(folder / ZIG_VERSION)
     watch(Fetching(what, "ready", time.monotonic() - began, size, size))

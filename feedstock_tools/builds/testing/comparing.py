@@ -55,8 +55,8 @@ def compared(tests: Sequence[TestRecord]) -> tuple[Figure, ...]:
         for name, figure in test.benchmark.items():
             newest[name, str(figure["unit"]), where, package] = (float(figure["value"]), test.started)
     first: dict[tuple[str, str, str], float] = {}
-    found = []
+    figures = []
     for (name, unit, where, package), (value, started) in sorted(newest.items()):
         base = first.setdefault((name, unit, where), value)
-        found.append(Figure(name, unit, where, package, value, value / base if base else None, started))
-    return tuple(found)
+        figures.append(Figure(name, unit, where, package, value, value / base if base else None, started))
+    return tuple(figures)

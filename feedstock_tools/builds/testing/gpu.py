@@ -49,7 +49,7 @@ def one_by_one(gpus: Gpus, machine: Mapping[str, str]) -> tuple[Gpus, ...]:
     Args:
         machine: the environment, which may show this process some of the machine's GPUs, by number or name.
     """
-    shown = [each.strip() for each in machine.get(VISIBLE, "").split(",") if each.strip()]
+    shown = [device.strip() for device in machine.get(VISIBLE, "").split(",") if device.strip()]
     numbers = shown or [str(number) for number in range(len(gpus.names))]
     return tuple(
         replace(gpus, names=(name,), visible=number) for name, number in zip(gpus.names, numbers, strict=False)

@@ -72,28 +72,28 @@ def run_own_tests(subject: Subject, conditions: Conditions, log: Log) -> float:
     with temporary_folder() as folder:
         request = folder / "request.json"
         emulator = subject.emulator.to_json() if subject.emulator else None
-        asked = {"package": str(subject.path), "channels": list(subject.channels), "emulator": emulator}
-        request.write_text(json.dumps(asked))
-        said = LastLines(_LAST_LINES)
+        order = {"package": str(subject.path), "channels": list(subject.channels), "emulator": emulator}
+        request.write_text(json.dumps(order))
+        last_lines = LastLines(_LAST_LINES)
 
         def read(output: bytes) -> None:
-            said.add(output)
+            last_lines.add(output)
             log(output)
 
         began = time.monotonic()
         if _run(worker_command(TEST_WORKER, str(request)), subject, conditions, folder, read):
-            why = _why_unsolved(subject, [*said], folder)
+            why = _why_unsolved(subject, [*last_lines], folder)
             raise WorkError("its tests failed" + (f": {why}" if why else ""))
         return time.monotonic() - began
 
 
-def _why_unsolved(subject: Subject, said: Sequence[str], folder: Path) -> str | None:
+def _why_unsolved(subject: Subject, lines: Sequence[str], folder: Path) -> str | None:
     """Why the environment of a test could not be created, which rattler-build does not report; None for another
     failure."""
     from feedstock_tools.channel.solving.solve import solve
 
-    question = last_question(said)
-    if question is None or not any(_NO_ENVIRONMENT in line for line in said[-3:]):
+    question = last_question(lines)
+    if question is None or not any(_NO_ENVIRONMENT in line for line in lines[-3:]):
         return None
     _, virtual, _, specs = question
     add_packages(folder / "channel", [subject.path])

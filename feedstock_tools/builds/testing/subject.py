@@ -80,7 +80,7 @@ def subject_of(path: Path, channels: Sequence[str], machine: Mapping[str, str]) 
     all_channels = (*beside, *(given or (channel_url("conda-forge"),)))
     is_local = all(channel.startswith("file:") for channel in all_channels)
     benchmark = _benchmark(metadata)
-    needs = [found[1] for spec in metadata.depends if (found := _CUDA.match(spec))]
+    needs = [match[1] for spec in metadata.depends if (match := _CUDA.match(spec))]
     return Subject(
         path=path.resolve(),
         metadata=metadata,
@@ -100,13 +100,13 @@ def _emulator(path: Path, metadata: PackageMetadata, machine: Mapping[str, str])
     here = Platform.here().subdir
     if metadata.subdir in (here, "noarch"):
         return None
-    found = find_emulator(metadata.subdir, machine)
-    if isinstance(found, str):
-        raise InputError(f"the package is for {metadata.subdir}, but this machine is {here}: {found}", path=path)
+    emulator = find_emulator(metadata.subdir, machine)
+    if isinstance(emulator, str):
+        raise InputError(f"the package is for {metadata.subdir}, but this machine is {here}: {emulator}", path=path)
     if is_stand_in(metadata) and _pythons(metadata):
         message = f"its tests run Python, for which the stand-in channel has only metadata on {metadata.subdir}"
         raise InputError(message, path=path)
-    return found
+    return emulator
 
 
 def _built_for(path: Path) -> str | None:
@@ -116,21 +116,21 @@ def _built_for(path: Path) -> str | None:
         values = json.loads(text) if text else None
     except (ValueError, RecursionError):
         return None
-    found = values.get("cuda_compiler_version") if isinstance(values, dict) else None
-    return found if isinstance(found, str) and _VERSION.fullmatch(found) else None
+    version = values.get("cuda_compiler_version") if isinstance(values, dict) else None
+    return version if isinstance(version, str) and _VERSION.fullmatch(version) else None
 
 
 def _pythons(metadata: PackageMetadata) -> list[str]:
     """The Pythons that a package's environment may have, by its `python` and `python_abi` dependencies."""
-    found = (re.match(r"python(?:_abi)?\s+(?:>=|==)?(\d+\.\d+)", spec) for spec in metadata.depends)
-    return [match[1] for match in found if match]
+    matches = (re.match(r"python(?:_abi)?\s+(?:>=|==)?(\d+\.\d+)", spec) for spec in metadata.depends)
+    return [match[1] for match in matches if match]
 
 
 def _benchmark(metadata: PackageMetadata) -> Mapping[str, object]:
     """The package's benchmark in the recipe's `extra` (`generate.benchmarks`), if valid."""
     listed = metadata.extra.get("benchmarks")
-    found = listed.get(metadata.name) if isinstance(listed, dict) else None
-    return found if isinstance(found, dict) else {}
+    benchmark = listed.get(metadata.name) if isinstance(listed, dict) else None
+    return benchmark if isinstance(benchmark, dict) else {}
 
 
 def _texts(value: object) -> tuple[str, ...]:

@@ -130,7 +130,7 @@ def built_packages(workspace: Workspace, chosen: Sequence[PlannedConfiguration])
     >>> len(built_packages(workspace, workspace.chosen()[:1]))
     4
     """
-    outputs = [(row.name, output) for each in chosen for row in each.rows for output in row.outputs]
+    outputs = [(row.name, output) for configuration in chosen for row in configuration.rows for output in row.outputs]
     wanted = {f"{output.subdir}/{output.file_name}" for _, output in outputs}
     # Packages whose full name no plan knows, such as conda-build's, are found by row and output.
     by_row = {(row, output.name) for row, output in outputs if not output.whole}
@@ -157,12 +157,12 @@ def _built(artifacts: Artifacts, wanted: set[str], by_row: set[tuple[str, str]])
 
 def _channels_of_packages(artifacts: Artifacts) -> Mapping[str, tuple[str, ...]]:
     """Name of a package's file → the channels that it was built with, by the newest finished build that made one."""
-    found: dict[str, tuple[str, ...]] = {}
+    channels: dict[str, tuple[str, ...]] = {}
     with Ledger(artifacts.ledger) as ledger:
         for record in ledger.builds():
             if record.result == "done" and _channels_of(record):
-                found.update({package.file.rpartition("/")[2]: record.channels for package in record.packages})
-    return found
+                channels.update({package.file.rpartition("/")[2]: record.channels for package in record.packages})
+    return channels
 
 
 def _channels_of(record: BuildRecord) -> tuple[str, ...]:
@@ -227,8 +227,8 @@ def _refuse(subjects: Sequence[Subject], gpus: Gpus | None, options: TestOptions
     """Refuse impossible requests; among several packages, not all need to have a benchmark."""
     if options.benchmark and not any(subject.benchmark for subject in subjects):
         hint = "Add `benchmark` to the output in feedstock.yaml and build the package again."
-        said = "the package has no benchmark" if len(subjects) == 1 else "none of the packages has a benchmark"
-        raise InputError(said, path=subjects[0].path if len(subjects) == 1 else None, hint=hint)
+        reason = "the package has no benchmark" if len(subjects) == 1 else "none of the packages has a benchmark"
+        raise InputError(reason, path=subjects[0].path if len(subjects) == 1 else None, hint=hint)
     for subject in subjects:
         if options.benchmark and subject.benchmark and subject.emulator:
             raise InputError(f"a benchmark under {subject.emulator.program} has no meaning", path=subject.path)

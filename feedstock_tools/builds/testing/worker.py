@@ -57,13 +57,13 @@ def main(request: str) -> int:
         request: the path of a JSON file with the `package`, the `channels` and, for a package of another platform, the
             `emulator` (`Emulator.to_json`); the file lies in a private folder.
     """
-    asked = json.loads(Path(request).read_text(encoding="utf-8"))
+    order = json.loads(Path(request).read_text(encoding="utf-8"))
 
     def work() -> int:
         print_past_engine(Path(request).parent, sys.stdout.fileno())
-        if asked.get("emulator"):
-            emulate(Emulator(**asked["emulator"]), Path(request).parent)
-        return _test(asked)
+        if order.get("emulator"):
+            emulate(Emulator(**order["emulator"]), Path(request).parent)
+        return _test(order)
 
     return supervise(work, sys.stdin.fileno())
 

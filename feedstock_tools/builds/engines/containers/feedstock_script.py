@@ -108,8 +108,8 @@ class FeedstockScript:
         script = script_for(request.target, request.builder)
         assert script is not None  # noqa: S101  (`why_not` refuses such a request)
         copy = self._copied(request)
-        asked = {name for names in _ASKED.findall(read_text(copy / script, within=copy)) for name in names}
-        passed = {name: self.machine[name] for name in sorted(asked & self.machine.keys())}
+        variables = {name for names in _ASKED.findall(read_text(copy / script, within=copy)) for name in names}
+        passed = {name: self.machine[name] for name in sorted(variables & self.machine.keys())}
         environment = {**passed, **request.environment, "CONFIG": request.configuration}
         environment |= {"UPLOAD_PACKAGES": "False", "IS_PR_BUILD": "True"}
         environment.pop("BUILD_WITH_CONDA_DEBUG", None)

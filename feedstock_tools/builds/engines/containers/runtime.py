@@ -59,14 +59,14 @@ def _why_not(program: str, environment: tuple[tuple[str, str], ...]) -> str | No
     form = "{{.Version.Version}}" if Path(program).name == "podman" else "{{.ServerVersion}}"
     command = [program, "info", "--format", form]
     try:
-        asked = subprocess.run(
+        answer = subprocess.run(
             command, env=dict(environment), capture_output=True, text=True, timeout=_ASKING_SECONDS, check=False
         )
     except (OSError, subprocess.SubprocessError) as error:
         return f"{program} does not answer: {error}"
-    if asked.returncode:
-        said = (asked.stderr or asked.stdout).strip().splitlines()
-        return f"{program} does not answer: {said[-1] if said else f'status {asked.returncode}'}"
+    if answer.returncode:
+        lines = (answer.stderr or answer.stdout).strip().splitlines()
+        return f"{program} does not answer: {lines[-1] if lines else f'status {answer.returncode}'}"
     return None
 
 
@@ -78,14 +78,14 @@ def find_runtime(machine: Mapping[str, str], *, answering: bool = False) -> Runt
     """
     environment = tuple(sorted(machine.items()))
     named = machine.get("DOCKER_EXECUTABLE")
-    found = [
+    runtimes = [
         Runtime(name, environment)
         for name in ((named,) if named else ("docker", "podman"))
         if shutil.which(name, path=machine.get("PATH"))
     ]
-    if answering and len(found) > 1:
-        return next((each for each in found if each.why_not() is None), found[0])
-    return found[0] if found else None
+    if answering and len(runtimes) > 1:
+        return next((runtime for runtime in runtimes if runtime.why_not() is None), runtimes[0])
+    return runtimes[0] if runtimes else None
 
 
 def share_arguments(request: BuildRequest) -> list[str]:

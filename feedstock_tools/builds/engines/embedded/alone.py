@@ -27,7 +27,8 @@ def alone(variant: Rendering, row: Sequence[Rendering], recipe: Path, keys: Coll
     """
     content = variant.recipe.to_dict()
     builds = {
-        each.recipe.package.name: (str(each.recipe.package.version), str(each.recipe.build.string)) for each in row
+        output.recipe.package.name: (str(output.recipe.package.version), str(output.recipe.build.string))
+        for output in row
     }
     del builds[variant.recipe.package.name]
     content["requirements"] = _written_out(content.get("requirements") or {}, builds)
@@ -57,12 +58,12 @@ def _staging_output(content: Mapping[str, Any]) -> dict[str, Any]:
 def _written_out(item: Any, builds: Mapping[str, tuple[str, str]]) -> Any:
     """Requirements with their pins as strings; pins on other outputs (`builds`) are resolved."""
     if isinstance(item, list):
-        return [_written_out(each, builds) for each in item]
+        return [_written_out(part, builds) for part in item]
     if not isinstance(item, dict):
         return item
     kind = next((kind for kind in _PINS if kind in item), None)
     if kind is None:
-        return {key: _written_out(each, builds) for key, each in item.items()}
+        return {key: _written_out(part, builds) for key, part in item.items()}
     pin = item[kind]
     if kind == "pin_subpackage" and pin["name"] in builds:
         return pin_of_mapping(item).applied(*builds[pin["name"]])

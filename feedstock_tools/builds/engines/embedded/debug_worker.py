@@ -25,7 +25,7 @@ def main(request_file: str) -> int:
     platforms = Platform.parse(request.target), Platform.parse(request.builder)
     try:
         rendered = render_row(read_v1(request.recipe), request.name, request.values, *platforms)
-        variant = next(each for each in rendered if each.recipe.package.name == request.wanted[0])
+        variant = next(output for output in rendered if output.recipe.package.name == request.wanted[0])
         if request.target in (request.builder, "noarch"):
             # The engine's debug session does not know an output's siblings, and refuses an output that pins them.
             by_itself = alone(variant, rendered, request.recipe)

@@ -96,12 +96,12 @@ def _why_not(emulator: Emulator) -> str | None:
             command = worker_command(
                 "feedstock_tools.builds.engines.embedded.emulation", str(folder), *emulator.to_json().values()
             )
-            asked = subprocess.run(command, capture_output=True, text=True, timeout=_ASKING_SECONDS, check=False)
+            trial = subprocess.run(command, capture_output=True, text=True, timeout=_ASKING_SECONDS, check=False)
     except (OSError, subprocess.SubprocessError) as error:
         return f"programs for {emulator.target} cannot be run under QEMU: {error}"
-    if asked.returncode == 0:
+    if trial.returncode == 0:
         return None
-    reason = (asked.stderr.strip().splitlines() or [f"status {asked.returncode}"])[-1]
+    reason = (trial.stderr.strip().splitlines() or [f"status {trial.returncode}"])[-1]
     return f"the kernel does not allow programs for {emulator.target} under QEMU in a namespace ({reason})"
 
 

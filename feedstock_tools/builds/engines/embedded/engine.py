@@ -112,8 +112,8 @@ def _merged(parts: Iterable[tuple[bytes, bytes]]) -> Iterator[Event]:
     waiting: list[bytes] = []
     ended: WorkError | None = None
     try:
-        for told, printed in parts:
-            waiting += events.feed(told).splitlines()
+        for reported, printed in parts:
+            waiting += events.feed(reported).splitlines()
             announced = max((at for at, line in enumerate(waiting) if line.startswith(_SCRIPT)), default=-1)
             ready = waiting[: announced + 1] if printed else waiting
             waiting = waiting[len(ready) :]
@@ -143,8 +143,8 @@ def _shortened(content: bytes, request: BuildRequest) -> bytes:
     return re.sub(re.escape(output) + _PLACES, _variable, content) if output in content else content
 
 
-def _variable(found: re.Match[bytes]) -> bytes:
-    return b"$" + (found.lastgroup or "").encode()
+def _variable(match: re.Match[bytes]) -> bytes:
+    return b"$" + (match.lastgroup or "").encode()
 
 
 def _event(line: bytes) -> Event:

@@ -29,14 +29,16 @@ def with_final_name(package: Path, promise: PlannedOutput) -> PlannedOutput:
     Raises:
         WorkError: the file is not a readable package.
     """
-    made = promise.build if promise.whole else read_package(package).build
-    if made == promise.build:
+    build = promise.build if promise.whole else read_package(package).build
+    if build == promise.build:
         return promise
     document = read_documents(package, (_HASH_INPUT,))[_HASH_INPUT]
-    return replace(promise, build=made) if document and is_final(made, promise.build, json.loads(document)) else promise
+    return (
+        replace(promise, build=build) if document and is_final(build, promise.build, json.loads(document)) else promise
+    )
 
 
-def is_final(made: str, planned: str, contents: object) -> bool:
+def is_final(build: str, planned: str, contents: object) -> bool:
     """Whether a build string is the planned one except for virtual packages in its hash.
 
     Args:
@@ -46,7 +48,7 @@ def is_final(made: str, planned: str, contents: object) -> bool:
     if not isinstance(contents, dict):
         return False
     final = package_hash(contents)
-    return any(made == planned.replace(package_hash(fewer), final) for fewer in _without_virtual(contents))
+    return any(build == planned.replace(package_hash(fewer), final) for fewer in _without_virtual(contents))
 
 
 def as_built(promise: PlannedOutput, record: BuildRecord) -> PlannedOutput:

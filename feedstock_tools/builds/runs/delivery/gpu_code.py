@@ -35,10 +35,10 @@ def check_gpu_code(package: Path, feedstock: Path, output: str, cuda: str | None
     wanted = kernels.get(output)
     if not promised or wanted is False:
         return
-    found = gpu_code(package)
-    missing = lacking(promised, found)
-    if missing and (found or wanted):
-        there = architecture_names(code for codes in found.values() for code in codes)
+    codes_of_files = gpu_code(package)
+    missing = lacking(promised, codes_of_files)
+    if missing and (codes_of_files or wanted):
+        there = architecture_names(code for codes in codes_of_files.values() for code in codes)
         raise WorkError(
             f"{package.name} has no GPU code for {', '.join(map(str, missing))}, which the spec promises",
             hint=f"In it, for CUDA {cuda}: {', '.join(there) or 'no GPU code at all'}."

@@ -82,21 +82,23 @@ def _resolved(rendered: Any, environment: str) -> list[Any]:
 
 
 def broken_promises(
-    made: PackageMetadata, promise: PlannedOutput, siblings: Mapping[str, PlannedOutput]
+    package: PackageMetadata, promise: PlannedOutput, siblings: Mapping[str, PlannedOutput]
 ) -> Iterator[str]:
     """Each difference between a package's metadata and its plan, in a sentence."""
     for what in ("name", "version", "build", "build_number", "subdir"):
-        got, meant = getattr(made, what), getattr(promise, what)
+        got, meant = getattr(package, what), getattr(promise, what)
         if got != meant:
             yield f"{what.replace('_', ' ')} is '{got}' instead of '{meant}'"
-    if promise.whole and set(made.track_features) != set(promise.track_features):
-        yield (f"track_features is '{' '.join(made.track_features)}' instead of '{' '.join(promise.track_features)}'")
+    if promise.whole and set(package.track_features) != set(promise.track_features):
+        yield (
+            f"track_features is '{' '.join(package.track_features)}' instead of '{' '.join(promise.track_features)}'"
+        )
     for name, pin in promise.pins.items():
-        if not any(_pin_of(spec) == (name, pin) for spec in made.depends):
-            found = [spec for spec in made.depends if spec.split()[0] == name]
-            yield f"it must depend on '{name} =={pin}', but has {found[0] if found else 'no such dependency'}"
-    exported = [spec for kind in made.run_exports.to_json().values() for spec in kind]
-    for spec in (*made.depends, *made.constrains, *exported):
+        if not any(_pin_of(spec) == (name, pin) for spec in package.depends):
+            given = [spec for spec in package.depends if spec.split()[0] == name]
+            yield f"it must depend on '{name} =={pin}', but has {given[0] if given else 'no such dependency'}"
+    exported = [spec for kind in package.run_exports.to_json().values() for spec in kind]
+    for spec in (*package.depends, *package.constrains, *exported):
         exact = _pin_of(spec)
         if exact and exact[0] in siblings and exact[0] not in promise.pins:
             sibling = siblings[exact[0]]
