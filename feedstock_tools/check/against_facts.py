@@ -20,6 +20,7 @@ from feedstock_tools.generate.texts.cuda_facts import architectures_by_version
 from feedstock_tools.gpu_code.architecture import Architecture, parse_architectures
 from feedstock_tools.pins.graph.demands import Demand
 from feedstock_tools.pins.graph.from_facts import graph_of_facts
+from feedstock_tools.pins.graph.kinds import msvc_of, msvc_words
 from feedstock_tools.pins.graph.model import PinGraph
 from feedstock_tools.pins.graph.resolve import can_hold
 from feedstock_tools.rerender.configurations.configuration import Configuration
@@ -210,12 +211,11 @@ def _host_compiler(row: _Row) -> Iterator[_Complaint]:
 def _visual_studio(row: _Row) -> Iterator[_Complaint]:
     if row.toolkit.visual_studio is None or not row.subdir.startswith("win-"):
         return
-    first, last = row.toolkit.visual_studio
     for key in ("c_compiler", "cxx_compiler"):
         for compiler in row.values.get(key, ()):
             year = re.fullmatch(r"vs(20\d\d)", compiler)
-            if year and not first <= int(year[1]) <= last:
-                message = f"nvcc of CUDA {row.toolkit.version} accepts Visual Studio {first} to {last}, not {year[1]}"
+            if year and not row.toolkit.takes_msvc(msvc_of(year[1])):
+                message = f"nvcc of CUDA {row.toolkit.version} accepts {msvc_words(row.toolkit)}, not {year[1]}"
                 yield key, message, row.source("visual_studio")
 
 

@@ -23,9 +23,21 @@ from feedstock_tools.reading import read_text
 from feedstock_tools.versions import Version, parse_version
 from feedstock_tools.yaml_reading.values import parse_json_types
 
-__all__ = ["CudaFacts", "Drivers", "PinningRow", "Preset", "Source", "Toolkit", "load_cuda"]
+__all__ = ["MSVC", "CudaFacts", "Drivers", "PinningRow", "Preset", "Source", "Toolkit", "load_cuda"]
 
 _ARCHITECTURE = re.compile(r"^(sm|compute)_(\d+)([af]?)$")
+#: The _MSC_VER of each Visual Studio: of its first and of its last release.
+MSVC: Mapping[int, tuple[int, int]] = MappingProxyType(
+    {
+        2012: (1700, 1700),
+        2013: (1800, 1800),
+        2015: (1900, 1900),
+        2017: (1910, 1916),
+        2019: (1920, 1929),
+        2022: (1930, 1944),
+        2026: (1950, 1959),
+    }
+)
 #: Architectures that nvcc never supported: GPUs of capability 2.1 run the PTX of 2.0.
 _WITHOUT_PTX = "compute_21"
 
@@ -54,7 +66,9 @@ class Toolkit:
     `architectures` is the set that nvcc accepts, without the prefix `sm_` or `compute_`, by number: `35`, `90`, `90a`.
     `era` says how conda-forge packages it: `cudatoolkit` (one runtime package, nvcc from the image) or `cuda-version`
     (components). Limits on host compilers are major versions, the newest that it accepts; `oldest_gcc` is the oldest
-    that works according to its source, which nvcc does not check. `visual_studio` is the oldest and the newest year.
+    that works according to its source, which nvcc does not check. `visual_studio` is the oldest and the newest year,
+    and `newest_msvc` the newest _MSC_VER (1939 is 17.9 of 2022, 1944 its 17.14). `newest_conda_forge_gcc` is the newest
+    GCC that conda-forge's packages accept, where they accept less than nvcc.
     `driver` is the one it ships with, `least_driver` the minimum that runs its machine code. `platforms` are those for
     which conda-forge has it. `sources` names the sources of each fact. An unknown fact is None.
     """
@@ -66,6 +80,8 @@ class Toolkit:
     newest_gcc: int | None
     newest_clang: int | None
     visual_studio: tuple[int, int] | None
+    newest_msvc: int | None
+    newest_conda_forge_gcc: int | None
     driver: Drivers | None
     least_driver: Drivers | None
     platforms: tuple[str, ...] | None
@@ -77,6 +93,13 @@ class Toolkit:
         if match is None or architecture == _WITHOUT_PTX:
             return False
         return match[2] + match[3] in self.architectures
+
+    def takes_msvc(self, msvc: int) -> bool | None:
+        """Whether this nvcc accepts a version of Microsoft's compiler, as _MSC_VER; None if that is not known."""
+        if self.visual_studio is None:
+            return None
+        first, last = self.visual_studio
+        return MSVC[first][0] <= msvc <= (self.newest_msvc or MSVC[last][1])
 
     def refused(self, architectures: tuple[str, ...]) -> tuple[str, ...]:
         """The given architectures that this nvcc does not compile for."""
@@ -248,6 +271,8 @@ def _toolkit(version: str, entry: Mapping[str, Any]) -> Toolkit:
         newest_gcc=entry.get("newest_gcc"),
         newest_clang=entry.get("newest_clang"),
         visual_studio=None if years is None else (years[0], years[1]),
+        newest_msvc=entry.get("newest_msvc"),
+        newest_conda_forge_gcc=entry.get("newest_conda_forge_gcc"),
         driver=_drivers(entry.get("driver")),
         least_driver=_drivers(entry.get("least_driver")),
         platforms=tuple(entry["platforms"]) if "platforms" in entry else None,

@@ -69,6 +69,10 @@ class ToolkitEntry(FactsFile):
     visual_studio: Annotated[list[int], Field(min_length=2, max_length=2)] = Field(
         _ABSENT, description="The oldest and the newest Visual Studio (year) that nvcc accepts."
     )
+    newest_msvc: int = Field(_ABSENT, description="The newest _MSC_VER that nvcc accepts, where a year has several.")
+    newest_conda_forge_gcc: int = Field(
+        _ABSENT, description="The newest GCC that conda-forge's packages of it accept, where that is older than nvcc's."
+    )
     driver: DriversEntry = Field(_ABSENT, description="The driver that it ships with.")
     least_driver: DriversEntry | None = Field(description="The minimum driver that runs its machine code.")
     platforms: Listed[Subdir] = Field(_ABSENT, description="The platforms for which conda-forge has it.")
@@ -118,6 +122,7 @@ class GoesWithEntry(FactsFile):
     versions: str = Field(_ABSENT, description="The versions of the library; default: all.")
     cuda: str = Field(description="The CUDA versions that it runs with; {built} stands for the one it was built with.")
     commit: Commit
+    patch: str = Field(_ABSENT, description="The patch of the channel's metadata that says so, if the recipe does not.")
 
 
 class ReleaseEntry(FactsFile):

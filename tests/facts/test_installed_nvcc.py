@@ -43,3 +43,4 @@ def test_the_nvcc_that_is_installed_takes_the_compilers_that_the_facts_say() -> 
     years = {"1700": 2012, "1910": 2017, "1920": 2019, "1930": 2019, "1940": 2022, "1950": 2022, "1960": 2026}
     oldest, too_new = re.findall(r"^#if _MSC_VER < (\d+) \|\| _MSC_VER >= (\d+)$", text, re.MULTILINE)[0]
     assert toolkit.visual_studio == (years[oldest], years[too_new])
+    assert toolkit.newest_msvc in (None, int(too_new) - 1)

@@ -66,7 +66,7 @@ def parse_demand(text: str) -> Demand:
         if operator not in ("=", "=="):
             raise InputError(f"'{text}': a {kind.title} must be demanded with '='", hint=f"Write {name}=….")
         return Demand(kind.name, kind.read(version), text.strip())
-    if kind.name in KINDS and not version[0].isdigit() and version[0] not in "<>=!":
+    if kind.name in KINDS and not version.removeprefix("vs")[0].isdigit() and version[0] not in "<>=!":
         raise InputError(
             f"'{text}': '{version}' is not a version of {kind.title}", hint=f"Write {name}=… with its number."
         )
@@ -74,6 +74,8 @@ def parse_demand(text: str) -> Demand:
         version = version.rpartition(".")[0]
     elif kind.name == "driver" and version[0].isdigit():
         version = driver_version(version)
+    elif kind.name == "visual-studio" and operator in ("=", "=="):
+        return Demand(kind.name, f"=={kind.read(version)}", text.strip())
     return Demand(kind.name, _spec(operator, version, text), text.strip())
 
 

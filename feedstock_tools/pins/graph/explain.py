@@ -22,16 +22,22 @@ class Conflict:
     """A minimal set of incompatible demands: without any one of them the others are compatible.
 
     `sentences` has one for each demand; `nearest` are complete lists of demands that work, each with one demand changed
-    as little as possible, the least change first.
+    as little as possible, the least change first. `unknown`: only missing facts stand against them.
     """
 
     demands: tuple[Demand, ...]
     sentences: tuple[str, ...]
     nearest: tuple[tuple[Demand, ...], ...]
+    unknown: bool = False
 
     def __str__(self) -> str:
         which = " and ".join(str(demand) for demand in self.demands)
-        lines = [f"{which} are incompatible:" if len(self.demands) > 1 else f"{which} is not available:"]
+        if self.unknown:
+            lines = [
+                f"It is not known whether {which} {'are compatible' if len(self.demands) > 1 else 'is available'}:"
+            ]
+        else:
+            lines = [f"{which} are incompatible:" if len(self.demands) > 1 else f"{which} is not available:"]
         lines += [f"  {sentence}" for sentence in self.sentences]
         if self.nearest:
             lines.append(f"The nearest that would work: {' '.join(_quoted(d) for d in self.nearest[0])}")
@@ -49,7 +55,8 @@ def explain(graph: PinGraph, demands: Sequence[Demand]) -> Conflict | None:
         demands = by_architecture
     fewest = smallest_conflict(graph, demands)
     sentences = tuple(_sentence(graph, demand, fewest) for demand in fewest)
-    return Conflict(fewest, sentences, _nearest(graph, tuple(demands), fewest))
+    unknown = can_hold(graph.without_unknown(), fewest)
+    return Conflict(fewest, sentences, _nearest(graph, tuple(demands), fewest), unknown)
 
 
 def _architecture_of(graph: PinGraph, demand: Demand) -> Demand:

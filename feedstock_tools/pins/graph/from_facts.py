@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from feedstock_tools.channel.specs import admits
-from feedstock_tools.facts.cuda import CudaFacts, Drivers, Toolkit
+from feedstock_tools.facts.cuda import MSVC, CudaFacts, Drivers, Toolkit
 from feedstock_tools.facts.gpus import Gpu, find_gpu, load_gpus
 from feedstock_tools.facts.libraries import GpuCode, Library
+from feedstock_tools.pins.graph.kinds import kind_named, msvc_of, msvc_words
 from feedstock_tools.pins.graph.model import Bound, PinGraph, Release, Way
 from feedstock_tools.versions import parse_version
 
@@ -17,9 +18,8 @@ __all__ = ["graph_of_facts", "reported_cuda"]
 _LINUX = frozenset({"linux-64", "linux-aarch64", "linux-ppc64le"})
 _WINDOWS = frozenset({"win-64"})
 _PLATFORMS = _LINUX | _WINDOWS
-_YEARS = ("2012", "2013", "2015", "2017", "2019", "2022", "2026")
 #: Kinds whose bounds are ranges, so that a version which no fact names (a machine's driver) can be in the graph too.
-_SCALES = ("gcc", "clang", "driver", "glibc")
+_SCALES = ("gcc", "clang", "visual-studio", "driver", "glibc")
 
 #: Driver branches that report a CUDA version of which no toolkit was released (`nvidia-smi` of R565 and R566: 12.7).
 _WITHOUT_TOOLKIT = {565: "12.7", 566: "12.7"}
@@ -94,7 +94,7 @@ def _scales(facts: CudaFacts, also: Mapping[str, Iterable[str]]) -> Scales:
         "sm": {name for toolkit in toolkits for name in toolkit.architectures},
         "gcc": {row["c_compiler_version"] for row in rows} | {str(t.newest_gcc) for t in toolkits if t.newest_gcc},
         "clang": {str(toolkit.newest_clang) for toolkit in toolkits if toolkit.newest_clang},
-        "visual-studio": set(_YEARS),
+        "visual-studio": {str(year) for year in MSVC} | {"17.9"},
         "driver": {version for pair in drivers for version in (pair.linux, pair.windows) if version},
         "__cuda": {*facts.toolkits, *_WITHOUT_TOOLKIT.values()},
         "glibc": {row["c_stdlib_version"] for row in rows},
@@ -116,10 +116,15 @@ def _of_cuda(cuda: str, facts: CudaFacts, scales: Scales) -> Iterator[Bound]:
     yield _host_bound(
         release, "gcc", (toolkit.oldest_gcc, toolkit.newest_gcc), scales["gcc"], _cited(facts, toolkit, "newest_gcc")
     )
+    if toolkit.newest_conda_forge_gcc is not None:
+        newest = toolkit.newest_conda_forge_gcc
+        allowed = frozenset(version for version in scales["gcc"] if parse_version(version).major <= newest)
+        way = Way({"gcc": allowed}, source=_cited(facts, toolkit, "newest_conda_forge_gcc"))
+        yield Bound(release, (way,), f"conda-forge's packages of it accept gcc up to {newest}")
     yield _host_bound(
         release, "clang", (None, toolkit.newest_clang), scales["clang"], _cited(facts, toolkit, "newest_clang")
     )
-    yield _visual_studio_bound(release, toolkit, _cited(facts, toolkit, "visual_studio"))
+    yield _visual_studio_bound(release, toolkit, scales["visual-studio"], _cited(facts, toolkit, "visual_studio"))
     way = Way({"sm": frozenset(toolkit.architectures)}, source=_cited(facts, toolkit, "architectures"))
     yield Bound(release, (way,), f"its nvcc knows {_listed(f'sm_{name}' for name in toolkit.architectures)}")
     yield _driver_bound(release, toolkit, scales["driver"], _cited(facts, toolkit, "least_driver"))
@@ -133,14 +138,14 @@ def _of_cuda(cuda: str, facts: CudaFacts, scales: Scales) -> Iterator[Bound]:
 def _platform_bound(release: Release, toolkit: Toolkit, source: str) -> Bound:
     if not toolkit.platforms:
         way = Way({"platform": frozenset()}, frozenset({"platform"}))
-        return Bound(release, (way,), "conda-forge has no package of it")
+        return Bound(release, (way,), "no package of it on conda-forge is known", unknown=True)
     way = Way({"platform": frozenset(toolkit.platforms)}, source=source)
     return Bound(release, (way,), f"conda-forge has it for {_listed(toolkit.platforms)}")
 
 
 def _unknown(release: Release, kind: str) -> Bound:
     """Without facts, nothing may be claimed: no release of that kind can be combined with this one."""
-    return Bound(release, (Way({kind: frozenset()}),), f"its {kind} is unknown")
+    return Bound(release, (Way({kind: frozenset()}),), f"its {kind_named(kind).title} is not known", unknown=True)
 
 
 def _host_bound(
@@ -155,13 +160,11 @@ def _host_bound(
     return Bound(release, (Way({kind: allowed}, source=source),), f"its nvcc accepts host {kind} {span}")
 
 
-def _visual_studio_bound(release: Release, toolkit: Toolkit, source: str) -> Bound:
+def _visual_studio_bound(release: Release, toolkit: Toolkit, scale: frozenset[str], source: str) -> Bound:
     if toolkit.visual_studio is None:
         return _unknown(release, "visual-studio")
-    first, last = toolkit.visual_studio
-    allowed = frozenset(year for year in _YEARS if first <= int(year) <= last)
-    said = f"its nvcc accepts Visual Studio {first} to {last}"
-    return Bound(release, (Way({"visual-studio": allowed}, source=source),), said)
+    allowed = frozenset(version for version in scale if toolkit.takes_msvc(msvc_of(version)))
+    return Bound(release, (Way({"visual-studio": allowed}, source=source),), f"its nvcc accepts {msvc_words(toolkit)}")
 
 
 def _driver_bound(release: Release, toolkit: Toolkit, drivers: frozenset[str], source: str) -> Bound:

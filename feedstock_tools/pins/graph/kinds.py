@@ -7,14 +7,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from feedstock_tools.errors import InputError
+from feedstock_tools.facts.cuda import MSVC, Toolkit
 from feedstock_tools.facts.gpus import driver_version, find_gpu, load_gpus
 from feedstock_tools.platforms import Platform
 from feedstock_tools.versions import parse_version
 
-__all__ = ["KINDS", "Kind", "kind_named", "newest_first", "preferred"]
+__all__ = ["KINDS", "Kind", "kind_named", "msvc_of", "msvc_words", "newest_first", "preferred"]
 
 #: The platforms in order of preference, if none is demanded.
 _PLATFORMS = ("linux-64", "linux-aarch64", "win-64", "linux-ppc64le")
+_YEARS = frozenset(str(year) for year in MSVC)
+_PINNED_VISUAL_STUDIOS = frozenset({"2015", "2017", "2019", "2022"})
 #: The platforms that people mean by the name of a system alone.
 _SYSTEMS = {"linux": "linux-64", "windows": "win-64", "win": "win-64"}
 
@@ -51,6 +54,8 @@ class Kind:
             return find_gpu(text, load_gpus()).name
         if self.name == "driver":
             return driver_version(text)
+        if self.name == "visual-studio":
+            return _visual_studio_named(text)
         parse_version(text)
         return text
 
@@ -98,7 +103,40 @@ def newest_first(kind: str, versions: Iterable[str]) -> tuple[str, ...]:
 def preferred(kind: str, versions: Iterable[str]) -> tuple[str, ...]:
     """Versions of one kind in the order in which an answer tries them."""
     ordered = newest_first(kind, versions)
+    if kind == "visual-studio":
+        # conda-forge's own come first: its pinning never had 2026 or a minor version.
+        return tuple(sorted(ordered, key=lambda version: version not in _PINNED_VISUAL_STUDIOS))
     return ordered[::-1] if kind_named(kind).least else ordered
+
+
+def _visual_studio_named(text: str) -> str:
+    """Visual Studio by its year (2022, vs2022), its own version (17.10), or its compiler's (19.40, 1940)."""
+    name = text.strip().lower().removeprefix("vs")
+    compiler = re.fullmatch(r"(?:19\.?([0-5]\d)|14\.([0-5]\d))(?:\.\d+)*", name)
+    if compiler is not None and name not in _YEARS:
+        minor = int(compiler[1] or compiler[2])
+        if minor >= 30 and minor < 50:
+            return f"17.{minor - 30}"
+        year = next((year for year, (first, last) in MSVC.items() if first <= 1900 + minor <= last), None)
+        if year is not None:
+            return str(year)
+    if name in _YEARS or re.fullmatch(r"17\.([0-9]|1[0-4])", name):
+        return name
+    raise InputError(f"'{text}' is not a Visual Studio", hint="Write it as 2022, as 17.10, or as its compiler's 19.40.")
+
+
+def msvc_of(version: str) -> int:
+    """The _MSC_VER of a Visual Studio: of a year, that of its last release (1944 of 2022); of 17.9, 1939."""
+    return 1930 + int(version[3:]) if version.startswith("17.") else MSVC[int(version)][1]
+
+
+def msvc_words(toolkit: Toolkit) -> str:
+    """The Visual Studios that a toolkit's nvcc accepts, in words."""
+    first, last = toolkit.visual_studio or (0, 0)
+    newest = toolkit.newest_msvc
+    if newest is None or newest >= MSVC[last][1]:
+        return f"Visual Studio {first} to {last}"
+    return f"Visual Studio {first} to {last} 17.{newest - 1930} (_MSC_VER up to {newest})"
 
 
 def _architecture_named(text: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -60,11 +60,15 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A requirement of a release on others: one of its ways. `said` is the bound in words, without the release."""
+    """A requirement of a release on others: one of its ways. `said` is the bound in words, without the release.
+
+    `unknown` marks a bound that stands for missing facts: it allows nothing, since nothing may be claimed.
+    """
 
     release: Release
     ways: tuple[Way, ...]
     said: str
+    unknown: bool = False
 
     @property
     def kinds(self) -> frozenset[str]:
@@ -99,6 +103,10 @@ class PinGraph:
         order = list(KINDS)
         kinds = sorted(found, key=lambda kind: (order.index(kind) if kind in KINDS else 1.5, kind))
         return MappingProxyType({kind: newest_first(kind, found[kind]) for kind in kinds})
+
+    def without_unknown(self) -> PinGraph:
+        """The graph as it would be if all that is not known were possible."""
+        return replace(self, bounds=tuple(bound for bound in self.bounds if not bound.unknown))
 
     @cached_property
     def _bounds_of(self) -> Mapping[Release, tuple[Bound, ...]]:

@@ -158,7 +158,7 @@ def _config(chosen: Mapping[str, str], row: PinningRow | None) -> Iterator[tuple
             yield f"{key}_compiler_version", chosen["gcc"]
     elif "visual-studio" in chosen:
         for key in ("c_compiler", "cxx_compiler"):
-            yield key, f"vs{chosen['visual-studio']}"
+            yield key, f"vs{chosen['visual-studio'].replace('17.9', '2022')}"
     for key in ("c_stdlib", "c_stdlib_version", "docker_image", "cdt_name", "arm_variant_type"):
         if key in pinned:
             yield key, pinned[key]
