@@ -29,7 +29,8 @@ def test_it_is_known_what_was_built_for_a_toolkit(library: str, cuda: str, platf
 def test_the_pinnings_cudnn_exists_for_every_version_that_was_pinned_with_it() -> None:
     cudnn = FACTS.libraries["cudnn"]
     for row in FACTS.rows:
-        if row.cuda and row.origin == "pinning" and row.cuda not in ("11.0", "11.1"):  # these two use the build of 11.2
+        # CUDA 11.0 and 11.1 use the build of 11.2; linux-ppc64le never had the pinning's cuDNN 9.
+        if row.cuda and row.origin == "pinning" and row.cuda not in ("11.0", "11.1") and row.platform.arch != "ppc64le":
             versions = cudnn.versions(row.cuda, row.platform)
             assert any(version.split(".")[0] == row.values["cudnn"] for version in versions), row.name
 

@@ -35,7 +35,7 @@ def answer(graph: PinGraph, *demands: str) -> dict[str, str] | None:
         (["__cuda=12.4", "cuda"], {"cuda": "12.9", "driver": "550.54.14"}),
         (["gpu=RTX 3080", "cuda<12"], {"sm": "86", "cuda": "11.8", "driver": "455.23"}),
         (["gpu=RTX 5090"], {"sm": "120", "driver": "580"}),
-        (["gpu=GTX 1080", "cuda=12.9", "cudnn"], {"cudnn": "9.10.1.4"}),
+        (["gpu=GTX 1080", "cuda=12.9", "cudnn"], {"cudnn": "9.10.2.21"}),
         (["cuda=11.2.2", "os=windows"], {"cuda": "11.2", "platform": "win-64"}),
     ],
 )

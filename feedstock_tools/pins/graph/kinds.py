@@ -97,6 +97,8 @@ def newest_first(kind: str, versions: Iterable[str]) -> tuple[str, ...]:
         return tuple(sorted(unique, key=_architecture, reverse=True))
     if kind == "gpu":
         return tuple(sorted(unique))
+    if kind == "visual-studio":
+        return tuple(sorted(unique, key=msvc_of, reverse=True))
     return tuple(sorted(unique, key=lambda text: (parse_version(text), text), reverse=True))
 
 
