@@ -178,7 +178,7 @@ _WHERE = {
 _NAMES = {
     name: (f"feedstock_tools.{module}", other or name)
     for module, names in _WHERE.items()
-    for name, _, other in (each.partition("=") for each in names.split())
+    for name, _, other in (entry.partition("=") for entry in names.split())
 }
 
 
@@ -188,8 +188,8 @@ if not TYPE_CHECKING:  # type checkers must report unknown names
         if name not in _NAMES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         module, attribute = _NAMES[name]
-        found = globals()[name] = getattr(import_module(module), attribute)
-        return found
+        value = globals()[name] = getattr(import_module(module), attribute)
+        return value
 
 
 def __dir__() -> list[str]:

@@ -104,12 +104,12 @@ def read_documents(path: Path, names: Sequence[str]) -> dict[str, bytes | None]:
         return await documents_of(await PackageArchive.from_path(path), names, largest)
 
     try:
-        found = wait_for(read())
+        documents = wait_for(read())
     except TooLargeError as error:
         raise WorkError(f"this package is refused: {error}", path=path, hint=LIFTING) from error
     except Exception as error:  # rattler raises several types, among them plain Exception, for a damaged archive
         raise WorkError(f"this is not a readable conda package: {error}", path=path) from error
-    return {name: found.get(name) for name in names}
+    return {name: documents.get(name) for name in names}
 
 
 async def documents_of(archive: PackageArchive, names: Iterable[str], largest: float) -> dict[str, bytes]:
@@ -126,7 +126,7 @@ async def documents_of(archive: PackageArchive, names: Iterable[str], largest: f
     missing = {"info": set[str](), "pkg": set[str]()}
     for name in names:
         missing["info" if name.startswith("info/") else "pkg"].add(name)
-    found: dict[str, bytes] = {}
+    documents: dict[str, bytes] = {}
     for part in _PARTS:
         if not missing[part]:
             continue
@@ -135,11 +135,11 @@ async def documents_of(archive: PackageArchive, names: Iterable[str], largest: f
             if name in missing[part]:
                 if entry.size > most(_LARGEST_DOCUMENT):
                     raise TooLargeError(f"{name} has {entry.size} bytes")
-                found[name] = await entry.read()
+                documents[name] = await entry.read()
                 missing[part].discard(name)
                 if not missing[part]:
                     break
-    return found
+    return documents
 
 
 async def _counted(
@@ -225,15 +225,15 @@ async def _info_with(path: Path, name: str, content: bytes) -> bytes:
     from rattler.package_streaming import PackageArchive
 
     buffer = io.BytesIO()
-    found = False
-    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.GNU_FORMAT) as made:
+    is_replaced = False
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.GNU_FORMAT) as tar:
         async for entry in _counted(await PackageArchive.from_path(path), "info", unpacked_size(path)):
             if entry.is_link:
-                _add(made, entry.name, b"", 0, link=entry.link_target)
+                _add(tar, entry.name, b"", 0, link=entry.link_target)
             elif entry.is_file:
-                found = found or entry.name == name
-                _add(made, entry.name, content if entry.name == name else await entry.read(), 0)
-    if not found:
+                is_replaced = is_replaced or entry.name == name
+                _add(tar, entry.name, content if entry.name == name else await entry.read(), 0)
+    if not is_replaced:
         raise WorkError(f"the package has no {name}", path=path)
     return buffer.getvalue()
 

@@ -52,7 +52,7 @@ def lacking(packages: Iterable[_Package], channels: Sequence[str]) -> tuple[_Pac
     for channel in channels:
         for record in read_records(channel, subdirs):
             there.setdefault((record.subdir, record.name, record.version), {})[record.build] = record
-    return tuple(each for each in wanted if not _is_there(each, there.get((each.subdir, each.name, each.version), {})))
+    return tuple(file for file in wanted if not _is_there(file, there.get((file.subdir, file.name, file.version), {})))
 
 
 def _is_there(package: Promised, builds: Mapping[str, Record]) -> bool:

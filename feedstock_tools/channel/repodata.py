@@ -123,7 +123,7 @@ def builds_of(name: str, channel: str, subdirs: Sequence[str]) -> tuple[Record, 
         gateway = Gateway(default_config=SourceConfig(sharded_enabled=False), client=rattler_client())
         places = [Subdir(subdir) for subdir in subdirs]
         answers = await gateway.query([Channel(url)], places, [name], recursive=False)
-        return [(found.file_name, found.to_json(), found.subdir) for answer in answers for found in answer]
+        return [(record.file_name, record.to_json(), record.subdir) for answer in answers for record in answer]
 
     try:
         found = wait_for(query(), f"{url} to answer", _SECONDS)

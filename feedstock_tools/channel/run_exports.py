@@ -53,15 +53,15 @@ def listed_run_exports(urls: Iterable[str]) -> dict[str, RunExports]:
     Raises:
         WorkError: an existing run_exports.json or package cannot be read.
     """
-    found = {}
+    exports = {}
     for url in urls:
         subdir, _, file_name = url.rpartition("/")
         listed = _listed(subdir)
         if file_name in listed:
-            found[url] = RunExports.from_json(listed[file_name].get("run_exports") or {})
+            exports[url] = RunExports.from_json(listed[file_name].get("run_exports") or {})
         elif (path := _path(url)) is not None and path.is_file():
-            found[url] = read_package(path).run_exports
-    return found
+            exports[url] = read_package(path).run_exports
+    return exports
 
 
 def _path(url: str) -> Path | None:

@@ -28,10 +28,10 @@ def repodata_state(channel: str, subdirs: Sequence[str]) -> str | None:
                 with path.open("rb") as stream:
                     state.append(f"{subdir} {file_digest(stream, sha256).hexdigest()}")
         else:
-            said = _said_of(f"{channel_url(channel)}/{subdir}/repodata.json")
-            if said is None:
+            answer = _said_of(f"{channel_url(channel)}/{subdir}/repodata.json")
+            if answer is None:
                 return None
-            state.append(f"{subdir} {said}")
+            state.append(f"{subdir} {answer}")
     return "\n".join(state)
 
 

@@ -153,16 +153,16 @@ class FolderTarget:
         """See `Target`: from the files' own bytes."""
         from hashlib import file_digest
 
-        found: dict[str, str | None] = {}
+        digests: dict[str, str | None] = {}
         for file in files:
             try:
                 with (self.folder / file).open("rb") as stream:
-                    found[file] = file_digest(stream, "sha256").hexdigest()
+                    digests[file] = file_digest(stream, "sha256").hexdigest()
             except FileNotFoundError:
                 continue
             except OSError as error:
                 raise WorkError(f"cannot read: {error.strerror or error}", path=self.folder / file) from error
-        return found
+        return digests
 
     def put(self, package: Path, file: str, sha256: str) -> str:
         """See `Target`."""
@@ -189,14 +189,14 @@ class S3Target:
     def there(self, files: Iterable[str]) -> Mapping[str, str | None]:
         """See `Target`: from the hash that `put` stores with an object, else by reading it."""
         client, bucket = self._client(), urlsplit(self.url).netloc
-        found: dict[str, str | None] = {}
+        digests: dict[str, str | None] = {}
         with _explained(self.url):
             for file in files:
                 head = _head(client, bucket, self._key(file))
                 if head is not None:
                     known = head["Metadata"].get(_HASH)
-                    found[file] = known or _hash_of_object(client, bucket, self._key(file))
-        return found
+                    digests[file] = known or _hash_of_object(client, bucket, self._key(file))
+        return digests
 
     def put(self, package: Path, file: str, sha256: str) -> str:
         """See `Target`: an S3 object is either complete or missing."""
@@ -339,7 +339,7 @@ class ServiceTarget:
         package."""
         import subprocess
 
-        asked = {
+        order = {
             "kind": self.kind,
             "package": str(package),
             "server": self.server,
@@ -349,7 +349,7 @@ class ServiceTarget:
             "auth_file": self.auth_file,
         }
         command = worker_command("feedstock_tools.channel.upload_worker")
-        done = subprocess.run(command, input=json.dumps(asked), stdout=subprocess.PIPE, text=True, check=False)
+        done = subprocess.run(command, input=json.dumps(order), stdout=subprocess.PIPE, text=True, check=False)
         if done.returncode == 0:
             return "published"
         served = _served(f"{self.read}/{file}")

@@ -15,25 +15,25 @@ __all__ = ["main"]
 
 def main() -> int:
     """Upload the package named on standard input; the reason of a failure goes to standard output, without the key."""
-    asked = json.load(sys.stdin)
-    key = asked["key"]
+    order = json.load(sys.stdin)
+    key = order["key"]
     try:
-        _upload(asked, key)
+        _upload(order, key)
     except Exception as error:  # rattler-build raises errors of several kinds here
         sys.stdout.write(str(error).replace(key, "…") if key else str(error))
         return 1
     return 0
 
 
-def _upload(asked: dict[str, Any], key: str | None) -> None:
+def _upload(order: dict[str, Any], key: str | None) -> None:
     import rattler_build
 
-    files, server, channel, auth = [asked["package"]], asked["server"], asked["channel"], asked["auth_file"]
-    if asked["kind"] == "anaconda":
+    files, server, channel, auth = [order["package"]], order["server"], order["channel"], order["auth_file"]
+    if order["kind"] == "anaconda":
         rattler_build.upload_package_to_anaconda(
-            files, channel, channel=[asked["label"]], api_key=key, url=server, auth_file=auth
+            files, channel, channel=[order["label"]], api_key=key, url=server, auth_file=auth
         )
-    elif asked["kind"] == "prefix":
+    elif order["kind"] == "prefix":
         rattler_build.upload_package_to_prefix(files, server, channel, api_key=key, auth_file=auth)
     else:
         rattler_build.upload_package_to_quetz(files, server, channel, api_key=key, auth_file=auth)

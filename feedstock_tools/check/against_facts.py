@@ -63,8 +63,8 @@ class _Row:
 
     def source(self, fact: str) -> str | None:
         names = self.toolkit.sources.get(fact, ())
-        found = [source.url or source.title for name in names if (source := self.facts.sources.get(name))]
-        return found[0] if found else None
+        sources = [source.url or source.title for name in names if (source := self.facts.sources.get(name))]
+        return sources[0] if sources else None
 
 
 #: A key, the message, and its source.
@@ -77,16 +77,16 @@ def check(facts: CudaFacts, configurations: Sequence[Configuration]) -> tuple[Fi
     Unknown values are skipped: a CUDA version without facts, or a value that is not a version.
     """
     graph = graph_of_facts(facts)
-    found: dict[Finding, None] = {}
+    findings: dict[Finding, None] = {}
     for configuration in configurations:
         unequal = _zips_out_of_step(configuration)
-        found.update((Finding(configuration.name, *complaint), None) for complaint in unequal)
+        findings.update((Finding(configuration.name, *complaint), None) for complaint in unequal)
         if unequal:
             continue
         for row in _rows(facts, graph, configuration):
             for look in _CHECKS:
-                found.update((Finding(configuration.name, *complaint), None) for complaint in look(row))
-    return tuple(found)
+                findings.update((Finding(configuration.name, *complaint), None) for complaint in look(row))
+    return tuple(findings)
 
 
 def check_feedstock(
@@ -114,7 +114,7 @@ def check_feedstock(
     recipe = _recipe_folder(feedstock)
     graph = graph_of_facts(facts)
     decided = named_by_feedstock(feedstock, recipe, against)
-    found = dict.fromkeys([*_of_spec(facts, feedstock / "feedstock.yaml"), *check(facts, configurations)])
+    findings = dict.fromkeys([*_of_spec(facts, feedstock / "feedstock.yaml"), *check(facts, configurations)])
     for configuration in configurations:
         if _zips_out_of_step(configuration):
             continue
@@ -127,8 +127,8 @@ def check_feedstock(
             complaints += [("cuda_compiler_version", *dropped)] if dropped else []
         if rows:
             complaints += [("__cuda", message, None) for message in low_guards(feedstock, configuration, facts)]
-        found.update((Finding(configuration.name, *complaint), None) for complaint in complaints)
-    return tuple(found)
+        findings.update((Finding(configuration.name, *complaint), None) for complaint in complaints)
+    return tuple(findings)
 
 
 def _recipe_folder(feedstock: Path) -> Path:
@@ -166,21 +166,21 @@ def _of_scripts(row: _Row, recipe: Path, feedstock: Path) -> Iterator[_Complaint
             architectures = ()
         messages = set(_of_list(row.toolkit, architectures))
         by_variable.setdefault((listed.path, listed.name), []).append((listed, messages))
-    for found in by_variable.values():
-        certain = set.intersection(*(messages for _, messages in found))
-        listed, _ = found[-1]
+    for lists in by_variable.values():
+        certain = set.intersection(*(messages for _, messages in lists))
+        listed, _ = lists[-1]
         for message in sorted(certain):
             yield f"{listed.path}:{listed.line}: {listed.name}", message, row.source("architectures")
 
 
 def _zips_out_of_step(configuration: Configuration) -> list[_Complaint]:
-    found: list[_Complaint] = []
+    complaints: list[_Complaint] = []
     for group in configuration.zip_keys:
         lengths = {key: len(configuration.values[key]) for key in group if key in configuration.values}
         if len(set(lengths.values())) > 1:
             words = ", ".join(f"{key} has {length}" for key, length in lengths.items())
-            found.append(("zip_keys", f"zipped keys must have the same number of values: {words}", None))
-    return found
+            complaints.append(("zip_keys", f"zipped keys must have the same number of values: {words}", None))
+    return complaints
 
 
 def _rows(facts: CudaFacts, graph: PinGraph, configuration: Configuration) -> Iterator[_Row]:

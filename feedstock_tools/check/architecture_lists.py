@@ -35,16 +35,16 @@ def read_list(text: str) -> tuple[Architecture, ...]:
     >>> [str(architecture) for architecture in read_list("75-real;80")]
     ['sm_75', 'sm_80', 'compute_80']
     """
-    found: list[Architecture] = []
+    architectures: list[Architecture] = []
     for item in re.split(r"[\s,;]+", text.strip()):
         if match := _NAMED.fullmatch(item):
-            found.append(Architecture(int(match[2]), match[3], match[1] == "compute"))
+            architectures.append(Architecture(int(match[2]), match[3], match[1] == "compute"))
         elif match := _DOTTED.fullmatch(item):
             number = int(match[1] + match[2])
-            found += [Architecture(number, match[3], ptx) for ptx in ((False, True) if match[4] else (False,))]
+            architectures += [Architecture(number, match[3], ptx) for ptx in ((False, True) if match[4] else (False,))]
         elif match := _PLAIN.fullmatch(item):
             kinds = {"-real": (False,), "-virtual": (True,)}.get(match[3] or "", (False, True))
-            found += [Architecture(int(match[1]), match[2], ptx) for ptx in kinds]
+            architectures += [Architecture(int(match[1]), match[2], ptx) for ptx in kinds]
         else:
             raise InputError(f"'{item}' is not a GPU architecture")
-    return tuple(found)
+    return tuple(architectures)

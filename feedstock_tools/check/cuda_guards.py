@@ -29,7 +29,7 @@ def low_guards(feedstock: Path, configuration: Configuration, facts: CudaFacts) 
         outputs = _rendered(feedstock, configuration)
     except FeedstockError:
         return
-    said: dict[str, None] = {}
+    mistakes: dict[str, None] = {}
     for output in outputs:
         toolkit = facts.toolkits.get(".".join(output.variant.get("cuda_compiler_version", "").split(".")[:2]))
         if toolkit is None or output.skip:
@@ -41,8 +41,8 @@ def low_guards(feedstock: Path, configuration: Configuration, facts: CudaFacts) 
             below = _below(least, facts)
             if name == "__cuda" and wanted.strip() and any(admits(wanted.strip().split(" ")[0], old) for old in below):
                 message = f"{output.name} is built with CUDA {toolkit.version}, which needs a driver for CUDA {least}"
-                said[f"{message}, but its '{spec.strip()}' allows older ones"] = None
-    yield from said
+                mistakes[f"{message}, but its '{spec.strip()}' allows older ones"] = None
+    yield from mistakes
 
 
 def _rendered(feedstock: Path, configuration: Configuration) -> list[RenderedOutput]:

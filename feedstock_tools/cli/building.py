@@ -81,18 +81,23 @@ def build(
     refuse_unbuildable(chosen, workspace.engines)
     _say_all(terminal, text.name_notes(named.names, _candidates(workspace, named)))
     _say_all(terminal, text.engine_notes(workspace, chosen))
-    found = agenda(workspace, chosen, capacity, limits.jobs)
-    _say_all(terminal, text.channel_notes(found))
-    if found.todo:
-        refuse_no_room(workspace.artifacts, found.todo)
-    uncompiled = _uncompiled(workspace, named, found, terminal)
+    planned = agenda(workspace, chosen, capacity, limits.jobs)
+    _say_all(terminal, text.channel_notes(planned))
+    if planned.todo:
+        refuse_no_room(workspace.artifacts, planned.todo)
+    uncompiled = _uncompiled(workspace, named, planned, terminal)
     if uncompiled:
         left_out = {**left_out, **uncompiled}
-        found = agenda(workspace, [each for each in chosen if each.name not in uncompiled], capacity, limits.jobs)
-    if found.todo:
+        planned = agenda(
+            workspace,
+            [configuration for configuration in chosen if configuration.name not in uncompiled],
+            capacity,
+            limits.jobs,
+        )
+    if planned.todo:
         _say_all(terminal, text.path_notes(workspace.artifacts))
-    with signals_as_exit(), _observing(terminal, min(limits.jobs, len(found.rows)), len(found.rows)) as observer:
-        result = run(workspace, found, limits, observer, command=typed(sys.argv))
+    with signals_as_exit(), _observing(terminal, min(limits.jobs, len(planned.rows)), len(planned.rows)) as observer:
+        result = run(workspace, planned, limits, observer, command=typed(sys.argv))
     if as_json:
         say_json(text.summary_json(result, left_out))
     else:
@@ -120,9 +125,9 @@ def debug(workspace: Workspace, named: Named, output: str | None, terminal: Term
 
     chosen = _chosen(workspace, named, {}, terminal)
     refuse_unbuildable(chosen, workspace.engines)
-    found = agenda(workspace, chosen, Capacity.of_machine(None, None), 1)
-    _say_all(terminal, channel_notes(found))
-    ready = make_ready(workspace, found, output, fetching_in_lines(terminal.say))
+    planned = agenda(workspace, chosen, Capacity.of_machine(None, None), 1)
+    _say_all(terminal, channel_notes(planned))
+    ready = make_ready(workspace, planned, output, fetching_in_lines(terminal.say))
     terminal.say(f"\n{ready.stem} is ready to be built by hand.")
     for what, path in ready.paths.items():
         terminal.say(f"  {what:12} {path}")
@@ -146,24 +151,24 @@ def _left_out(workspace: Workspace, named: Named, terminal: Terminal) -> Mapping
     return left_out
 
 
-def _uncompiled(workspace: Workspace, named: Named, found: Agenda, terminal: Terminal) -> Mapping[str, str]:
+def _uncompiled(workspace: Workspace, named: Named, planned: Agenda, terminal: Terminal) -> Mapping[str, str]:
     """The configurations that `--all` leaves out because the stand-in channel lacks their compiler, with the reasons.
 
     Raises:
         InputError: one of them was named, or there are no others.
     """
-    if not found.todo:
+    if not planned.todo:
         return {}
     from feedstock_tools.builds.plan.refusals import refuse
     from feedstock_tools.builds.runs.compilers import provide_compilers
     from feedstock_tools.report.run.fetching import fetching_in_lines
     from feedstock_tools.report.run.text import left_out_notes
 
-    reasons = provide_compilers(workspace, found.todo, found.channels, fetching_in_lines(terminal.say))
+    reasons = provide_compilers(workspace, planned.todo, planned.channels, fetching_in_lines(terminal.say))
     if not reasons:
         return {}
-    meant = found.channels.keys()
-    asked_for = {each.name for each in select(named.names, _candidates(workspace, named))}
+    meant = planned.channels.keys()
+    asked_for = {configuration.name for configuration in select(named.names, _candidates(workspace, named))}
     optional = meant - asked_for if named.everything and len(reasons) < len(meant) else set()
     refuse({name: reason for name, reason in reasons.items() if name not in optional}, some=len(meant - optional))
     _say_all(terminal, left_out_notes(reasons))
@@ -179,7 +184,11 @@ def _chosen(
         InputError: a name matches nothing, or none was given and there is no terminal for the menu.
     """
     candidates = _candidates(workspace, named)
-    possible = [each.name for each in candidates if each.name not in left_out] if named.everything else []
+    possible = (
+        [configuration.name for configuration in candidates if configuration.name not in left_out]
+        if named.everything
+        else []
+    )
     if named.names or possible:
         return workspace.plan.complete(select([*named.names, *possible], candidates))
     if len(candidates) == 1:
@@ -189,7 +198,7 @@ def _chosen(
         from feedstock_tools.cli.menu import choose_from_menu
 
         return workspace.plan.complete([choose_from_menu(candidates)])
-    listed = "\n".join(f"  {each.short_name:32} {each.name}" for each in candidates)
+    listed = "\n".join(f"  {configuration.short_name:32} {configuration.name}" for configuration in candidates)
     raise InputError(f"name the configurations to build, or use --all to build all that can be built here:\n{listed}")
 
 
@@ -224,7 +233,7 @@ def _observing(terminal: Terminal, jobs: int, rows: int) -> Iterator[Observer]:
 
 def _foresee(workspace: Workspace) -> None:
     """Render the configurations that were not built, now that no one is waiting, so that the next `--list` is fast."""
-    rest = [each for each in workspace.plan.configurations if not each.rendered]
-    if rest and sum(len(each.rows) for each in rest) <= _FORESEEN:
+    rest = [configuration for configuration in workspace.plan.configurations if not configuration.rendered]
+    if rest and sum(len(configuration.rows) for configuration in rest) <= _FORESEEN:
         with suppress(InputError):  # reported when they are requested
             workspace.plan.complete(rest)

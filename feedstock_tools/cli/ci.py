@@ -88,12 +88,12 @@ def _print_jobs(
     from feedstock_tools.builds.ci import jobs
     from feedstock_tools.report.ci import azure_lines, github_lines
 
-    found, left_out = jobs.ci_jobs(jobs.missing_configurations(feedstock, names, channels))
+    planned, left_out = jobs.ci_jobs(jobs.missing_configurations(feedstock, names, channels))
     for platform, number in left_out.items():
         say(f"Left out {counted(number, 'configuration')} for {platform}: no machine for it.", err=True)
-    for platform in jobs.not_on_azure(found) if service == "azure" and not as_json else ():
+    for platform in jobs.not_on_azure(planned) if service == "azure" and not as_json else ():
         say(f"Left out the configurations for {platform}: Azure has no machine for it.", err=True)
     if as_json:
-        say_json([asdict(job) for job in found])
+        say_json([asdict(job) for job in planned])
     else:
-        say(github_lines(found) if service == "github" else azure_lines(found))
+        say(github_lines(planned) if service == "github" else azure_lines(planned))

@@ -33,10 +33,10 @@ def command(folders: tuple[Path, ...], feedstock: Path | None, output_dir: Path 
     from feedstock_tools.feedstock.folder import find_feedstock
     from feedstock_tools.feedstock.layout import Artifacts
 
-    found = find_feedstock(feedstock, Path.cwd())
-    artifacts = Artifacts((output_dir or found.artifacts).resolve())
-    tidy(found.folder, artifacts)
-    done = collect(folders, artifacts, found)
+    target = find_feedstock(feedstock, Path.cwd())
+    artifacts = Artifacts((output_dir or target.artifacts).resolve())
+    tidy(target.folder, artifacts)
+    done = collect(folders, artifacts, target)
     for mistake in done.refused:
         say(f"error: {mistake}", err=True)
     status = 1 if done.refused else 0

@@ -59,8 +59,10 @@ def resolve(
     from feedstock_tools.report.pins.answer import answer_config, answer_json, answer_text
 
     demanded = [text.partition("=")[2] for text in demands if text.startswith("platform=")]
-    found = readable(channels, [Platform.parse(platform or (*demanded, "linux-64")[0])])
-    answer = asking.resolve(demands, channels=found, platform=platform, facts=not no_facts, kinds=kinds, most=limit)
+    readable_channels = readable(channels, [Platform.parse(platform or (*demanded, "linux-64")[0])])
+    answer = asking.resolve(
+        demands, channels=readable_channels, platform=platform, facts=not no_facts, kinds=kinds, most=limit
+    )
     form = answer_json if as_json else answer_config if as_config else answer_text
     say(form(answer))
     return 0 if answer.sets else 1
@@ -126,8 +128,8 @@ def show(
     from feedstock_tools.writing import write_whole
 
     form = "json" if as_json else "markdown" if markdown else form
-    found = readable(channels, [Platform.parse(platform or "linux-64")])
-    text = pin_show.show(versions, found, platform, facts=not no_facts, form=form)
+    readable_channels = readable(channels, [Platform.parse(platform or "linux-64")])
+    text = pin_show.show(versions, readable_channels, platform, facts=not no_facts, form=form)
     if output is None:
         say(text)
     else:
@@ -152,11 +154,11 @@ def audit(channels: tuple[str, ...], platforms: tuple[str, ...], as_json: bool) 
     from feedstock_tools.report.pins.audit import audit_json, audit_text
 
     subdirs = platforms or audit.PLATFORMS
-    asked = readable(channels or ("conda-forge",), map(Platform.parse, subdirs))
-    origin = " and ".join(channel_title(channel) for channel in asked)
-    found = audit.audit(load_cuda(), records_of(asked, *subdirs), origin, subdirs)
-    say(audit_json(found) if as_json else audit_text(found, origin))
-    return 1 if found else 0
+    readable_channels = readable(channels or ("conda-forge",), map(Platform.parse, subdirs))
+    origin = " and ".join(channel_title(channel) for channel in readable_channels)
+    disagreements = audit.audit(load_cuda(), records_of(readable_channels, *subdirs), origin, subdirs)
+    say(audit_json(disagreements) if as_json else audit_text(disagreements, origin))
+    return 1 if disagreements else 0
 
 
 @command.command("check", short_help="Check the configurations of a feedstock against the facts.")
@@ -180,9 +182,9 @@ def check(names: tuple[str, ...], feedstock: Path | None, pinning: str | None, a
     folder = feedstock or Path()  # with .ci_support; a recipe is not needed
     configurations = configurations_of(folder, names)
     path = fetched_pinning(pinning, pinning_cache(os.environ)).path if pinning else None
-    found = check_feedstock(folder, configurations, pinning=path)
-    say(findings_json(found) if as_json else findings_text(found, len(configurations)))
-    return 1 if found else 0
+    findings = check_feedstock(folder, configurations, pinning=path)
+    say(findings_json(findings) if as_json else findings_text(findings, len(configurations)))
+    return 1 if findings else 0
 
 
 @command.command("binary", short_help="List the GPU architectures that a package or library was compiled for.")
@@ -201,9 +203,9 @@ def binary(path: Path, required: str | None, as_json: bool) -> int:
     from feedstock_tools.report.gpu_code import gpu_code_json, gpu_code_text
 
     promised = parse_architectures(required.replace(";", ",").split(",")) if required else ()
-    found = packages.gpu_code(path)
-    say(gpu_code_json(found) if as_json else gpu_code_text(found))
-    missing = packages.lacking(promised, found)
+    codes = packages.gpu_code(path)
+    say(gpu_code_json(codes) if as_json else gpu_code_text(codes))
+    missing = packages.lacking(promised, codes)
     if missing:
         say(f"Missing: {' '.join(map(str, missing))}", err=True)
     return 1 if missing else 0
@@ -229,10 +231,13 @@ def fetch(versions: tuple[str, ...], as_json: bool) -> int:
     fetched = [fetch_toolkit(version, folder, os.environ, watch) for version in versions]
     toolkits = fetched if versions else found_toolkits(folder)
     if as_json:
-        entries = [{"version": each.version, "made_of": each.made_of, "folder": str(each.folder)} for each in toolkits]
+        entries = [
+            {"version": toolkit.version, "made_of": toolkit.made_of, "folder": str(toolkit.folder)}
+            for toolkit in toolkits
+        ]
         say_json(entries)
     else:
-        lines = [f"CUDA {each.version}: {', '.join(each.made_of)} in {each.folder}" for each in toolkits]
+        lines = [f"CUDA {toolkit.version}: {', '.join(toolkit.made_of)} in {toolkit.folder}" for toolkit in toolkits]
         say(
             "\n".join(lines)
             or "No CUDA compiler has been fetched yet. Fetch one with `feedstock-tools cuda fetch 12.9`."

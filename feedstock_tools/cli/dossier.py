@@ -52,7 +52,7 @@ def command(
     channel = parse_target(uploaded, server, os.environ, Path.cwd()) if uploaded else None
     workspace = opened_to_read(place)
     matrix = read_matrix(workspace, workspace.chosen(names))
-    made = make_dossier(
+    dossier = make_dossier(
         matrix,
         workspace.feedstock.folder / ".ci_support",
         (output or matrix.artifacts / "dossier").absolute(),
@@ -60,10 +60,10 @@ def command(
         DossierOptions(named=bool(names), with_packages=not no_packages, uploaded=channel),
     )
     if as_json:
-        say_json({**asdict(made), "folder": str(made.folder)})
+        say_json({**asdict(dossier), "folder": str(dossier.folder)})
         return
-    number = len(made.configurations)
-    say(f"{number} configuration{'s' if number != 1 else ''}, {made.packages} packages: {made.folder}")
-    if made.left_out:
-        say(f"Left out, since not done: {', '.join(made.left_out)}")
+    number = len(dossier.configurations)
+    say(f"{number} configuration{'s' if number != 1 else ''}, {dossier.packages} packages: {dossier.folder}")
+    if dossier.left_out:
+        say(f"Left out, since not done: {', '.join(dossier.left_out)}")
     say("Check it there with: sha256sum -c SHA256SUMS")

@@ -39,23 +39,23 @@ def command(
 
     if as_json and show_diff:
         raise click.UsageError("--json and --diff exclude each other")
-    made = generate(feedstock, recipe_format=recipe_format, folder=output)
-    folder, stale = made.folder, made.stale
+    generated = generate(feedstock, recipe_format=recipe_format, folder=output)
+    folder, stale = generated.folder, generated.stale
     for change in stale:
         if show_diff or (change.kind == "edited" and not (force or check)):
             say(diff(change), nl=False, err=as_json)
     if as_json:
-        say_json([{"file": str(folder / one.path), "state": one.kind} for one in made.changes])
+        say_json([{"file": str(folder / change.path), "state": change.kind} for change in generated.changes])
     if check:
         for change in stale:
             say(f"{folder / change.path}: {_STALE[change.kind]}", err=True)
         return 1 if stale else 0
     tidy(feedstock)
-    made.apply(force=force)
+    generated.apply(force=force)
     for change in () if as_json else stale:
         say(f"{'removed' if change.new is None else 'wrote'} {folder / change.path}")
     if not (stale or as_json):
-        say(f"nothing to do: {len(made.texts)} files match the spec")
+        say(f"nothing to do: {len(generated.texts)} files match the spec")
     return 0
 
 

@@ -55,10 +55,10 @@ def _raise(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
 
-def _unraisable(told: UnraisableHookArgs) -> None:
+def _unraisable(unraisable: UnraisableHookArgs) -> None:
     """End on a KeyboardInterrupt in a finalizer or an interpreter's callback, which would otherwise be lost."""
-    if issubclass(told.exc_type, KeyboardInterrupt):
+    if issubclass(unraisable.exc_type, KeyboardInterrupt):
         _end()
-    if over and told.exc_type is OSError and "race condition" in str(told.exc_value):
+    if over and unraisable.exc_type is OSError and "race condition" in str(unraisable.exc_value):
         return  # Ctrl-C at the very moment in which it begins to be ignored
-    sys.__unraisablehook__(told)
+    sys.__unraisablehook__(unraisable)

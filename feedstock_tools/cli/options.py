@@ -156,9 +156,9 @@ def _with_feedstock_among(parameter: str, function: Function) -> Function:
         if len(folders) > 1 or (folders and feedstock is not None):
             given = [*folders, *([f"--feedstock {feedstock}"] if feedstock is not None else [])]
             raise click.UsageError(f"name the feedstock once, not {len(given)} times: {', '.join(given)}")
-        found = Path(folders[0]) if folders else feedstock
+        folder = Path(folders[0]) if folders else feedstock
         names = tuple(word for word in words if word not in folders)
-        return function(*arguments, feedstock=found, **{parameter: names}, **others)
+        return function(*arguments, feedstock=folder, **{parameter: names}, **others)
 
     return _feedstock(command)
 

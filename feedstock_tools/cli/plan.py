@@ -47,7 +47,7 @@ def command(
     with opened_ahead(place) as workspace:
         chosen = workspace.chosen(names)
         planned = agenda(workspace, chosen, capacity, jobs)
-        possible = [each for each in chosen if each.name not in planned.refused]
+        possible = [configuration for configuration in chosen if configuration.name not in planned.refused]
         notes = [*engine_notes(workspace, possible), *channel_notes(planned)]
     for note in notes:
         note_on_stderr(note)

@@ -55,11 +55,11 @@ def command(
     artifacts = artifacts_of(meant, output_dir)
     configurations = configurations_of(meant.folder, names)
     solve_in = channels_to_rehearse(meant, artifacts, configurations, channels, os.environ)
-    found = rehearse_feedstock(meant, artifacts, configurations, solve_in, fresh=fresh, progress=watch)
+    rehearsal = rehearse_feedstock(meant, artifacts, configurations, solve_in, fresh=fresh, progress=watch)
     if shown:
         wipe()
     if as_json:
-        say_json(found.to_json())
+        say_json(rehearsal.to_json())
     else:
-        say(rehearsal_text(found))
-    return 0 if found.holds else 1
+        say(rehearsal_text(rehearsal))
+    return 0 if rehearsal.holds else 1

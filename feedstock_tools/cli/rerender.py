@@ -71,11 +71,11 @@ def command(feedstock: Path, how: _How, check: bool, show_diff: bool, as_json: b
     if show_diff:
         for line in changes.diff():
             say(line, nl=False)
-    found = _found(feedstock, result, changes)
+    report = _report(feedstock, result, changes)
     if as_json:
-        say_json(found)
+        say_json(report)
     else:
-        _say_found(found, err=show_diff, with_jobs=check)
+        _say_report(report, err=show_diff, with_jobs=check)
     if check and changes:
         raise SystemExit(1)
     if not check:
@@ -102,17 +102,17 @@ def _rerendered(feedstock: Path, pinning: Path | None, how: _How) -> Rerender:
     )
 
 
-def _say_found(found: Mapping[str, Any], *, err: bool, with_jobs: bool) -> None:
+def _say_report(report: Mapping[str, Any], *, err: bool, with_jobs: bool) -> None:
     """Print what changes, a line each, and the notes; on stderr beside a diff."""
-    for each in found["changes"]:
-        say(f"{each['change']} {each['file']}", err=err)
-    for note in found["notes"]:
+    for change in report["changes"]:
+        say(f"{change['change']} {change['file']}", err=err)
+    for note in report["notes"]:
         say(f"note: {note}", err=True)
-    for job in found["stale_jobs"] if with_jobs else ():
+    for job in report["stale_jobs"] if with_jobs else ():
         say(f"stale {job}", err=err)
 
 
-def _found(feedstock: Path, result: Rerender, changes: Changes) -> dict[str, Any]:
+def _report(feedstock: Path, result: Rerender, changes: Changes) -> dict[str, Any]:
     """The result of a rerender, before anything is written, as JSON values."""
     from feedstock_tools.rerender.smithy.files import CiUpdate
 

@@ -28,8 +28,8 @@ def command(spec: str, channels: tuple[str, ...], platform: str | None, cuda: st
     from feedstock_tools.report.pins.found import found_json, found_table
 
     where = Platform.parse(platform) if platform else Platform.here()
-    found = search.search(spec, readable(channels or ("conda-forge",), [where]), where)
+    builds = search.search(spec, readable(channels or ("conda-forge",), [where]), where)
     if cuda:
-        found = search.of_toolkit(found, cuda)
-    say(found_json(found) if as_json else found_table(found))
+        builds = search.of_toolkit(builds, cuda)
+    say(found_json(builds) if as_json else found_table(builds))
     return 0

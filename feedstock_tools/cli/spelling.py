@@ -41,7 +41,7 @@ OLD_SPELLINGS = (
     OldSpelling("why", "--configuration", "the name alone"),
 )
 #: Replacements for old options that have a value of their own.
-_WHOLE = frozenset(each for spelling in OLD_SPELLINGS for each in spelling.instead if "=" in each)
+_WHOLE = frozenset(word for spelling in OLD_SPELLINGS for word in spelling.instead if "=" in word)
 
 
 class Command(click.Command):
@@ -74,7 +74,7 @@ def refuse_unknown(ctx: click.Context, name: str, known: Collection[str], hint: 
         UsageError: always.
     """
     nearest = difflib.get_close_matches(name, known, 3)
-    suggestion = f" Did you mean {' or '.join(repr(each) for each in nearest)}?" if nearest else ""
+    suggestion = f" Did you mean {' or '.join(repr(name) for name in nearest)}?" if nearest else ""
     ctx.fail(f"No such command '{name}'.{suggestion}{hint}")
 
 
@@ -84,22 +84,22 @@ def _path(ctx: click.Context) -> str:
 
 
 def _respelled(command: str, arguments: Sequence[str]) -> list[str]:
-    old = {each.old: each for each in OLD_SPELLINGS if each.command == command}
+    old = {spelling.old: spelling for spelling in OLD_SPELLINGS if spelling.command == command}
     until = list(arguments).index("--") if "--" in arguments else len(arguments)
-    found: list[str] = []
+    words: list[str] = []
     for argument in arguments[:until]:
         name, equals, value = argument.partition("=")
         spelling = old.get(name)
         if spelling is None:
-            found.append(argument)
+            words.append(argument)
             continue
         say(f"note: `{spelling.old}` is obsolete and will be removed; use {_quoted(spelling.new)}", err=True)
         if equals and spelling.instead:
-            found.append(f"{spelling.instead[0]}={value}")
+            words.append(f"{spelling.instead[0]}={value}")
         else:
-            found += [value] if equals else spelling.instead
-    flags = [each for each in found if each in _WHOLE]  # first, so that arguments on the command line take precedence
-    return [*flags, *(each for each in found if each not in _WHOLE), *arguments[until:]]
+            words += [value] if equals else spelling.instead
+    flags = [word for word in words if word in _WHOLE]  # first, so that arguments on the command line take precedence
+    return [*flags, *(word for word in words if word not in _WHOLE), *arguments[until:]]
 
 
 def _quoted(text: str) -> str:

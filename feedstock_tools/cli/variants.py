@@ -53,11 +53,11 @@ def _check(folder: Path, files: Mapping[str, str], chosen: Collection[str], as_j
 
     differences = compare(folder, files, chosen)
     if as_json:
-        entries = [{"file": str(each.path), "state": each.kind} for each in differences]
+        entries = [{"file": str(difference.path), "state": difference.kind} for difference in differences]
         say_json(entries)
     else:
-        for each in differences:
-            say(f"{each.path}: {each.kind}")
+        for difference in differences:
+            say(f"{difference.path}: {difference.kind}")
     return 1 if differences else 0
 
 

@@ -46,11 +46,11 @@ def command(
     about = questioned(
         folder, pinning=chosen_pinning(pinning, folder), rules=Rules.parse(rules) if rules else Rules.newest()
     )
-    found = _answers(about, key, names)
+    answers = _answers(about, key, names)
     if as_json:
-        say_json(as_plain(found))
+        say_json(as_plain(answers))
         return
-    for line in as_lines(found, folder):
+    for line in as_lines(answers, folder):
         say(line)
 
 
@@ -59,16 +59,16 @@ def _answers(about: Questioned, key: str, names: tuple[str, ...]) -> tuple[Expla
     from feedstock_tools.feedstock.configurations import choose
     from feedstock_tools.rerender.why.reasons import explain_configurations, explain_key, unknown
 
-    made = tuple(about.configurations.values())
+    configurations = tuple(about.configurations.values())
     if key in about.keys:
-        chosen = choose(_without_ending(names), made) if names else ()
-        return explain_key(about, key, [each.name for each in chosen])
+        chosen = choose(_without_ending(names), configurations) if names else ()
+        return explain_key(about, key, [configuration.name for configuration in chosen])
     try:
-        choose([key.removesuffix(".yaml")], made)
+        choose([key.removesuffix(".yaml")], configurations)
     except InputError:
         raise unknown(about, key) from None
-    chosen = choose(_without_ending((key, *names)), made)
-    return explain_configurations(about, [each.name for each in chosen])
+    chosen = choose(_without_ending((key, *names)), configurations)
+    return explain_configurations(about, [configuration.name for configuration in chosen])
 
 
 def _without_ending(names: tuple[str, ...]) -> list[str]:

@@ -115,7 +115,7 @@ def _draft(row: Mapping[str, Any], subdir: str, sources: Mapping[str, PackageSou
         depends=lists["depends"],
         constrains=lists["constrains"],
         track_features=lists["track_features"],
-        run_exports={kind: found for kind in _RUN_EXPORTS if (found := _filled(exports.get(kind), subdir, words))},
+        run_exports={kind: specs for kind in _RUN_EXPORTS if (specs := _filled(exports.get(kind), subdir, words))},
         role=row.get("role"),
     )
     built = _with_build(package, row, words, lists["exact"])
@@ -139,8 +139,8 @@ def _with_build(
         sorted(exact),
         str(package.source),
     ]
-    made = sha1(json.dumps(content).encode(), usedforsecurity=False).hexdigest()[:_HASH_LENGTH]
-    build = _fill(template, {**words, "hash": known or made})
+    digest = sha1(json.dumps(content).encode(), usedforsecurity=False).hexdigest()[:_HASH_LENGTH]
+    build = _fill(template, {**words, "hash": known or digest})
     return replace(package, build=build, hash_known=known is not None or "{hash}" not in template)
 
 
@@ -199,9 +199,11 @@ def _pinned(draft: _Draft, siblings: Iterable[KnownPackage], findings: list[Find
         for exact in wanted:
             name, version, hash_ = (*exact.split(" "), "", "")[:3]
             version = version or package.version
-            found = [other for other in near if (other.name, other.version) == (name, version) and hash_ in other.build]
-            if found:
-                yield f"{name} {version} {found[-1].build}"
+            builds = [
+                other for other in near if (other.name, other.version) == (name, version) and hash_ in other.build
+            ]
+            if builds:
+                yield f"{name} {version} {builds[-1].build}"
             else:
                 findings.append((draft.location, f"{package.name}: there is no {name} {version} to pin exactly"))
 

@@ -41,7 +41,7 @@ def choose(names: Sequence[str], configurations: Sequence[Configuration]) -> tup
         return tuple(configurations)
     known = {configuration.name: configuration for configuration in configurations}
     chosen = select(names, [_planned(configuration) for configuration in configurations])
-    return tuple(with_rows(known[each.name], [row.name for row in each.rows]) for each in chosen)
+    return tuple(with_rows(known[planned.name], [row.name for row in planned.rows]) for planned in chosen)
 
 
 def outline(feedstock: Path) -> tuple[PlannedConfiguration, ...]:

@@ -106,7 +106,7 @@ class Artifacts:
 
     def dead_private(self) -> tuple[tuple[str, Path], ...]:
         """The private folders of builds whose process was killed, each with its row."""
-        found = []
+        dead = []
         for path in sorted((self.root / ".work").glob(f"*/{_OWNED}")):
             try:
                 content = json.loads(path.read_bytes())
@@ -114,8 +114,8 @@ class Artifacts:
             except (OSError, ValueError, LookupError, TypeError, RecursionError):
                 continue
             if self.private(row) == path.parent and owner_lives(owner) is False:
-                found.append((row, path.parent))
-        return tuple(found)
+                dead.append((row, path.parent))
+        return tuple(dead)
 
     def remove_dead_private(self) -> None:
         """Remove those folders, except one whose row is being built again.

@@ -30,15 +30,15 @@ def find_leftovers(feedstock: Path | None, artifacts: Artifacts | None, machine:
         artifacts: its artifacts.
         machine: the environment of the machine, which determines the user's cache.
     """
-    found = list(leftovers())
+    left = list(leftovers())
     places = [*_of_cache(machine)]
     places += [feedstock / name for name in _WRITTEN] if feedstock is not None else []
     places += _of_artifacts(artifacts) if artifacts is not None else []
     for place in places:
-        found += leftovers(place)
+        left += leftovers(place)
     if artifacts is not None:
-        found += [path for _, path in artifacts.dead_private()]
-    return tuple(dict.fromkeys(found))
+        left += [path for _, path in artifacts.dead_private()]
+    return tuple(dict.fromkeys(left))
 
 
 def remove_leftovers_of(feedstock: Path | None, artifacts: Artifacts | None, machine: Mapping[str, str]) -> None:
@@ -74,7 +74,7 @@ def _of_cache(machine: Mapping[str, str]) -> Iterator[Path]:
 def _folders(place: Path) -> Iterator[Path]:
     try:
         with os.scandir(place) as entries:
-            found = sorted(entry.path for entry in entries if entry.is_dir(follow_symlinks=False))
+            folders = sorted(entry.path for entry in entries if entry.is_dir(follow_symlinks=False))
     except OSError:
         return
-    yield from (Path(path) for path in found)
+    yield from (Path(path) for path in folders)

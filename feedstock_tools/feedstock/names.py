@@ -38,8 +38,8 @@ class ShortName:
         >>> ShortName.parse("linux_64_cuda11.2_py3.12")
         ShortName(platform='linux_64', cpu=False, cuda='11.2', python='3.12')
         """
-        found = _SHORT.fullmatch(text)
-        return cls(found["platform"], found["cpu"] is not None, found["cuda"], found["python"]) if found else None
+        match = _SHORT.fullmatch(text)
+        return cls(match["platform"], match["cpu"] is not None, match["cuda"], match["python"]) if match else None
 
     def choose(self, configuration: PlannedConfiguration) -> PlannedConfiguration | None:
         """The configuration with the matching rows; None if no row matches."""
@@ -73,10 +73,10 @@ def select(names: Sequence[str], configurations: Sequence[PlannedConfiguration])
     chosen: dict[str, PlannedConfiguration] = {}
     mistakes: list[Mistake] = []
     for name in names:
-        found = _matches(name, configurations)
-        if not found:
+        matching = _matches(name, configurations)
+        if not matching:
             mistakes.append(_unknown(name, configurations))
-        for configuration in found:
+        for configuration in matching:
             known = chosen.get(configuration.name)
             chosen[configuration.name] = _both(known, configuration) if known else configuration
     if mistakes:
@@ -112,26 +112,26 @@ def with_filter(glob: str | None, configurations: Sequence[PlannedConfiguration]
     """
     if glob is None:
         return tuple(configurations)
-    found = tuple(_by_glob(glob, configurations))
-    if not found:
+    matching = tuple(_by_glob(glob, configurations))
+    if not matching:
         raise InputError.of([_unknown(glob, configurations)])
-    return found
+    return matching
 
 
 def _matches(name: str, configurations: Sequence[PlannedConfiguration]) -> list[PlannedConfiguration]:
-    exact = [each for each in configurations if each.name == name]
+    exact = [configuration for configuration in configurations if configuration.name == name]
     if exact:
         return exact
     if _GLOB.search(name):
         return _by_glob(name, configurations)
     short = ShortName.parse(name)
-    return [found for each in configurations if (found := short.choose(each))] if short else []
+    return [chosen for configuration in configurations if (chosen := short.choose(configuration))] if short else []
 
 
 def _by_glob(glob: str, configurations: Sequence[PlannedConfiguration]) -> list[PlannedConfiguration]:
     """Those whose names match a glob or, where there is none, those whose short names do."""
-    by_file = [each for each in configurations if fnmatchcase(each.name, glob)]
-    return by_file or [each for each in configurations if fnmatchcase(each.short_name, glob)]
+    by_file = [configuration for configuration in configurations if fnmatchcase(configuration.name, glob)]
+    return by_file or [configuration for configuration in configurations if fnmatchcase(configuration.short_name, glob)]
 
 
 def _both(first: PlannedConfiguration, second: PlannedConfiguration) -> PlannedConfiguration:

@@ -23,7 +23,7 @@ def commit_of(folder: Path) -> str:
     # Programs from the repository's own git settings must not run.
     git = ["git", "-c", "core.fsmonitor=false", "-C", str(folder)]
     try:
-        found = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
+        commit = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
         changed = subprocess.run(
             [*git, "status", "--porcelain", "--", ".", ":(exclude)build_artifacts"],
             capture_output=True,
@@ -32,4 +32,4 @@ def commit_of(folder: Path) -> str:
         ).stdout
     except (OSError, subprocess.CalledProcessError):
         return ""
-    return found + ("+" if changed else "")
+    return commit + ("+" if changed else "")

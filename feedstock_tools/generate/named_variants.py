@@ -94,17 +94,17 @@ def compare(folder: Path, files: Mapping[str, str], chosen: Collection[str]) -> 
     Raises:
         InputError: a file cannot be read.
     """
-    found = []
+    differences = []
     for name in chosen:
         path = folder / f"{name}.yaml"
         if not path.is_file():
-            found.append(Difference(path, "missing"))
+            differences.append(Difference(path, "missing"))
         elif read_bytes(path, within=folder) != files[name].encode():
-            found.append(Difference(path, "changed"))
+            differences.append(Difference(path, "changed"))
     if set(chosen) == set(files):
         others = (path for path in sorted(folder.glob("*.yaml")) if path.stem not in files)
-        found += [Difference(path, "unknown") for path in others if _is_ours(path, folder)]
-    return tuple(found)
+        differences += [Difference(path, "unknown") for path in others if _is_ours(path, folder)]
+    return tuple(differences)
 
 
 def _is_ours(path: Path, folder: Path) -> bool:

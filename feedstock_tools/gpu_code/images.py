@@ -85,7 +85,7 @@ def gpu_code_in_file(path: Path) -> tuple[GpuCode, ...]:
 
 def gpu_code_in_bytes(content: _Bytes) -> tuple[GpuCode, ...]:
     """Like `gpu_code_in_file`, for a file's content, in the order of the code."""
-    found: list[GpuCode] = []
+    codes: list[GpuCode] = []
     inside: list[tuple[int, int]] = []  # the fat binaries in order, from their starts to their ends
     steps = 0
     start = content.find(_FATBIN_MAGIC)
@@ -95,11 +95,11 @@ def gpu_code_in_bytes(content: _Bytes) -> tuple[GpuCode, ...]:
         if steps > most(_MOST_STEPS):
             raise WorkError("has too many pieces that look like fat binaries", hint=LIFTING)
         if end:
-            found += entries
+            codes += entries
             inside.append((start, end))
         start = content.find(_FATBIN_MAGIC, end or start + 1)
-    found += [code for code in (*_cubins(content), *_texts(content)) if not _is_in(code.offset, inside)]
-    return tuple(sorted(found, key=lambda code: code.offset))
+    codes += [code for code in (*_cubins(content), *_texts(content)) if not _is_in(code.offset, inside)]
+    return tuple(sorted(codes, key=lambda code: code.offset))
 
 
 def _is_in(offset: int, places: Sequence[tuple[int, int]]) -> bool:
@@ -117,7 +117,7 @@ def _fatbin(content: _Bytes, start: int) -> tuple[int, list[GpuCode], int]:
     at, end = start + header, start + header + length
     if end > len(content):
         return 0, [], 1
-    found = []
+    codes = []
     steps = 1
     while at + _ENTRY.size <= end:
         steps += 1
@@ -127,9 +127,9 @@ def _fatbin(content: _Bytes, start: int) -> tuple[int, list[GpuCode], int]:
         if kind in _KINDS:
             suffix = next((letter for bit, letter in _SUFFIXES.items() if flags & bit), "")
             architecture = Architecture(number, suffix, ptx=kind == _PTX)
-            found.append(GpuCode(architecture, _KINDS[kind], bool(packed or flags & _COMPRESSED), at))
+            codes.append(GpuCode(architecture, _KINDS[kind], bool(packed or flags & _COMPRESSED), at))
         at += header + length
-    return end, found, steps
+    return end, codes, steps
 
 
 def _cubins(content: _Bytes) -> Iterator[GpuCode]:

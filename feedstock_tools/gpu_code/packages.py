@@ -25,8 +25,8 @@ def gpu_code(path: Path) -> Mapping[str, tuple[GpuCode, ...]]:
     if not path.is_file():
         raise WorkError("there is no such file", path=path)
     if not path.name.endswith(PACKAGE_SUFFIXES):
-        found = gpu_code_in_file(path)
-        return {path.name: found} if found else {}
+        codes_in_file = gpu_code_in_file(path)
+        return {path.name: codes_in_file} if codes_in_file else {}
     with temporary_folder() as folder:
         unpack(path, folder)
         return _below(folder)
@@ -35,19 +35,21 @@ def gpu_code(path: Path) -> Mapping[str, tuple[GpuCode, ...]]:
 def _below(folder: Path) -> dict[str, tuple[GpuCode, ...]]:
     files = sorted(path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
     codes = {path.relative_to(folder).as_posix(): gpu_code_in_file(path) for path in files}
-    return {name: found for name, found in codes.items() if found}
+    return {name: codes_in_file for name, codes_in_file in codes.items() if codes_in_file}
 
 
-def lacking(promised: Iterable[Architecture], found: Mapping[str, tuple[GpuCode, ...]]) -> tuple[Architecture, ...]:
+def lacking(
+    promised: Iterable[Architecture], codes_of_files: Mapping[str, tuple[GpuCode, ...]]
+) -> tuple[Architecture, ...]:
     """The required architectures that no file has, in the order of the requirement."""
-    there = {code.architecture for codes in found.values() for code in codes if code.kind != "LTO"}
+    there = {code.architecture for codes in codes_of_files.values() for code in codes if code.kind != "LTO"}
     return tuple(architecture for architecture in promised if architecture not in there)
 
 
 def architecture_names(codes: Iterable[GpuCode]) -> list[str]:
     """Each architecture once, machine code first, as in lists for nvcc; LTO's as `lto_90`."""
-    found = {(code.kind == "LTO", code.architecture.ptx, code.architecture.number, _name(code)) for code in codes}
-    return [name for *_, name in sorted(found)]
+    kinds = {(code.kind == "LTO", code.architecture.ptx, code.architecture.number, _name(code)) for code in codes}
+    return [name for *_, name in sorted(kinds)]
 
 
 def _name(code: GpuCode) -> str:

@@ -50,11 +50,11 @@ def _segments(content: bytes) -> list[tuple[int, int, int, int]]:
     """Type, offset in the file, address and size in the file of each segment."""
     (table,) = struct.unpack_from("<Q", content, 32)
     size, count = struct.unpack_from("<HH", content, 54)
-    sections = []
+    segments = []
     for number in range(count):
         kind, _, offset, address, _, length = struct.unpack_from("<IIQQQQ", content, table + number * size)
-        sections.append((kind, offset, address, length))
-    return sections
+        segments.append((kind, offset, address, length))
+    return segments
 
 
 def _entries(content: bytes, segments: list[tuple[int, int, int, int]]) -> list[tuple[int, int]]:

@@ -132,10 +132,10 @@ class ManySolves:
         from rattler import Channel, Subdir
 
         with plain_errors():
-            found = await self._gateway.names(
+            names = await self._gateway.names(
                 [Channel(url) for url in self._channels[platform.subdir]], [Subdir(platform.subdir), Subdir("noarch")]
             )
-        return frozenset(name.normalized for name in found)
+        return frozenset(name.normalized for name in names)
 
     async def _solve(self, question: Question, promised: Sequence[Record], key: str) -> Answer:
         from rattler import Channel
@@ -184,17 +184,17 @@ class ManySolves:
             self._promised[key] = MultiSource("promised", parts)
         return self._promised[key]
 
-    def _package(self, found: RepoDataRecord) -> Solved:
+    def _package(self, record: RepoDataRecord) -> Solved:
         """A record of rattler as a value, created once for a package in many environments."""
-        url = found.url
+        url = record.url
         if url not in self._solved or url.startswith(PROMISED):
-            exports = json.loads(found.to_json()).get("run_exports")
+            exports = json.loads(record.to_json()).get("run_exports")
             self._solved[url] = Solved(
-                name=found.name.normalized,
-                version=str(found.version),
-                build=str(found.build),
-                subdir=found.subdir,
-                channel=(found.channel or "").rstrip("/"),
+                name=record.name.normalized,
+                version=str(record.version),
+                build=str(record.build),
+                subdir=record.subdir,
+                channel=(record.channel or "").rstrip("/"),
                 url=url,
                 run_exports=None if exports is None else RunExports.from_json(exports),
             )

@@ -61,19 +61,19 @@ def _causes(lines: list[tuple[int, str]]) -> Iterator[str]:
     path: list[str] = []
     for depth, text in lines:
         path[depth:] = [text]
-        asked = _WOULD_REQUIRE.match(path[depth - 1]) if depth else None
+        match = _WOULD_REQUIRE.match(path[depth - 1]) if depth else None
         if absent := _ABSENT.match(text):
             spec = _readable(absent["spec"])
             yield f"{_lack(spec)} '{spec}'"
         elif missing := _MISSING.match(text):
             spec = _readable(missing["spec"])
-            yield f"{asked['packages']} requires {spec}, which {_lack(spec)}" if asked else f"{_lack(spec)} '{spec}'"
+            yield f"{match['packages']} requires {spec}, which {_lack(spec)}" if match else f"{_lack(spec)} '{spec}'"
         elif constraint := _CONSTRAINT.match(text):
-            needing = asked["packages"] if asked else "a package"
+            needing = match["packages"] if match else "a package"
             yield f"{needing} needs {_readable(constraint['spec'])}, which is not available"
         elif conflict := _CONFLICT.match(text):
             spec = conflict["packages"]
-            yield f"{asked['packages']} requires {spec}, which conflicts" if asked else f"{spec} conflicts"
+            yield f"{match['packages']} requires {spec}, which conflicts" if match else f"{spec} conflicts"
 
 
 def _readable(spec: str) -> str:

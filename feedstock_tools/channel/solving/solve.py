@@ -128,9 +128,9 @@ def decided_by_time(
     names = sorted(rising.keys() | falling.keys())
     pairs = ((rising.get(name) or falling[name], falling.get(name) or rising[name]) for name in names)
     return tuple(
-        (one, other)
-        for name, (one, other) in zip(names, pairs, strict=True)
-        if one.url != other.url or name not in rising or name not in falling
+        (first, other)
+        for name, (first, other) in zip(names, pairs, strict=True)
+        if first.url != other.url or name not in rising or name not in falling
     )
 
 
@@ -171,7 +171,7 @@ def _solve(
 
     async def work(gateway: Gateway) -> tuple[Record, ...]:
         solved = await solved_records(question, sources, gateway)
-        return tuple(sorted((_record(found) for found in solved), key=lambda record: record.name))
+        return tuple(sorted(map(_record, solved), key=lambda record: record.name))
 
     with plain_errors():
         return _with_plain_repodata(work)
@@ -263,25 +263,25 @@ async def _refuse_other_channels(
     from rattler import Channel
 
     channels = [source for source in sources if isinstance(source, Channel)]
-    for found in solved:
+    for chosen in solved:
         before = []
         for channel in channels:
-            if channel.base_url.rstrip("/") == found.channel.rstrip("/"):
+            if channel.base_url.rstrip("/") == chosen.channel.rstrip("/"):
                 break
             before.append(channel)
         if not before or len(before) == len(channels):
             continue
-        name = found.name.normalized
+        name = chosen.name.normalized
         earlier = await gateway.query(before, subdirs, [name], recursive=False)
         for other in (record for records in earlier for record in records):
-            place, first = found.channel.rstrip("/"), other.channel.rstrip("/")
-            message = f"{name} {found.version} is in {place}, but {first} has {name} too and comes first"
+            place, first = chosen.channel.rstrip("/"), other.channel.rstrip("/")
+            message = f"{name} {chosen.version} is in {place}, but {first} has {name} too and comes first"
             raise SolveError(message, message)
 
 
-def _record(found: RepoDataRecord) -> Record:
-    entry = json.loads(found.to_json())
-    url, _, file_name = found.url.rpartition("/")
+def _record(record: RepoDataRecord) -> Record:
+    entry = json.loads(record.to_json())
+    url, _, file_name = record.url.rpartition("/")
     channel, _, subdir = url.rpartition("/")
     return Record.from_repodata(file_name, entry, channel=channel, subdir=subdir)
 

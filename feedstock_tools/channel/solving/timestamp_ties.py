@@ -33,37 +33,37 @@ async def left_to_time(
     """
     from rattler import MatchSpec
 
-    asked = [MatchSpec(spec) for spec in question.specs]
-    names = {_name(spec) for spec in asked}
-    chosen = {found.name.normalized: found for found in solved}
+    requested = [MatchSpec(spec) for spec in question.specs]
+    names = {_name(spec) for spec in requested}
+    chosen = {record.name.normalized: record for record in solved}
     machine = _machine(question.virtual)
     pairs = []
     for name in sorted(names & chosen.keys()):
-        found = chosen[name]
-        if (found.channel or "").rstrip("/") == skipped:
+        record = chosen[name]
+        if (record.channel or "").rstrip("/") == skipped:
             continue
-        wanted = [*(spec for spec in asked if _name(spec) == name), *_specs_on(name, chosen.values())]
-        for other in await _siblings(found, question, gateway):
+        wanted = [*(spec for spec in requested if _name(spec) == name), *_specs_on(name, chosen.values())]
+        for other in await _siblings(record, question, gateway):
             if all(spec.matches(other) for spec in wanted) and _fits(other, chosen, machine):
-                pairs.append((_distribution(found), _distribution(other)))
+                pairs.append((_distribution(record), _distribution(other)))
                 break
     return tuple(pairs)
 
 
-async def _siblings(found: RepoDataRecord, question: Question, gateway: Gateway) -> list[RepoDataRecord]:
+async def _siblings(record: RepoDataRecord, question: Question, gateway: Gateway) -> list[RepoDataRecord]:
     """Other builds that only time stamps rank above or below one, judging by their own metadata."""
     from rattler import Channel, Subdir
 
     subdirs = [Subdir(question.platform.subdir), Subdir("noarch")]
-    answers = await gateway.query([Channel(found.channel or "")], subdirs, [found.name.normalized], recursive=False)
+    answers = await gateway.query([Channel(record.channel or "")], subdirs, [record.name.normalized], recursive=False)
     return [
         other
         for answer in answers
         for other in answer
-        if other.version == found.version
-        and other.build_number == found.build_number
-        and str(other.build) != str(found.build)
-        and len(other.track_features) == len(found.track_features)
+        if other.version == record.version
+        and other.build_number == record.build_number
+        and str(other.build) != str(record.build)
+        and len(other.track_features) == len(record.track_features)
     ]
 
 
@@ -85,8 +85,8 @@ def _kept(
         if there is None:
             return not needed
         return spec.version is None or bool(VersionSpec(str(spec.version)).matches(there))
-    found = chosen.get(name)
-    return not needed if found is None else bool(spec.matches(found))
+    record = chosen.get(name)
+    return not needed if record is None else bool(spec.matches(record))
 
 
 def _specs_on(name: str, records: Iterable[RepoDataRecord]) -> list[MatchSpec]:

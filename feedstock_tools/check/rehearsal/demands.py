@@ -78,8 +78,8 @@ def demands_of(folder: Path, row: Row, rules: Rules, *, v1: bool) -> tuple[Deman
     Raises:
         InputError: the recipe cannot be read or rendered.
     """
-    found = tuple(_of_recipe_yaml(folder, row, rules) if v1 else _of_meta_yaml(folder, row, rules))
-    return tuple({(one.name, one.version, one.build_string): one for one in found}.values())
+    outputs = tuple(_of_recipe_yaml(folder, row, rules) if v1 else _of_meta_yaml(folder, row, rules))
+    return tuple({(output.name, output.version, output.build_string): output for output in outputs}.values())
 
 
 def _of_recipe_yaml(folder: Path, row: Row, rules: Rules) -> Iterator[Demands]:
@@ -188,5 +188,7 @@ def _from_meta(output: RenderedOutput, meta: Meta, row: Row) -> Demands:
 
 
 def _read(specs: Any) -> tuple[Requirement, ...]:
-    found = (requirement_of_text(str(spec)) for spec in specs if spec)
-    return tuple(ensure_valid_spec(one) if isinstance(one, str) else one for one in found)
+    requirements = (requirement_of_text(str(spec)) for spec in specs if spec)
+    return tuple(
+        ensure_valid_spec(requirement) if isinstance(requirement, str) else requirement for requirement in requirements
+    )

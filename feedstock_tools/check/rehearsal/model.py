@@ -70,7 +70,7 @@ class Rehearsal:
     @property
     def holds(self) -> bool:
         """Whether there are no mistakes."""
-        return not any(one.state in ("failed", "waiting") for one in self.environments) and not any(
+        return not any(environment.state in ("failed", "waiting") for environment in self.environments) and not any(
             pick.mistake for pick in self.picks
         )
 
@@ -82,8 +82,8 @@ class Rehearsal:
     def from_json(cls, document: Mapping[str, Any]) -> Rehearsal:
         """The inverse of `to_json`; `KeyError` or `TypeError` for any other document."""
         return cls(
-            environments=tuple(Environment(**one) for one in document["environments"]),
-            picks=tuple(Pick(**one) for one in document["picks"]),
+            environments=tuple(Environment(**content) for content in document["environments"]),
+            picks=tuple(Pick(**content) for content in document["picks"]),
             channels=tuple(document["channels"]),
             solved=int(document["solved"]),
             stand_in=document["stand_in"],

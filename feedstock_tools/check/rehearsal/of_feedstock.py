@@ -79,13 +79,13 @@ def rehearse_feedstock(
     remembered = _remembered(artifacts)
     if key is not None and not fresh and (known := _known(remembered.get(key))) is not None:
         return known
-    found = rehearse_configurations(
+    rehearsal = rehearse_configurations(
         feedstock.folder, configurations, channels.by_subdir, stand_in=channels.stand_in, progress=progress
     )
     if key is not None:
-        latest = [(name, each) for name, each in remembered.items() if name != key][-_KEPT + 1 :]
-        artifacts.remember(_CACHE, {**dict(latest), key: found.to_json()})
-    return found
+        latest = [(name, answer) for name, answer in remembered.items() if name != key][-_KEPT + 1 :]
+        artifacts.remember(_CACHE, {**dict(latest), key: rehearsal.to_json()})
+    return rehearsal
 
 
 def rehearse_configurations(
@@ -141,16 +141,16 @@ def rows_to_rehearse(
     """
     forge = forge or read_forge(feedstock, rules)
     builders = _builders(forge)
-    found = []
+    rows = []
     for configuration in configurations:
         builder = builders.get(configuration.platform, configuration.platform)
         for row in rows_of(configuration):
             values = {key: (value,) for key, value in row.values.items()}
             kept = {key: configuration.values[key] for key in NO_LOOP & configuration.values.keys()}
-            one = replace(configuration, values={**kept, **values})
-            made = Row(row.name, one, builder, cuda_version(row.values))
-            found.append((made, demands_of(feedstock / forge.recipe_dir, made, rules, v1=forge.is_v1)))
-    return found
+            single = replace(configuration, values={**kept, **values})
+            rehearsed = Row(row.name, single, builder, cuda_version(row.values))
+            rows.append((rehearsed, demands_of(feedstock / forge.recipe_dir, rehearsed, rules, v1=forge.is_v1)))
+    return rows
 
 
 def _builders(forge: Forge) -> dict[Platform, Platform]:
@@ -160,7 +160,7 @@ def _builders(forge: Forge) -> dict[Platform, Platform]:
 def platforms_of(forge: Forge, configurations: Sequence[Configuration]) -> list[Platform]:
     """The platforms of configurations and of their build machines."""
     builders = _builders(forge)
-    own = {one.platform for one in configurations}
+    own = {configuration.platform for configuration in configurations}
     return sorted(own | {builders.get(platform, platform) for platform in own})
 
 
@@ -172,13 +172,14 @@ def _key(
     if any(state is None for state in states):
         return None
     own = f"{__version__} {sys.version_info[:2]} {stamp_of_files([PACKAGE, data_folder('variants')])}"
-    meant = [(each.name, sorted(each.values.items())) for each in configurations]  # of which names may leave out rows
+    # Names on the command line may leave out rows of a configuration, so its values count.
+    meant = [(configuration.name, sorted(configuration.values.items())) for configuration in configurations]
     return sha256("\0".join(map(str, [own, digest_of_files(inputs), *meant, *states])).encode()).hexdigest()
 
 
 def _remembered(artifacts: Artifacts) -> dict[str, Any]:
-    found = artifacts.recall(_CACHE)
-    return found if isinstance(found, dict) else {}
+    cached = artifacts.recall(_CACHE)
+    return cached if isinstance(cached, dict) else {}
 
 
 def _known(document: Any) -> Rehearsal | None:

@@ -66,12 +66,14 @@ async def _rehearse(
 
     solver = ManySolves(channels, at_once=at_once, done=done)
     try:
-        own = frozenset(one.name.lower() for _, outputs in rows for one in outputs)
+        own = frozenset(output.name.lower() for _, outputs in rows for output in outputs)
         works = [RowEnvironments(row, outputs, solver, own, partial=stand_in is not None) for row, outputs in rows]
         await _together(work.build_and_host() for work in works)
         everywhere = _noarch(work.promised for work in works)
         await _together(work.run_and_test(everywhere) for work in works)
-        offers = [Offer(work.row.platform, work.row.cuda, one) for work in works for one in work.installable]
+        offers = [
+            Offer(work.row.platform, work.row.cuda, installable) for work in works for installable in work.installable
+        ]
         picks = await picks_of(offers, own, drivers, solver)
     finally:
         solver.close()
@@ -92,8 +94,10 @@ async def _together(works: Iterable[Coroutine[Any, Any, None]]) -> None:
 
 def _noarch(rows: Iterable[Mapping[str, Promised]]) -> tuple[Promised, ...]:
     """The noarch outputs of all rows, which one configuration builds for the others."""
-    found = {one.record.file_name: one for row in rows for one in row.values() if one.record.subdir == "noarch"}
-    return tuple(found.values())
+    by_file = {
+        output.record.file_name: output for row in rows for output in row.values() if output.record.subdir == "noarch"
+    }
+    return tuple(by_file.values())
 
 
 def _each_once(environments: Sequence[Environment]) -> tuple[Environment, ...]:

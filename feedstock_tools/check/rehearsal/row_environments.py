@@ -59,7 +59,7 @@ class RowEnvironments:
         Args:
             everywhere: noarch outputs of other rows, which may be built elsewhere.
         """
-        others = [one for one in everywhere if one.record.name not in self.promised]
+        others = [package for package in everywhere if package.record.name not in self.promised]
         visible = [*self.promised.values(), *others]
         for demands in self.outputs:
             await self._use(demands, visible)
@@ -72,9 +72,14 @@ class RowEnvironments:
         wanted = (*self._resolved(demands.host or (), {}), *from_build.strong)
         hosted = await self._solve(demands, "host", wanted, before, self.row.platform) if not joint else built
         from_host = await self._exports(demands, demands.build if joint else (demands.host or ()), hosted)
-        packages = {name: (one.version, one.build) for name, one in (hosted.packages if hosted else {}).items()}
+        packages = {
+            name: (solved.version, solved.build) for name, solved in (hosted.packages if hosted else {}).items()
+        }
         if built is None or hosted is None:
-            failed = any(one.output == demands.name and one.state == "failed" for one in self.environments)
+            failed = any(
+                environment.output == demands.name and environment.state == "failed"
+                for environment in self.environments
+            )
             self._blocked[demands.name.lower()] = "waiting" if failed else "unknown"
         depends, constrains = _inherited(demands, from_build, from_host)
         depends = (*self._at_run_time(demands, packages), *depends)
@@ -111,8 +116,12 @@ class RowEnvironments:
         itself: Demands | None = None,
     ) -> tuple[str, ...]:
         """Requirements with their pins applied; a pin on an unknown package becomes its bare name."""
-        known = {name: (one.record.version, one.record.build) for name, one in self.promised.items()}
-        known |= {one.name.lower(): (one.version, one.build_string) for one in self.outputs if one.name not in known}
+        known = {name: (package.record.version, package.record.build) for name, package in self.promised.items()}
+        known |= {
+            output.name.lower(): (output.version, output.build_string)
+            for output in self.outputs
+            if output.name not in known
+        }
         if itself is not None:
             known[itself.name.lower()] = (itself.version, itself.build_string)
         return tuple(
@@ -128,14 +137,18 @@ class RowEnvironments:
         """The run exports of an environment's requested packages, except those that the recipe ignores."""
         if answer is None:
             return RunExports()
-        asked = {one.name if isinstance(one, Pin) else spec_name(one) for one in requirements}
-        found: dict[str, list[str]] = {}
-        for name in sorted(asked & answer.packages.keys() - demands.ignored_from):
+        requested = {
+            requirement.name if isinstance(requirement, Pin) else spec_name(requirement) for requirement in requirements
+        }
+        specs_of_kinds: dict[str, list[str]] = {}
+        for name in sorted(requested & answer.packages.keys() - demands.ignored_from):
             own = self.promised.get(name)
             exports = own.run_exports if own else await self._solver.run_exports(answer.packages[name])
             for kind, specs in exports.to_json().items():
-                found.setdefault(kind, []).extend(spec for spec in specs if spec_name(spec) not in demands.ignored)
-        return RunExports.from_json(found)
+                specs_of_kinds.setdefault(kind, []).extend(
+                    spec for spec in specs if spec_name(spec) not in demands.ignored
+                )
+        return RunExports.from_json(specs_of_kinds)
 
     async def _solve(
         self,
@@ -172,7 +185,7 @@ class RowEnvironments:
 
     async def _ask(self, question: Question, visible: Sequence[Promised], *, uses_own: bool) -> Answer:
         """An environment without outputs of the feedstock is the same for all rows, and solved once."""
-        records = [one.record for one in visible]
+        records = [package.record for package in visible]
         if not uses_own:
             answer = await self._solver.solve(question)
             if answer.reason is None and not answer.packages.keys() & {record.name for record in records}:
@@ -201,7 +214,7 @@ class RowEnvironments:
         answer: Answer | None = None,
     ) -> None:
         name = self.row.configuration.name
-        by_time = "\n".join(f"{one} or {other}" for one, other in answer.by_time) or None if answer else None
+        by_time = "\n".join(f"{first} or {other}" for first, other in answer.by_time) or None if answer else None
         count = len(answer.packages) if answer else 0
         self.environments.append(
             Environment(name, self.row.name, demands.name, kind, platform.subdir, state, count, reason, by_time)
@@ -209,13 +222,13 @@ class RowEnvironments:
 
 
 def _applied(pin: Pin, packages: Mapping[str, tuple[str, str]]) -> str:
-    found = packages.get(pin.name)
-    return pin.applied(*found) if found else pin.name
+    package = packages.get(pin.name)
+    return pin.applied(*package) if package else pin.name
 
 
 def _reached(specs: Iterable[str], visible: Sequence[Promised]) -> tuple[set[str], set[str]]:
     """The names of the feedstock's own packages that specs depend on, and of all other non-virtual packages."""
-    promised = {one.record.name: one for one in visible}
+    promised = {package.record.name: package for package in visible}
     pending = {spec_name(spec) for spec in specs}
     seen: set[str] = set()
     while pending:

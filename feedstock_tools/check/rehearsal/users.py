@@ -95,7 +95,7 @@ async def _pick(shelf: _Shelf, name: str, driver: str | None, solver: ManySolves
     versions = sorted({record.version for record in shelf.records if record.name == name})
     spec = f"{name} =={versions[0]}" if len(versions) == 1 else name
     question = Question((spec,), shelf.platform, virtual_packages(shelf.platform, cuda=driver))
-    found: list[str | None] = []
+    picked: list[str | None] = []
     reason = None
     for step in (1, -1):
         count = len(shelf.records)
@@ -105,10 +105,10 @@ async def _pick(shelf: _Shelf, name: str, driver: str | None, solver: ManySolves
         answer = await solver.solve(question, stamped)
         reason = answer.reason
         package = answer.packages.get(name)
-        found.append(f"{package.version} {package.build}" if package else None)
-    build, other = found
+        picked.append(f"{package.version} {package.build}" if package else None)
+    build, other = picked
     cudas = shelf.cudas.get(f"{name}-{build.replace(' ', '-')}", set()) if build else set()
-    cuda = max((one for one in cudas if one), key=parse_version, default=None)
+    cuda = max((version for version in cudas if version), key=parse_version, default=None)
     if build is not None and build != other:
         mistake: str | None = "only time stamps decide which build users get"
     else:
@@ -127,13 +127,17 @@ def _mistake(
     """
     there = shelf.of(name)
     least = max(
-        (one for one in there if one and driver and parse_version(one) <= parse_version(driver)),
+        (version for version in there if version and driver and parse_version(version) <= parse_version(driver)),
         key=parse_version,
         default=None,
     )
-    runs = {one for one in there if one and driver and parse_version(one).major <= parse_version(driver).major}
+    runs = {
+        version
+        for version in there
+        if version and driver and parse_version(version).major <= parse_version(driver).major
+    }
     wanted: set[str | None] = {
-        one for one in runs if least is None or parse_version(one or "0") >= parse_version(least)
+        version for version in runs if least is None or parse_version(version or "0") >= parse_version(least)
     }
     if least is None and None in there:
         wanted.add(None)
@@ -141,7 +145,7 @@ def _mistake(
         return f"nothing can be installed: {reason}" if least or (None in there) else None
     if cudas & wanted:
         return None
-    got = " or ".join(sorted(f"CUDA {one}" if one else "CPU" for one in cudas))
+    got = " or ".join(sorted(f"CUDA {version}" if version else "CPU" for version in cudas))
     if not wanted:
         return f"it is for {got}, which this machine does not run"
     meant = f"CUDA {least}" if least else "CPU"

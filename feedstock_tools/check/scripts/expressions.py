@@ -160,17 +160,17 @@ def holds(condition: Condition, values: Values) -> bool | None:
         case Always():
             return True
         case Same(left, right):
-            one, other = value_of(left, values), value_of(right, values)
-            return None if one is None or other is None else one == other
+            first, other = value_of(left, values), value_of(right, values)
+            return None if first is None or other is None else first == other
         case Matches(subject, patterns):
             return _any_of(_is_like(value_of(subject, values), value_of(pattern, values)) for pattern in patterns)
         case Not(negated):
             answer = holds(negated, values)
             return None if answer is None else not answer
         case All(conditions):
-            return _all(holds(each, values) for each in conditions)
+            return _all(holds(part, values) for part in conditions)
         case AnyOf(conditions):
-            return _any_of(holds(each, values) for each in conditions)
+            return _any_of(holds(part, values) for part in conditions)
         case _:
             return None
 
@@ -180,10 +180,10 @@ def _is_like(subject: str | None, pattern: str | None) -> bool | None:
 
 
 def _all(answers: Iterable[bool | None]) -> bool | None:
-    found = set(answers)
-    return False if False in found else None if None in found else True
+    different = set(answers)
+    return False if False in different else None if None in different else True
 
 
 def _any_of(answers: Iterable[bool | None]) -> bool | None:
-    found = set(answers)
-    return True if True in found else None if None in found else False
+    different = set(answers)
+    return True if True in different else None if None in different else False

@@ -51,7 +51,7 @@ def read_shell(text: str) -> tuple[Node, ...]:
 def _statements(text: str) -> list[tuple[int, str]]:
     """Lines with their numbers, without comments and here-documents, continued lines joined, cut at `;` outside
     quotes."""
-    found: list[tuple[int, str]] = []
+    statements: list[tuple[int, str]] = []
     ending, pending, start = None, "", 0
     for number, line in enumerate(text.splitlines(), 1):
         if ending is not None:
@@ -64,9 +64,9 @@ def _statements(text: str) -> list[tuple[int, str]]:
             continue
         heredoc = _HEREDOC.search(pending)
         ending = heredoc["end"] if heredoc else None
-        found += [(start, part) for part in _parts(pending)]
+        statements += [(start, part) for part in _parts(pending)]
         pending = ""
-    return found
+    return statements
 
 
 def _parts(line: str) -> Iterator[str]:

@@ -276,8 +276,8 @@ def _say(condition: Condition, words: dict[str, str], compare: Callable[[Compare
         case Not(Word(name)) if name in _INVERTED:
             return _INVERTED[name]
         case Not(part):
-            said = _say(part, words, compare)
-            return f"not {said}" if re.fullmatch(r"\w+", said) else f"not ({said})"
+            words_of_part = _say(part, words, compare)
+            return f"not {words_of_part}" if re.fullmatch(r"\w+", words_of_part) else f"not ({words_of_part})"
         case And(parts):
             said_parts = [_say(part, words, compare) for part in parts]
             wrapped = [f"({text})" if isinstance(p, Or) else text for p, text in zip(parts, said_parts, strict=True)]

@@ -45,7 +45,9 @@ def _check_choice(cuda: Mapping[str, Any], facts: CudaFacts) -> Iterator[Finding
     chosen = cuda.get("architectures")
     location: Location = ("cuda", "architectures")
     versions = cuda.get("versions")
-    listed = [str(one) for one in versions if str(one) in facts.toolkits] if isinstance(versions, list) else []
+    listed = (
+        [str(version) for version in versions if str(version) in facts.toolkits] if isinstance(versions, list) else []
+    )
     presets = _mapping(cuda.get("presets"))
     if isinstance(chosen, dict):
         yield from _check_mapping(chosen, location, facts)

@@ -17,11 +17,11 @@ BENCHMARKS = "benchmarks"
 
 def benchmark_lines(spec: Spec) -> list[str]:
     """The lines of that key; none if no output has a benchmark."""
-    found: dict[str, Any] = {}
+    benchmarks: dict[str, Any] = {}
     for output in spec.outputs:
         if output.benchmark is not None:
             content: dict[str, Any] = {"commands": list(output.benchmark.commands)}
             if output.benchmark.requires:
                 content["requires"] = list(output.benchmark.requires)
-            found |= dict.fromkeys(output_names(output.name), content)
-    return block_lines({BENCHMARKS: found}) if found else []
+            benchmarks |= dict.fromkeys(output_names(output.name), content)
+    return block_lines({BENCHMARKS: benchmarks}) if benchmarks else []

@@ -22,10 +22,10 @@ def named_script(script: Script | None, output: str | None) -> Script | None:
 
 def build_scripts(spec: Spec) -> Mapping[PurePosixPath, tuple[str, dict[str, Any]]]:
     """The scripts to generate: path → its template and the template's values."""
-    asked = [(None, spec.build.script), *((output.name, output.script) for output in spec.outputs)]
+    scripts = [(None, spec.build.script), *((output.name, output.script) for output in spec.outputs)]
     systems = {"win" if subdir.startswith("win") else "unix" for subdir in spec.platforms}
-    found: dict[PurePosixPath, tuple[str, dict[str, Any]]] = {}
-    for output, script in asked:
+    templates: dict[PurePosixPath, tuple[str, dict[str, Any]]] = {}
+    for output, script in scripts:
         if script is None or script.template is None:
             continue
         named = named_script(script, output)
@@ -33,8 +33,8 @@ def build_scripts(spec: Spec) -> Mapping[PurePosixPath, tuple[str, dict[str, Any
         for system in sorted(systems):
             suffix = "sh" if system == "unix" else "bat"
             template = f"build-{script.template}.{suffix}.j2"
-            found[PurePosixPath("recipe") / str(files[system])] = (template, _view(spec))
-    return found
+            templates[PurePosixPath("recipe") / str(files[system])] = (template, _view(spec))
+    return templates
 
 
 def _view(spec: Spec) -> dict[str, Any]:

@@ -61,5 +61,5 @@ def architectures_by_version(spec: Spec, facts: CudaFacts | None = None) -> Mapp
 
 
 def _has(facts: CudaFacts, preset: str, version: str) -> bool:
-    found = facts.presets[preset]
-    return bool(found.candidates) or version in found.lists
+    chosen = facts.presets[preset]
+    return bool(chosen.candidates) or version in chosen.lists

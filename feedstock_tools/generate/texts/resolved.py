@@ -164,16 +164,16 @@ def _guard(cuda: Cuda | None) -> tuple[Need, ...]:
 
 def _names_with_python(spec: Spec) -> frozenset[str]:
     """Outputs that have a build for each Python: of that kind, with Python in host or run, or pinning one that has."""
-    found: set[str] = set()
+    users: set[str] = set()
     packages: set[str] = set()
     for _ in spec.outputs:  # pins form no cycle, so one round per output is enough
         for output in spec.outputs:
             needs = (*flatten(output.requirements.host, spec), *flatten(output.requirements.run, spec))
             names = {need.package for need in needs} | set(output.pins)
             if output.kind == "python" or "python" in names or names & packages:
-                found.add(output.name)
+                users.add(output.name)
                 packages |= set(output_names(output.name))
-    return frozenset(found)
+    return frozenset(users)
 
 
 def _features(spec: Spec, output: Output) -> Condition | None:

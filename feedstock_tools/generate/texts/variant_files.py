@@ -141,7 +141,7 @@ def _row_block(key: str, rows: Mapping[Platform, Sequence[PinningRow]], *, first
             for row in platform_rows:
                 if row.cuda == version and key in row.values and (platform in varying or row.cuda is None):
                     places.setdefault(row.values[key], []).append(platform)
-        lines += [Line(f"- {_scalar(value)}", _selector(found, rows)) for value, found in places.items()]
+        lines += [Line(f"- {_scalar(value)}", _selector(platforms, rows)) for value, platforms in places.items()]
     return Block(key, tuple(lines), _ROWS_WHY if first else None, _selector(_having(key, rows), rows))
 
 
@@ -151,7 +151,7 @@ def _plain_block(key: str, rows: Mapping[Platform, Sequence[PinningRow]]) -> Blo
     for platform, platform_rows in rows.items():
         for value in _values(platform_rows, key):
             places.setdefault(value, []).append(platform)
-    lines = tuple(Line(f"- {_scalar(value)}", _selector(found, rows)) for value, found in places.items())
+    lines = tuple(Line(f"- {_scalar(value)}", _selector(platforms, rows)) for value, platforms in places.items())
     return Block(key, lines, selector=_selector(_having(key, rows), rows))
 
 
@@ -188,17 +188,17 @@ def _zip_block(zipped: list[str], rows: Mapping[Platform, Sequence[PinningRow]])
     return [Block("zip_keys", tuple(lines), selector=_selector(grouped, rows))]
 
 
-def _selector(found: Collection[Platform], every: Collection[Platform]) -> str | None:
+def _selector(some: Collection[Platform], every: Collection[Platform]) -> str | None:
     """The shortest usual selector for some of the platforms; None for all of them."""
-    if set(found) == set(every):
+    if set(some) == set(every):
         return None
     words: dict[str, None] = {}
     for platform in every:
-        if platform not in found:
+        if platform not in some:
             continue
         of_os = {other for other in every if other.os == platform.os}
-        whole = of_os <= set(found)
+        whole = of_os <= set(some)
         word = platform.os if whole else _SELECTORS.get(platform.subdir, f"{platform.os} and {platform.arch}")
         words[word] = None
-    said = " or ".join(f"({word})" if " " in word and len(words) > 1 else word for word in words)
-    return said.replace("linux or osx", "unix")
+    selector = " or ".join(f"({word})" if " " in word and len(words) > 1 else word for word in words)
+    return selector.replace("linux or osx", "unix")

@@ -45,21 +45,21 @@ def number_why(spec: Spec) -> str:
 
 def skips(spec: Spec) -> Skips:
     """The builds that the recipe skips: default platforms, CUDA versions, and the spec's own skips."""
-    found: list[tuple[Condition, str | None]] = []
+    conditions: list[tuple[Condition, str | None]] = []
     unwanted = _unwanted_platforms(spec)
     if unwanted:
-        found.append((unwanted[0] if len(unwanted) == 1 else Or(tuple(unwanted)), None))
+        conditions.append((unwanted[0] if len(unwanted) == 1 else Or(tuple(unwanted)), None))
     if spec.cuda and spec.pinning == "conda-forge":
         if spec.cuda.platforms:
             places = tuple(Word(subdir) for subdir in spec.cuda.platforms)
-            found.append((And((CUDA, Not(places[0] if len(places) == 1 else Or(places)))), None))
+            conditions.append((And((CUDA, Not(places[0] if len(places) == 1 else Or(places)))), None))
         if not isinstance(spec.cuda.versions, str):
             versions = tuple(Compare("cuda", "==", version) for version in spec.cuda.versions)
-            found.append((And((CUDA, Not(versions[0] if len(versions) == 1 else Or(versions)))), None))
+            conditions.append((And((CUDA, Not(versions[0] if len(versions) == 1 else Or(versions)))), None))
     if spec.pinning == "conda-forge" and not isinstance(spec.python, str):
         series = tuple(Compare("python", "==", version) for version in spec.python)
-        found.append((Not(series[0] if len(series) == 1 else Or(series)), None))
-    return (*found, *((item.when, item.why) for item in spec.skip))
+        conditions.append((Not(series[0] if len(series) == 1 else Or(series)), None))
+    return (*conditions, *((item.when, item.why) for item in spec.skip))
 
 
 def _unwanted_platforms(spec: Spec) -> list[Condition]:
@@ -72,21 +72,21 @@ def _unwanted_platforms(spec: Spec) -> list[Condition]:
     return unwanted
 
 
-def about(told: About, names: Mapping[str, str]) -> tuple[Line, ...]:
+def about(section: About, names: Mapping[str, str]) -> tuple[Line, ...]:
     """The section `about`, in the order of a recipe; `names` are the format's spellings of its keys."""
     lines = [
-        Line(f"{names.get('homepage', 'homepage')}: {quoted(told.homepage)}"),
-        Line(f"license: {quoted(told.license)}"),
+        Line(f"{names.get('homepage', 'homepage')}: {quoted(section.homepage)}"),
+        Line(f"license: {quoted(section.license)}"),
     ]
-    if len(told.license_file) == 1:
-        lines.append(Line(f"license_file: {quoted(told.license_file[0])}"))
-    elif told.license_file:
-        lines += [Line("license_file:"), *(Line(f"  - {quoted(name)}") for name in told.license_file)]
-    lines.append(Line(f"summary: {quoted(told.summary)}"))
-    if told.description:
-        paragraphs = told.description.strip().splitlines()
+    if len(section.license_file) == 1:
+        lines.append(Line(f"license_file: {quoted(section.license_file[0])}"))
+    elif section.license_file:
+        lines += [Line("license_file:"), *(Line(f"  - {quoted(name)}") for name in section.license_file)]
+    lines.append(Line(f"summary: {quoted(section.summary)}"))
+    if section.description:
+        paragraphs = section.description.strip().splitlines()
         lines += [Line("description: |"), *(Line(f"  {line}".rstrip()) for line in paragraphs)]
     for key in ("repository", "documentation"):
-        if value := getattr(told, key):
+        if value := getattr(section, key):
             lines.append(Line(f"{names.get(key, key)}: {quoted(value)}"))
     return tuple(lines)

@@ -82,8 +82,8 @@ class Request:
     @property
     def driver_cuda(self) -> str | None:
         """The CUDA version of the machine's `__cuda`; None if it has none."""
-        found = dict(text.partition("=")[::2] for text in self.machine_has)
-        return found.get("__cuda", "").partition("=")[0] or None
+        virtual = dict(text.partition("=")[::2] for text in self.machine_has)
+        return virtual.get("__cuda", "").partition("=")[0] or None
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,12 +176,12 @@ def specs_of(parts: Sequence[Part], request: Request) -> tuple[str, ...]:
 
 
 def _ways(wish: Wish, request: Request, facts: CudaFacts, frameworks: Frameworks) -> list[Part]:
-    found = list(parts_of(wish, request.accelerator, request.cuda, request.driver_cuda, request.platform, facts))
-    if not found:
+    parts = list(parts_of(wish, request.accelerator, request.cuda, request.driver_cuda, request.platform, facts))
+    if not parts:
         reasons = reasons_without(wish, request.accelerator, request.platform, frameworks)
         unknown = f"there is no known way to install {wish.name} for {_asked(request)}"
         raise WorkError(f"there is no {wish.name} for {_asked(request)}", hint="\n  ".join(reasons) or unknown)
-    return found
+    return parts
 
 
 def _asked(request: Request) -> str:
@@ -243,12 +243,12 @@ def _newer_builds(now: Record, part: Part, request: Request) -> Iterator[str]:
         return
     subdirs = (request.platform.subdir, "noarch")
     builds = [
-        one
+        build
         for channel in request.channels
         for url in channel_urls(channel)
-        for one in builds_of(now.name, url, subdirs)
+        for build in builds_of(now.name, url, subdirs)
     ]
-    toolkits = {toolkit for one in builds if one.version == now.version and (toolkit := toolkit_of(one))}
+    toolkits = {toolkit for build in builds if build.version == now.version and (toolkit := toolkit_of(build))}
     for toolkit in newest_first("cuda", toolkits):
         if admits(f">{own}", toolkit):
             yield part.setup.exact.replace("{digits}", toolkit.replace(".", ""))
@@ -267,11 +267,11 @@ def _notes(parts: Sequence[Part], records: Sequence[Record], request: Request, f
         if part.setup is None:
             yield f"{name} is not a known framework: it is requested under this name."
             continue
-        found = next((record for record in records if record.name == part.setup.package), None)
-        if found is not None:
-            toolkit = toolkit_of(found)
-            made = f", built with CUDA {toolkit}" if toolkit and request.accelerator == "gpu" else ""
-            yield f"{found.name} {found.version} {found.build}{made}."
+        solved = next((record for record in records if record.name == part.setup.package), None)
+        if solved is not None:
+            toolkit = toolkit_of(solved)
+            origin = f", built with CUDA {toolkit}" if toolkit and request.accelerator == "gpu" else ""
+            yield f"{solved.name} {solved.version} {solved.build}{origin}."
             if not part.exact and toolkit != request.cuda:
                 yield f"There is no build of it for CUDA {request.cuda}; this one runs with it."
         elif part.pip:

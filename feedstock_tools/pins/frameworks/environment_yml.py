@@ -31,14 +31,14 @@ def document(environment: Environment, *, name: str, prefix: PurePath | None, ex
         for key, value in _variables(environment).items()
         if prefix or "{prefix}" not in value
     }
-    found: dict[str, Any] = {"name": name}
-    found["channels"] = [*map(channel_anywhere, environment.request.channels), "nodefaults"]
-    found["dependencies"] = [*conda, {"pip": pip}] if pip else conda
+    content: dict[str, Any] = {"name": name}
+    content["channels"] = [*map(channel_anywhere, environment.request.channels), "nodefaults"]
+    content["dependencies"] = [*conda, {"pip": pip}] if pip else conda
     if variables:
-        found["variables"] = variables
+        content["variables"] = variables
     if prefix:
-        found["prefix"] = str(prefix)
-    return found
+        content["prefix"] = str(prefix)
+    return content
 
 
 def as_yaml(environment: Environment, *, name: str, prefix: PurePath | None, exact: bool, file: str) -> str:
@@ -71,9 +71,9 @@ def as_json(environment: Environment, *, name: str, prefix: PurePath | None, exa
 
 
 def _exactly(environment: Environment, every: bool) -> Iterator[str]:
-    asked = {named for part in environment.parts for named in part.named}
+    requested = {named for part in environment.parts for named in part.named}
     for record in environment.records:
-        if every or record.name in asked:
+        if every or record.name in requested:
             yield f"{record.name}={record.version}={record.build}"
         elif record.name in _NAMED_TOO:
             yield record.name if record.name == "pip" else f"{record.name}={record.version}"

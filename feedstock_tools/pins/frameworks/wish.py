@@ -91,10 +91,10 @@ def reasons_without(wish: Wish, accelerator: str, platform: Platform, frameworks
     if accelerator == "gpu" and platform.subdir in frameworks.without_cuda:
         return (frameworks.without_cuda[platform.subdir],)
     framework = wish.framework
-    found = framework.unavailable if framework else ()
+    reasons = framework.unavailable if framework else ()
     return tuple(
         f"{none.reason} [{', '.join(frameworks.sources[name] for name in none.sources)}]"
-        for none in found
+        for none in reasons
         if none.accelerator == accelerator and platform.subdir in none.platforms
     )
 

@@ -107,7 +107,7 @@ def _cmake(architectures: Sequence[Architecture]) -> str:
     for architecture in architectures:
         kinds.setdefault(f"{architecture.number}{architecture.suffix}", set()).add(architecture.ptx)
     endings = {frozenset({False}): "-real", frozenset({True}): "-virtual", frozenset({False, True}): ""}
-    return ";".join(f"{name}{endings[frozenset(found)]}" for name, found in kinds.items())
+    return ";".join(f"{name}{endings[frozenset(both)]}" for name, both in kinds.items())
 
 
 def _nvcc(architectures: Sequence[Architecture]) -> str:

@@ -120,7 +120,7 @@ def _driver_version(load: Callable[[str], Any]) -> str | None:
         finally:
             library.nvmlShutdown()
     try:
-        found = re.search(r"\b(\d{3,}\.\d+(?:\.\d+)?)\b", _MODULE.read_text(encoding="utf-8", errors="replace"))
+        match = re.search(r"\b(\d{3,}\.\d+(?:\.\d+)?)\b", _MODULE.read_text(encoding="utf-8", errors="replace"))
     except OSError:
         return None
-    return found[1] if found else None
+    return match[1] if match else None

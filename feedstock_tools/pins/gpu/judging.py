@@ -89,7 +89,9 @@ def _cards(question: Question, facts: CudaFacts) -> tuple[Machine | None, list[C
 def _builds(spec: str, question: Question) -> Iterable[Found]:
     cuda = question.cuda
     builds = search(spec, question.channels, question.platform or Platform.here())
-    kept = [one for one in builds if cuda is None or one.toolkit is None or f"{one.toolkit}.".startswith(f"{cuda}.")]
+    kept = [
+        build for build in builds if cuda is None or build.toolkit is None or f"{build.toolkit}.".startswith(f"{cuda}.")
+    ]
     if not kept:
         raise WorkError(f"there is no build of '{spec}' for CUDA {cuda}")
     return kept
@@ -107,18 +109,18 @@ def _judged(facts: CudaFacts, card: Card, question: Question, builds: Sequence[F
         yield Judged(build.record.distribution, build.toolkit, _verdict(facts, card, build, preset))
 
 
-def _verdict(facts: CudaFacts, card: Card, found: Found, preset: str | None) -> Verdict:
+def _verdict(facts: CudaFacts, card: Card, build: Found, preset: str | None) -> Verdict:
     """The verdict on a build of a channel, by its guard on the driver and by its toolkit."""
-    if found.toolkit is None:
+    if build.toolkit is None:
         return Verdict("cpu", None, ("It uses no CUDA toolkit.",))
-    guard = next((spec for spec in found.record.depends if spec.startswith("__cuda ")), None)
+    guard = next((spec for spec in build.record.depends if spec.startswith("__cuda ")), None)
     if guard and card.driver_cuda is not None:
         from feedstock_tools.channel.specs import admits
 
         if not admits(guard.split(" ")[1], card.driver_cuda):
             return Verdict("no", None, (f"It requires {guard}, but the driver runs CUDA up to {card.driver_cuda}.",))
     # Metadata such as `cuda-version >=12` names only the major version; its first toolkit supports the least.
-    version = found.toolkit if "." in found.toolkit else f"{found.toolkit}.0"
+    version = build.toolkit if "." in build.toolkit else f"{build.toolkit}.0"
     if version not in facts.toolkits:
         return Verdict("no", None, (f"CUDA {version} is unknown.",))
     return judge(facts, card, version, _architectures(facts, preset, version))

@@ -119,20 +119,20 @@ def judge(facts: CudaFacts, card: Card, cuda: str, architectures: Sequence[str] 
 
 def _of_build(card: Card, cuda: str, built: Sequence[Architecture], known: Sequence[Architecture]) -> Verdict:
     """The verdict on a build whose architectures are given."""
-    found = served(built, card.number)
+    service = served(built, card.number)
     own = Architecture(card.number)
-    if found.by is None:
+    if service.by is None:
         return Verdict("no", None, (f"The build has no code for compute capability {card.capability}.",))
-    if found.how == "native":
-        note = "" if found.by == own else f", which a GPU of capability {card.capability} runs"
-        return Verdict("native", str(found.by), (f"The build contains machine code for {found.by}{note}.",))
+    if service.how == "native":
+        note = "" if service.by == own else f", which a GPU of capability {card.capability} runs"
+        return Verdict("native", str(service.by), (f"The build contains machine code for {service.by}{note}.",))
     too_old = _cannot_compile(card, cuda)
     if too_old:
-        return Verdict("no", None, (f"The build contains only PTX ({found.by}) for this GPU.", too_old))
-    reasons = [f"The driver compiles the build's PTX ({found.by}) at first start."]
+        return Verdict("no", None, (f"The build contains only PTX ({service.by}) for this GPU.", too_old))
+    reasons = [f"The driver compiles the build's PTX ({service.by}) at first start."]
     if own not in known:
         reasons.append(f"CUDA {cuda}'s own ptxas does not know {own}.")
-    return Verdict("ptx", str(found.by), tuple(reasons))
+    return Verdict("ptx", str(service.by), tuple(reasons))
 
 
 def _compiled_for(code: Architecture, card: Card) -> bool:

@@ -78,8 +78,8 @@ def resolve(
     conflict = explain(graph, demanded)
     if conflict is not None:
         return Answer(graph, known, (), conflict, most, False)
-    found = list(islice(all_sets(graph, demanded, asked_kinds(graph, demanded, kinds)), most + 1))
-    return Answer(graph, known, tuple(found[:most]), None, most, len(found) > most)
+    sets = list(islice(all_sets(graph, demanded, asked_kinds(graph, demanded, kinds)), most + 1))
+    return Answer(graph, known, tuple(sets[:most]), None, most, len(sets) > most)
 
 
 def records_of(channels: Sequence[str], *platforms: str) -> tuple[Record, ...]:

@@ -43,23 +43,23 @@ def audit(
     """
     known = graph_of_facts(facts)
     channel = graph_of_channel(records, origin, virtual={"__cuda": facts.toolkits})
-    found = [
+    disagreements = [
         disagreement
         for platform in platforms
         for kind in ("cuda", *facts.libraries)
         for disagreement in _of_kind(known, channel, kind, platform)
     ]
-    return tuple(found)
+    return tuple(disagreements)
 
 
 def _of_kind(known: PinGraph, channel: PinGraph, kind: str, platform: str) -> Iterator[Disagreement]:
-    said, had = _releases(known, kind, platform), _releases(channel, kind, platform)
-    if not had:
+    in_facts, in_channel = _releases(known, kind, platform), _releases(channel, kind, platform)
+    if not in_channel:
         return
-    for version in newest_first(kind, {*said, *had}):
-        if version not in had:
+    for version in newest_first(kind, {*in_facts, *in_channel}):
+        if version not in in_channel:
             yield Disagreement(platform, kind, version, "in the facts", "not in the channel")
-        elif version not in said:
+        elif version not in in_facts:
             yield Disagreement(platform, kind, version, "not in the facts", "in the channel")
         elif kind != "cuda":
             yield from _of_partners(known, channel, Release(kind, version), platform)
@@ -67,9 +67,9 @@ def _of_kind(known: PinGraph, channel: PinGraph, kind: str, platform: str) -> It
 
 def _of_partners(known: PinGraph, channel: PinGraph, release: Release, platform: str) -> Iterator[Disagreement]:
     both = _releases(known, "cuda", platform) & _releases(channel, "cuda", platform)
-    said, had = (_cudas(graph, release, platform) & both for graph in (known, channel))
-    if said != had:
-        words = [", ".join(newest_first("cuda", cudas)[::-1]) or "none" for cudas in (said, had)]
+    in_facts, in_channel = (_cudas(graph, release, platform) & both for graph in (known, channel))
+    if in_facts != in_channel:
+        words = [", ".join(newest_first("cuda", cudas)[::-1]) or "none" for cudas in (in_facts, in_channel)]
         yield Disagreement(
             platform,
             release.kind,

@@ -77,14 +77,14 @@ class Builds:
         """`path` has the names of the packages that led here, to detect cycles of dependencies."""
         if record.url not in self._of_build:
             try:
-                found: tuple[Way, ...] = (self._own_way(record),)
+                ways: tuple[Way, ...] = (self._own_way(record),)
                 for spec in dict.fromkeys(record.depends):
                     name = _read(spec).name
                     if name in self._between and name not in path:
-                        found = _joined(found, self._ways_through(spec, path | {name}))
+                        ways = _joined(ways, self._ways_through(spec, path | {name}))
             except InputError:
-                found = ()
-            self._of_build[record.url] = found
+                ways = ()
+            self._of_build[record.url] = ways
         return self._of_build[record.url]
 
     def _own_way(self, record: Record) -> Way:
@@ -136,20 +136,20 @@ def packages_between(kinds: Mapping[str, str], records: Iterable[Record]) -> fro
     for record in records:
         for spec in record.depends:
             dependents.setdefault(spec.split(" ", 1)[0].lower(), set()).add(record.name)
-    found: set[str] = set()
+    dependent: set[str] = set()
     waiting = [name for name, kind in kinds.items() if kind != "python"]
     while waiting:
-        new = dependents.get(waiting.pop(), set()) - found
-        found |= new
+        new = dependents.get(waiting.pop(), set()) - dependent
+        dependent |= new
         waiting += new
-    return frozenset(found - kinds.keys())
+    return frozenset(dependent - kinds.keys())
 
 
 def _joined(ways: Sequence[Way], others: Sequence[Way]) -> tuple[Way, ...]:
     """The compatible combinations of two lists of ways."""
     if len(others) > _MOST_WAYS:
         return tuple(ways)
-    found = []
+    joined = []
     for way in ways:
         for other in others:
             allowed = dict(way.allowed)
@@ -157,8 +157,8 @@ def _joined(ways: Sequence[Way], others: Sequence[Way]) -> tuple[Way, ...]:
                 allowed[kind] = allowed[kind] & versions if kind in allowed else versions
             needed = way.needed | other.needed
             if all(versions or (kind not in needed and kind != "platform") for kind, versions in allowed.items()):
-                found.append(Way(MappingProxyType(allowed), needed, way.source))
-    return _loosest(found)
+                joined.append(Way(MappingProxyType(allowed), needed, way.source))
+    return _loosest(joined)
 
 
 def _loosest(ways: Iterable[Way]) -> tuple[Way, ...]:

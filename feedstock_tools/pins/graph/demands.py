@@ -99,16 +99,16 @@ def parse_demands(texts: Iterable[str]) -> tuple[Demand, ...]:
     Raises:
         InputError: as `parse_demand`.
     """
-    found: list[Demand] = []
+    demands: list[Demand] = []
     mistakes: list[Mistake] = []
     for text in texts:
         try:
-            found.append(parse_demand(text))
+            demands.append(parse_demand(text))
         except InputError as error:
             mistakes.extend(error.mistakes)
     if mistakes:
         raise InputError.of(mistakes)
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(demands))
 
 
 def versions_named(demands: Iterable[Demand], graph: PinGraph) -> Mapping[str, frozenset[str]]:

@@ -118,7 +118,7 @@ def _sentence(graph: PinGraph, demand: Demand, conflict: Sequence[Demand]) -> st
 def _by_way(graph: PinGraph, kind: str, other: str) -> str:
     """The kinds through which the bounds of one kind lead to another, in brackets; empty where a bound names both."""
     between = kinds_between(graph, kind, other)
-    return f" (by way of {' and '.join(kind_named(one).title for one in between)})" if between else ""
+    return f" (by way of {' and '.join(kind_named(other).title for other in between)})" if between else ""
 
 
 def _nearest_match(graph: PinGraph, demand: Demand, matching: Sequence[str], others: Sequence[Demand]) -> str:
@@ -173,7 +173,7 @@ def _restriction(graph: PinGraph, demand: Demand, kind: str) -> str | None:
 
 def _nearest(graph: PinGraph, demands: tuple[Demand, ...], fewest: Sequence[Demand]) -> tuple[tuple[Demand, ...], ...]:
     """Lists of demands that work, each with one demand of the conflict at the nearest version that works."""
-    found = []
+    nearest = []
     for changed in fewest:
         others = tuple(demand for demand in demands if demand.kind != changed.kind)
         replaced = _replacement(graph, changed, others)
@@ -181,11 +181,11 @@ def _nearest(graph: PinGraph, demands: tuple[Demand, ...], fewest: Sequence[Dema
             distance, demand = replaced
             order = list(KINDS).index(changed.kind) if changed.kind in KINDS else len(KINDS)
             kept = [demand if other == changed else other for other in demands if other == changed or other in others]
-            found.append((changed.kind in ("platform", "sm"), distance, -order, tuple(kept)))
-    if not found:
+            nearest.append((changed.kind in ("platform", "sm"), distance, -order, tuple(kept)))
+    if not nearest:
         held = _what_holds(graph, demands)
         return (held,) if held else ()
-    return tuple(kept for *_, kept in sorted(found, key=lambda item: item[:3]))
+    return tuple(kept for *_, kept in sorted(nearest, key=lambda item: item[:3]))
 
 
 def _replacement(graph: PinGraph, demand: Demand, others: Sequence[Demand]) -> tuple[int, Demand] | None:
@@ -230,8 +230,8 @@ def _what_holds(graph: PinGraph, demands: Iterable[Demand]) -> tuple[Demand, ...
     for demand in demands:
         if can_hold(graph, [*held, demand]):
             held.append(demand)
-        elif demand.kind not in {other.kind for other in held} and (found := _replacement(graph, demand, held)):
-            held.append(found[1])
+        elif demand.kind not in {other.kind for other in held} and (nearer := _replacement(graph, demand, held)):
+            held.append(nearer[1])
     return tuple(held)
 
 

@@ -62,7 +62,10 @@ def graph_of_channel(
             ways.setdefault(release, {})[way] = None
             texts = specs.setdefault(release, {})
             texts.update((spec, None) for spec in (*record.depends, *record.constrains) if spec.split(" ")[0] in about)
-    bounds = tuple(Bound(release, tuple(found), _said(origin, specs[release])) for release, found in ways.items())
+    bounds = tuple(
+        Bound(release, tuple(ways_of_release), _said(origin, specs[release]))
+        for release, ways_of_release in ways.items()
+    )
     subdirs = {record.subdir for record in known if record.subdir != "noarch"}
     releases = {*ways, *(Release("platform", subdir) for subdir in subdirs)}
     releases |= {Release(kind, version) for kind, versions in scales.items() for version in versions}
@@ -72,13 +75,13 @@ def graph_of_channel(
 
 def _scales(records: Iterable[Record], virtual: Mapping[str, Iterable[str]]) -> dict[str, frozenset[str]]:
     """The given versions of `__cuda` and glibc, and those named by packages."""
-    found = {kind: set(virtual.get(kind, ())) for kind in VIRTUAL_KINDS.values()}
+    versions_of = {kind: set(virtual.get(kind, ())) for kind in VIRTUAL_KINDS.values()}
     for record in records:
         for spec in (*record.depends, *record.constrains):
             name, _, rest = spec.partition(" ")
             if name in VIRTUAL_KINDS:
-                found[VIRTUAL_KINDS[name]].update(_named_versions(rest))
-    return {kind: frozenset(versions) for kind, versions in found.items()}
+                versions_of[VIRTUAL_KINDS[name]].update(_named_versions(rest))
+    return {kind: frozenset(versions) for kind, versions in versions_of.items()}
 
 
 def _named_versions(spec: str) -> Iterator[str]:

@@ -67,12 +67,12 @@ def reported_cuda(facts: CudaFacts, driver: str, *, windows: bool = False) -> st
     before the first toolkit of the facts.
     """
     branch = parse_version(driver).major
-    found = None
+    newest = None
     for toolkit in facts.toolkits.values():
         shipped = _of_system(toolkit.driver, windows) or _of_system(toolkit.driver, False)
         if shipped is not None and parse_version(shipped).major <= branch:
-            found = toolkit.version
-    return _WITHOUT_TOOLKIT.get(branch, found)
+            newest = toolkit.version
+    return _WITHOUT_TOOLKIT.get(branch, newest)
 
 
 def _shipped(toolkit: Toolkit) -> tuple[str, ...]:
@@ -100,7 +100,8 @@ def _scales(facts: CudaFacts, also: Mapping[str, Iterable[str]]) -> Scales:
         "glibc": {row["c_stdlib_version"] for row in rows},
     }
     return {
-        kind: frozenset({*found, *(also.get(kind, ()) if kind in _SCALES else ())}) for kind, found in scales.items()
+        kind: frozenset({*versions, *(also.get(kind, ()) if kind in _SCALES else ())})
+        for kind, versions in scales.items()
     }
 
 
@@ -189,8 +190,8 @@ def _glibc_bound(release: Release, facts: CudaFacts, scale: frozenset[str]) -> B
             words.append(f"{least} on {row.platform}")
             known.add(row.platform.subdir)
     ways.append(Way({"platform": _PLATFORMS - known, "glibc": frozenset()}))
-    said = f"conda-forge builds it for glibc {_listed(words)}" if words else "its glibc is unknown"
-    return Bound(release, tuple(ways), said)
+    sentence = f"conda-forge builds it for glibc {_listed(words)}" if words else "its glibc is unknown"
+    return Bound(release, tuple(ways), sentence)
 
 
 def _of_library(library: Library, cudas: Sequence[str], sms: frozenset[str]) -> Iterator[Bound]:
@@ -208,8 +209,8 @@ def _of_library(library: Library, cudas: Sequence[str], sms: frozenset[str]) -> 
                 platforms.setdefault(release.version, set()).update(subdirs)
     for version, ways in builds.items():
         where = _listed(sorted(platforms[version]))
-        said = f"conda-forge has it for CUDA {_listed(dict.fromkeys(ways.values()))}, for {where}"
-        yield Bound(Release(library.name, version), tuple(ways), said)
+        sentence = f"conda-forge has it for CUDA {_listed(dict.fromkeys(ways.values()))}, for {where}"
+        yield Bound(Release(library.name, version), tuple(ways), sentence)
         for code in library.gpu_code:
             if admits(code.versions, version):
                 yield _gpu_code_bound(Release(library.name, version), code, cudas, sms)
@@ -283,5 +284,5 @@ def _cited(facts: CudaFacts, toolkit: Toolkit, fact: str) -> str:
 
 
 def _listed(words: Iterable[str]) -> str:
-    found = list(words)
-    return found[0] if len(found) == 1 else f"{', '.join(found[:-1])} and {found[-1]}" if found else "nothing"
+    listed = list(words)
+    return listed[0] if len(listed) == 1 else f"{', '.join(listed[:-1])} and {listed[-1]}" if listed else "nothing"

@@ -97,12 +97,12 @@ class PinGraph:
     @cached_property
     def versions(self) -> Mapping[str, tuple[str, ...]]:
         """The versions of each kind, newest first; kinds in the order in which answers choose them."""
-        found: dict[str, set[str]] = {}
+        versions: dict[str, set[str]] = {}
         for release in self.releases:
-            found.setdefault(release.kind, set()).add(release.version)
+            versions.setdefault(release.kind, set()).add(release.version)
         order = list(KINDS)
-        kinds = sorted(found, key=lambda kind: (order.index(kind) if kind in KINDS else 1.5, kind))
-        return MappingProxyType({kind: newest_first(kind, found[kind]) for kind in kinds})
+        kinds = sorted(versions, key=lambda kind: (order.index(kind) if kind in KINDS else 1.5, kind))
+        return MappingProxyType({kind: newest_first(kind, versions[kind]) for kind in kinds})
 
     def without_unknown(self) -> PinGraph:
         """The graph as it would be if all that is not known were possible."""
@@ -110,10 +110,10 @@ class PinGraph:
 
     @cached_property
     def _bounds_of(self) -> Mapping[Release, tuple[Bound, ...]]:
-        found: dict[Release, list[Bound]] = {}
+        bounds_of: dict[Release, list[Bound]] = {}
         for bound in self.bounds:
-            found.setdefault(bound.release, []).append(bound)
-        return {release: tuple(bounds) for release, bounds in found.items()}
+            bounds_of.setdefault(bound.release, []).append(bound)
+        return {release: tuple(bounds) for release, bounds in bounds_of.items()}
 
     def bounds_of(self, release: Release) -> tuple[Bound, ...]:
         """The requirements of a release on others."""
@@ -122,11 +122,11 @@ class PinGraph:
     @cached_property
     def beside(self) -> Mapping[str, frozenset[str]]:
         """For each kind those that share a bound with it; kinds without bounds are missing."""
-        found: dict[str, set[str]] = {}
+        neighbours: dict[str, set[str]] = {}
         for together in {bound.kinds | {bound.release.kind} for bound in self.bounds}:
             for kind in together:
-                found.setdefault(kind, set()).update(together - {kind})
-        return {kind: frozenset(others) for kind, others in found.items()}
+                neighbours.setdefault(kind, set()).update(together - {kind})
+        return {kind: frozenset(others) for kind, others in neighbours.items()}
 
     def holds(self, chosen: Chosen) -> bool:
         """Whether all releases of a set exist and meet each other's bounds; an unnamed kind is missing from the set."""

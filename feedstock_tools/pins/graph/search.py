@@ -40,7 +40,7 @@ def search(spec: str, channels: Sequence[str], platform: Platform) -> tuple[Foun
     """
     subdirs = (platform.subdir, "noarch")
     names: set[str] = set()
-    found: list[Found] = []
+    builds: list[Found] = []
     accepts = _Accepts(spec)
     for channel in channels:
         for url in channel_urls(channel):
@@ -48,22 +48,22 @@ def search(spec: str, channels: Sequence[str], platform: Platform) -> tuple[Foun
             for record in read_records(url, subdirs):
                 names.add(record.name)
                 if accepts(record):
-                    found.append(Found(record, title, toolkit_of(record)))
-    if not found:
+                    builds.append(Found(record, title, toolkit_of(record)))
+    if not builds:
         near = get_close_matches(accepts.name, names, n=3)
         where = ", ".join(channel_title(channel) for channel in channels)
         hint = f"Near it are {', '.join(near)}." if near else None
         raise WorkError(f"there is no '{spec}' for {platform} in {where}", hint=hint)
-    return _ordered(found)
+    return _ordered(builds)
 
 
-def of_toolkit(found: Iterable[Found], cuda: str) -> tuple[Found, ...]:
+def of_toolkit(builds: Iterable[Found], cuda: str) -> tuple[Found, ...]:
     """The builds for a toolkit: `11.2`, or `11` for all of 11.x.
 
     Raises:
         WorkError: there is none.
     """
-    kept = tuple(one for one in found if one.toolkit and f"{one.toolkit}.".startswith(f"{cuda}."))
+    kept = tuple(build for build in builds if build.toolkit and f"{build.toolkit}.".startswith(f"{cuda}."))
     if not kept:
         raise WorkError(f"there is no build for CUDA {cuda}")
     return kept
@@ -94,13 +94,15 @@ class _Accepts:
         )
 
 
-def _ordered(found: Sequence[Found]) -> tuple[Found, ...]:
+def _ordered(builds: Sequence[Found]) -> tuple[Found, ...]:
     """By name, version and build; invalid versions come before valid ones."""
-    versions = newest_first("version", (one.record.version for one in found if _is_version(one.record.version)))
+    versions = newest_first("version", (build.record.version for build in builds if _is_version(build.record.version)))
     places = {version: -place for place, version in enumerate(versions)}
     before = -len(versions)
     return tuple(
-        sorted(found, key=lambda one: (one.record.name, places.get(one.record.version, before), one.record.build))
+        sorted(
+            builds, key=lambda build: (build.record.name, places.get(build.record.version, before), build.record.build)
+        )
     )
 
 

@@ -29,11 +29,11 @@ def toolkit_of(record: Record) -> str | None:
     if match:
         major, minor = (group for group in match.groups() if group is not None)
         return f"{major}.{minor}"
-    found = {
+    specs = {
         name: text for spec in record.depends for name, _, text in [spec.partition(" ")] if name in _PACKAGES and text
     }
     for name in ("cudatoolkit", "cuda-version", "pytorch-cuda", "cuda-cudart", "__cuda"):
-        version = _VERSION.search(found.get(name, ""))
+        version = _VERSION.search(specs.get(name, ""))
         if version:
             return version[1]
     return None
