@@ -136,7 +136,7 @@ def _report(feedstock: Path, result: Rerender, changes: Changes) -> dict[str, An
             if path not in changes.files
         ],
         "stale_jobs": [str(job) for job in update.stale],
-        "notes": list(update.notes),
+        "notes": [*([result.rules.note] if result.rules.note else []), *update.notes],
     }
 
 

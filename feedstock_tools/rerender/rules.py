@@ -149,8 +149,8 @@ class Rules:
     def parse(cls, text: str) -> Rules:
         """The rules of `SMITHY`, `SMITHY+` or `SMITHY+CONDA_BUILD`, such as `3.14.1+3.21.4`.
 
-        The default for conda-build is its newest version when that conda-smithy was released. Versions newer
-        than the known ones behave as the newest of these.
+        The default for conda-build is the version that most rerenders by that conda-smithy were made with. Versions
+        newer than the known ones behave as the newest of these.
 
         Raises:
             InputError: the text is not a version, or one older than 3.1.6.
@@ -167,6 +167,17 @@ class Rules:
     def name(self) -> str:
         """The text that `parse` reads: `3.14.1+3.21.4`."""
         return f"{self.smithy}+{self.conda_build_version}"
+
+    @property
+    def note(self) -> str | None:
+        """Which version is newer than the newest known one, for people; None if both are known."""
+        for tool, version, newest in (
+            ("conda-smithy", self.smithy, NEWEST_SMITHY),
+            ("conda-build", self.conda_build_version, NEWEST_CONDA_BUILD),
+        ):
+            if _numbers(version, tool) > _numbers(newest, tool):
+                return f"{tool} {version} is newer than {newest}, the newest known version, whose rules are used"
+        return None
 
 
 @lru_cache(maxsize=64)

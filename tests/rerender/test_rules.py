@@ -88,6 +88,18 @@ def test_a_version_that_is_newer_than_all_that_were_read_behaves_as_the_newest()
     assert newer.always_kept == Rules.newest().always_kept
 
 
+@pytest.mark.parametrize(
+    ("text", "note"),
+    [
+        ("2031.1.1", "conda-smithy 2031.1.1 is newer than 2026.8.5, the newest known version, whose rules are used"),
+        ("3.50.1+31.1.0", "conda-build 31.1.0 is newer than 26.7.1, the newest known version, whose rules are used"),
+        ("2026.8.5+26.7.1", None),
+    ],
+)
+def test_a_version_that_is_newer_than_all_that_were_read_is_noted(text: str, note: str | None) -> None:
+    assert Rules.parse(text).note == note
+
+
 @pytest.mark.parametrize("text", ["", "latest", "3.14.x", "3.14.1+new", "+3.21.4", "3..1", "1" * 20, "3.1.5"])
 def test_what_is_no_known_version_is_refused(text: str) -> None:
     with pytest.raises(InputError):

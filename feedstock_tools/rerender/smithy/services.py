@@ -160,7 +160,8 @@ def _of_system(
     yum = _yum_setup(workshop) if system == "linux" else ""
     if yum:
         seen["yum_build_setup"] = yum
-    scripts = list(_SCRIPTS[provider].get(system, ()))
+    fixed = _SCRIPTS[provider].get(system, ())
+    scripts = list(fixed)
     plain: list[str] = []
     setup = _build_setup(workshop, system)
     own: MutableMapping[str, Any] = seen
@@ -184,7 +185,7 @@ def _of_system(
     for name in (*scripts, *plain):
         if not workshop.release.has_template(_template_of(name)):  # a script that only later releases have
             continue
-        executable = name in scripts or workshop.rules.executable_azure
+        executable = provider != "azure" or workshop.rules.executable_azure or name in fixed
         files[name] = File(_script(workshop, name, own), executable)
     return files
 

@@ -21,8 +21,7 @@ from feedstock_tools.rerender.smithy.rules import ci_rules
 from feedstock_tools.rerender.smithy.services import PROVIDER_FILES, Built, File, Workshop, render_provider
 from feedstock_tools.rerender.smithy.settings import placements
 from feedstock_tools.rerender.smithy.templates import Templates
-from feedstock_tools.rerender.smithy.tree_rules import NEWEST, tree_rules
-from feedstock_tools.versions import parse_version
+from feedstock_tools.rerender.smithy.tree_rules import tree_rules
 
 __all__ = ["RenderedPlatform", "Tree", "whole_tree"]
 
@@ -132,12 +131,10 @@ def whole_tree(
     listed = list(unbuilt) or _listed(packages)
     if listed and README not in skipped:
         files.update(readme_files(workshop, config, listed, configurations, recipe, recipe_text))
-    return Tree(files, tuple(_removed(workshop, files, skipped)), tuple(_notes(version, files, feedstock)))
+    return Tree(files, tuple(_removed(workshop, files, skipped)), tuple(_notes(files, feedstock)))
 
 
-def _notes(version: str, files: Mapping[str, File], feedstock: Path) -> Iterator[str]:
-    if parse_version(version) > parse_version(NEWEST):
-        yield f"conda-smithy {version} is newer than {NEWEST}, the newest known version; its templates use nothing new"
+def _notes(files: Mapping[str, File], feedstock: Path) -> Iterator[str]:
     script = feedstock / _BUILD_SCRIPT
     if _BUILD_SCRIPT in files and script.is_file() and b"feedstock_tools" in read_bytes(script, within=feedstock):
         yield f"conda-smithy replaces {_BUILD_SCRIPT}; skip_render: [{_BUILD_SCRIPT}] in conda-forge.yml keeps it"

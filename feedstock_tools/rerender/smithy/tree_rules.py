@@ -24,7 +24,7 @@ class TreeRules:
 
     #: Whether a rendered script ends with a line break even if its template does not.
     final_newline: bool = False
-    #: Whether the files in `.azure-pipelines` are executable.
+    #: Whether the files in `.azure-pipelines` are executable, and the scripts that Azure's workflow settings require.
     executable_azure: bool = True
     #: The copied files that are executable, even if they are not in the release.
     executable_copies: tuple[str, ...] = ("build-locally.py",)

@@ -214,6 +214,22 @@ def test_workflow_settings_bring_their_scripts(feedstock: Path, release: Path) -
     assert (feedstock / ".scripts/create_pagefile.sh").read_text() == "a page file\n"
 
 
+@pytest.mark.parametrize(("provider", "rules"), [("azure", "2026.6.14"), ("github_actions", NEWEST)])
+def test_scripts_of_workflow_settings_are_executable(feedstock: Path, release: Path, provider: str, rules: str) -> None:
+    forge = f"workflow_settings: {{pagefile_size: 8}}\nprovider: {{linux_64: {provider}}}\n"
+    (feedstock / "conda-forge.yml").write_text(forge)
+    _rerender(feedstock, release, rules)
+    assert os.access(feedstock / ".scripts/create_pagefile.sh", os.X_OK)
+
+
+def test_scripts_that_only_azure_s_workflow_settings_require_are_not_executable(feedstock: Path, release: Path) -> None:
+    forge = "workflow_settings: {pagefile_size: 8}\nprovider: {linux_64: azure}\n"
+    (feedstock / "conda-forge.yml").write_text(forge)
+    _rerender(feedstock, release)
+    assert not os.access(feedstock / ".scripts/create_pagefile.sh", os.X_OK)
+    assert os.access(feedstock / ".scripts/build_steps.sh", os.X_OK)
+
+
 def test_a_template_of_the_feedstock_takes_the_place_of_the_release_s(feedstock: Path, release: Path) -> None:
     _write(feedstock, {"templates/README.md.tmpl": "my {{ package_name }}\n"})
     _rerender(feedstock, release)
@@ -324,10 +340,10 @@ def test_a_template_that_loops_is_ended_and_named(feedstock: Path, release: Path
 def test_a_newer_release_is_rendered_if_its_templates_want_nothing_new(feedstock: Path, release: Path) -> None:
     _write(release, {"info/index.json": '{"version": "2099.1.0"}'})
     found = find_release(release)
-    tree = rerender(feedstock, rules=chosen_rules(None, found), smithy=found).tree
-    assert tree is not None
-    assert "README.md" in tree.files
-    assert "conda-smithy 2099.1.0 is newer than 2026.8.5" in tree.notes[0]
+    rendered = rerender(feedstock, rules=chosen_rules(None, found), smithy=found)
+    assert rendered.tree is not None
+    assert "README.md" in rendered.tree.files
+    assert "conda-smithy 2099.1.0 is newer than 2026.8.5" in (rendered.rules.note or "")
     template = release / "conda_smithy/templates/build_steps.sh.tmpl"
     template.write_text("{{ docker.novelty }} {{ later }}")
     with pytest.raises(InputError, match=r"unknown values docker\.novelty, later\n.*newer than all known ones"):
