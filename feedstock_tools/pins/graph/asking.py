@@ -11,7 +11,7 @@ from feedstock_tools.channel.repodata import read_records
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts import CudaFacts, load_cuda
 from feedstock_tools.pins.graph.channels import channel_title, channel_urls
-from feedstock_tools.pins.graph.demands import parse_demands
+from feedstock_tools.pins.graph.demands import Demand, parse_demands
 from feedstock_tools.pins.graph.explain import Conflict, explain
 from feedstock_tools.pins.graph.model import PinGraph
 from feedstock_tools.pins.graph.pin_graph import pin_graph
@@ -27,6 +27,7 @@ class Answer:
 
     graph: PinGraph
     facts: CudaFacts
+    demands: tuple[Demand, ...]
     sets: tuple[dict[str, str], ...]
     conflict: Conflict | None
     most: int
@@ -64,7 +65,7 @@ def resolve(
     ['cuda=11.2', 'gcc=11']
     """
     known = load_cuda()
-    demanded = parse_demands(demands)
+    demanded = _with_cuda(parse_demands(demands))
     if not facts and not channels:
         raise InputError("--no-facts requires a channel", hint="Add --channel.")
     records, origin = None, ""
@@ -77,9 +78,17 @@ def resolve(
     graph = pin_graph(known if facts else None, demands=demanded, records=records, origin=origin)
     conflict = explain(graph, demanded)
     if conflict is not None:
-        return Answer(graph, known, (), conflict, most, False)
+        return Answer(graph, known, demanded, (), conflict, most, False)
     sets = list(islice(all_sets(graph, demanded, asked_kinds(graph, demanded, kinds)), most + 1))
-    return Answer(graph, known, tuple(sets[:most]), None, most, len(sets) > most)
+    return Answer(graph, known, demanded, tuple(sets[:most]), None, most, len(sets) > most)
+
+
+def _with_cuda(demands: tuple[Demand, ...]) -> tuple[Demand, ...]:
+    """The demands; who names a GPU, an architecture or a driver also wants a CUDA toolkit."""
+    kinds = {demand.kind for demand in demands}
+    if "cuda" in kinds or not kinds & {"gpu", "sm", "driver", "__cuda"}:
+        return demands
+    return (*demands, Demand("cuda", "*", "cuda"))
 
 
 def records_of(channels: Sequence[str], *platforms: str) -> tuple[Record, ...]:

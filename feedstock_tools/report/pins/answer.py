@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from feedstock_tools.errors import WorkError
 from feedstock_tools.pins.graph.kinds import kind_named
 from feedstock_tools.pins.graph.model import PinGraph, Release
+from feedstock_tools.report.pins.notes import notes
 from feedstock_tools.wording import aligned
 
 if TYPE_CHECKING:
@@ -31,12 +32,13 @@ def answer_text(answer: Answer) -> str:
     >>> print(answer_text(resolve(["cuda=11.2", "gcc=11"])).splitlines()[0])
     cuda=11.2 and gcc=11 are incompatible:
     """
+    told = "".join(f"\nnote: {note}" for note in notes(answer))
     if answer.conflict is not None:
-        return str(answer.conflict)
+        return f"{answer.conflict}{told}"
     if answer.most == 1:
-        return _set_text(answer.graph, answer.sets[0])
+        return f"{_set_text(answer.graph, answer.sets[0])}{told}"
     more = "\n(and more; raise --limit, or name kinds with --kind)" if answer.more else ""
-    return _sets_table(answer.sets) + more
+    return f"{_sets_table(answer.sets)}{more}{told}"
 
 
 def answer_config(answer: Answer) -> str:
@@ -64,7 +66,7 @@ def answer_json(answer: Answer) -> str:
     ['cuda=11.2', 'gcc=11']
     """
     if answer.conflict is not None:
-        return json.dumps(_conflict_document(answer.conflict), indent=2)
+        return json.dumps({**_conflict_document(answer.conflict), "notes": list(notes(answer))}, indent=2)
     sets = [_set_document(answer.graph, one) for one in answer.sets]
     return json.dumps(sets[0] if answer.most == 1 else sets, indent=2)
 
@@ -105,6 +107,7 @@ def _conflict_document(conflict: Conflict) -> dict[str, Any]:
     """A conflict as a value for JSON."""
     return {
         "conflict": [str(demand) for demand in conflict.demands],
+        "unknown": conflict.unknown,
         "sentences": list(conflict.sentences),
         "nearest": [[str(demand) for demand in demands] for demands in conflict.nearest],
     }

@@ -1,0 +1,29 @@
+"""The questions of docs/cuda-questions.md: every command is run, and its answer must say what the page says."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+import pytest
+from click.testing import CliRunner
+
+from feedstock_tools.cli import program
+from feedstock_tools.errors import FeedstockError
+from tests.support.paths import ROOT
+
+_ROW = re.compile(r"^\| (?P<question>.+?) \| `(?P<command>.+?)` \| (?P<answer>.+?) \|$", re.MULTILINE)
+QUESTIONS = _ROW.findall((ROOT / "docs" / "cuda-questions.md").read_text(encoding="utf-8"))[1:]
+
+
+def test_there_are_sixty_questions() -> None:
+    assert len(QUESTIONS) >= 60
+
+
+@pytest.mark.parametrize(("question", "command", "answer"), QUESTIONS, ids=[question for question, *_ in QUESTIONS])
+def test_the_answer_says_what_the_page_says(question: str, command: str, answer: str) -> None:
+    result = CliRunner().invoke(program._group, shlex.split(command), standalone_mode=False)
+    printed = str(result.exception) if isinstance(result.exception, FeedstockError) else result.output
+    assert result.exception is None or isinstance(result.exception, FeedstockError)
+    pattern = ".*?".join(re.escape(part) for part in answer.split(" … "))
+    assert re.search(pattern, printed, re.DOTALL), f"{question}\n{printed}"
