@@ -14,9 +14,14 @@ from feedstock_tools.channel.waiting import wait_for
 from feedstock_tools.errors import WorkError
 from feedstock_tools.locks import locked
 from feedstock_tools.platforms import KNOWN_SUBDIRS
+from feedstock_tools.temporary import remove
 from feedstock_tools.writing import replacing
 
 __all__ = ["add_packages", "index_channel"]
+
+#: Where the indexer of py-rattler writes files before it renames them; it removes neither the folder nor, if it is
+#: killed, what is in it.
+_OF_INDEXER = ".tmp"
 
 
 def index_channel(folder: Path, *, replaced: bool = False) -> None:
@@ -60,6 +65,7 @@ def add_packages(folder: Path, packages: Sequence[Path]) -> tuple[Path, ...]:
             for package, target in zip(packages, targets, strict=True):
                 _copy_whole(package, target)
             index_channel(folder, replaced=len(new) < len(targets))
+            remove(folder / _OF_INDEXER)
         except BaseException:
             for target in new:  # not left in the folder without an index entry
                 target.unlink(missing_ok=True)

@@ -27,6 +27,7 @@ __all__ = [
     "cores",
     "cuda",
     "diff",
+    "dry_run",
     "feedstock",
     "folder",
     "gathered",
@@ -191,6 +192,7 @@ def refuse_both(as_json: bool, markdown: bool) -> None:
 
 
 markdown = option("--markdown", is_flag=True, meaning="Print the result as Markdown")
+dry_run = option("--dry-run", is_flag=True, meaning="Show what would happen; change nothing")
 check = option("--check", is_flag=True, meaning="Write nothing; exit with 1 if a file would change")
 diff = option("--diff", "show_diff", is_flag=True, meaning="Print what changes")
 cache = option(

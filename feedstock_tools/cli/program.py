@@ -57,6 +57,7 @@ MENU = {
         "dossier": "Collect logs, configurations, environments and hashes of built packages, for reviewers.",
         "ci": "Write workflows for GitHub Actions and Azure that build what a channel lacks.",
         "collect": "Merge the ledgers and channels that several machines made into one.",
+        "clean": "Show and remove caches, work folders, leftovers and old environments.",
     },
 }
 COMMANDS = {name: help_text for commands in MENU.values() for name, help_text in commands.items()}

@@ -18,7 +18,7 @@ __all__ = ["command"]
 @click.command("publish", cls=Command)
 @click.argument("target", metavar="TARGET")
 @options.server
-@click.option("--dry-run", is_flag=True, help="Check everything and print what would be published; publish nothing.")
+@options.dry_run
 @options.output_dir
 @options.channels("those of the configuration, else conda-forge")
 @options.as_json

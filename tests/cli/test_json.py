@@ -46,6 +46,7 @@ CALLS: dict[str, list[str]] = {
     "dossier": ["dossier", f"{GPU}_py3.11", "-c", "CHANNEL"],
     "ci": ["ci", "--matrix", "github"],
     "collect": ["collect", "../other"],
+    "clean": ["clean", "--dry-run"],
 }
 #: Lists that are empty for this feedstock.
 MAY_BE_EMPTY = {"pinning list", "smithy list", "cuda fetch", "cuda audit", "cuda binary", "cuda check"}

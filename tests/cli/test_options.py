@@ -54,6 +54,7 @@ TAKE_A_FEEDSTOCK = {
     "ci": (),
     "collect": (str(ROOT / "docs"),),
     "publish": ("channel",),
+    "clean": (),
 }
 
 

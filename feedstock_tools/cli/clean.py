@@ -1,0 +1,100 @@
+"""`feedstock-tools clean`: show and remove caches, work folders, leftovers and old environments."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from feedstock_tools.cli import options
+from feedstock_tools.cli.printing import say, say_json
+from feedstock_tools.cli.spelling import Command
+
+if TYPE_CHECKING:
+    from feedstock_tools.feedstock.layout import Artifacts
+
+__all__ = ["command"]
+
+
+@click.command("clean", cls=Command)
+@options.folder
+@options.output_dir
+@options.dry_run
+@click.option("--yes", "-y", is_flag=True, help="Remove without asking.")
+@click.option("--shared", is_flag=True, help="Also what all feedstocks share: fetched compilers, pinnings, channels.")
+@click.option("--packages", is_flag=True, help="Also the built packages.")
+@click.option("--logs", is_flag=True, help="Also the logs of builds and tests.")
+@click.option("--ledger", is_flag=True, help="Also the record of builds: all of them are built again.")
+@options.as_json
+def command(
+    feedstock: Path,
+    output_dir: Path | None,
+    dry_run: bool,
+    yes: bool,
+    shared: bool,
+    packages: bool,
+    logs: bool,
+    ledger: bool,
+    as_json: bool,
+) -> int:
+    """Show what can be removed, with its size, and remove it: caches, work folders, leftovers, old environments.
+
+    It asks before it removes anything. What is needed again is fetched or made again; packages, logs and the ledger
+    stay unless you ask for them. In a folder without a feedstock, only the user's cache is cleaned.
+    """
+    from feedstock_tools.feedstock.cleaning import USUAL, find_removable, remove_all
+    from feedstock_tools.report.cleaning import found_text, kept_text, removable_json, removed_text
+
+    if dry_run and yes:
+        raise click.UsageError("--dry-run and --yes exclude each other")
+    more = {"shared": shared, "packages": packages, "logs": logs, "ledger": ledger}
+    place, artifacts = _place(feedstock, output_dir)
+    found = find_removable(place, artifacts, os.environ, USUAL | {kind for kind, asked in more.items() if asked})
+    if not as_json:
+        say(found_text(found))
+    if dry_run or not found or not (yes or _agreed(as_json=as_json)):
+        if as_json:
+            say_json(removable_json(found))
+        return 0
+    done = remove_all(found, artifacts)
+    if as_json:
+        say_json(removable_json(done))
+    else:
+        say(removed_text(done))
+    kept = kept_text(done)
+    if kept:
+        say(kept, err=True)
+    return 1 if kept else 0
+
+
+def _place(feedstock: Path, output_dir: Path | None) -> tuple[Path | None, Artifacts | None]:
+    """The feedstock and its artifacts; None if none was named and there is none here.
+
+    Raises:
+        InputError: the named folder is not a feedstock, or the output folder is among its inputs.
+    """
+    from feedstock_tools.builds.plan.workspace import artifacts_of
+    from feedstock_tools.errors import InputError
+    from feedstock_tools.feedstock.folder import find_feedstock
+
+    try:
+        found = find_feedstock(feedstock, Path.cwd())
+    except InputError:
+        if feedstock != Path() or output_dir is not None:
+            raise
+        return None, None
+    return found.folder, artifacts_of(found, output_dir)
+
+
+def _agreed(*, as_json: bool) -> bool:
+    """Whether the user agrees.
+
+    Raises:
+        UsageError: there is nobody to ask.
+    """
+    if as_json or not sys.stdin.isatty():
+        raise click.UsageError("nothing was removed: --yes removes without asking, --dry-run only lists")
+    return click.confirm("Remove all of this?", err=True)

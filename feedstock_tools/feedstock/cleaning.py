@@ -1,0 +1,179 @@
+"""What can be removed of what commands have left on the disk: what it is, where, how large, and removing it.
+
+What is needed again is fetched or made again. Packages, logs and the ledger are not: they are removed only if each is
+asked for.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from feedstock_tools.channel.pinning.local import pinning_cache
+from feedstock_tools.data import data_folder
+from feedstock_tools.errors import WorkError
+from feedstock_tools.feedstock.layout import LEDGER, STAND_IN_CHANNEL, Artifacts
+from feedstock_tools.feedstock.leftovers import find_leftovers
+from feedstock_tools.locks import Locks
+from feedstock_tools.platforms import KNOWN_SUBDIRS
+from feedstock_tools.temporary import owned_name, remove
+
+__all__ = ["KINDS", "USUAL", "Removable", "find_removable", "remove_all"]
+
+#: What can be removed → what it is. The order is that of lists.
+KINDS = {
+    "leftovers": "temporary files of commands that were killed",
+    "work": "work folders of failed builds",
+    "caches": "fetched packages and sources, plans",
+    "environments": "environments of checkouts or Pythons that are gone",
+    "shared": "what all feedstocks share: compilers, pinnings, stand-in channels",
+    "packages": "built packages",
+    "logs": "logs of builds and tests",
+    "ledger": "the record of builds",
+}
+#: What is removed unless more is asked for.
+USUAL = frozenset({"leftovers", "work", "caches", "environments"})
+#: What builds use while they run.
+_IN_USE = frozenset({"work", "caches", "packages", "logs", "ledger"})
+
+
+@dataclass(frozen=True, slots=True)
+class Removable:
+    """A file or folder that can be removed.
+
+    Attributes:
+        kind: one of `KINDS`.
+        size: its bytes; files with several names count once in each folder.
+        removed: whether it is gone.
+        kept: why it was not removed; empty if it was, or if nobody tried.
+    """
+
+    kind: str
+    path: Path
+    size: int
+    removed: bool = False
+    kept: str = ""
+
+
+def find_removable(
+    feedstock: Path | None, artifacts: Artifacts | None, machine: Mapping[str, str], kinds: Collection[str] = USUAL
+) -> tuple[Removable, ...]:
+    """The files and folders of some kinds, by kind and path.
+
+    Args:
+        feedstock: its folder; None for the user's cache alone.
+        artifacts: its artifacts.
+        machine: the environment of the machine, which determines the user's cache.
+    """
+    left = set(find_leftovers(feedstock, artifacts, machine))
+    places = {"leftovers": sorted(left), **_of_cache(machine)}
+    if artifacts is not None:
+        places |= _of_artifacts(artifacts.root, left)
+    found = ((kind, path) for kind in KINDS if kind in kinds for path in places.get(kind, ()))
+    return tuple(Removable(kind, path, _size(path)) for kind, path in found)
+
+
+def remove_all(found: Sequence[Removable], artifacts: Artifacts | None) -> tuple[Removable, ...]:
+    """Remove what was found, except what a build of these artifacts uses now; each with what became of it.
+
+    A folder is renamed before it is removed, so that a call that is killed leaves none that looks complete.
+    """
+    with ExitStack() as held:
+        in_use = ""
+        if artifacts is not None and any(each.kind in _IN_USE for each in found):
+            try:
+                locks = Locks.take_all(artifacts.locks)
+            except WorkError as error:
+                in_use, locks = error.mistakes[0].message, None
+            else:
+                in_use = "" if locks else "a build is using it"
+            if locks:
+                held.enter_context(locks)
+        return tuple(
+            replace(each, kept=in_use) if in_use and each.kind in _IN_USE else _removed(each) for each in found
+        )
+
+
+def _removed(each: Removable) -> Removable:
+    if each.kind == "leftovers":
+        remove(each.path)
+    else:
+        away = each.path.with_name(owned_name())
+        try:
+            each.path.rename(away)
+        except FileNotFoundError:
+            return replace(each, removed=True)
+        except OSError as error:
+            return replace(each, kept=error.strerror or str(error))
+        remove(away)
+        if away.exists():
+            return replace(each, kept=f"parts of it cannot be removed: {away}")
+    gone = not each.path.exists()
+    return replace(each, removed=gone, kept="" if gone else "it cannot be removed")
+
+
+def _of_artifacts(root: Path, left: Collection[Path]) -> dict[str, list[Path]]:
+    work = [path for path in _entries(root / ".work") if path.name != "locks" and not path.name.startswith(".")]
+    caches = [path for path in (root / ".cache", root / "pkg_cache", root / "src_cache") if path.is_dir()]
+    channels = [root / name for name in (*KNOWN_SUBDIRS, "noarch", STAND_IN_CHANNEL)]
+    ledger = [path for path in _entries(root) if path.name in (LEDGER, f"{LEDGER}-journal", f"{LEDGER}-wal")]
+    return {
+        "work": [path for path in work if path not in left and not path.is_symlink()],
+        "caches": caches,
+        "packages": [path for path in channels if path.is_dir() and not path.is_symlink()],
+        "logs": [root / "logs"] if (root / "logs").is_dir() else [],
+        "ledger": ledger,
+    }
+
+
+def _of_cache(machine: Mapping[str, str]) -> dict[str, list[Path]]:
+    cache = pinning_cache(machine).parent
+    checkout = data_folder("examples").parent / ".environments"
+    places = [*(each for folder in _entries(cache / "environments") for each in _entries(folder)), *_entries(checkout)]
+    return {
+        "environments": [place for place in places if (place / "pyvenv.cfg").is_file() and _is_old(place)],
+        "shared": [path for path in _entries(cache) if path.name != "environments" and not path.name.startswith(".")],
+    }
+
+
+def _is_old(environment: Path) -> bool:
+    """Whether an environment cannot be used any more: its checkout or its interpreter is gone."""
+    with suppress(OSError, UnicodeDecodeError):
+        lines = (environment / "pyvenv.cfg").read_text(encoding="utf-8").splitlines()
+        settings = dict(line.split(" = ", 1) for line in lines if " = " in line)
+        if "home" in settings and not Path(settings["home"]).is_dir():
+            return True
+    for record in environment.glob("[Ll]ib/**/site-packages/feedstock_tools-*.dist-info/direct_url.json"):
+        with suppress(OSError, ValueError, LookupError, TypeError):
+            url = urlsplit(json.loads(record.read_bytes())["url"])
+            return url.scheme == "file" and not Path(unquote(url.path)).is_dir()
+    return False
+
+
+def _entries(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.iterdir())
+    except OSError:
+        return []
+
+
+def _size(path: Path) -> int:
+    """The bytes of a file, or of all files in a folder; no link is followed."""
+    try:
+        if path.is_symlink() or not path.is_dir():
+            return path.lstat().st_size
+    except OSError:
+        return 0
+    return sum({(state.st_dev, state.st_ino): state.st_size for state in _states(path)}.values())
+
+
+def _states(folder: Path) -> Iterator[os.stat_result]:
+    for place, _, names in os.walk(folder):
+        for name in names:
+            with suppress(OSError):
+                yield os.lstat(f"{place}/{name}")

@@ -1,0 +1,55 @@
+"""What can be removed, or was, as a list for a terminal and as values for JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from feedstock_tools.feedstock.cleaning import KINDS, Removable
+from feedstock_tools.units import size_text
+from feedstock_tools.wording import table
+
+__all__ = ["found_text", "kept_text", "removable_json", "removed_text"]
+
+_HEAD = ("what", "size", "where")
+
+
+def found_text(found: Sequence[Removable]) -> str:
+    """A table of what can be removed, with the sum."""
+    if not found:
+        return "There is nothing to remove."
+    rows = [(KINDS[each.kind], size_text(each.size), str(each.path)) for each in found]
+    return f"{table(_HEAD, rows, right=frozenset({1}))}\n\n{size_text(_sum(found))} in all"
+
+
+def removed_text(found: Sequence[Removable]) -> str:
+    """How much was removed."""
+    removed = [each for each in found if each.removed]
+    return f"Removed {size_text(_sum(removed))}."
+
+
+def kept_text(found: Sequence[Removable]) -> str:
+    """What was not removed, a line each; empty if everything was."""
+    return "\n".join(f"kept {each.path}: {each.kept}" for each in found if each.kept)
+
+
+def removable_json(found: Sequence[Removable]) -> dict[str, Any]:
+    """All of it as JSON values, sizes in bytes."""
+    return {
+        "bytes": _sum(found),
+        "removed_bytes": _sum([each for each in found if each.removed]),
+        "items": [
+            {
+                "kind": each.kind,
+                "path": str(each.path),
+                "bytes": each.size,
+                "removed": each.removed,
+                "kept": each.kept or None,
+            }
+            for each in found
+        ],
+    }
+
+
+def _sum(found: Sequence[Removable]) -> int:
+    return sum(each.size for each in found)
