@@ -91,7 +91,7 @@ def test_a_circle_of_rooms_cannot_be_drawn(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_modules_that_the_documentation_names_are_there(page: Path) -> None:
+def test_modules_that_the_documentation_names_exist(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     missing = []
     for name in re.findall(r"`([\w/.-]+/[\w.-]*\.py|[a-z_]+/[a-z_0-9/]*)`", text):

@@ -104,7 +104,7 @@ def start(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.slow
-def test_a_first_run_makes_the_environment_and_says_so_and_a_second_uses_it(project: Path) -> None:
+def test_a_first_run_makes_the_environment_with_a_message_and_a_second_uses_it(project: Path) -> None:
     first = start(project, *SMALL)
     assert (first.returncode, first.stdout) == (0, "small ran\n"), first.stderr
     assert "First run: creating an environment in" in first.stderr
@@ -112,7 +112,7 @@ def test_a_first_run_makes_the_environment_and_says_so_and_a_second_uses_it(proj
     assert (second.returncode, second.stdout, second.stderr) == (0, "small ran\n", "")
 
 
-def test_a_changed_declaration_makes_the_environment_anew(quick: Path) -> None:
+def test_a_changed_declaration_creates_the_environment_again(quick: Path) -> None:
     assert start(quick, *SMALL).stdout == "small ran\n"
     (quick / "pyproject.toml").write_text(PYPROJECT + "[tool.ruff]\nline-length = 80\n")
     assert start(quick, *SMALL).stderr == "", "how code is checked changes no environment"
@@ -171,7 +171,7 @@ time.sleep(0.3)
         ("  Preparing metadata (pyproject.toml): started", None),
     ],
 )
-def test_a_line_of_pip_tells_what_it_does(line: str, step: str | None) -> None:
+def test_a_line_of_pip_becomes_a_description(line: str, step: str | None) -> None:
     assert bootstrap._step(line) == step
 
 
@@ -189,7 +189,7 @@ def test_on_a_terminal_one_line_changes(quick: Path) -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="an environment links to its interpreter on POSIX")
-def test_an_environment_whose_interpreter_is_gone_is_made_anew(ran: Path) -> None:
+def test_an_environment_whose_interpreter_is_gone_is_created_again(ran: Path) -> None:
     (python,) = ran.glob(".environments/build-*/bin/python")
     python.unlink()
     python.symlink_to("/gone/bin/python3")
@@ -198,7 +198,7 @@ def test_an_environment_whose_interpreter_is_gone_is_made_anew(ran: Path) -> Non
     assert "First run" in again.stderr
 
 
-def test_an_environment_can_be_made_anew_by_its_own_python(ran: Path) -> None:
+def test_an_environment_can_be_created_again_by_its_own_python(ran: Path) -> None:
     (python,) = ran.glob(".environments/build-*/bin/python")
     (ran / "pyproject.toml").write_text(PYPROJECT + "dependencies = []\n")
     run = command.run([str(python), str(ran / "feedstock_tools/bootstrap.py"), *SMALL], variables=os.environ)
@@ -206,7 +206,7 @@ def test_an_environment_can_be_made_anew_by_its_own_python(ran: Path) -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="links are POSIX's")
-def test_an_environment_that_is_a_link_to_another_gives_way_and_leaves_the_other(ran: Path) -> None:
+def test_an_environment_that_is_a_link_is_replaced_and_its_target_is_kept(ran: Path) -> None:
     (made,) = ran.glob(".environments/build-*/")
     made.rename(made.with_name("other"))
     made.symlink_to("other")
@@ -259,7 +259,7 @@ def test_two_first_runs_at_once_make_one_environment(quick: Path) -> None:
         ),
     ],
 )
-def test_a_known_reason_is_said_in_one_message(quick: Path, does: str, reason: str) -> None:
+def test_a_known_reason_is_reported_in_one_message(quick: Path, does: str, reason: str) -> None:
     (quick / "pip-does.py").write_text(does)
     run = start(quick, *SMALL)
     message = [line for line in run.stderr.splitlines()[1:] if not line.startswith("    ")]
@@ -268,14 +268,14 @@ def test_a_known_reason_is_said_in_one_message(quick: Path, does: str, reason: s
     assert message[2].startswith("The full log is in ")
 
 
-def test_a_python_without_venv_is_told_what_to_install(quick: Path) -> None:
+def test_a_python_without_venv_gets_a_hint_what_to_install(quick: Path) -> None:
     (quick / "programs" / "no-ensurepip").touch()
     run = start(quick, *SMALL)
     assert run.returncode == 1
     assert "this Python has no venv.\nInstall it (Debian, Ubuntu: apt install python3-venv)" in run.stderr
 
 
-def test_a_checkout_that_cannot_be_written_has_its_environment_in_the_user_s_cache(
+def test_an_unwritable_checkout_has_its_environment_in_the_user_s_cache(
     quick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (quick / ".environments").touch()  # a file: root cannot make a folder there either

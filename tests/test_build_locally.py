@@ -56,7 +56,7 @@ def test_a_file_of_the_feedstock_is_not_taken_for_a_module(copied: Path) -> None
     assert start(copied, "--list").returncode == 0
 
 
-def test_what_is_on_path_serves_where_its_python_has_none(copied: Path, tmp_path: Path) -> None:
+def test_the_command_on_path_is_used_if_its_python_has_none(copied: Path, tmp_path: Path) -> None:
     folder = program(tmp_path / "bin", 'echo "called with $*"; exit 3')
     run = start(copied, "--all", "--jobs", "2", python=(sys.executable, "-S"), path=str(folder))
     assert (run.returncode, run.stdout) == (3, "called with build --all --jobs 2\n")

@@ -48,7 +48,7 @@ def test_files_that_are_not_collected_are_noticed(option: str) -> None:
     assert "tests/report/test_pin_show.py" in collected_from("tests/report", few)
 
 
-def test_no_folder_bears_a_name_that_test_runners_pass_over() -> None:
+def test_no_folder_has_a_name_that_test_runners_skip() -> None:
     folders = {part for path in tracked_files() for part in path.parts[:-1]}
     assert {"tests", "builds"} <= folders
     assert [name for name in folders if any(fnmatch(name, pattern) for pattern in PASSED_OVER)] == []

@@ -67,7 +67,7 @@ def test_closed_streams_do_no_harm() -> None:
 
 
 @needs("system", Path("/dev/full").exists(), "/dev/full, which Linux has")
-def test_output_that_cannot_be_written_is_told_once() -> None:
+def test_output_that_cannot_be_written_is_one_error() -> None:
     with Path("/dev/full").open("w") as full:
         run = subprocess.run(tool("schema"), stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert run.returncode == 1
@@ -133,14 +133,14 @@ def test_without_a_feedstock_nothing_is_done(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_recipe_that_was_not_generated_yet_is_asked_for(tmp_path: Path) -> None:
+def test_a_recipe_that_was_not_generated_yet_is_an_error_that_names_the_command(tmp_path: Path) -> None:
     (tmp_path / "feedstock.yaml").write_text("name: demo\n")
     run = feedstock_tools("rerender", str(tmp_path))
     assert run.returncode == 2
     assert "`feedstock-tools generate` writes it from feedstock.yaml" in run.stderr
 
 
-def test_what_a_rerender_changes_can_be_had_as_json(tmp_path: Path) -> None:
+def test_the_changes_of_a_rerender_are_available_as_json(tmp_path: Path) -> None:
     demo = copy_of_example("gpuprobe", tmp_path)
     (file,) = (demo / ".ci_support").glob("osx_64_.yaml")
     file.unlink()

@@ -102,7 +102,7 @@ def test_the_spec_of_the_readme_is_all_that_a_feedstock_takes(tmp_path: Path) ->
     assert len(list((tmp_path / ".ci_support").glob("*.yaml"))) == 4
 
 
-def test_the_mistakes_of_the_readme_are_those_that_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_mistakes_in_the_readme_are_those_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     spec = readme_block("yaml", "name: hello").replace("version:", "verson:").replace("12.9]", "12.99]")
     (tmp_path / "hello").mkdir()
     (tmp_path / "hello" / "feedstock.yaml").write_text(spec, encoding="utf-8")

@@ -10,7 +10,7 @@ _OF_CONDA_SMITHY = {
 }
 
 
-def test_the_examples_hold_no_file_of_conda_smithy() -> None:
+def test_the_examples_have_no_files_of_conda_smithy() -> None:
     files = tracked_files("examples")
     assert files
     assert not [path for path in files if path.parts[2] in _OF_CONDA_SMITHY]

@@ -83,7 +83,7 @@ def test_the_command_says_what_the_build_is_for(gpu_prefix: Path, cpu_prefix: Pa
     assert report(cpu_prefix)["build"] == {"cuda": None, "architectures": []}
 
 
-def test_a_machine_without_a_driver_is_no_error(gpu_prefix: Path, tmp_path: Path) -> None:
+def test_a_machine_without_a_driver_is_not_an_error(gpu_prefix: Path, tmp_path: Path) -> None:
     (tmp_path / "libcuda.so.1").write_bytes(b"")  # found first, and not loadable
     found = report(gpu_prefix, LD_LIBRARY_PATH=tmp_path)
     if found["devices"]:
@@ -116,7 +116,7 @@ def test_each_gpu_runs_the_build_as_it_can(
     assert bool(gpu["reason"]) == (runs != "native")
 
 
-def test_several_gpus_are_told_apart(gpu_prefix: Path, fake_driver: Path) -> None:
+def test_several_gpus_are_distinguished(gpu_prefix: Path, fake_driver: Path) -> None:
     devices = 'Odd "name" \\ here|7.5;NVIDIA H100|9.0;Old|3.0'
     done = run([gpu_prefix / "bin" / "gpuprobe"], LD_LIBRARY_PATH=fake_driver, FAKE_CUDA_DEVICES=devices)
     _, driver, *gpus = done.stdout.splitlines()
@@ -155,7 +155,9 @@ def test_a_driver_that_fails_is_named(
     assert found["devices"] == []
 
 
-def test_require_tells_whether_a_gpu_runs_the_build(gpu_prefix: Path, cpu_prefix: Path, fake_driver: Path) -> None:
+def test_the_status_of_require_depends_on_a_gpu_that_runs_the_build(
+    gpu_prefix: Path, cpu_prefix: Path, fake_driver: Path
+) -> None:
     def exit_code(prefix: Path, devices: str) -> int:
         command: list[str | Path] = [prefix / "bin" / "gpuprobe", "--require"]
         return run(command, LD_LIBRARY_PATH=fake_driver, FAKE_CUDA_DEVICES=devices).returncode

@@ -75,7 +75,7 @@ def test_an_issue_form_has_what_the_service_asks_for(path: Path) -> None:
     assert all(each["attributes"]["label"] for each in fields)
 
 
-def test_files_that_the_templates_name_are_there() -> None:
+def test_files_that_the_templates_name_exist() -> None:
     for path in (ROOT / ".github").rglob("*.*"):
         for name in re.findall(r"\b(?:docs/)?[\w-]+\.md\b", path.read_text(encoding="utf-8")):
             assert (ROOT / name).exists() or name == "notes.md", f"{path.name} names {name}"

@@ -70,13 +70,13 @@ def test_importing_the_library_brings_in_nothing_that_reads_solves_or_builds() -
     assert shown.stdout == "['feedstock_tools', 'feedstock_tools.api']\n"
 
 
-def test_every_name_of_the_library_is_there() -> None:
+def test_every_name_of_the_library_exists() -> None:
     assert {name for name in api.__all__ if getattr(api, name, None) is None} == set()
     assert set(api.__all__) <= set(dir(api))
     assert set(api._NAMES) == set(api.__all__)
 
 
-def test_a_name_that_the_library_lacks_is_said() -> None:
+def test_an_unknown_name_of_the_library_is_reported() -> None:
     with pytest.raises(AttributeError, match="has no attribute 'rerendr'"):
         getattr(api, "rerendr")  # noqa: B009 - mypy would complain of it
 

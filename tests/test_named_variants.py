@@ -81,7 +81,7 @@ def test_files_are_chosen_by_name_or_glob(names: list[str], chosen: list[str]) -
     assert list(choose(names, FILES)) == chosen
 
 
-def test_all_unknown_names_are_told_with_the_nearest() -> None:
+def test_all_unknown_names_are_reported_with_the_nearest() -> None:
     with pytest.raises(InputError) as caught:
         choose(["linux_64_cuda11.9", "linux_64_cpu", "bsd"], FILES)
     assert len(caught.value.mistakes) == 2
@@ -95,7 +95,7 @@ def test_writing_twice_changes_nothing(tmp_path: Path) -> None:
     assert sorted(path.name for path in folder.iterdir()) == sorted(f"{name}.yaml" for name in FILES)
 
 
-def test_only_what_was_asked_for_is_written(tmp_path: Path) -> None:
+def test_only_requested_files_are_written(tmp_path: Path) -> None:
     assert run("win_64_cpu", "--output", tmp_path).return_value == 0
     assert [path.name for path in tmp_path.iterdir()] == ["win_64_cpu.yaml"]
 

@@ -72,7 +72,7 @@ def test_a_record_is_what_a_machine_with_less_comes_to() -> None:
     assert renewed(KNOWN, KNOWN) == KNOWN
 
 
-def test_reasons_are_told_by_their_kind() -> None:
+def test_reasons_are_grouped_by_their_kind() -> None:
     assert kind_of("needs fetched: a clone") == "fetched"
     assert kind_of("needs luck: four leaves") is None
     assert kind_of("fetched: a clone") is None

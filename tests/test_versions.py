@@ -67,7 +67,7 @@ def test_the_order_is_that_of_the_solver(one: str, two: str) -> None:
     assert (ours[0] < ours[1], ours[0] == ours[1]) == (theirs[0] < theirs[1], theirs[0] == theirs[1])
 
 
-def test_a_mark_after_a_letter_sorts_as_conda_has_it() -> None:
+def test_a_mark_after_a_letter_sorts_as_in_conda() -> None:
     assert parse_version("1a_") > parse_version("1a")
     assert rattler.Version("1a_") < rattler.Version("1a")
 
@@ -78,6 +78,6 @@ def test_the_major_version_is_the_first_number(text: str, major: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "1..2", "a b", "1+2+3", "x!1", "1.2\n3", "9" * 400])
-def test_what_is_no_version(text: str) -> None:
+def test_invalid_versions(text: str) -> None:
     with pytest.raises(ValueError, match="is not a version"):
         parse_version(text)

@@ -66,7 +66,7 @@ def told(folder: str, *specs: str) -> tuple[tuple[str, str], ...]:
     ],
     ids=["twins", "named", "number", "feature", "absent", "driver", "guards", "tied", "excluded", "noarch"],
 )  # fmt: skip
-def test_it_is_told_just_where_other_time_stamps_give_another_build(
+def test_it_is_reported_exactly_if_other_time_stamps_give_another_build(
     tmp_path: Path, packages: list[dict[str, Any]], specs: list[str], expected: set[str]
 ) -> None:
     folder = channel(tmp_path / "channel", *packages)

@@ -162,7 +162,7 @@ def test_solving_with_truncated_repodata_fails_as_work_does(channel: Path) -> No
         solve(["one"], [str(channel)], LINUX)
 
 
-def test_a_folder_that_is_no_channel_is_reported(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_a_channel_is_reported(tmp_path: Path) -> None:
     with pytest.raises(WorkError, match="not a channel"):
         read_records(str(tmp_path), SUBDIRS)
     assert why_unreachable(str(tmp_path)) == "there is no noarch/repodata.json in it"

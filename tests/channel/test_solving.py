@@ -74,7 +74,7 @@ def test_the_first_channel_has_the_last_word(tmp_path: Path) -> None:
     ]
 
 
-def test_what_is_asked_for_comes_from_the_first_channel_that_has_its_name(tmp_path: Path) -> None:
+def test_a_requested_package_comes_from_the_first_channel_that_has_its_name(tmp_path: Path) -> None:
     first = channel(tmp_path / "first", ("tool", "1.0", "h", 0, ()))
     second = channel(tmp_path / "second", ("tool", "2.0", "h", 0, ()))
 

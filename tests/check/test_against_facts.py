@@ -87,7 +87,7 @@ def test_what_is_no_mistake_or_not_known(name: str, values: dict[str, str]) -> N
     assert check(FACTS, [planted(name, **values)]) == ()
 
 
-def test_rows_of_a_zip_are_looked_at_one_by_one() -> None:
+def test_rows_of_a_zip_group_are_checked_one_by_one() -> None:
     zipped = ("cuda_compiler_version", "c_compiler_version")
     original = configuration("linux_64_cuda12.9")
     plain = {key: values for key, values in original.values.items() if "compiler" not in key and key != "docker_image"}

@@ -300,7 +300,7 @@ def test_a_meta_yaml_is_rehearsed_like_a_recipe_yaml(tmp_path: Path, channel: Pa
     }
 
 
-def test_what_a_meta_yaml_promises_bears_the_names_that_outputs_tells(tmp_path: Path) -> None:
+def test_a_meta_yaml_promises_the_names_in_outputs(tmp_path: Path) -> None:
     feedstock = make_feedstock(tmp_path / "demo", META, v1=False)
     configurations = read_configurations(feedstock)
 

@@ -47,9 +47,7 @@ def interrupted(arguments: list[str], folder: Path, seconds: float, more: int = 
 
 
 @pytest.mark.parametrize("arguments", [["build", "--list"], ["status"], ["rehearse"], ["outputs"]])
-def test_a_command_that_is_interrupted_says_so_and_nothing_else(
-    gpu_feedstock: TinyFeedstock, arguments: list[str]
-) -> None:
+def test_an_interrupted_command_prints_one_message(gpu_feedstock: TinyFeedstock, arguments: list[str]) -> None:
     forge = gpu_feedstock.folder / "conda-forge.yml"
     forge.write_text(f"{forge.read_text() if forge.exists() else ''}conda_build_tool: rattler-build\n")
     ended = []

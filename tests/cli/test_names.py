@@ -53,7 +53,7 @@ def test_the_list_says_how_many_builds_a_short_name_means(feedstock: TinyFeedsto
         (f"{HERE.name}_cuda_compiler_version11.2", None),
     ],
 )
-def test_a_build_says_so_before_it_starts(name: str, said: str | None, gpu_feedstock: TinyFeedstock) -> None:
+def test_a_build_reports_it_before_it_starts(name: str, said: str | None, gpu_feedstock: TinyFeedstock) -> None:
     run = gpu_feedstock.build(name)
     assert run.returncode == 0, run.stdout + run.stderr
     first = run.stdout.splitlines()[0]

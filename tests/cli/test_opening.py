@@ -54,7 +54,7 @@ def notes(ran: subprocess.CompletedProcess[str]) -> list[str]:
 
 
 @pytest.mark.parametrize("words", READING, ids=" ".join)
-def test_a_command_that_reads_leaves_outdated_files_as_they_are_and_says_so(
+def test_a_command_that_reads_keeps_outdated_files_with_a_note(
     gpukernel: Path, tiny_channel: Path, words: tuple[str, ...]
 ) -> None:
     edit(gpukernel / "feedstock.yaml", "version: 1.0.0", "version: 1.0.1")
@@ -108,9 +108,7 @@ def test_a_file_that_was_edited_by_hand_is_read_as_it_is_and_named_each_time(
         assert "recipe/recipe.yaml: edited by hand" in run(gpukernel, *words, "--channel", str(tiny_channel)).stderr
 
 
-def test_what_is_wrong_with_a_file_is_said_of_the_feedstock_and_not_of_a_copy(
-    gpukernel: Path, tiny_channel: Path
-) -> None:
+def test_errors_name_files_of_the_feedstock_and_not_of_a_copy(gpukernel: Path, tiny_channel: Path) -> None:
     edit(gpukernel / "feedstock.yaml", "version: 1.0.0", "version: 1.0.1")
     (gpukernel / ".ci_support" / "migrations").mkdir()
     migration = gpukernel / ".ci_support" / "migrations" / "broken.yaml"

@@ -40,7 +40,7 @@ CALLS = {
 
 
 @pytest.mark.parametrize("old", OLD_SPELLINGS, ids=lambda old: f"{old.command} {old.old}")
-def test_an_old_spelling_does_what_the_new_one_does_and_says_so(
+def test_an_old_spelling_works_like_the_new_one_with_a_note(
     old: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -61,7 +61,7 @@ def test_the_page_lists_the_old_spellings() -> None:
     ]
 
 
-def test_what_follows_two_dashes_is_no_option() -> None:
+def test_arguments_after_two_dashes_are_not_options() -> None:
     assert "obsolete" not in run("variants", "--", "--list").stderr
 
 

@@ -163,14 +163,14 @@ def test_the_preset_for_tensorflow_is_what_was_built() -> None:
         ("common", "9.9", "unknown CUDA version 9.9", "Known are 8.0"),
     ],
 )
-def test_a_preset_that_cannot_be_had_is_an_error(name: str, version: str, message: str, hint: str) -> None:
+def test_an_unavailable_preset_is_an_error(name: str, version: str, message: str, hint: str) -> None:
     with pytest.raises(InputError) as caught:
         FACTS.preset(name, version)
     assert message in str(caught.value)
     assert hint in str(caught.value)
 
 
-def test_each_row_is_there_once() -> None:
+def test_each_row_appears_once() -> None:
     names = [row.name for row in FACTS.rows]
     assert len(set(names)) == len(names)
 

@@ -40,7 +40,7 @@ def test_every_fact_is_recorded_with_its_place(name: str) -> None:
 
 
 @pytest.mark.parametrize("row", FACTS.rows, ids=lambda row: row.name)
-def test_a_row_is_what_the_pinning_said_at_its_commit(row: PinningRow) -> None:
+def test_a_row_has_the_values_of_the_pinning_at_its_commit(row: PinningRow) -> None:
     recorded = RECORDED["pinning"][row.name]
     assert (row.commit, row.date) == (recorded["commit"], recorded["date"])
     own = {key: value for key, value in row.values.items() if key not in row.added}
@@ -63,7 +63,7 @@ def test_the_search_for_the_last_row_finds_the_newest() -> None:
 
 
 @pytest.mark.parametrize("library", FACTS.libraries.values(), ids=lambda library: library.name)
-def test_each_release_was_built_as_the_facts_have_it(library: Library) -> None:
+def test_each_release_was_built_as_the_facts_say(library: Library) -> None:
     for release in library.releases:
         recorded = RECORDED["libraries"][f"{library.name} {release.version} {release.commit[:8]}"]
         assert recorded["commit"] == release.commit

@@ -21,7 +21,7 @@ def _built(version: str) -> bool:
     return parse_version(version) >= FIRST_BUILT
 
 
-def test_every_toolkit_on_conda_forge_has_its_metapackage() -> None:
+def test_every_toolkit_on_conda_forge_has_a_metapackage() -> None:
     on_conda_forge = {version for version, toolkit in FACTS.toolkits.items() if toolkit.platforms and _built(version)}
     assert minor_versions("cuda-version", ("noarch",)) == on_conda_forge
 
@@ -33,7 +33,7 @@ def test_the_toolkits_of_the_first_era_are_those_with_a_cudatoolkit() -> None:
     assert minor_versions("cudatoolkit", ("linux-64", "noarch")) == first_era
 
 
-def test_every_gcc_that_was_pinned_on_linux_is_there() -> None:
+def test_every_gcc_that_was_pinned_on_linux_is_known() -> None:
     for row in FACTS.rows:
         if row.platform.subdir in ("linux-64", "linux-aarch64"):
             name = f"gcc_{row.platform}"
@@ -41,7 +41,7 @@ def test_every_gcc_that_was_pinned_on_linux_is_there() -> None:
             assert row.values["c_compiler_version"] in majors, row.name
 
 
-def test_every_glibc_that_was_pinned_on_linux_is_there() -> None:
+def test_every_glibc_that_was_pinned_on_linux_is_known() -> None:
     for row in FACTS.rows:
         if row.platform.subdir in ("linux-64", "linux-aarch64"):
             versions = {package.version for package in PACKAGES if package.name == f"sysroot_{row.platform}"}

@@ -114,7 +114,7 @@ def test_all_mistakes_come_in_one_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("text", "message"), [("", "is empty"), ("a: [", "is not YAML"), ("a: b: c", "is not YAML")])
-def test_what_is_no_yaml_is_named(tmp_path: Path, text: str, message: str) -> None:
+def test_invalid_yaml_is_reported(tmp_path: Path, text: str, message: str) -> None:
     (mistake,) = mistakes(tmp_path, text)
     assert message in mistake.message
 

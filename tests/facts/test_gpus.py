@@ -91,7 +91,7 @@ def test_a_name_of_several_capabilities_is_an_error_that_lists_them(name: str, m
     assert all(text in str(caught.value) for text in meant)
 
 
-def test_the_generation_tells_apart_what_has_one_name() -> None:
+def test_the_generation_distinguishes_gpus_of_one_name() -> None:
     assert gpu("GTX 860M (Kepler)").capability == "3.0"
     assert gpu("GTX 860M Maxwell").capability == "5.0"
     assert gpu("RTX 4000 Ada").capability == "8.9"
@@ -105,7 +105,7 @@ def test_an_unknown_gpu_is_an_error_with_the_nearest(name: str, near: str) -> No
 
 
 @pytest.mark.parametrize("name", ["", "NVIDIA", "   ", "zzzzzz", "-", "RTX"])
-def test_what_names_no_gpu_finds_none(name: str) -> None:
+def test_other_texts_find_no_gpu(name: str) -> None:
     with pytest.raises(InputError):
         gpu(name)
 
@@ -172,7 +172,7 @@ def test_a_driver_as_windows_device_manager_shows_it() -> None:
         driver_version("5x")
 
 
-def test_names_of_data_centres_are_told_from_others() -> None:
+def test_names_of_data_centre_gpus_are_distinguished_from_others() -> None:
     assert gpu("A100").data_center
     assert gpu("Tesla T4").data_center
     assert not gpu("RTX 3080").data_center

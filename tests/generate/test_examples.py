@@ -62,7 +62,7 @@ def test_gpuprobe_prefers_newer_cuda_by_build_number_and_guards_the_driver() -> 
     assert re.fullmatch(r"cpu_h[0-9a-f]{7}_0", libraries["None"].build_string)
 
 
-def test_tensorflow_is_told_its_architectures_by_cuda_version() -> None:
+def test_tensorflow_gets_its_architectures_by_cuda_version() -> None:
     texts = render(read_spec(EXAMPLES / "tensorflow"))
 
     script = texts[PurePosixPath("recipe/cuda_architectures.sh")]

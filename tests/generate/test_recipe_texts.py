@@ -12,7 +12,7 @@ DATA = Path(__file__).parent / "data" / "demo"
 
 
 @pytest.mark.parametrize("recipe_format", ["v0", "v1"])
-def test_the_recipe_reads_as_it_was_read_last(recipe_format: str) -> None:
+def test_the_recipe_is_read_again_as_before(recipe_format: str) -> None:
     spec = read_spec(DATA / "feedstock.yaml")
     expected = {
         PurePosixPath(path.relative_to(DATA / recipe_format).as_posix()): path.read_text()

@@ -149,7 +149,7 @@ def test_groups_that_use_each_other_are_a_mistake(groups: str, cycle: str) -> No
         (b"a: x" + b"#" * 500_000 + b"[x](", "is longer than"),
     ],
 )
-def test_a_file_that_is_no_spec_ends_in_one_message(content: bytes, message: str, tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_spec_ends_in_one_message(content: bytes, message: str, tmp_path: Path) -> None:
     (tmp_path / "feedstock.yaml").write_bytes(content)
 
     with pytest.raises(InputError) as caught:

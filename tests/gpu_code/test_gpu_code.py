@@ -109,7 +109,7 @@ def package(folder: Path, *architectures: str) -> Path:
     return write_package(folder, PackageMetadata("k", "1.0", "cuda129_0", 0, "linux-64"), files)
 
 
-def test_a_package_tells_the_architectures_of_each_file(tmp_path: Path) -> None:
+def test_the_architectures_of_each_file_in_a_package(tmp_path: Path) -> None:
     found = gpu_code(package(tmp_path, "sm_80", "sm_90", "compute_90"))
     assert gpu_code_text(found) == "lib/libk.so\n  sm_80 sm_90 compute_90  (3 pieces of GPU code)"
     assert [str(each) for each in lacking(parse_architectures(["sm_80", "sm_86", "compute_90"]), found)] == ["sm_86"]

@@ -132,7 +132,7 @@ def test_a_machine_with_an_old_driver_gets_the_newest_that_it_runs(channel: str)
         written(channel, "pytorch", "--gpu", "--platform", "linux-aarch64", "--virtual", "__cuda=11.4")
 
 
-def test_a_build_for_another_toolkit_that_runs_with_this_one_is_said_to_be(channel: str) -> None:
+def test_a_build_for_another_toolkit_that_runs_with_this_one_is_reported(channel: str) -> None:
     arguments = ["--channel", channel, "pytorch", "--platform", "linux-64", "--cuda"]
     text = CliRunner().invoke(command, [*arguments, "12.8"], catch_exceptions=False).output
     assert "pytorch 2.5.0 cuda126_mkl_py312_h9_0, built with CUDA 12.6." in text
@@ -161,7 +161,7 @@ def test_windows_gets_the_last_tensorflow_by_pip_with_cuda_from_conda(channel: s
         ("pytorch nosuch --gpu --platform linux-64", "no channel has 'nosuch'"),
     ],
 )
-def test_where_there_is_none_the_reason(channel: str, arguments: str, reason: str) -> None:
+def test_the_reason_if_there_is_no_answer(channel: str, arguments: str, reason: str) -> None:
     with pytest.raises(WorkError) as caught:
         written(channel, *arguments.split())
     assert reason in str(caught.value)
@@ -220,7 +220,7 @@ def test_what_cannot_be_asked(channel: str, arguments: list[str], message: str) 
         written(channel, *arguments)
 
 
-def test_gpu_or_cpu_follows_this_machine_unless_it_is_said(facts: CudaFacts) -> None:
+def test_gpu_or_cpu_follows_this_machine_by_default(facts: CudaFacts) -> None:
     here = Platform.here().subdir
 
     def accelerator(

@@ -75,7 +75,7 @@ def test_verdicts(
     assert verdict.reasons
 
 
-def test_every_toolkit_is_judged_where_none_is_named(facts: CudaFacts) -> None:
+def test_every_toolkit_is_judged_by_default(facts: CudaFacts) -> None:
     lines = output("--model", "RTX 4090").splitlines()
     assert len(lines) == 1 + len(facts.toolkits)
     assert lines[0] == "GeForce RTX 4090, compute capability 8.9"
@@ -220,7 +220,7 @@ def test_a_report_on_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "CUDA 12.4: native (sm_86)" in text
 
 
-def test_a_report_on_a_machine_without_a_driver_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_report_on_a_machine_without_a_driver_mentions_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(judging, "probe", lambda: Machine(problem="this machine has no NVIDIA driver"))
     assert output().startswith("This machine has no NVIDIA driver.")
     assert json.loads(output("--json")) == {

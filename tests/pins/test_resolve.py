@@ -48,7 +48,7 @@ def test_one_set_newest_first(facts: CudaFacts, demands: list[str], expected: di
     assert graph.holds(found)
 
 
-def test_a_kind_of_which_there_is_none_is_left_out(facts_graph: PinGraph) -> None:
+def test_a_kind_without_releases_is_left_out(facts_graph: PinGraph) -> None:
     found = answer(facts_graph, "cuda=12.9", "platform=win-64")
     assert found is not None
     assert not {"nccl", "gcc", "glibc"} & found.keys()
@@ -99,7 +99,7 @@ def test_demands_that_hold_have_no_conflict(facts_graph: PinGraph) -> None:
     "text",
     ["", "=11", "cuda=", "cuda=11.2=8", "cuda>=x y", "platform=solaris", "gpu", "gpu>3", "sm=ninety", "platform>3"],
 )
-def test_what_is_no_demand(text: str) -> None:
+def test_invalid_demands(text: str) -> None:
     with pytest.raises(InputError):
         parse_demand(text)
 

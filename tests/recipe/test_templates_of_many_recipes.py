@@ -9,7 +9,7 @@ from feedstock_tools.recipe.v0.jinja import render
 LOOP = "{% for x in range(30000) %}{% endfor %}done"
 
 
-def test_steps_are_counted_anew_when_a_recipe_comes_back_after_others(tmp_path: Path) -> None:
+def test_steps_are_counted_from_zero_when_a_recipe_comes_back_after_others(tmp_path: Path) -> None:
     for _ in range(5):
         assert render(tmp_path / "meta.yaml", None, LOOP, {}) == "done"
         for other in range(20):

@@ -245,7 +245,7 @@ def test_a_recipe_is_rendered_once_for_variants_that_its_templates_cannot_tell_a
     assert len(seen) == renderings + 1  # the first, by conda-build's defaults, says whether the recipe is noarch
 
 
-def test_a_script_whose_name_is_too_long_for_a_file_is_none(tmp_path: Path) -> None:
+def test_a_script_too_long_for_a_file_name_is_not_a_file(tmp_path: Path) -> None:
     recipe = tmp_path / "meta.yaml"
     recipe.write_text(f"package: {{name: a, version: 1}}\noutputs:\n- {{name: b, script: {'x' * 300}.sh}}\n")
     (output,) = render_recipe(read_recipe(tmp_path), VariantConfig({}), Platform.parse("linux-64"), environ={}).outputs

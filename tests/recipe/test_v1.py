@@ -125,7 +125,7 @@ outputs:
 """
 
 
-def test_siblings_are_no_variables_and_exact_pins_are_written_out(tmp_path: Path) -> None:
+def test_siblings_are_not_variables_and_exact_pins_are_written_out(tmp_path: Path) -> None:
     found = outputs(tmp_path, SIBLINGS, {"zlib": ("1.3",), "python": PYTHONS[:1], "lib_thing": ("9",)})
     library, thing = (next(one for one in found if one.name == name) for name in ("lib-thing", "thing"))
     assert "lib_thing" not in thing.used.own

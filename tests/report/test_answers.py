@@ -93,6 +93,6 @@ def test_a_driver_that_no_fact_names() -> None:
     assert text.splitlines()[1].split()[:2] == ["CUDA", "12.9"]
 
 
-def test_a_driver_that_the_facts_do_not_know_yet_is_told_from_those_they_know() -> None:
+def test_a_driver_newer_than_the_facts_is_distinguished_from_known_ones() -> None:
     assert "it is newer than every driver in the facts (up to 5" not in resolve("driver=535")
     assert "it is newer than every driver in the facts (up to" in resolve("driver=999")

@@ -44,7 +44,7 @@ def test_a_build_whose_run_died_does_not_go_on(matrix_of: MakeMatrix) -> None:
     assert all(job.end == job.begin for job in dead)
 
 
-def test_nothing_built_is_no_picture() -> None:
+def test_without_builds_there_is_no_picture() -> None:
     assert draw(()) is None
 
 

@@ -68,9 +68,7 @@ def test_a_platform_of_two_providers_is_rendered_for_both(tmp_path: Path) -> Non
     assert placed(found) == ["linux_64 on linux_64 by azure", "linux_64 on linux_64 by github_actions"]
 
 
-def test_selectors_see_the_variables_of_conda_smithy_and_none_of_this_process(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_selectors_see_the_variables_of_conda_smithy_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CF_CUDA_ENABLED", "True")
     monkeypatch.setenv("SECRET", "seen")
     (linux, *_) = forge(tmp_path, "provider: {osx: null, osx_64: null}\nmax_py_ver: '39'\n").renderings
@@ -94,7 +92,7 @@ def test_selectors_see_the_variables_of_conda_smithy_and_none_of_this_process(
         ("    - {{ compiler('cxx') }}", False),
     ],
 )
-def test_a_cuda_compiler_in_the_recipe_is_told_to_selectors(tmp_path: Path, line: str, enabled: bool) -> None:
+def test_selectors_see_a_cuda_compiler_in_the_recipe(tmp_path: Path, line: str, enabled: bool) -> None:
     found = forge(tmp_path, "", recipe=f"package: {{name: x}}\nrequirements:\n  build:\n{line}\n")
     assert all(("CF_CUDA_ENABLED" in one.environ) == enabled for one in found.renderings)
     older = read_forge(tmp_path, Rules.parse("3.14.3"))
@@ -135,7 +133,7 @@ def test_which_recipe_is_read(tmp_path: Path) -> None:
         ("docker: {fallback_image: mine}", "2026.8.5", "mine"),
     ],
 )
-def test_the_image_where_variants_name_none(tmp_path: Path, settings: str, rules: str, image: str) -> None:
+def test_the_default_image_without_one_in_the_variants(tmp_path: Path, settings: str, rules: str, image: str) -> None:
     assert forge(tmp_path, settings, rules=rules).fallback_image == image
 
 

@@ -60,7 +60,7 @@ def test_an_older_conda_build_left_virtual_packages_out_of_the_hash() -> None:
     assert named(CUDA, rules="3.14.1+3.21.4")[0] == "linux-64/libsolver-1.4.0-cuda129h4437301_3.tar.bz2"
 
 
-def test_all_configurations_where_none_is_named() -> None:
+def test_all_configurations_by_default() -> None:
     assert named() == [path for configuration in (CUDA, CPU, MAC) for path in NEWEST[configuration]]
 
 
@@ -69,7 +69,7 @@ def test_short_names_and_globs_choose(name: str, found: str) -> None:
     assert named(name) == NEWEST[found]
 
 
-def test_a_name_that_is_none_is_refused_with_the_nearest() -> None:
+def test_an_unknown_name_is_refused_with_the_nearest() -> None:
     with pytest.raises(InputError, match=r"linux_64_cuda_compiler_version12\.9"):
         named("linux_64_cuda_compiler_version12.8")
 
@@ -108,7 +108,7 @@ def write(folder: Path, files: dict[str, str]) -> None:
         (folder / name).write_text(text)
 
 
-def test_rattler_build_tells_numbers_and_booleans_from_texts(tmp_path: Path) -> None:
+def test_rattler_build_distinguishes_numbers_and_booleans_from_strings(tmp_path: Path) -> None:
     recipe = "package: {name: tool, version: '1'}\nbuild: {string: 'h${{ hash }}'}\nrequirements: {host: [abi, flag]}\n"
     configuration = "abi:\n- 4\n- '11'\nflag:\n- true\ntarget_platform:\n- linux-64\n"
     files = {
@@ -226,7 +226,7 @@ def test_only_what_a_channel_lacks(tmp_path: Path) -> None:
     ],
     ids=["which it was hashed with", "others", "none"],
 )
-def test_a_package_is_there_under_a_hash_with_virtual_packages(
+def test_a_package_is_found_under_a_hash_with_virtual_packages(
     depends: list[str], is_there: bool, tmp_path: Path
 ) -> None:
     (cpu,) = choose([CPU], read_configurations(FEEDSTOCK))

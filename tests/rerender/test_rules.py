@@ -63,12 +63,12 @@ def test_a_behaviour_of_conda_build_comes_in_with_its_version(
         ("3.52.3", set()),
     ],
 )
-def test_keys_that_are_kept_though_nobody_uses_them(version: str, kept_too: set[str]) -> None:
+def test_unused_keys_that_are_kept(version: str, kept_too: set[str]) -> None:
     assert Rules.parse(version).always_kept - Rules.newest().always_kept == kept_too
 
 
 @pytest.mark.parametrize("text", ["3.14.1", "3.14.1+", " 3.14.1 + "])
-def test_without_a_conda_build_it_is_that_of_the_day(text: str) -> None:
+def test_without_a_conda_build_version_that_of_the_day_applies(text: str) -> None:
     assert Rules.parse(text).name == "3.14.1+3.21.4"
 
 
@@ -101,6 +101,6 @@ def test_a_version_that_is_newer_than_all_that_were_read_is_noted(text: str, not
 
 
 @pytest.mark.parametrize("text", ["", "latest", "3.14.x", "3.14.1+new", "+3.21.4", "3..1", "1" * 20, "3.1.5"])
-def test_what_is_no_known_version_is_refused(text: str) -> None:
+def test_unknown_versions_are_refused(text: str) -> None:
     with pytest.raises(InputError):
         Rules.parse(text)

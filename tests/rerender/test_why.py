@@ -201,7 +201,7 @@ def test_python_min_is_kept_for_its_template(answers: dict[str, Explanation]) ->
     assert kinds == {("template", line_of(RECIPE, "    - python >="))}
 
 
-def test_a_condition_that_holds_a_longer_name_is_said_to(feedstock: Path) -> None:
+def test_a_condition_that_contains_a_longer_name_is_reported(feedstock: Path) -> None:
     recipe = feedstock / "recipe" / "meta.yaml"
     recipe.write_text(RECIPE.replace("flavour ==", "fmt_style == 1 and flavour =="))
     use = next(one for one in ask(feedstock, "fmt").uses if one.kind == "condition")
@@ -265,7 +265,7 @@ def test_rows_that_a_migration_adds_come_from_it(feedstock: Path) -> None:
     assert {line for one in found for line in value_lines(one).get("3.13.* *_cp313", [])} == {"python313.yaml:6"}
 
 
-def test_part_of_a_zip_group_in_the_recipe_is_said_to_be_ignored(feedstock: Path) -> None:
+def test_part_of_a_zip_group_in_the_recipe_is_reported_as_ignored(feedstock: Path) -> None:
     own = feedstock / "recipe" / "conda_build_config.yaml"
     own.write_text("cuda_compiler_version:\n  - 12.9\n")
     (feedstock / "recipe" / "meta.yaml").write_text(RECIPE.replace("fmt {{ fmt }}", "x {{ cuda_compiler_version }}"))

@@ -76,7 +76,7 @@ def test_a_part_of_a_zip_group_replaces_what_is_as_long(folder: Path) -> None:
     assert both.values["numpy"] == ("2.2", "2.3")
 
 
-def test_a_shorter_part_of_a_zip_group_changes_nothing_if_its_values_are_there(folder: Path) -> None:
+def test_a_shorter_part_of_a_zip_group_with_known_values_changes_nothing(folder: Path) -> None:
     both = combine([read(folder, ZIPPED), read(folder, {"numpy": ["2.1"]})])
 
     assert both.values["numpy"] == ("2.0", "2.1")

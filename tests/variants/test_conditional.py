@@ -57,7 +57,7 @@ def test_versions_are_texts_and_whole_numbers_stay_numbers(tmp_path: Path) -> No
     assert [isinstance(value, WholeNumber) for value in values] == [False, True, False, False, False, False]
 
 
-def test_zip_groups_become_one_as_with_conda_smithy(tmp_path: Path) -> None:
+def test_zip_groups_are_merged_as_by_conda_smithy(tmp_path: Path) -> None:
     assert load(tmp_path, "a: [1]\nb: [1]\nzip_keys: [[a], [b]]\n").zip_keys == (("a", "b"),)
 
 

@@ -91,7 +91,7 @@ def test_the_environment_shadows_variant_keys() -> None:
         "x" * 2000,
     ],
 )
-def test_conditions_that_reach_out_or_are_none_are_refused_with_their_line(selector: str) -> None:
+def test_unsafe_or_invalid_conditions_are_refused_with_their_line(selector: str) -> None:
     with pytest.raises(InputError) as caught:
         select_lines(f"a:\n  - 1  # [{selector.replace('[', '(').replace(']', ')')}]\n", names(), RULES, Path("x.yaml"))
 

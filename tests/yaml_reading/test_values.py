@@ -63,7 +63,7 @@ def test_the_merges_of_a_file_are_bounded_together() -> None:
     assert caught.value.mistakes[0].line == 3
 
 
-def test_many_brackets_in_texts_are_no_depth() -> None:
+def test_brackets_in_strings_do_not_count_as_depth() -> None:
     script = "echo [ {\n  " * 300
     assert parse_texts(f"script: |\n  {script}") == {"script": script.replace("\n  ", "\n")}
 

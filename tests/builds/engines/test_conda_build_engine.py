@@ -66,7 +66,7 @@ def recorded(tmp_path: Path, tiny_channel: Path) -> tuple[list[str], dict[str, s
     return words, environment, {Path(name).name: yaml.safe_load(text) for name, text in texts.items()}, ran.stdout
 
 
-def test_the_arguments_are_those_of_conda_smithys_script(
+def test_the_arguments_are_those_of_conda_smithy_s_script(
     recorded: tuple[list[str], dict[str, str], dict[str, Any], str], tiny_channel: Path
 ) -> None:
     words, _, _, said = recorded

@@ -127,7 +127,7 @@ def test_a_test_that_fails_under_qemu_fails_the_build(tmp_path: Path) -> None:
     assert "its tests failed under" in ran.stdout
 
 
-def test_without_qemu_it_is_said_why_tests_are_left_out(tmp_path: Path) -> None:
+def test_without_qemu_the_reason_for_left_out_tests_is_reported(tmp_path: Path) -> None:
     assert "there is no qemu-aarch64 on PATH" in str(find_emulator("linux-aarch64", {"PATH": str(tmp_path)}))
     (tmp_path / "qemu-ppc64le").write_text("#!/bin/sh\n")
     (tmp_path / "qemu-ppc64le").chmod(0o755)

@@ -87,7 +87,7 @@ def test_g2_skip_is_ignored_in_a_recipe_without_outputs(tmp_path: Path) -> None:
     assert len(recipe.render(VariantConfig({"kind": ["cpu"]}), config)) == 1, "mended: the probe can go"
 
 
-def test_g2_guard_such_a_skip_is_looked_at(tmp_path: Path) -> None:
+def test_g2_guard_such_a_skip_is_evaluated(tmp_path: Path) -> None:
     recipe = read_v1(recipe_file(tmp_path, SKIPPED))
     assert render_row(recipe, "cpu", {"kind": "cpu"}, HERE, HERE) == []
     assert len(render_row(recipe, "cuda", {"kind": "cuda"}, HERE, HERE)) == 1
@@ -299,7 +299,7 @@ def test_the_command_line_of_the_engine_shares_it_but_takes_no_channels(tmp_path
         build_recipes([path], output_dir=out, channel=[out.as_uri()], variant_overrides=sources)
 
 
-def test_a_staging_output_that_runs_again_is_said_before_the_build(feedstock: TinyFeedstock) -> None:
+def test_a_staging_output_that_runs_again_is_reported_before_the_build(feedstock: TinyFeedstock) -> None:
     _, runs = staged_recipe(feedstock.folder)
     run = feedstock.build(f"{HERE.name}_cpu_py3.11")
     assert run.returncode == 0, run.stdout + run.stderr

@@ -117,7 +117,7 @@ def test_a_meta_yaml_with_scripts_is_built_by_them_and_recorded(scripted: Path, 
     assert "Nothing to do" in again.stdout
 
 
-def test_a_build_is_held_to_its_share_by_arguments_of_docker(scripted: Path, tmp_path: Path) -> None:
+def test_docker_arguments_limit_a_build_to_its_share(scripted: Path, tmp_path: Path) -> None:
     docker = stand_in(tmp_path / "bin", build=planned_build(scripted))
     ran = build(scripted, machine(docker), "--cores", "1", "--memory", "1 GiB")
     assert ran.returncode == 0, ran.stdout + ran.stderr

@@ -95,7 +95,7 @@ def test_version_1_is_taken_where_memory_is_with_it(tree: Tree) -> None:
     assert (made.folder / "memory.limit_in_bytes").read_text() == str(LIMIT)
 
 
-def test_without_a_group_that_may_be_made_there_is_none(tree: Tree) -> None:
+def test_without_rights_to_make_a_group_there_is_none(tree: Tree) -> None:
     tree.own.write_text("0::/nowhere\n")
     assert MemoryGroup.make(LIMIT) is None
     tree.own.unlink()

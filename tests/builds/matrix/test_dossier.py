@@ -50,7 +50,7 @@ def test_twelve_builds_are_checked_with_sha256sum_alone(feedstock: TinyFeedstock
     assert checked(folder).returncode != 0
 
 
-def test_it_tells_how_each_package_came_to_be(gpu_feedstock: TinyFeedstock) -> None:
+def test_it_shows_how_each_package_was_made(gpu_feedstock: TinyFeedstock) -> None:
     assert dossier(gpu_feedstock, ROW, "--no-packages").returncode == 0
     folder = gpu_feedstock.folder / "dossier"
     (configuration,) = (folder / "configurations").iterdir()
@@ -78,7 +78,7 @@ def test_tests_that_were_run_since_are_in_it_with_their_logs(gpu_feedstock: Tiny
     assert f"- tests of {HERE.subdir}/{package.name} run again" in (folder / "README.md").read_text()
 
 
-def test_packages_that_were_uploaded_are_looked_for_there(gpu_feedstock: TinyFeedstock) -> None:
+def test_uploaded_packages_are_searched_in_their_channel(gpu_feedstock: TinyFeedstock) -> None:
     target = ("--uploaded", "uploaded")
     run = dossier(gpu_feedstock, ROW, *target)
     assert run.returncode == 1
@@ -133,7 +133,7 @@ def test_an_earlier_dossier_is_replaced_and_another_folder_is_not(gpu_feedstock:
     assert "exists and is not a dossier" in run.stderr
 
 
-def test_what_was_asked_for_has_to_be_done(gpu_feedstock: TinyFeedstock) -> None:
+def test_the_requested_builds_must_be_done(gpu_feedstock: TinyFeedstock) -> None:
     run = dossier(gpu_feedstock, f"{HERE.name}_cpu")
     assert run.returncode == 1
     assert "is not done" in run.stderr

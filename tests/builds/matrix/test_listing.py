@@ -20,7 +20,7 @@ def listed(feedstock: TinyFeedstock) -> dict[str, dict[str, object]]:
     return {entry["short_name"]: entry for entry in json.loads(run.stdout)}
 
 
-def test_it_tells_platform_accelerator_python_and_packages(feedstock: TinyFeedstock) -> None:
+def test_it_shows_platform_accelerator_python_and_packages(feedstock: TinyFeedstock) -> None:
     entry = listed(feedstock)[GPU]
     assert (entry["platform"], entry["accelerator"], entry["pythons"]) == (HERE.subdir, "CUDA 11.2", ["3.11", "3.12"])
     names = [output["name"] for output in entry["outputs"]]  # type: ignore[attr-defined]
@@ -28,7 +28,7 @@ def test_it_tells_platform_accelerator_python_and_packages(feedstock: TinyFeedst
 
 
 @needs("system", sys.platform != "win32", "the embedded engine does not run on Windows")
-def test_it_tells_what_is_built_already(gpu_feedstock: TinyFeedstock) -> None:
+def test_it_shows_what_is_built_already(gpu_feedstock: TinyFeedstock) -> None:
     row = next(line for line in gpu_feedstock.build("--list").stdout.splitlines() if line.startswith(GPU))
     assert "4 of 7" in row
     gpu_feedstock.build(GPU)
@@ -99,6 +99,6 @@ def test_a_recipe_that_is_edited_during_a_build_leaves_no_list_of_before(feedsto
 
 
 @needs("system", sys.platform == "linux", "file names are bytes on Linux alone")
-def test_a_file_whose_name_is_no_text_is_a_file_like_others(feedstock: TinyFeedstock) -> None:
+def test_a_file_name_that_is_not_unicode_is_no_problem(feedstock: TinyFeedstock) -> None:
     (feedstock.folder / "recipe" / os.fsdecode(b"caf\xe9.patch")).write_text("")
     assert [output for entry in listed(feedstock).values() for output in entry["outputs"]]  # type: ignore[attr-defined]

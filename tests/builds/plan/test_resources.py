@@ -26,7 +26,7 @@ def test_times(text: str, seconds: float) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "much", "-1 GiB", "0", "3 GiBs", "1 PiB"])
-def test_what_is_no_amount(text: str) -> None:
+def test_invalid_amounts(text: str) -> None:
     with pytest.raises(InputError, match="not a valid amount"):
         size_of(text)
     with pytest.raises(InputError, match="not a valid duration"):

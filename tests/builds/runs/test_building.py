@@ -52,7 +52,7 @@ def test_every_row_is_pinned_to_its_own_siblings(feedstock: TinyFeedstock) -> No
             assert f" {start}" in pin
 
 
-def test_the_table_tells_package_size_hash_and_time(gpu_feedstock: TinyFeedstock) -> None:
+def test_the_table_shows_package_size_hash_and_time(gpu_feedstock: TinyFeedstock) -> None:
     output = (gpu_feedstock.folder / "output.txt").read_text()
     (package,) = gpu_feedstock.artifacts.glob("*/libtiny-*.conda")
     row = next(line for line in output.splitlines() if line.startswith(f"{HERE.subdir}/libtiny-"))
@@ -97,7 +97,7 @@ def test_a_package_that_was_removed_is_built_again(gpu_feedstock: TinyFeedstock)
     assert set(built(gpu_feedstock, f"{GPU}_py3.11")) == {"libtiny"}
 
 
-def test_the_cpu_build_gives_way_by_track_features(feedstock: TinyFeedstock) -> None:
+def test_track_features_rank_the_cpu_build_last(feedstock: TinyFeedstock) -> None:
     built(feedstock, f"{CPU}_py3.11")
     features = {str(entry["name"]): entry.get("track_features") for entry in feedstock.index().values()}
     assert features == {"libtiny": None, "tiny-base": None, "tiny": "tiny-p-0"}
@@ -183,7 +183,7 @@ SHOW_ENVIRONMENT = """script:
         - echo "<$CPU_COUNT ${{ env.get("FEEDSTOCK_NAME") }} ${{ env.get("SECRET_TOKEN", default="unset") }}>\""""
 
 
-def test_a_terminal_without_the_characters_of_a_log_is_no_obstacle(feedstock: TinyFeedstock) -> None:
+def test_a_terminal_without_the_characters_of_a_log_is_fine(feedstock: TinyFeedstock) -> None:
     feedstock.edit("recipe/build-library.sh", "mkdir", "echo 'compilé ✔'\nmkdir")
     run = feedstock.build(f"{CPU}_py3.11", environment={"PYTHONIOENCODING": "ascii"})
     assert run.returncode == 0, run.stderr
@@ -223,7 +223,7 @@ def test_without_a_name_and_a_terminal_the_names_are_listed(feedstock: TinyFeeds
     assert f"{HERE.name}_cuda11.2" in run.stderr
 
 
-def test_a_recipe_that_is_none_is_bad_input(feedstock: TinyFeedstock) -> None:
+def test_an_invalid_recipe_is_bad_input(feedstock: TinyFeedstock) -> None:
     (feedstock.folder / "recipe" / "recipe.yaml").write_text("outputs:\n  - package: [\n")
     run = feedstock.build(GPU)
     assert run.returncode == 2

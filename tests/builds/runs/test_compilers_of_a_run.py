@@ -118,7 +118,7 @@ def test_a_run_from_python_refuses_it_too(two_platforms: Path, tmp_path: Path) -
     assert not workspace.artifacts.ledger.exists()
 
 
-def test_where_nothing_can_be_written_it_says_so_before_anything_is_fetched(two_platforms: Path) -> None:
+def test_an_unwritable_folder_is_reported_before_anything_is_fetched(two_platforms: Path) -> None:
     (two_platforms / "artifacts").touch()
     ran = build(two_platforms, "--all", "--output-dir", "artifacts/below")
     assert ran.returncode == 1

@@ -70,7 +70,7 @@ def test_a_build_is_given_cores_that_no_other_has_and_jobs_that_fit_into_its_mem
     assert start.share.cores == (0, 1, 2)
 
 
-def test_an_output_that_is_there_keeps_no_row_waiting_while_its_maker_goes_on() -> None:
+def test_a_finished_output_keeps_no_row_waiting_while_its_maker_goes_on() -> None:
     pending = [row("maker", makes="lp"), row("waits", makes="lq")]
     (start,) = decide(pending, [], [host()], now=0.0)
     maker = running(start, pending)

@@ -42,7 +42,7 @@ def test_nothing_else_does(made: str, contents: object) -> None:
     assert not is_final(made, PLANNED, contents)
 
 
-def test_an_output_that_is_done_bears_the_name_of_its_package() -> None:
+def test_an_output_that_is_done_has_the_name_of_its_package() -> None:
     promise = PlannedOutput("lib-a", "1.0", "h1_0", 0, "linux-64", "i", whole=False)
     package = PackageRecord("", "linux-64/lib-a-1.0-h2_0.conda", 1, "0" * 64, 0)
     record = BuildRecord("i", "c", "r", "lib-a", "done", "", "", "", (), packages=(package,))

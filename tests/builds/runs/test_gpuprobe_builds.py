@@ -82,7 +82,7 @@ def test_a_machine_gets_the_newest_build_that_its_driver_runs(
 
 
 @pytest.mark.parametrize("cuda", [None, "11.2", "12.9"])
-def test_the_cpu_build_can_be_asked_for_on_any_machine(channels: tuple[str, str], cuda: str | None) -> None:
+def test_the_cpu_build_can_be_requested_on_any_machine(channels: tuple[str, str], cuda: str | None) -> None:
     assert answer(["gpuprobe-cpu"], channels, cuda)["libgpuprobe"].build.startswith("cpu_")
 
 

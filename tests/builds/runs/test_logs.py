@@ -89,7 +89,7 @@ def peak() -> int:
     return max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)) * 1024
 
 
-def test_a_byte_that_is_no_utf_8_neither_hangs_a_build_nor_hides_its_log(tmp_path: Path) -> None:
+def test_a_byte_that_is_not_utf_8_neither_hangs_a_build_nor_hides_its_log(tmp_path: Path) -> None:
     began = time.monotonic()
     printed = built(tmp_path, "printf 'caf\\xe9\\n'\nhead -c 200000 /dev/zero | tr '\\0' x\necho\necho the end\n")
     assert printed.reason is None

@@ -164,7 +164,7 @@ def test_a_run_says_now_and_then_that_it_is_alive(feedstock: TinyFeedstock) -> N
     assert library.started < library.seen <= library.ended
 
 
-def test_a_plan_tells_order_needs_and_times(gpu_feedstock: TinyFeedstock) -> None:
+def test_a_plan_shows_order_needs_and_times(gpu_feedstock: TinyFeedstock) -> None:
     run = gpu_feedstock.run("plan", "--channel", str(gpu_feedstock.channel), GPU, "--markdown")
     assert run.returncode == 0, run.stderr
     (row,) = (line for line in run.stdout.splitlines() if line.startswith("| 1 |"))

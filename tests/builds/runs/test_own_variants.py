@@ -102,7 +102,7 @@ def test_the_files_that_are_built_have_these_names(typed: TinyFeedstock) -> None
     assert [bool(output["built_on"]) for output in planned(typed)] == [True, False]
 
 
-def test_rows_are_told_apart_by_what_the_recipe_uses_alone(typed: TinyFeedstock) -> None:
+def test_rows_are_named_by_keys_that_the_recipe_uses(typed: TinyFeedstock) -> None:
     (configuration,) = outline(typed.folder)
     assert [row.name for row in configuration.rows] == [f"{NAME}_width32", f"{NAME}_width64"]
     assert configuration.short_name == f"{HERE.name}_cpu"
@@ -161,7 +161,7 @@ def test_numbers_and_strings_stay_distinct_in_json() -> None:
         assert [key for key, value in values.items() if isinstance(value, WholeNumber)] == ["abi"]
 
 
-def test_own_values_are_none_of_a_meta_yaml(tmp_path: Path) -> None:
+def test_a_meta_yaml_has_no_variants_yaml(tmp_path: Path) -> None:
     (tmp_path / "meta.yaml").write_text("package: {name: old, version: '1'}\nrequirements: {host: [width]}\n")
     (tmp_path / "conda_build_config.yaml").write_text("width: [32, 64]\n")
     given = (Configuration(NAME, HERE, {"abi": ("4",)}),)

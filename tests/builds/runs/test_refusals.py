@@ -11,7 +11,7 @@ from tests.support.needs import needs
 pytestmark = needs("system", sys.platform != "darwin", "a Mac can build them all")
 
 
-def test_all_leaves_out_what_another_machine_has_to_build_and_says_so(gpu_feedstock: TinyFeedstock) -> None:
+def test_all_leaves_out_rows_for_another_machine_with_a_message(gpu_feedstock: TinyFeedstock) -> None:
     run = gpu_feedstock.build("--all", "--json", "--filter", "*cuda*")
     assert (run.returncode, json.loads(run.stdout)["left_out"]) == (0, {})
     run = gpu_feedstock.build("--all", "--json")

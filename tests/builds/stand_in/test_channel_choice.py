@@ -27,7 +27,7 @@ def test_channels_that_are_given_replace_them(tmp_path: Path) -> None:
     assert choose_channels(("mine",), ("conda-forge",), Artifacts(tmp_path), silent()).channels == ("mine",)
 
 
-def test_the_stand_in_channel_serves_where_none_answers(tmp_path: Path) -> None:
+def test_the_stand_in_channel_is_used_where_no_channel_answers(tmp_path: Path) -> None:
     choice = choose_channels((), (), Artifacts(tmp_path), silent("conda-forge"))
     assert choice.is_stand_in
     assert choice.why_stand_in == "no channel can be reached (conda-forge: it answers with HTTP status 503)"
@@ -48,7 +48,7 @@ def test_the_stand_in_channel_is_not_mixed_with_real_ones(tmp_path: Path) -> Non
         choose_channels(("stand-in", "conda-forge"), (), Artifacts(tmp_path), silent())
 
 
-def test_a_folder_without_repodata_is_no_channel(tmp_path: Path) -> None:
+def test_a_folder_without_repodata_is_not_a_channel(tmp_path: Path) -> None:
     with pytest.raises(WorkError, match=r"no noarch/repodata\.json"):
         choose_channels((str(tmp_path),), (), Artifacts(tmp_path))
 

@@ -55,7 +55,7 @@ def test_the_cross_compiler_on_path_comes_before_zig(tmp_path: Path) -> None:
     assert found.activation["CROSSCOMPILING_EMULATOR"] == str(qemu)
 
 
-def test_zig_crosses_where_there_is_no_other_and_says_for_which_system(tmp_path: Path) -> None:
+def test_zig_is_the_cross_compiler_without_another_and_names_the_system(tmp_path: Path) -> None:
     program(tmp_path, f"{MACHINE}-linux-gnu-gcc", status=1)
     found = find_cross_compiler(OTHER, path=str(tmp_path), zig=ZIG)
     assert found is not None

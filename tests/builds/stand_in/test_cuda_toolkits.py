@@ -116,7 +116,7 @@ def nvcc(toolkit: CudaToolkit, *words: str, **variables: str) -> subprocess.Comp
         (("-fatbin", "-gencode", "arch=compute_80,code=sm_80", "kernel.cu"), "NVRTC is missing"),
     ],
 )
-def test_what_nvrtc_and_ptxas_cannot_do_is_said(tmp_path: Path, words: tuple[str, ...], reason: str) -> None:
+def test_limits_of_nvrtc_and_ptxas_are_reported(tmp_path: Path, words: tuple[str, ...], reason: str) -> None:
     run = nvcc(CudaToolkit("12.9", (), tmp_path), *words)
     assert run.returncode == 1
     assert reason in run.stderr
@@ -127,7 +127,9 @@ needs_toolkits = needs("fetched", FETCHED, "CUDA toolkits: `feedstock-tools cuda
 
 @needs_toolkits
 @pytest.mark.parametrize("toolkit", FETCHED, ids=lambda toolkit: f"CUDA {toolkit.version}")
-def test_a_fetched_toolkit_compiles_the_kernel_for_what_it_is_told(toolkit: CudaToolkit, tmp_path: Path) -> None:
+def test_a_fetched_toolkit_compiles_the_kernel_for_the_given_architectures(
+    toolkit: CudaToolkit, tmp_path: Path
+) -> None:
     if toolkit.whole and shutil.which("g++") is None:
         lacks("device", "g++ for NVIDIA's nvcc")
     made = tmp_path / "kernel.fatbin"
@@ -147,7 +149,7 @@ def test_a_mistake_in_a_kernel_is_reported_by_the_compiler(tmp_path: Path) -> No
 
 
 @needs("system", sys.platform == "linux", "the example is for Linux")
-def test_the_example_computes_without_cuda_and_says_so(tmp_path: Path, c_compiler: Path) -> None:
+def test_the_example_computes_without_cuda_and_reports_it(tmp_path: Path, c_compiler: Path) -> None:
     program = tmp_path / "gpukernel"
     sources = [str(EXAMPLE / "src" / name) for name in ("gpukernel.c", "driver.c")]
     flags = ("-std=c99", "-D_POSIX_C_SOURCE=200809L", "-Wall", "-Wextra", "-Werror")

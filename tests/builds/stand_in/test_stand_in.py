@@ -101,7 +101,7 @@ def test_a_python_that_is_not_here_is_metadata_only(channel: StandInChannel, tmp
     assert read_package(path).extra["stand-in"]["contents"] == "metadata only"
 
 
-def test_the_identity_does_not_depend_on_the_pythons_asked_for(root: Path, channel: StandInChannel) -> None:
+def test_the_identity_does_not_depend_on_the_requested_pythons(root: Path, channel: StandInChannel) -> None:
     without = ensure_stand_in_channel(root, HERE, [])
 
     assert without.identity == channel.identity
@@ -207,7 +207,7 @@ def test_the_compiler_packages_activate_a_compiler(channel: StandInChannel, tmp_
 
 
 @pytest.mark.parametrize("version", ["7", "9", "10", "11", "12", "13", "14", "15"])
-def test_every_compiler_of_the_pinnings_can_be_had(channel: StandInChannel, version: str) -> None:
+def test_every_compiler_of_the_pinnings_is_available(channel: StandInChannel, version: str) -> None:
     names = solved(channel, f"gcc_{HERE} {version}.*", f"gxx_{HERE} {version}.*", f"sysroot_{HERE} 2.17.*")
     assert any(name.startswith(f"gxx_impl_{HERE}-{version}.") for name in names)
 
@@ -236,7 +236,7 @@ def test_every_source_is_used() -> None:
 
 
 @pytest.mark.parametrize("path", sorted(data_folder("variants").glob("linux_64_*.yaml")), ids=lambda path: path.stem)
-def test_the_compilers_of_a_variant_file_can_be_had(root: Path, path: Path) -> None:
+def test_the_compilers_of_a_variant_file_are_available(root: Path, path: Path) -> None:
     channel = ensure_stand_in_channel(root, Platform.parse("linux-64"), [])
     row = {key: values[0] for key, values in yaml.safe_load(path.read_text()).items()}
     keys = [
@@ -253,7 +253,7 @@ def test_the_compilers_of_a_variant_file_can_be_had(root: Path, path: Path) -> N
 @pytest.mark.parametrize(
     "path", sorted(data_folder("variants").glob("linux_64_cuda*.yaml")), ids=lambda path: path.stem
 )
-def test_the_libraries_of_a_variant_file_can_be_had(root: Path, path: Path) -> None:
+def test_the_libraries_of_a_variant_file_are_available(root: Path, path: Path) -> None:
     channel = ensure_stand_in_channel(root, Platform.parse("linux-64"), [])
     row = {key: values[0] for key, values in yaml.safe_load(path.read_text()).items()}
     version = row["cuda_compiler_version"]

@@ -98,7 +98,7 @@ def test_an_installation_that_is_gone_is_reported(installation: Installation) ->
         files(installation)
 
 
-def test_a_program_that_is_no_python_is_passed_over(tmp_path: Path) -> None:
+def test_a_program_that_is_not_a_python_is_skipped(tmp_path: Path) -> None:
     other = "3.8" if MINOR != "3.8" else "3.9"
     fake = tmp_path / f"python{other}"
     fake.write_text("#!/bin/sh\necho '{}'\n")
@@ -128,6 +128,6 @@ def test_a_run_path_is_changed_in_place(tmp_path: Path, c_compiler: Path) -> Non
 @pytest.mark.parametrize(
     "content", [b"", b"#!/bin/sh\n", b"\x7fELF\x02\x01" + bytes(10), b"\x7fELF\x02\x01" + b"\xff" * 200]
 )
-def test_what_is_no_elf_file_has_no_run_path(content: bytes) -> None:
+def test_other_files_than_elf_have_no_run_path(content: bytes) -> None:
     assert read_dynamic(content) is None
     assert with_run_path(content, "/lib") is None

@@ -78,13 +78,13 @@ def test_another_file_than_the_known_one_is_refused(
     assert find_zig(tmp_path / "kept") is None
 
 
-def test_without_a_network_the_reason_is_said(tmp_path: Path, machine: dict[str, str]) -> None:
+def test_without_a_network_the_reason_is_reported(tmp_path: Path, machine: dict[str, str]) -> None:
     with pytest.raises(WorkError, match=f"pip cannot fetch zig {ZIG_VERSION}: the package index cannot be reached"):
         fetch_zig(tmp_path / "kept", offline(machine))
     assert [path.name for path in (tmp_path / "kept").iterdir()] == [".lock"]
 
 
-def test_a_full_disk_is_said_and_leaves_nothing(
+def test_a_full_disk_is_reported_and_leaves_nothing(
     tmp_path: Path, machine: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object) -> None:

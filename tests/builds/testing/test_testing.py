@@ -62,7 +62,7 @@ def test_the_packages_of_a_configuration_are_tested_and_recorded(gpu_feedstock: 
     assert all((gpu_feedstock.artifacts / each.log).is_file() for each in recorded)
 
 
-def test_a_package_whose_dependencies_cannot_be_had_fails(gpu_feedstock: TinyFeedstock) -> None:
+def test_a_package_with_unavailable_dependencies_fails(gpu_feedstock: TinyFeedstock) -> None:
     package = library(gpu_feedstock)
     done = run(gpu_feedstock, str(package), "--channel", str(gpu_feedstock.folder / "nowhere"))
     assert done.returncode == 1
@@ -110,13 +110,13 @@ def test_a_benchmark_comes_with_the_package_and_goes_into_the_ledger(feedstock: 
     assert "answers" in run(feedstock, "--compare").stdout
 
 
-def test_a_benchmark_that_is_asked_for_and_not_there_is_said_before_any_test(gpu_feedstock: TinyFeedstock) -> None:
+def test_a_missing_benchmark_is_reported_before_any_test(gpu_feedstock: TinyFeedstock) -> None:
     done = run(gpu_feedstock, str(library(gpu_feedstock)), "--benchmark")
     assert done.returncode == 2
     assert "has no benchmark" in done.stderr
 
 
-def test_a_gpu_that_is_asked_for_and_not_there_is_an_error(
+def test_a_required_gpu_that_is_missing_is_an_error(
     gpu_feedstock: TinyFeedstock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def nothing() -> Gpus:

@@ -138,7 +138,7 @@ def test_an_error_in_one_test_ends_the_others(
     assert time.monotonic() - began < 30
 
 
-def test_lines_that_are_no_figures_are_left(tmp_path: Path, tiny_channel: Path) -> None:
+def test_lines_without_figures_are_skipped(tmp_path: Path, tiny_channel: Path) -> None:
     lines = (
         "{" * 9,
         '{"a":' * 30000,
