@@ -145,8 +145,8 @@ def _serve(asked: socket.socket) -> dict[str, Any] | None:
         if not length:
             return None
         request = b""
-        while len(request) < int.from_bytes(length, "big"):
-            request += asked.recv(1 << 16)
+        while missing := int.from_bytes(length, "big") - len(request):
+            request += asked.recv(missing)  # and nothing of the next request
         pid = os.fork()
         if pid == 0:
             signal.set_wakeup_fd(-1)

@@ -1,0 +1,64 @@
+"""Commands in forks of a warm process behave as in a new Python."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tests.support import command, warm
+from tests.support.feedstocks import TinyFeedstock
+from tests.support.needs import needs
+
+pytestmark = needs("system", hasattr(os, "fork"), "fork")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--version"],
+        ["build", "--list"],
+        ["build", "--list", "--json"],
+        ["outputs", "nothing-here"],
+        ["nonsense"],
+        ["generate", "--nonsense"],
+        ["build", "linux_64_cuda99"],
+    ],
+    ids=" ".join,
+)
+def test_status_and_output_are_those_of_a_new_python(gpu_feedstock: TinyFeedstock, arguments: list[str]) -> None:
+    new = subprocess.run(
+        command.tool(*arguments),
+        cwd=gpu_feedstock.folder,
+        env=command.environment(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    fork = warm.run(arguments, gpu_feedstock.folder, command.environment())
+    assert (fork.status, fork.stdout, fork.stderr) == (new.returncode, new.stdout, new.stderr)
+
+
+def test_folder_environment_and_stdin_are_the_given_ones(gpu_feedstock: TinyFeedstock, tmp_path: Path) -> None:
+    variables = {**command.environment(), "FEEDSTOCK_TOOLS_BOUNDS": "many"}
+    assert "FEEDSTOCK_TOOLS_BOUNDS is 'many'" in warm.run(["status"], gpu_feedstock.folder, variables).stderr
+    assert warm.run(["status"], gpu_feedstock.folder, command.environment()).status == 0
+    assert warm.run(["status"], tmp_path, command.environment()).status == 2
+
+
+def test_several_forks_run_at_once(gpu_feedstock: TinyFeedstock) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        ended = list(pool.map(lambda _: warm.run(["status"], gpu_feedstock.folder, command.environment()), range(8)))
+    assert {(each.status, each.stdout) for each in ended} == {(0, ended[0].stdout)}
+    assert all(each.seconds > 0 and each.memory > 0 for each in ended)
+
+
+def test_settings_of_the_interpreter_need_a_new_python() -> None:
+    assert warm.serves(command.environment(FEEDSTOCK_TOOLS_BOUNDS="off"))
+    assert not warm.serves(command.environment(PYTHONHASHSEED="1"))
+    assert not warm.serves(command.environment(LC_ALL="C"))
+    assert not warm.serves({})
