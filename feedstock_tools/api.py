@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from feedstock_tools.bounds.limits import BoundError, Bounds
+    from feedstock_tools.bounds.limits import SOLVING, BoundError, Bounds
     from feedstock_tools.builds.ledger.records import BuildRecord, PackageRecord, TestRecord
     from feedstock_tools.builds.matrix.matrix import Matrix, read_matrix
     from feedstock_tools.builds.matrix.states import ConfigurationState, OutputState
@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from feedstock_tools.rerender.why.reasons import explain
 
 __all__ = [
+    "SOLVING",
     "Agenda",
     "Answer",
     "BoundError",
@@ -138,7 +139,7 @@ __all__ = [
 
 #: Module → the names that it provides; `name=other` if the module calls it differently.
 _WHERE = {
-    "bounds.limits": "BoundError Bounds",
+    "bounds.limits": "BoundError Bounds SOLVING",
     "builds.ledger.records": "BuildRecord PackageRecord TestRecord",
     "builds.matrix.matrix": "Matrix read_matrix",
     "builds.matrix.states": "ConfigurationState OutputState",

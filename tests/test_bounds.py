@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -26,7 +25,8 @@ def program(statements: str, within: str = "NARROW") -> list[str]:
     start = f"""
 import os, time
 from pathlib import Path
-from feedstock_tools.bounds.supervision import hold, released, step
+from feedstock_tools.bounds.held import released, step
+from feedstock_tools.bounds.supervision import hold
 from feedstock_tools.bounds.limits import READING, VARIABLE, Bounds, widen
 NARROW = {NARROW!r}
 widen(os.environ.get(VARIABLE, ""))
@@ -130,38 +130,102 @@ def _runs(pid: int) -> bool:
         return False
 
 
-def test_a_library_call_gets_its_value_or_its_error_back() -> None:
-    statements = """
-from pathlib import Path
-from feedstock_tools.bounds.supervision import run_bounded, step
+#: Starts a thread: the work then goes to a process apart.
+THREAD = "import threading; threading.Thread(target=threading.Event().wait, daemon=True).start()\n"
+
+
+def called(statements: str, threads: bool) -> subprocess.CompletedProcess[str]:
+    """Run statements in a program that uses the library, with or without threads."""
+    start = f"""
+import os, sys
+sys.path.insert(0, {str(ROOT)!r})
+from functools import partial
 from feedstock_tools.bounds.limits import Bounds
-from feedstock_tools.errors import FeedstockError, InputError
-import os
+from feedstock_tools.bounds.supervision import run_bounded
+from feedstock_tools.errors import FeedstockError
+from tests.support.bounded_works import *
+"""
+    return command.run([sys.executable, "-c", start + (THREAD if threads else "") + statements])
 
-def refused(): raise InputError("is wrong", path=Path("a"), line=3)
-def endless():
-    with step(Path("b")):
-        while True: pass
-def greedy():
-    with step(Path("c")): return bytearray(10 ** 9)
 
-print(run_bounded(lambda: (os.getpid() != %d, {"a": 1})))
-for work in (refused, endless, greedy, os.abort):
+@pytest.mark.parametrize("threads", [False, True], ids=["without threads", "with threads"])
+def test_a_library_call_gets_its_value_or_its_error_back(threads: bool) -> None:
+    run = called(
+        """
+pid, folder, value = run_bounded(partial(about, {"a": 1}))
+print(pid != os.getpid(), folder == os.getcwd(), value)
+os.chdir("/")
+print(run_bounded(partial(about, "b"))[1])
+for work in (refused, endless, greedy, crashes):
     try:
         run_bounded(work, Bounds(step_seconds=1, step_memory=64 << 20))
     except FeedstockError as error:
         print(type(error).__name__, str(error).splitlines()[0])
 print("still here")
-"""
-    run = command.run([sys.executable, "-c", statements % os.getpid()])
+""",
+        threads,
+    )
     assert run.stdout.splitlines() == [
-        "(True, {'a': 1})",
+        "True True {'a': 1}",
+        "/",
         "InputError a:3: is wrong",
         "BoundError b: takes more than 1 s of processor time",
         "BoundError c: takes more than 64 MiB of memory",
         "BoundError takes more than 2048 MiB of memory, or crashes its reader",
         "still here",
     ], run.stderr
+
+
+def test_threads_call_at_the_same_time() -> None:
+    statements = """
+from concurrent.futures import ThreadPoolExecutor
+with ThreadPoolExecutor(8) as pool:
+    found = list(pool.map(lambda number: run_bounded(partial(about, [number] * 100_000)), range(24)))
+print([value[0] for _, _, value in found] == list(range(24)), len({pid for pid, _, _ in found}))
+"""
+    assert called(statements, threads=True).stdout == "True 24\n"
+
+
+def test_the_process_apart_is_started_again_after_somebody_ended_it() -> None:
+    statements = """
+from feedstock_tools.bounds import apart
+print(run_bounded(partial(about, 1))[2])
+apart._apart.process.kill()
+print(run_bounded(partial(about, 2))[2])
+apart._apart.process.kill()
+apart._apart.process.wait()
+print(run_bounded(partial(about, 3))[2])
+"""
+    assert called(statements, threads=True).stdout.split() == ["1", "2", "3"]
+
+
+def test_wider_bounds_reach_the_process_apart() -> None:
+    statements = """
+from feedstock_tools.bounds.limits import widen
+widen("10")
+print(run_bounded(greedy, Bounds(step_memory=150 << 20)))
+"""
+    assert called(statements, threads=True).stdout == "1000000000\n"
+
+
+@pytest.mark.parametrize("threads", [False, True], ids=["without threads", "with threads"])
+def test_bounded_work_ends_with_its_program(tmp_path: Path, threads: bool) -> None:
+    start = THREAD if threads else ""
+    statements = f"""
+import sys
+sys.path.insert(0, {str(ROOT)!r})
+from functools import partial
+from feedstock_tools.bounds.supervision import run_bounded
+from tests.support.bounded_works import sleeps
+{start}
+run_bounded(partial(sleeps, {str(tmp_path / "pid")!r}))
+"""
+    process = command.start([sys.executable, "-c", statements])
+    wait_until(lambda: (tmp_path / "pid").is_file() and (tmp_path / "pid").read_text() != "")
+    child = int((tmp_path / "pid").read_text())
+    process.kill()
+    process.communicate()
+    wait_until(lambda: not _runs(child))
 
 
 def test_processor_time_counts_for_each_call_alone() -> None:
@@ -180,30 +244,34 @@ print("done")
     assert command.run([sys.executable, "-c", statements]).stdout == "done\n"
 
 
-def test_where_threads_run_the_work_is_done_here() -> None:
-    statements = """
-from feedstock_tools.bounds.supervision import run_bounded
-import os, threading
-threading.Thread(target=threading.Event().wait, daemon=True).start()
-print(run_bounded(os.getpid) == os.getpid())
-"""
-    assert command.run([sys.executable, "-c", statements]).stdout == "True\n"
-
-
-def test_the_library_takes_bounds_as_a_parameter() -> None:
+@pytest.mark.parametrize("threads", [False, True], ids=["without threads", "with threads"])
+def test_the_library_takes_bounds_as_a_parameter(threads: bool, tmp_path: Path) -> None:
+    channel = tmp_path / "noarch" / "repodata.json"
+    channel.parent.mkdir()
+    channel.write_text('{"packages": {}}')
     statements = f"""
 from pathlib import Path
-from feedstock_tools.api import BoundError, Bounds, outputs, read_configurations, rerender
+from feedstock_tools.api import BoundError, Bounds, check, explain, outputs, read_configurations, rehearse, rerender
 
 feedstock = Path({str(ROOT / "tests" / "rerender" / "solver-feedstock")!r})
 here, bounded = rerender(feedstock), rerender(feedstock, bounds=Bounds())
 print(here.files == bounded.files, bool(bounded.changes()))
 chosen = read_configurations(feedstock)[:1]
-print(outputs(feedstock, chosen) == outputs(feedstock, chosen, bounds=Bounds()))
-try:
-    rerender(feedstock, bounds=Bounds(memory=1 << 20))
-except BoundError as error:
-    print("memory" in str(error))
+key = sorted(here.configurations[0].values)[0]
+calls = {{
+    "outputs": partial(outputs, feedstock, chosen),
+    "explain": partial(explain, feedstock, key),
+    "check": partial(check, feedstock, chosen),
+    "rehearse": partial(rehearse, feedstock, chosen, [{channel.parent.parent.as_uri()!r}]),
+}}
+for name, call in calls.items():
+    print(name, call() == call(bounds=Bounds()))
+for name, call in {{"rerender": partial(rerender, feedstock), **calls}}.items():
+    try:
+        call(bounds=Bounds(memory=1 << 20))
+    except BoundError as error:
+        print(name, "memory" in str(error))
 """
-    run = command.run([sys.executable, "-c", statements])
-    assert run.stdout.splitlines() == ["True True", "True", "True"], run.stderr
+    run = called(statements, threads)
+    calls = ["outputs True", "explain True", "check True", "rehearse True"]
+    assert run.stdout.splitlines() == ["True True", *calls, "rerender True", *calls], run.stderr

@@ -1,8 +1,8 @@
 """Work under bounds that the operating system enforces, also where no counting guard notices an excess.
 
 A process that exceeds such a bound ends without a message, so the work runs in a child, forked before any engine is
-loaded or thread started, and its parent reports what happened. Linux enforces all of the bounds, macOS all but memory,
-Windows none: only the counting guards protect there.
+loaded or thread started, and its parent reports what happened. A program that runs threads cannot fork safely: its
+work goes to a process apart (`bounds.apart`).
 """
 
 from __future__ import annotations
@@ -11,69 +11,16 @@ import contextlib
 import os
 import signal
 import sys
-import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, NoReturn, TypeAlias, TypeVar
+from collections.abc import Callable
+from typing import NoReturn, TypeVar
 
-from feedstock_tools.bounds.limits import READING, BoundError, Bounds, factor
-from feedstock_tools.errors import FeedstockError, WorkError
+from feedstock_tools.bounds.held import Note, end_with_parent, enter, is_held, reason_of
+from feedstock_tools.bounds.limits import READING, Bounds
+from feedstock_tools.errors import FeedstockError
 
-__all__ = ["hold", "is_held", "released", "run_bounded", "step"]
+__all__ = ["hold", "run_bounded"]
 
 T = TypeVar("T")
-#: The limits of this process, soft and hard, by number.
-Limits: TypeAlias = "dict[int, tuple[int, int]]"
-
-_MIB = 1024 * 1024
-#: Bytes for each core in addition to a step's memory: stacks of threads that an engine may start.
-_A_CORE = 10 * _MIB
-#: The maximum age of the memory figure that a step starts from, in seconds of processor time.
-_LOOK_EVERY = 0.01
-#: The signals that end an engine that runs out of memory or meets one of its own faults.
-_BREAKING = frozenset({signal.SIGABRT, signal.SIGSEGV, signal.SIGILL, signal.SIGFPE})
-
-
-class _Note:
-    """The file that a child is working on, in memory that its parent can read after the child has ended."""
-
-    def __init__(self) -> None:
-        import mmap
-
-        self._memory = mmap.mmap(-1, 4096)
-
-    def write(self, path: Path | None, in_step: bool) -> None:
-        """Note the current file, or the last one."""
-        text = os.fsencode(path)[:4000] if path is not None else b""
-        self._memory[: len(text) + 2] = (b"1" if in_step else b"0") + text + b"\0"
-
-    def read(self) -> tuple[Path | None, bool]:
-        """The file, and whether a step was working on it."""
-        text = self._memory[:].partition(b"\0")[0]
-        return (Path(os.fsdecode(text[1:])) if text[1:] else None), text[:1] == b"1"
-
-
-@dataclass(slots=True)
-class _Held:
-    """A process that runs under bounds: its earlier limits, and where it notes its current file for its parent.
-
-    `data` is its data size in bytes when it `looked` last, in seconds of its processor time.
-    """
-
-    bounds: Bounds
-    before: Limits
-    note: _Note
-    data: int = 0
-    looked: float = -1.0
-
-
-_held: _Held | None = None
-
-
-def is_held() -> bool:
-    """Whether this process runs under bounds."""
-    return _held is not None
 
 
 def hold(bounds: Bounds) -> None:
@@ -86,32 +33,40 @@ def hold(bounds: Bounds) -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # a caller that ignores it would have the status vanish
     watched = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD}
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, watched)
-    note = _Note()
+    note = Note()
     child = _fork(bounds, note)
     if child == 0:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         return
     status = _watch(child, watched)
     if status < 0:
-        _leave(-status, _reason(-status, note, bounds))
+        _leave(-status, reason_of(-status, note, bounds))
     os._exit(status)
 
 
 def run_bounded(work: Callable[[], T], bounds: Bounds | None = READING) -> T:
-    """Do `work` in a child under bounds, and return its result, which must be picklable.
+    """Do `work` in a child under bounds, and return its result.
 
-    This costs a fork. The work stays in this process if there is no `fork`, if threads run (a child that is forked then
-    may wait forever for a lock), or if this process is already bound.
+    This costs a fork. Where threads run, a child that is forked may wait forever for a lock: there the work is done by
+    a fork of a process apart, which the first such call starts. The work stays in this process if there is no `fork`,
+    or if this process is already bound.
+
+    Args:
+        work: a `partial` of a function of a module, with arguments that can be pickled, as its result can.
 
     Raises:
         BoundError: the work exceeded a bound.
         FeedstockError: any error of the work.
     """
-    if bounds is None or _held is not None or not hasattr(os, "fork") or _threads() > 1:
+    if bounds is None or is_held() or not hasattr(os, "fork"):
         return work()
-    import pickle
+    if _threads() > 1:
+        from feedstock_tools.bounds.apart import run_apart
 
-    note = _Note()
+        return run_apart(work, bounds)
+    from feedstock_tools.bounds.results import value_of
+
+    note = Note()
     ours, theirs = os.pipe()
     child = _fork(bounds, note)
     if child == 0:
@@ -125,59 +80,12 @@ def run_bounded(work: Callable[[], T], bounds: Bounds | None = READING) -> T:
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
         raise
-    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    if status < 0:
-        raise _reason(-status, note, bounds)
-    made, value = pickle.loads(content)  # noqa: S301 - from our own child
-    if made:
-        return value  # type: ignore[no-any-return]
-    raise value
+    result: T = value_of(content, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), note, bounds)
+    return result
 
 
-class step:  # noqa: N801 - a context manager is used like a function
-    """One step of bounded work, on the file at `path`; without effect in a process without bounds.
-
-    Raises:
-        BoundError: Python needed more memory than the step may take.
-    """
-
-    def __init__(self, path: Path | None = None) -> None:
-        self._path = path
-        self._before: Limits = {}
-
-    def __enter__(self) -> None:
-        if _held is not None:
-            _held.note.write(self._path, True)
-            self._before = _narrow(_held)
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _trace: object) -> None:
-        if _held is None:
-            return
-        _restore(self._before)
-        _held.note.write(self._path, False)
-        if isinstance(error, MemoryError):
-            raise BoundError(_too_much_memory(_held.bounds.step_memory), path=self._path) from error
-
-
-@contextlib.contextmanager
-def released() -> Iterator[None]:
-    """Lift the bounds of this process while it starts another program."""
-    if _held is None:
-        yield
-        return
-    import resource
-
-    now = {kind: resource.getrlimit(kind) for kind in _held.before}
-    _restore(_held.before)
-    try:
-        yield
-    finally:
-        _restore(now)
-
-
-def _fork(bounds: Bounds, note: _Note) -> int:
+def _fork(bounds: Bounds, note: Note) -> int:
     """Fork a bound child that ends when this process does; return its number, or 0 in the child."""
-    wide = bounds.times(factor())
     for stream in (sys.stdout, sys.stderr):  # otherwise the child would write buffered output again
         with contextlib.suppress(OSError, ValueError, AttributeError):
             stream.flush()
@@ -185,76 +93,11 @@ def _fork(bounds: Bounds, note: _Note) -> int:
     child = os.fork()
     if child == 0:
         os.close(theirs)
-        _end_with_parent(ours)
-        _enter(wide, note)
+        end_with_parent(ours)
+        enter(bounds, note)
     else:
         os.close(ours)
     return child
-
-
-def _enter(bounds: Bounds, note: _Note) -> None:
-    """Bind this process. Sets only soft limits, which can be lifted for programs that it starts."""
-    global _held
-    import resource
-
-    limits = {
-        resource.RLIMIT_CORE: 0,
-        resource.RLIMIT_DATA: bounds.memory,
-        resource.RLIMIT_CPU: None if bounds.seconds is None else int(bounds.seconds) + 1,
-        resource.RLIMIT_FSIZE: bounds.file_size,
-        resource.RLIMIT_NOFILE: bounds.open_files,
-    }
-    _held = _Held(bounds, {kind: resource.getrlimit(kind) for kind in limits}, note)
-    for kind, limit in limits.items():
-        if limit is not None:
-            _set(kind, limit, _held.before[kind])
-
-
-def _narrow(held: _Held) -> Limits:
-    """Set the limits of a step; return the earlier ones."""
-    import resource
-
-    data, cpu = resource.RLIMIT_DATA, resource.RLIMIT_CPU
-    before = {data: resource.getrlimit(data), cpu: resource.getrlimit(cpu)}
-    now = time.process_time()
-    if held.bounds.step_memory is not None:
-        if now - held.looked > _LOOK_EVERY:
-            held.looked, held.data = now, _data()
-        _set(data, held.data + held.bounds.step_memory + _A_CORE * (os.cpu_count() or 1), before[data])
-    if held.bounds.step_seconds is not None:
-        _set(cpu, int(now + held.bounds.step_seconds) + 1, before[cpu])
-    return before
-
-
-def _set(kind: int, limit: int, now: tuple[int, int]) -> None:
-    """Set a soft limit, if it is narrower than the current one."""
-    import resource
-
-    soft, hard = now
-    if soft == resource.RLIM_INFINITY or limit < soft:
-        try:
-            resource.setrlimit(kind, (limit, hard))
-        except (OSError, ValueError):  # a system that knows only the name of the limit
-            return
-
-
-def _restore(limits: Limits) -> None:
-    import resource
-
-    for kind, pair in limits.items():
-        try:
-            resource.setrlimit(kind, pair)
-        except (OSError, ValueError):
-            continue
-
-
-def _data() -> int:
-    """The current data size of this process in bytes; 0 if the system does not report it."""
-    try:
-        with open("/proc/self/statm", "rb") as file:  # noqa: PTH123 - at every step
-            return int(file.read().split()[5]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError, IndexError):
-        return 0
 
 
 def _threads() -> int:
@@ -265,14 +108,6 @@ def _threads() -> int:
         return max(len(os.listdir("/proc/self/task")), threading.active_count())  # noqa: PTH208
     except OSError:
         return threading.active_count()
-
-
-def _end_with_parent(pipe: int) -> None:
-    """Make this process end with its parent: a signal (SIGIO) arrives when the parent's end of a pipe closes."""
-    import fcntl
-
-    fcntl.fcntl(pipe, fcntl.F_SETOWN, os.getpid())
-    fcntl.fcntl(pipe, fcntl.F_SETFL, fcntl.fcntl(pipe, fcntl.F_GETFL) | os.O_ASYNC)
 
 
 def _watch(child: int, watched: set[signal.Signals]) -> int:
@@ -304,35 +139,17 @@ def _leave(number: int, reason: FeedstockError) -> NoReturn:
     os._exit(reason.exit_code)
 
 
-def _reason(number: int, note: _Note, bounds: Bounds) -> FeedstockError:
-    """The error for a child that a signal ended."""
-    wide = bounds.times(factor())
-    path, in_step = note.read()
-    if number == signal.SIGXCPU:
-        seconds = wide.step_seconds if in_step else wide.seconds
-        return BoundError(f"takes more than {seconds:g} s of processor time", path=path)
-    if number in _BREAKING:
-        memory = wide.step_memory if in_step else wide.memory
-        return BoundError(f"{_too_much_memory(memory)}, or crashes its reader", path=path)
-    return WorkError(f"the work was ended from outside, by {signal.Signals(number).name}", path=path)
-
-
-def _too_much_memory(limit: int | None) -> str:
-    return f"takes more than {(limit or 0) // _MIB} MiB of memory"
-
-
-def _give(work: Callable[[], Any], pipe: int) -> NoReturn:
+def _give(work: Callable[[], object], pipe: int) -> NoReturn:
     """Do the work, and send its result or error through a pipe."""
     import gc
-    import pickle
+
+    from feedstock_tools.bounds.results import answer
 
     gc.freeze()  # a garbage collection over the parent's objects would copy all of its memory
+    status = 1
     try:
-        given: tuple[bool, Any] = (True, work())
-    except MemoryError:
-        os.abort()
-    except Exception as error:
-        given = (False, error)
-    with os.fdopen(pipe, "wb") as stream:
-        stream.write(pickle.dumps(given, pickle.HIGHEST_PROTOCOL))
-    os._exit(0)
+        with os.fdopen(pipe, "wb") as stream:
+            stream.write(answer(work))
+        status = 0
+    finally:
+        os._exit(status)

@@ -6,8 +6,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
+from feedstock_tools.bounds.limits import Bounds
+from feedstock_tools.bounds.supervision import run_bounded
 from feedstock_tools.channel.specs import admits
 from feedstock_tools.check.architecture_lists import ARCHITECTURE_KEYS, read_list
 from feedstock_tools.check.cuda_guards import low_guards
@@ -95,6 +98,7 @@ def check_feedstock(
     *,
     pinning: Path | None = None,
     facts: CudaFacts | None = None,
+    bounds: Bounds | None = None,
 ) -> tuple[Finding, ...]:
     """What contradicts the facts in configurations, and in the feedstock's spec, recipe and build scripts.
 
@@ -102,6 +106,7 @@ def check_feedstock(
         pinning: a folder laid out as the conda-forge-pinning package, or its variant file: it says which CUDA versions
             there still are; default: what the facts say of conda-forge's pinning.
         facts: what is known of CUDA; default: what ships with the program.
+        bounds: what the work may take, in a child process; None to do it in this process.
 
     Raises:
         InputError: the pinning, the recipe or conda-forge.yml cannot be read.
@@ -109,6 +114,8 @@ def check_feedstock(
     >>> check(Path("solver-feedstock"), read_configurations(Path("solver-feedstock")))
     ()
     """
+    if bounds is not None:
+        return run_bounded(partial(check_feedstock, feedstock, configurations, pinning=pinning, facts=facts), bounds)
     facts = facts or load_cuda()
     against = find_pinning(pinning) if pinning else None
     recipe = _recipe_folder(feedstock)

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from feedstock_tools.bounds.held import is_held, step
 from feedstock_tools.bounds.limits import BoundError, most
-from feedstock_tools.bounds.supervision import is_held, step
 from feedstock_tools.errors import FeedstockError, InputError
 from feedstock_tools.platforms import Platform
 from feedstock_tools.reading import read_text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +81,7 @@ def output_files(
     'linux-64/libsolver-1.4.0-cuda129h354b2ed_3.conda'
     """
     if bounds is not None:
-        return run_bounded(lambda: output_files(feedstock, configurations, rules), bounds)
+        return run_bounded(partial(output_files, feedstock, configurations, rules), bounds)
     chosen = rules or Rules.newest()
     forge = read_forge(feedstock, chosen)
     builders = {rendering.platform: rendering.build_platform for rendering in forge.renderings}

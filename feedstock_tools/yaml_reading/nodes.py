@@ -17,7 +17,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol
 
-from feedstock_tools.bounds.supervision import step
+from feedstock_tools.bounds.held import step
 from feedstock_tools.errors import InputError
 
 __all__ = [

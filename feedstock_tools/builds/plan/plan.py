@@ -10,6 +10,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -101,7 +102,7 @@ class Plan:
                 configuration.platform: self._engines.planned(configuration.platform).identity
                 for configuration in missing
             }
-            rendered, sources = run_bounded(lambda: render_outputs(missing, self._recipe, engines), self._bounds)
+            rendered, sources = run_bounded(partial(render_outputs, missing, self._recipe, engines), self._bounds)
             configurations = {
                 **self._known.configurations,
                 **{configuration.name: configuration for configuration in rendered},
@@ -115,7 +116,7 @@ class Plan:
         from feedstock_tools.feedstock.configurations import outline
 
         key = self._key(frozenset())
-        outlined = run_bounded(lambda: outline(self._feedstock.folder), self._bounds)
+        outlined = run_bounded(partial(outline, self._feedstock.folder), self._bounds)
         self._known = _Known(key, {configuration.name: configuration for configuration in outlined})
         self._remember(self._known)
         return self._known

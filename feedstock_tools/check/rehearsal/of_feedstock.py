@@ -5,11 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from feedstock_tools import __version__
+from feedstock_tools.bounds.limits import Bounds
+from feedstock_tools.bounds.supervision import run_bounded
 from feedstock_tools.channel.state import repodata_state
 from feedstock_tools.check.rehearsal.demands import Demands, Row, demands_of
 from feedstock_tools.check.rehearsal.model import Rehearsal
@@ -96,6 +99,7 @@ def rehearse_configurations(
     rules: Rules | None = None,
     stand_in: str | None = None,
     progress: Callable[[int], None] = lambda _count: None,
+    bounds: Bounds | None = None,
 ) -> Rehearsal:
     """Solve every environment of some configurations, and determine which builds users would get, without caching the
     answer.
@@ -105,7 +109,8 @@ def rehearse_configurations(
             builders).
         rules: the version of conda-build that renders a `meta.yaml`; default: the newest.
         stand_in: why the channels are incomplete, if they are: missing packages are then unknown and not mistakes.
-        progress: called with the number of solved environments.
+        progress: called with the number of solved environments; never with bounds.
+        bounds: what the work may take, in a child process, such as `SOLVING`; None to do it in this process.
 
     Raises:
         InputError: recipe, configuration or conda-forge.yml is invalid; with file and line.
@@ -116,6 +121,9 @@ def rehearse_configurations(
     >>> found.holds, found.environments[0].reason
     (False, 'no channel has cuda-nvcc_linux-64, gxx_linux-64')
     """
+    if bounds is not None:
+        work = partial(rehearse_configurations, feedstock, configurations, channels, rules=rules, stand_in=stand_in)
+        return run_bounded(work, bounds)
     chosen = rules or Rules.newest()
     forge = read_forge(feedstock, chosen)
     platforms = platforms_of(forge, configurations)

@@ -9,7 +9,7 @@ from typing import Any
 import jinja2
 from jinja2.sandbox import SandboxedEnvironment
 
-from feedstock_tools.bounds.supervision import step
+from feedstock_tools.bounds.held import step
 from feedstock_tools.errors import InputError
 from feedstock_tools.reading import read_bytes
 from feedstock_tools.rerender.smithy.compiled import CompiledTemplates

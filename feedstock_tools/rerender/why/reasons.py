@@ -10,8 +10,11 @@ import difflib
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
+from feedstock_tools.bounds.limits import Bounds
+from feedstock_tools.bounds.supervision import run_bounded
 from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import Platform
 from feedstock_tools.reading import read_text
@@ -71,6 +74,7 @@ def explain(
     pinning: Path | None = None,
     rules: Rules | None = None,
     configurations: Collection[str] = (),
+    bounds: Bounds | None = None,
 ) -> tuple[Explanation, ...]:
     """Explain a key in every configuration that has it, or all keys of a configuration.
 
@@ -78,6 +82,7 @@ def explain(
         name: a key, or the name of a configuration (with or without `.yaml`).
         pinning, rules: as for `rerender`; the explanation is for a rerender with them.
         configurations: with a key, explain it only in these configurations.
+        bounds: what the work may take, in a child process; None to do it in this process.
 
     Raises:
         InputError: the feedstock cannot be rerendered, or there is neither such a key nor such a configuration.
@@ -86,6 +91,9 @@ def explain(
     >>> [(value.value, value.places[0].line) for value in answer.values]
     [('12.9', 9)]
     """
+    if bounds is not None:
+        work = partial(explain, feedstock, name, pinning=pinning, rules=rules, configurations=configurations)
+        return run_bounded(work, bounds)
     about = questioned(feedstock, pinning=pinning, rules=rules)
     known = about.configurations
     for wanted in configurations:

@@ -1,0 +1,214 @@
+"""Bounded work for a program that runs threads: a process apart, which forks a child for each call.
+
+The first call starts the process, a fresh one of this program without any thread. It imports what earlier calls used
+and forks, so that later calls cost no more than a fork. It ends with the program.
+
+The program sends, for each call, three open files over a socket: the request (first the names of modules to import,
+then the work), the answer, and the note. A child of the process forks the one that works, waits for it, and writes the
+status after its answer.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import pickle
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar
+
+from feedstock_tools.bounds.held import Note, end_with_parent, enter
+from feedstock_tools.bounds.limits import Bounds, factor, widen
+from feedstock_tools.bounds.results import answer, value_of
+from feedstock_tools.errors import WorkError
+from feedstock_tools.workers import worker_command
+
+__all__ = ["main", "run_apart"]
+
+T = TypeVar("T")
+
+_LENGTH = struct.Struct("<Q")
+_STATUS = struct.Struct("<i")
+
+
+@dataclass
+class _Apart:
+    """The process of this program, the socket to it, and the modules that its calls used."""
+
+    owner: int
+    process: subprocess.Popen[bytes]
+    socket: socket.socket
+    used: set[str] = field(default_factory=set)
+
+
+_apart: _Apart | None = None
+_starting = threading.Lock()
+
+
+def run_apart(work: Callable[[], T], bounds: Bounds) -> T:
+    """Do `work` in a child of the process apart, under bounds, and return its result.
+
+    Args:
+        work: a `partial` of a function of a module, with arguments that can be pickled, as its result can.
+
+    Raises:
+        BoundError: the work exceeded a bound.
+        WorkError: the process cannot be started.
+        FeedstockError: any error of the work.
+    """
+    request = pickle.dumps((str(Path.cwd()), factor(), bounds, work), pickle.HIGHEST_PROTOCOL)
+    for _ in range(2):  # somebody may have ended the process since the last call
+        apart = _running()
+        with tempfile.TemporaryFile() as shared:
+            shared.truncate(Note.size)
+            try:
+                content = _asked(apart, request, shared.fileno())
+            except (BrokenPipeError, ConnectionError):
+                _forget(apart)
+                continue
+            if len(content) < _STATUS.size:
+                if not _has_ended(apart):
+                    raise WorkError("the work was ended from outside")
+                _forget(apart)
+                continue
+            (status,) = _STATUS.unpack_from(content, len(content) - _STATUS.size)
+            value, used = value_of(content[: -_STATUS.size], status, Note(shared.fileno()), bounds)
+            apart.used.update(used)
+            return value  # type: ignore[no-any-return]
+    raise WorkError("the process for bounded work ends at once")
+
+
+def _running() -> _Apart:
+    """The process apart, started if there is none."""
+    global _apart
+    with _starting:
+        if _apart is None or _apart.owner != os.getpid() or _apart.process.poll() is not None:
+            ours, theirs = socket.socketpair()
+            with theirs:
+                try:
+                    process = subprocess.Popen(
+                        worker_command(__name__), stdin=theirs.fileno(), stdout=subprocess.DEVNULL
+                    )
+                except OSError as error:
+                    raise WorkError(f"cannot start a process for bounded work: {error.strerror}") from error
+            _apart = _Apart(os.getpid(), process, ours)
+        return _apart
+
+
+def _has_ended(apart: _Apart) -> bool:
+    """Whether the process apart is gone, rather than one of its children."""
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        apart.process.wait(1)
+    return apart.process.poll() is not None
+
+
+def _forget(apart: _Apart) -> None:
+    global _apart
+    with _starting:
+        if _apart is apart:
+            _apart = None
+    apart.socket.close()
+
+
+def _asked(apart: _Apart, request: bytes, note: int) -> bytes:
+    """The answer of the process apart to a request."""
+    modules = "\n".join(sorted(apart.used)).encode()
+    asking, request_end = os.pipe()
+    answer_end, answering = os.pipe()
+    with os.fdopen(request_end, "wb") as requests, os.fdopen(answer_end, "rb") as answers:
+        try:
+            with _starting:
+                socket.send_fds(apart.socket, [b"."], [asking, answering, note])
+        finally:
+            os.close(asking)
+            os.close(answering)
+        for part in (modules, request):
+            requests.write(_LENGTH.pack(len(part)) + part)
+        requests.flush()
+        return answers.read()  # the end of `requests` stays open: the child ends with it
+
+
+def main() -> int:
+    """The process apart: a child for each request on the socket that is its standard input, until that closes."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # from a terminal: the program decides
+    requests = socket.socket(fileno=0)
+    while True:
+        try:
+            data, files, _, _ = socket.recv_fds(requests, 1, 3)
+        except OSError:
+            return 0
+        if not data:
+            return 0
+        with contextlib.suppress(EOFError):
+            for name in _part(files[0]).decode().splitlines():
+                with contextlib.suppress(ImportError):
+                    importlib.import_module(name)
+            if os.fork() == 0:
+                requests.close()
+                _wait_for_child(*files)
+        for file in files:
+            os.close(file)
+
+
+def _part(file: int) -> bytes:
+    """A part of a request, by its length.
+
+    Raises:
+        EOFError: the other side has closed it.
+    """
+    return _exactly(file, _LENGTH.unpack(_exactly(file, _LENGTH.size))[0])
+
+
+def _exactly(file: int, size: int) -> bytes:
+    parts = bytearray()
+    while len(parts) < size:
+        some = os.read(file, min(size - len(parts), 1 << 20))
+        if not some:
+            raise EOFError
+        parts += some
+    return bytes(parts)
+
+
+def _wait_for_child(request: int, result: int, note: int) -> NoReturn:
+    """Fork the child that works, wait for it, and write its status after its answer."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    child = os.fork()
+    if child == 0:
+        _work(request, result, note)
+    os.close(request)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    with contextlib.suppress(OSError):
+        os.write(result, _STATUS.pack(status))
+    os._exit(0)
+
+
+def _work(request: int, result: int, note: int) -> NoReturn:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    status = 1
+    try:
+        content = _part(request)
+        end_with_parent(request)
+        before = set(sys.modules)
+        folder, scale, bounds, work = pickle.loads(content)  # noqa: S301 - from our own program
+        os.chdir(folder)
+        widen(str(scale) if scale != float("inf") else "off")
+        enter(bounds, Note(note))
+
+        def given() -> tuple[Any, list[str]]:
+            return work(), sorted(name for name in set(sys.modules) - before if name.isascii())
+
+        with os.fdopen(result, "wb") as stream:
+            stream.write(answer(given))
+        status = 0
+    finally:
+        os._exit(status)

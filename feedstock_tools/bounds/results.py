@@ -1,0 +1,42 @@
+"""The result of bounded work, on its way from a child to the process that wants it."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+from feedstock_tools.bounds.held import Note, reason_of
+from feedstock_tools.bounds.limits import Bounds
+from feedstock_tools.errors import WorkError
+
+__all__ = ["answer", "value_of"]
+
+
+def answer(work: Callable[[], object]) -> bytes:
+    """Do the work in a child; its result or error, pickled. A process without memory ends here."""
+    try:
+        given: tuple[bool, object] = (True, work())
+    except MemoryError:
+        os.abort()
+    except Exception as error:
+        given = (False, error)
+    return pickle.dumps(given, pickle.HIGHEST_PROTOCOL)
+
+
+def value_of(content: bytes, status: int, note: Note, bounds: Bounds) -> Any:
+    """The result in the answer of a child that ended with a status, negative for a signal.
+
+    Raises:
+        FeedstockError: the child was ended, or the work raised this error.
+        Exception: any other error of the work.
+    """
+    if status < 0:
+        raise reason_of(-status, note, bounds)
+    if status > 0 or not content:
+        raise WorkError("the work ended without a result", path=note.read()[0])
+    made, value = pickle.loads(content)  # noqa: S301 - from our own child
+    if made:
+        return value
+    raise value

@@ -1,0 +1,46 @@
+"""Works that end in the ways in which bounded work can end; functions of a module, so that they can be sent away."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+from feedstock_tools.bounds.held import step
+from feedstock_tools.errors import InputError
+
+__all__ = ["about", "crashes", "endless", "greedy", "refused", "sleeps"]
+
+
+def about(value: object) -> tuple[int, str, object]:
+    """The process that works, its folder, and the value."""
+    return os.getpid(), str(Path.cwd()), value
+
+
+def refused() -> None:
+    """Refuse an input."""
+    raise InputError("is wrong", path=Path("a"), line=3)
+
+
+def endless() -> None:
+    """Work on a file without end."""
+    with step(Path("b")):
+        while True:
+            pass
+
+
+def greedy() -> int:
+    """Ask for a gigabyte for a file."""
+    with step(Path("c")):
+        return len(bytearray(10**9))
+
+
+def crashes() -> None:
+    """End as an engine without memory does."""
+    os.abort()
+
+
+def sleeps(file: str) -> None:
+    """Write the process that works to a file, and wait."""
+    Path(file).write_text(str(os.getpid()))
+    time.sleep(600)
