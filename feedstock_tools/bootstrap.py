@@ -78,9 +78,9 @@ def run_in_environment(extra: str, program: str, arguments: Sequence[str]) -> in
         return 2
     name = "{}-{}.{}".format(extra, *sys.version_info[:2])
     try:
-        found = _program(_environment(name, extra), program)
-        if not found.exists():
-            raise _CannotMakeError(f"The environment has no program {program}: {found}")
+        path = _program(_environment(name, extra), program)
+        if not path.exists():
+            raise _CannotMakeError(f"The environment has no program {program}: {path}")
     except _CannotMakeError as error:
         _say(str(error))
         return 1
@@ -90,7 +90,7 @@ def run_in_environment(extra: str, program: str, arguments: Sequence[str]) -> in
     except KeyboardInterrupt:
         _say("Interrupted; the next run creates the environment again.")
         return 130
-    return _replace_process([str(found), *arguments])
+    return _replace_process([str(path), *arguments])
 
 
 def _environment(name: str, extra: str) -> Path:

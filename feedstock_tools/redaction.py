@@ -159,9 +159,9 @@ def _token_at(data: bytes, at: int) -> tuple[int, int] | None:
     return found.span() if found else None
 
 
-def _starred(found: re.Match[str]) -> str:
-    begin, end = (at - found.start() for at in found.span("secret"))
-    return f"{found[0][:begin]}***{found[0][end:]}"
+def _starred(match: re.Match[str]) -> str:
+    begin, end = (at - match.start() for at in match.span("secret"))
+    return f"{match[0][:begin]}***{match[0][end:]}"
 
 
 def secrets_in(text: str, known: Mapping[str, str]) -> Mapping[str, int]:

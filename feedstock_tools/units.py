@@ -26,10 +26,10 @@ def size_of(text: str) -> int:
     >>> size_of("64 GiB") == 64 * 2**30, size_of("500MB"), size_of("16G") == 16 * 2**30, size_of("1024")
     (True, 500000000, True, 1024)
     """
-    found = _SIZE.fullmatch(text.strip())
-    if not found or float(found[1]) <= 0:
+    match = _SIZE.fullmatch(text.strip())
+    if not match or float(match[1]) <= 0:
         raise InputError(f"'{_short(text)}' is not a valid amount of memory", hint="Write it as 64 GiB, 500 MB or 16G.")
-    number, unit, binary = found.groups()
+    number, unit, binary = match.groups()
     power = " KMGT".index(unit.upper()) if unit else 0
     decimal = unit is not None and not binary and text.strip().upper().endswith("B")
     return int(float(number) * (1000 if decimal else 1024) ** power)
@@ -44,10 +44,10 @@ def time_of(text: str) -> float:
     >>> time_of("90"), time_of("30 min"), time_of("3 h")
     (90.0, 1800.0, 10800.0)
     """
-    found = _TIME.fullmatch(text.strip())
-    if not found or float(found[1]) <= 0:
+    match = _TIME.fullmatch(text.strip())
+    if not match or float(match[1]) <= 0:
         raise InputError(f"'{_short(text)}' is not a valid duration", hint="Write it as 90 s, 30 min or 3 h.")
-    seconds = float(found[1]) * _SECONDS[found[2] or "s"]
+    seconds = float(match[1]) * _SECONDS[match[2] or "s"]
     if seconds > _LONGEST:
         raise InputError(f"'{text}' is too long a time", hint="The longest is 27000 h.")
     return seconds

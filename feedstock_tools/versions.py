@@ -55,9 +55,9 @@ class Version:
             return -1 if self.epoch < other.epoch else 1
         for mine, theirs in ((self.components, other.components), (self.local, other.local)):
             for left, right in zip_longest(mine, theirs, fillvalue=()):
-                for one, two in zip_longest(left, right, fillvalue=_ZERO):
-                    if one != two:
-                        return -1 if one < two else 1
+                for first, second in zip_longest(left, right, fillvalue=_ZERO):
+                    if first != second:
+                        return -1 if first < second else 1
         return 0
 
     def __eq__(self, other: object) -> bool:

@@ -33,7 +33,7 @@ def shown(text: str) -> str:
     >>> print(shown("linux_64_\\x1b[2J\\x07"))
     linux_64_\\x1b[2J\\x07
     """
-    return _UNSHOWN.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
+    return _UNSHOWN.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), text)
 
 
 def shown_log(text: str) -> str:

@@ -12,12 +12,12 @@ from feedstock_tools.wording import counted
 __all__ = ["gpu_code_json", "gpu_code_text"]
 
 
-def gpu_code_text(found: Mapping[str, tuple[GpuCode, ...]]) -> str:
+def gpu_code_text(codes_of_files: Mapping[str, tuple[GpuCode, ...]]) -> str:
     """A line for each file: its architectures, and the number of pieces of code."""
-    if not found:
+    if not codes_of_files:
         return "It contains no GPU code."
     lines = []
-    for name, codes in found.items():
+    for name, codes in codes_of_files.items():
         packed = sum(code.compressed for code in codes)
         note = f", {packed} of them compressed" if packed else ""
         pieces = counted(len(codes), "piece")
@@ -25,7 +25,7 @@ def gpu_code_text(found: Mapping[str, tuple[GpuCode, ...]]) -> str:
     return "\n".join(lines)
 
 
-def gpu_code_json(found: Mapping[str, tuple[GpuCode, ...]]) -> str:
+def gpu_code_json(codes_of_files: Mapping[str, tuple[GpuCode, ...]]) -> str:
     """The same for programs, with each piece of code."""
     document = {
         name: {
@@ -40,6 +40,6 @@ def gpu_code_json(found: Mapping[str, tuple[GpuCode, ...]]) -> str:
                 for code in codes
             ],
         }
-        for name, codes in found.items()
+        for name, codes in codes_of_files.items()
     }
     return json.dumps(document, indent=2)

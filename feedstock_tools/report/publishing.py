@@ -41,11 +41,13 @@ class PublishLines:
 
 def published_text(target: Target, packages: Sequence[Published]) -> str:
     """The table of packages, and the totals."""
-    rows = [(each.file, size_text(each.size), each.sha256, each.result) for each in packages]
-    pending, published = (sum(each.result == said for each in packages) for said in ("to be published", "published"))
+    rows = [(package.file, size_text(package.size), package.sha256, package.result) for package in packages]
+    pending, published = (
+        sum(package.result == result for package in packages) for result in ("to be published", "published")
+    )
     there = len(packages) - pending - published
-    said = f"{pending} to be published" if pending else f"{published} published"
-    summary = f"{target.name}: {said}, {there} already there."
+    total = f"{pending} to be published" if pending else f"{published} published"
+    summary = f"{target.name}: {total}, {there} already there."
     return f"{table(('package', 'size', 'sha256', 'result'), rows, right=frozenset({1}))}\n{summary}"
 
 
@@ -54,6 +56,7 @@ def published_json(target: Target, packages: Sequence[Published]) -> Mapping[str
     return {
         "target": target.name,
         "packages": [
-            {"file": each.file, "size": each.size, "sha256": each.sha256, "result": each.result} for each in packages
+            {"file": package.file, "size": package.size, "sha256": package.sha256, "result": package.result}
+            for package in packages
         ],
     }

@@ -16,9 +16,9 @@ _MOST_NAMES = 3
 def rehearsal_text(rehearsal: Rehearsal) -> str:
     """The whole report, without a trailing line break."""
     parts = [_channels(rehearsal), _environments(rehearsal.environments)]
-    parts += _reasons([one for one in rehearsal.environments if one.state == "failed"])
-    parts += _lacks([one for one in rehearsal.environments if one.state == "unknown"])
-    parts += _left_to_time([one for one in rehearsal.environments if one.by_time])
+    parts += _reasons([environment for environment in rehearsal.environments if environment.state == "failed"])
+    parts += _lacks([environment for environment in rehearsal.environments if environment.state == "unknown"])
+    parts += _left_to_time([environment for environment in rehearsal.environments if environment.by_time])
     if rehearsal.picks:
         parts.append(_users(rehearsal.picks))
     parts += _mistakes(rehearsal.picks)
@@ -34,18 +34,23 @@ def _channels(rehearsal: Rehearsal) -> str:
 
 def _environments(environments: Sequence[Environment]) -> str:
     """A line for each configuration: how many environments of each kind solve."""
-    names = dict.fromkeys(one.configuration for one in environments)
+    names = dict.fromkeys(environment.configuration for environment in environments)
     rows = []
     for name in names:
-        own = [one for one in environments if one.configuration == name]
-        rows.append((name, *(_count([one for one in own if one.kind == kind]) for kind in _KINDS)))
+        own = [environment for environment in environments if environment.configuration == name]
+        rows.append(
+            (name, *(_count([environment for environment in own if environment.kind == kind]) for kind in _KINDS))
+        )
     return table(("configuration", *_KINDS), rows) if rows else "There are no environments to solve."
 
 
 def _count(environments: Sequence[Environment]) -> str:
     if not environments:
         return "-"
-    counts = {state: sum(one.state == state for one in environments) for state in ("solved", "failed", "waiting")}
+    counts = {
+        state: sum(environment.state == state for environment in environments)
+        for state in ("solved", "failed", "waiting")
+    }
     unknown = len(environments) - sum(counts.values())
     if counts["solved"] == len(environments):
         return f"{len(environments)} solve"
@@ -59,26 +64,26 @@ def _count(environments: Sequence[Environment]) -> str:
 def _reasons(environments: Sequence[Environment]) -> list[str]:
     """Each reason once, with its environments."""
     by_reason: dict[tuple[str, str], list[Environment]] = {}
-    for one in environments:
-        if one.reason != FOLLOWS:
-            by_reason.setdefault((one.platform, one.reason or ""), []).append(one)
+    for environment in environments:
+        if environment.reason != FOLLOWS:
+            by_reason.setdefault((environment.platform, environment.reason or ""), []).append(environment)
     return [_block("does not solve", *place, ones) for place, ones in by_reason.items()]
 
 
 def _left_to_time(environments: Sequence[Environment]) -> list[str]:
     """Each choice between builds of other feedstocks made only by time stamps, with its environments."""
     by_choice: dict[tuple[str, str], list[Environment]] = {}
-    for one in environments:
-        for choice in (one.by_time or "").splitlines():
-            by_choice.setdefault((one.platform, choice), []).append(one)
+    for environment in environments:
+        for choice in (environment.by_time or "").splitlines():
+            by_choice.setdefault((environment.platform, choice), []).append(environment)
     said = "whichever was built last, since they differ in nothing else"
     return [_block("note", platform, f"{choice},\n{said}", ones) for (platform, choice), ones in by_choice.items()]
 
 
 def _block(what: str, platform: str, text: str, environments: Sequence[Environment]) -> str:
     """A message about environments, with their kinds, outputs and configurations."""
-    where = dict.fromkeys(f"{one.kind} of {one.output}" for one in environments)
-    configurations = dict.fromkeys(one.configuration for one in environments)
+    where = dict.fromkeys(f"{environment.kind} of {environment.output}" for environment in environments)
+    configurations = dict.fromkeys(environment.configuration for environment in environments)
     lines = [f"{what} ({platform}): {_some(where)}", *(f"  {line}" for line in text.splitlines())]
     return "\n".join([*lines, f"  in {_some(configurations)}"])
 
@@ -86,11 +91,11 @@ def _block(what: str, platform: str, text: str, environments: Sequence[Environme
 def _lacks(environments: Sequence[Environment]) -> list[str]:
     """For each platform the packages that the stand-in channel lacks, which leaves the result unknown."""
     by_platform: dict[str, dict[str, None]] = {}
-    for one in environments:
-        if one.reason != FOLLOWS:
-            lines = (one.reason or "").splitlines()
+    for environment in environments:
+        if environment.reason != FOLLOWS:
+            lines = (environment.reason or "").splitlines()
             names = (name for line in lines for name in line.rpartition("no channel has ")[2].split(", "))
-            by_platform.setdefault(one.platform, {}).update(dict.fromkeys(names))
+            by_platform.setdefault(environment.platform, {}).update(dict.fromkeys(names))
     return [
         f"unknown for {platform}, since the stand-in channel lacks\n  {_some(sorted(names), 10)}"
         for platform, names in by_platform.items()
@@ -159,7 +164,7 @@ def _mistakes(picks: Sequence[Pick]) -> list[str]:
 
 
 def _verdict(rehearsal: Rehearsal) -> str:
-    states = [one.state for one in rehearsal.environments]
+    states = [environment.state for environment in rehearsal.environments]
     unsolved = states.count("failed") + states.count("waiting")
     mistakes = sum(1 for pick in rehearsal.picks if pick.mistake)
     parts = [f"{len(states)} environments ({rehearsal.solved} different questions to the solver)"]

@@ -21,27 +21,27 @@ def as_lines(explanations: Sequence[Explanation], root: Path) -> Iterator[str]:
         root: the feedstock; paths are relative to it.
     """
     alike: dict[Explanation, list[str]] = {}
-    for one in explanations:
-        alike.setdefault(replace(one, configuration=""), []).append(one.configuration)
-    for number, (one, names) in enumerate(alike.items()):
+    for explanation in explanations:
+        alike.setdefault(replace(explanation, configuration=""), []).append(explanation.configuration)
+    for number, (explanation, names) in enumerate(alike.items()):
         if number:
             yield ""
-        yield from _lines_of(one, names, root)
+        yield from _lines_of(explanation, names, root)
 
 
-def _lines_of(one: Explanation, names: Sequence[str], root: Path) -> Iterator[str]:
-    notes = [*(["splits jobs"] if one.splits_jobs else [])]
-    if one.zipped_with:
-        notes.append(f"zipped with {', '.join(one.zipped_with)}")
-    yield one.key + (f" ({'; '.join(notes)})" if notes else "")
+def _lines_of(explanation: Explanation, names: Sequence[str], root: Path) -> Iterator[str]:
+    notes = [*(["splits jobs"] if explanation.splits_jobs else [])]
+    if explanation.zipped_with:
+        notes.append(f"zipped with {', '.join(explanation.zipped_with)}")
+    yield explanation.key + (f" ({'; '.join(notes)})" if notes else "")
     yield f"  in {names[0]}" + (f" and {len(names) - 1} more" if len(names) > 1 else "")
-    for value in one.values:
+    for value in explanation.values:
         yield f"  value {value.value!r}"
         if value.rule:
             yield f"    {value.rule}"
         yield from (f"    {_said(place, root)}" for place in value.places)
-    yield from (f"  {_setting(setting, root)}" for setting in one.settings)
-    for use in one.uses:
+    yield from (f"  {_setting(setting, root)}" for setting in explanation.settings)
+    for use in explanation.uses:
         of = f" [{', '.join(use.outputs)}]" if use.outputs else ""
         yield f"  used: {use.kind}, {use.why}{of}"
         if use.place is not None:
@@ -69,15 +69,15 @@ def as_plain(explanations: Sequence[Explanation]) -> list[dict[str, Any]]:
     """Lists, mappings, strings and numbers, as in JSON."""
     return [
         {
-            "configuration": one.configuration,
-            "key": one.key,
-            "splits_jobs": one.splits_jobs,
-            "zipped_with": list(one.zipped_with),
-            "values": [_value(value) for value in one.values],
-            "steps": [_step(setting) for setting in one.settings],
-            "uses": [_use(use) for use in one.uses],
+            "configuration": explanation.configuration,
+            "key": explanation.key,
+            "splits_jobs": explanation.splits_jobs,
+            "zipped_with": list(explanation.zipped_with),
+            "values": [_value(value) for value in explanation.values],
+            "steps": [_step(setting) for setting in explanation.settings],
+            "uses": [_use(use) for use in explanation.uses],
         }
-        for one in explanations
+        for explanation in explanations
     ]
 
 

@@ -90,7 +90,10 @@ def collapse(
     rules = settings.rules
     spaces = tuple({id(output.variants): output.variants for output in outputs}.values())
     if rules.merges_deployment_target and settings.platform.os == "osx":
-        spaces, space = tuple(_merge_macos_versions(one, rules) for one in spaces), _merge_macos_versions(space, rules)
+        spaces, space = (
+            tuple(_merge_macos_versions(rendered, rules) for rendered in spaces),
+            _merge_macos_versions(space, rules),
+        )
     used = _used(outputs, settings)
     axes = _used_axes(config, space, spaces, used, rules)
     keys = frozenset(key for axis in axes for key in axis.keys)
@@ -150,10 +153,10 @@ def _top_level(outputs: Sequence[Output], rules: Rules, ordered: bool) -> tuple[
     if ordered:
         return outputs[0].used.top_level, outputs[0].used.top_level_loop
     firsts = {id(output.variants): output.name for output in reversed(outputs)}
-    found = [output.used for output in outputs if firsts[id(output.variants)] == output.name]
-    votes = Counter(used.top_level_loop for used in found)
+    used_by_first = [output.used for output in outputs if firsts[id(output.variants)] == output.name]
+    votes = Counter(used.top_level_loop for used in used_by_first)
     loops = max(votes, key=lambda loop: votes[loop])
-    alike = Counter(used.top_level for used in found if used.top_level_loop == loops)
+    alike = Counter(used.top_level for used in used_by_first if used.top_level_loop == loops)
     return max(alike, key=lambda used: alike[used]), loops
 
 
@@ -172,7 +175,7 @@ def _used_axes(
         members = tuple(key for key in group if key in used.keys and key in space)
         if not members:
             continue
-        allowed = {row for one in spaces for row in _rows(one, group)}
+        allowed = {row for rendered in spaces for row in _rows(rendered, group)}
         rows = {tuple(row[group.index(key)] for key in members) for row in _rows(space, group) if row in allowed}
         if not rules.unused_loops_leave_zips and len(rows) == 1:
             inputs = dict(zip(group, zip(*dict.fromkeys(_rows(space, group)), strict=True), strict=True))
@@ -182,7 +185,9 @@ def _used_axes(
         if key not in space:
             continue
         sources = (space,) if key in used.only_at_top else spaces
-        axes.append(Axis((key,), tuple((value,) for value in sorted({v for one in sources for v in one.values(key)}))))
+        axes.append(
+            Axis((key,), tuple((value,) for value in sorted({v for source in sources for v in source.values(key)})))
+        )
     return sorted(axes, key=lambda axis: axis.keys)
 
 

@@ -87,13 +87,13 @@ def output_files(
     builders = {rendering.platform: rendering.build_platform for rendering in forge.renderings}
     folder = feedstock / forge.recipe_dir
     ending = _ending(forge, chosen)
-    found: set[PackageFile] = set()
+    files: set[PackageFile] = set()
     for configuration in configurations:
         builder = builders.get(configuration.platform, configuration.platform)
         render = render_with_rattler_build if forge.is_v1 else render_with_conda_build
         for output in render(folder, configuration, builder, chosen):
             subdir = "noarch" if output.noarch else configuration.platform.subdir
-            found.add(
+            files.add(
                 PackageFile(
                     configuration.name,
                     subdir,
@@ -105,7 +105,7 @@ def output_files(
                     output.hash_input,
                 )
             )
-    return tuple(sorted(found))
+    return tuple(sorted(files))
 
 
 def render_with_rattler_build(

@@ -59,7 +59,10 @@ class Rerender:
     @cached_property
     def files(self) -> Mapping[str, bytes]:
         """The files of `.ci_support` by name."""
-        return {f"{one.name}.yaml": one.to_bytes(booleans=self.rules.booleans) for one in self.configurations}
+        return {
+            f"{configuration.name}.yaml": configuration.to_bytes(booleans=self.rules.booleans)
+            for configuration in self.configurations
+        }
 
     def ci_files(self) -> CiUpdate:
         """The changes to the feedstock's CI files that make their job lists match the configurations.
@@ -73,7 +76,11 @@ class Rerender:
     def _ci_files(self) -> CiUpdate:
         kept: tuple[Configuration, ...] = ()
         if self.platforms is not None:
-            kept = tuple(one for one in read_configurations(self.feedstock) if one.platform not in self.platforms)
+            kept = tuple(
+                configuration
+                for configuration in read_configurations(self.feedstock)
+                if configuration.platform not in self.platforms
+            )
         return follow_configurations(self.feedstock, (*self.configurations, *kept), self.rules.smithy)
 
     def changes(self) -> Changes:
@@ -131,8 +138,10 @@ def rerender(
         same = (rendering.platform, rendering.keep_noarch, tuple(sorted(rendering.environ.items())), kept)
         if same not in done:
             done[same] = _render(source, rendering, kept, PackageWatch() if smithy else None)
-    found = {one.name: one for platform in done.values() for one in platform.configurations}
-    ordered = tuple(found[name] for name in sorted(found))
+    by_name = {
+        configuration.name: configuration for platform in done.values() for configuration in platform.configurations
+    }
+    ordered = tuple(by_name[name] for name in sorted(by_name))
     rendered = tuple(platforms) if platforms is not None else None
     tree = _tree(source, smithy, tuple(done.values()), cache) if smithy else None
     return Rerender(feedstock, ordered, source.migrations.finished, source.rules, rendered, tree)
@@ -248,7 +257,7 @@ def _render(
     rendered = _outline(source, config, rendering, watch) or _in_order(
         render_source(source, config, rendering, watch), rules
     )
-    outputs = [one for one in rendered.outputs if rendering.keep_noarch or not one.noarch]
+    outputs = [output for output in rendered.outputs if rendering.keep_noarch or not output.noarch]
     if not outputs:
         return RenderedPlatform(platform.name, (), ())
     settings = JobSettings(
@@ -261,12 +270,12 @@ def _render(
     )
     jobs = collapse(outputs, config, rendered.space, settings)
     repository = f"{rendered.feedstock_name or outputs[0].name}-feedstock"
-    found = {}
+    configurations = {}
     for job in jobs:
         name = configuration_name(platform, job.loop_values, repository, rules)
-        found[name] = Configuration(name, platform, job.values, job.zip_keys, job.pin_run_as_build)
+        configurations[name] = Configuration(name, platform, job.values, job.zip_keys, job.pin_run_as_build)
     packages = _packages(watch, rendering, rules) if watch else ()
-    return RenderedPlatform(platform.name, tuple(found[name] for name in sorted(found)), packages)
+    return RenderedPlatform(platform.name, tuple(configurations[name] for name in sorted(configurations)), packages)
 
 
 def _outline(
@@ -324,7 +333,7 @@ def variants_of(source: Source, rendering: Rendering) -> VariantConfig:
     if not rules.migrations_by_time:
         steps = [replace(step, timestamp=0.0) for step in steps]
     migrated = migrate(combine([base, *loaded, *typed]), steps, rules.migrations)
-    again = [one for path, one in zip(source.files, loaded, strict=True) if path == source.applied_again]
+    again = [config for path, config in zip(source.files, loaded, strict=True) if path == source.applied_again]
     return combine([base, migrated, *again])
 
 

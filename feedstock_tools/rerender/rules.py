@@ -203,20 +203,20 @@ def _rules(smithy: str, conda_build: str) -> Rules:
 def _up_to(table: tuple[tuple[str, Mapping[str, Any]], ...], wanted: tuple[int, ...]) -> dict[str, Any]:
     """The settings of a version: the changes of all rows up to it, later ones over earlier ones, mappings key by
     key."""
-    found: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     for version, changes in table:
         if wanted >= _numbers(version, ""):
             for key, value in changes.items():
-                found[key] = {**found.get(key, {}), **value} if isinstance(value, Mapping) else value
-    return found
+                settings[key] = {**settings.get(key, {}), **value} if isinstance(value, Mapping) else value
+    return settings
 
 
 def _of_its_day(smithy: tuple[int, ...]) -> str:
-    found = CONDA_BUILD_OF_ITS_DAY[0][1]
+    newest = CONDA_BUILD_OF_ITS_DAY[0][1]
     for version, conda_build in CONDA_BUILD_OF_ITS_DAY:
         if smithy >= _numbers(version, ""):
-            found = conda_build
-    return found
+            newest = conda_build
+    return newest
 
 
 def _numbers(version: str, tool: str) -> tuple[int, ...]:

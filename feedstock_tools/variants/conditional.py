@@ -54,9 +54,9 @@ def load_conditional(
     reader = _Reader(path, namespace)
     content, lines = {}, {}
     for key, value in pairs(document):
-        found = reader.value(value)
-        if found != []:
-            content[str(key.value)] = _flat(found)
+        read = reader.value(value)
+        if read != []:
+            content[str(key.value)] = _flat(read)
             lines[str(key.value)] = place_of(key).line
     return config_of(content, path, lines)
 

@@ -210,22 +210,22 @@ def _check(config: VariantConfig, path: Path | None, lines: Mapping[str, int]) -
 
 def faults(config: VariantConfig) -> list[tuple[str, str]]:
     """The mistakes for which conda-build refuses a configuration: pairs of key and message."""
-    found = [(key, f"the key '{key}' has a '-'; use '_' in keys") for key in config.values if "-" in key]
+    mistakes = [(key, f"the key '{key}' has a '-'; use '_' in keys") for key in config.values if "-" in key]
     seen: set[str] = set()
     # The same keys in another order are the same group, as conda-build compares groups as sets.
     for group in {frozenset(group): group for group in reversed(config.zip_keys)}.values():
         names = ", ".join(group)
         if len(group) > _LARGEST_GROUP:
-            found.append((group[0], f"the zip group has more than {_LARGEST_GROUP} keys"))
+            mistakes.append((group[0], f"the zip group has more than {_LARGEST_GROUP} keys"))
             continue
         for key in group:
             if key not in config.values:
-                found.append((key, f"'{key}' of the zip group [{names}] has no values"))
+                mistakes.append((key, f"'{key}' of the zip group [{names}] has no values"))
             elif key in seen:
-                found.append((key, f"'{key}' is in more than one zip group"))
+                mistakes.append((key, f"'{key}' is in more than one zip group"))
             seen.add(key)
         lengths = {key: len(config.values[key]) for key in group if key in config.values}
         if len(set(lengths.values())) > 1:
             counts = ", ".join(f"{key}: {count}" for key, count in lengths.items())
-            found.append((group[0], f"the keys of a zip group have different numbers of values ({counts})"))
-    return found
+            mistakes.append((group[0], f"the keys of a zip group have different numbers of values ({counts})"))
+    return mistakes

@@ -104,7 +104,7 @@ def migrate(
         InputError: a migration does not fit the pinning; names the migration.
     """
     chosen = rules or MigrationRules()
-    for migration in sorted(migrations, key=lambda one: one.timestamp):
+    for migration in sorted(migrations, key=lambda step: step.timestamp):
         if migration.operation == "key_add":
             config = _add_rows(config, migration) if chosen.add_whole_rows else _add_by_key(config, migration, chosen)
         elif migration.operation == "key_remove":
@@ -143,10 +143,10 @@ def _sorted(values: set[str], order: Values | None, migration: Migration, key: s
 
 
 def _newer(left: str, right: str, key: str, migration: Migration) -> str:
-    one, two = (_rank(value, None, migration, key) for value in (left, right))
-    if isinstance(one, Version) != isinstance(two, Version):
+    first, second = (_rank(value, None, migration, key) for value in (left, right))
+    if isinstance(first, Version) != isinstance(second, Version):
         raise migration.fail(f"the values '{left}' and '{right}' of '{key}' cannot be compared")
-    return right if one < two else left
+    return right if first < second else left
 
 
 def _merged(key: str, left: Values, right: Values, migration: Migration, rules: MigrationRules) -> Values:
@@ -154,7 +154,7 @@ def _merged(key: str, left: Values, right: Values, migration: Migration, rules: 
     order = migration.order_of(key)
     if order is None or not rules.merge_by_ordering:
         if order is None:
-            newer = [_newer(one, two, key, migration) for one, two in zip(left, right, strict=False)]
+            newer = [_newer(first, second, key, migration) for first, second in zip(left, right, strict=False)]
         else:
             ranks = [
                 (_rank(a, order, migration, key), _rank(b, order, migration, key))
@@ -200,7 +200,7 @@ def _add_rows(config: VariantConfig, migration: Migration) -> VariantConfig:
             place = group.index(key)
             order = migration.order_of(key)
             try:
-                rows.sort(key=lambda one: _rank(one[place], order, migration, key))
+                rows.sort(key=lambda row: _rank(row[place], order, migration, key))
             except TypeError as error:
                 raise migration.fail(f"the values of '{key}' cannot be sorted") from error
     if rows is not former:
@@ -222,7 +222,7 @@ def _widened(
         return group, (*config.zip_keys, group), frozenset(extra)
     joined = tuple(member for member in extra if member not in old)
     group = (*old, *joined)
-    return group, tuple(group if one == old else one for one in config.zip_keys), frozenset(joined)
+    return group, tuple(group if zipped == old else zipped for zipped in config.zip_keys), frozenset(joined)
 
 
 def _add_by_key(config: VariantConfig, migration: Migration, rules: MigrationRules) -> VariantConfig:

@@ -58,17 +58,17 @@ def _mistake(document: Document, details: ErrorDetails, root: type[BaseModel], w
 
 def _in_file(document: Document, location: Location) -> Location:
     """pydantic's location without the names of union members, which are not in the file."""
-    found: Location = ()
+    known: Location = ()
     for at, part in enumerate(location):
-        longer = (*found, part)
+        longer = (*known, part)
         last = at == len(location) - 1
         if (
             longer in document.values
             or longer in document.keys
             or (last and isinstance(part, str) and part.isidentifier())
         ):
-            found = longer
-    return found
+            known = longer
+    return known
 
 
 def _said(details: ErrorDetails, location: Location, root: type[BaseModel], what: str) -> tuple[str, str | None]:
@@ -150,5 +150,5 @@ def _model_in(annotation: Any) -> type[BaseModel] | None:
         return annotation
     arguments = [argument for argument in get_args(annotation) if argument is not ...]
     if not isinstance(annotation, type) or issubclass(annotation, Mapping | tuple):
-        return next((found for argument in arguments if (found := _model_in(argument)) is not None), None)
+        return next((model for argument in arguments if (model := _model_in(argument)) is not None), None)
     return None

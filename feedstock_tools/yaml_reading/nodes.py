@@ -190,7 +190,7 @@ class _Sizes:
     def _keys(self, node: Any) -> int:
         """The keys of a mapping, those that its merges copy into it included."""
         sources = [value for key, value in node.value if key.tag == _MERGE]
-        copied = sum(self.keys.get(id(one), 0) for value in sources for one in (value, *items(value)))
+        copied = sum(self.keys.get(id(node), 0) for value in sources for node in (value, *items(value)))
         self.merged += copied
         if self.merged > _MOST_MERGED:
             raise self._error(node, "its merge keys combine too many values")

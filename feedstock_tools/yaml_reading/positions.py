@@ -39,9 +39,9 @@ class Document:
         """The place of `location`, or of the innermost part around it that the file has."""
         first, second = (self.keys, self.values) if of_key else (self.values, self.keys)
         for end in range(len(location), -1, -1):
-            found = first.get(location[:end]) or second.get(location[:end])
-            if found is not None:
-                return found
+            place = first.get(location[:end]) or second.get(location[:end])
+            if place is not None:
+                return place
         return Place(1, 1)
 
 

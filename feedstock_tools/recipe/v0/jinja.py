@@ -216,10 +216,10 @@ _FILTERS = (
 
 
 def _bounded_range(*args: int) -> range:
-    made = range(*args)
-    if len(made) > most(_MOST_STEPS):
+    numbers = range(*args)
+    if len(numbers) > most(_MOST_STEPS):
         raise TooMuchError(f"a range is longer than {_MOST_STEPS}")
-    return made
+    return numbers
 
 
 #: What a template can raise besides the errors with messages of their own.
@@ -330,8 +330,8 @@ def _place(recipe: Path, text: str, error: BaseException) -> tuple[str, int | No
         return "", None
     line = lines[number - 1].strip()
     try:
-        written = [each.strip() for each in read_text(recipe, within=recipe.parent).splitlines()]
+        written = [line.strip() for line in read_text(recipe, within=recipe.parent).splitlines()]
     except InputError:
         written = []
-    at = next((place for place, each in enumerate(written, 1) if line and each.startswith(line)), None)
+    at = next((place for place, own in enumerate(written, 1) if line and own.startswith(line)), None)
     return f": {line[:60]}{'…' if len(line) > 60 else ''}", at

@@ -211,9 +211,9 @@ def output_meta(
     data["requirements"] = own
     data["build"], host_noarch = _own_build(meta, out)
     view = noarch_view() if host_noarch else meta.view
-    made = Meta(data, meta.variant, meta.variants, view, meta.name, kind, host_noarch, out, siblings)
-    made.requirements = own
-    return made
+    output = Meta(data, meta.variant, meta.variants, view, meta.name, kind, host_noarch, out, siblings)
+    output.requirements = own
+    return output
 
 
 def _own_requirements(requirements: Mapping[str, list[str]], name: str | None) -> dict[str, list[str]]:

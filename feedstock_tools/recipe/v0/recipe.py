@@ -154,8 +154,8 @@ class _Rendering:
             if top.skip and self.keep_skipped and self.rules.skipped_is_one_output:
                 yield self._skipped(top, watch)
             elif self.keep_skipped or not top.skip:
-                made = self._outputs_of(top, watch)
-                yield from ((meta, output) for meta, output in made if self.keep_skipped or not output.skip)
+                outputs = self._outputs_of(top, watch)
+                yield from ((meta, output) for meta, output in outputs if self.keep_skipped or not output.skip)
 
     # --- the top level, once for each combination of the variables that it loops over
 
@@ -169,15 +169,15 @@ class _Rendering:
         self.feedstock_name = str(name) if name else None
         variant = self.space.first()
         used = self._used(replace(initial, variant=variant, view=self._view(variant, False))) & self.loop_variables
-        found: dict[object, Meta] = {}
+        tops: dict[object, Meta] = {}
         for variant in self._reduced(self.space, used):
             part = self.space.where({key: (variant[key],) for key in used})
             top = self._render(variant, part, initial.name)
             own = self._used(top)
             string = build_string_without_hash(top)
             values = tuple(sorted((key, variant.get(key)) for key in own))
-            found[(top.name, top.version, string, variant.get("target_platform"), values)] = top
-        return list(found.values())
+            tops[(top.name, top.version, string, variant.get("target_platform"), values)] = top
+        return list(tops.values())
 
     def _one_python(self, space: VariantSpace) -> VariantSpace:
         """A noarch recipe is rendered with the newest Python only (in older versions with the first)."""
@@ -211,23 +211,23 @@ class _Rendering:
     # --- outputs, once for each combination of the variables that the whole recipe uses
 
     def _outputs_of(self, top: Meta, watch: Watch | None) -> list[tuple[Meta, RenderedOutput]]:
-        made = self._packages_of(top)
+        packages = self._packages_of(top)
         order = sort_by_dependencies(
-            [(meta.name, meta.requirements, meta.kind) for meta, _ in made], self.recipe.text.path
+            [(meta.name, meta.requirements, meta.kind) for meta, _ in packages], self.recipe.text.path
         )
         # The keys an output uses follow from the rendered text, whatever versions the variant fills in.
         finishers: dict[Meta, _Finisher] = {}
-        found: dict[object, tuple[Meta, RenderedOutput]] = {}
+        outputs: dict[object, tuple[Meta, RenderedOutput]] = {}
         for place in order:
-            meta, variant = made[place]
+            meta, variant = packages[place]
             finisher = finishers.get(meta)
             if finisher is None:
                 finisher = finishers[meta] = self._finisher(meta)
             finished = finisher.of(variant)
             if watch is not None:
                 watch(meta, finished)
-            found[finisher.identity(variant) if meta.kind == "conda" else place] = (meta, finished)
-        return list(found.values())
+            outputs[finisher.identity(variant) if meta.kind == "conda" else place] = (meta, finished)
+        return list(outputs.values())
 
     def _skipped(self, top: Meta, watch: Watch | None) -> tuple[Meta, RenderedOutput]:
         """The only output of a recipe that its top level skips (metadata.py: parse_until_resolved)."""
@@ -240,7 +240,7 @@ class _Rendering:
         """Every output of every rendering, with each of the variants that produced it."""
         used = self._used(top, force_global=True) & self.loop_variables
         renderings: dict[int, list[Meta]] = {}
-        made: list[tuple[Meta, Variant]] = []
+        made_packages: list[tuple[Meta, Variant]] = []
         for variant in self._reduced(top.variants, used):
             reference = self._render(variant, top.variants, top.name)
             packages = renderings.get(reference.rendering)
@@ -250,10 +250,10 @@ class _Rendering:
                 outs = output_dicts(reference)
                 packages = [output_meta(reference, out, noarch_view, siblings) for out in outs]
                 renderings[reference.rendering] = packages
-            made.extend((package, variant) for package in packages)
+            made_packages.extend((package, variant) for package in packages)
         if self.rules.keep_equal_outputs:
-            return made
-        return list({_as_written(package, variant): (package, variant) for package, variant in made}.values())
+            return made_packages
+        return list({_as_written(package, variant): (package, variant) for package, variant in made_packages}.values())
 
     def _finisher(self, meta: Meta) -> _Finisher:
         own = self._used(meta)
@@ -348,13 +348,13 @@ class _Rendering:
         known = self._scripts_used.get(names)
         if known is not None:
             return known
-        found: frozenset[str] = frozenset()
+        used: frozenset[str] = frozenset()
         for name in names:
             path = self.recipe.folder / name
             if is_below(path, self.recipe.folder):
-                found |= used_in_script(path, self.recipe.folder, self.space.keys, self._scripts)
-        self._scripts_used[names] = found
-        return found
+                used |= used_in_script(path, self.recipe.folder, self.space.keys, self._scripts)
+        self._scripts_used[names] = used
+        return used
 
 
 class _Finisher:

@@ -131,10 +131,10 @@ class RecipeText:
             InputError: more than the limit.
         """
         lines = split_lines(self.raw, self.rules.blank_comment_lines)
-        found = tuple(dict.fromkeys(line.selector for line in lines if line.selector is not None))
-        if len(found) > most(_MOST_SELECTORS):
+        selectors = tuple(dict.fromkeys(line.selector for line in lines if line.selector is not None))
+        if len(selectors) > most(_MOST_SELECTORS):
             raise BoundError(f"has more than {_MOST_SELECTORS} different selectors", path=self.path)
-        return found
+        return selectors
 
     @cached_property
     def template(self) -> str | None:

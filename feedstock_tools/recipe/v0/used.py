@@ -104,31 +104,31 @@ class UsageFinder:
 
     def in_text(self, text: str) -> frozenset[str]:
         """Keys used in text whose selectors have been applied."""
-        found = self._texts.get((False, text))
-        if found is None:
-            found = self._texts[False, text] = self._union(text, self._used, self._in_line)
-        return found
+        keys = self._texts.get((False, text))
+        if keys is None:
+            keys = self._texts[False, text] = self._union(text, self._used, self._in_line)
+        return keys
 
     def in_selectors(self, text: str) -> frozenset[str]:
         """Keys in the selectors of unrendered text."""
-        found = self._texts.get((True, text))
-        if found is None:
-            found = self._texts[True, text] = self._union(text, self._selectors, self._in_selector)
-        return found
+        keys = self._texts.get((True, text))
+        if keys is None:
+            keys = self._texts[True, text] = self._union(text, self._selectors, self._in_selector)
+        return keys
 
     def _union(
         self, text: str, known: dict[str, frozenset[str]], search: Callable[[str], frozenset[str]]
     ) -> frozenset[str]:
-        found: set[str] = set()
+        keys: set[str] = set()
         for line in text.splitlines():
             used = known.get(line)
             if used is None:
                 used = known[line] = search(line)
             if used:
-                found |= used
-        if not found.isdisjoint(self._with_sysroot):
-            found.add(_SYSROOT)
-        return frozenset(found)
+                keys |= used
+        if not keys.isdisjoint(self._with_sysroot):
+            keys.add(_SYSROOT)
+        return frozenset(keys)
 
     def _in_line(self, line: str) -> frozenset[str]:
         if not line or line.isspace():

@@ -77,15 +77,15 @@ def weight(value: Any) -> int:
     total, pending = 0, [value]
     limit = most(_LARGEST)
     while pending:
-        one = pending.pop()
-        if isinstance(one, str):
-            total += len(one)
-        elif isinstance(one, Mapping):
-            total += _ITEM * len(one)
-            pending += [*one.keys(), *one.values()]
-        elif isinstance(one, list | tuple | set | frozenset):
-            total += _ITEM * len(one)
-            pending += one
+        part = pending.pop()
+        if isinstance(part, str):
+            total += len(part)
+        elif isinstance(part, Mapping):
+            total += _ITEM * len(part)
+            pending += [*part.keys(), *part.values()]
+        elif isinstance(part, list | tuple | set | frozenset):
+            total += _ITEM * len(part)
+            pending += part
         if total > limit:
             raise TooMuchError("its values grow beyond the limit")
     return total

@@ -73,8 +73,8 @@ def make_dossier(
             package is not where it was uploaded to, or the folder cannot be written; every reason at once.
     """
     _refuse_other_folder(target)
-    chosen = [each for each in matrix.configurations if each.state == "done"]
-    others = [each.configuration.name for each in matrix.configurations if each.state != "done"]
+    chosen = [state for state in matrix.configurations if state.state == "done"]
+    others = [state.configuration.name for state in matrix.configurations if state.state != "done"]
     packages = _packages(chosen)
     tests = _tests(matrix, packages)
     mistakes = [*_mistakes(matrix, chosen, tests, environment), *_gone(matrix), *_not_at(options.uploaded, packages)]
@@ -90,7 +90,7 @@ def make_dossier(
             _fill(part, matrix, chosen, tests, support)
             if options.with_packages:
                 _add_packages(part, matrix, packages)
-            _write(part / "packages.sha256", _sums((each.sha256, each.file) for each in packages))
+            _write(part / "packages.sha256", _sums((package.sha256, package.file) for package in packages))
             page = dossier_page(
                 matrix, chosen, others, tests, with_packages=options.with_packages, uploaded=options.uploaded
             )
@@ -99,18 +99,18 @@ def make_dossier(
             _put_in_place(part, target)
     except OSError as error:
         raise WorkError(f"cannot write the dossier: {error.strerror or error}", path=target) from error
-    return Dossier(target, tuple(each.configuration.name for each in chosen), tuple(others), len(packages))
+    return Dossier(target, tuple(state.configuration.name for state in chosen), tuple(others), len(packages))
 
 
 def _records(chosen: Sequence[ConfigurationState]) -> list[BuildRecord]:
     """The builds behind the finished configurations, each once."""
-    found = (output.record for each in chosen for output in each.outputs if output.record)
-    return list({record.id: record for record in found}.values())
+    records = (output.record for state in chosen for output in state.outputs if output.record)
+    return list({record.id: record for record in records}.values())
 
 
 def _packages(chosen: Sequence[ConfigurationState]) -> tuple[PackageRecord, ...]:
-    found = {each.file: each for record in _records(chosen) for each in record.packages}
-    return tuple(found[file] for file in sorted(found))
+    by_file = {package.file: package for record in _records(chosen) for package in record.packages}
+    return tuple(by_file[file] for file in sorted(by_file))
 
 
 def _tests(matrix: Matrix, packages: Sequence[PackageRecord]) -> tuple[TestRecord, ...]:
@@ -124,8 +124,8 @@ def _not_at(target: Target | None, packages: Sequence[PackageRecord]) -> list[Mi
     """The packages that a channel lacks, or has with other contents."""
     if target is None:
         return []
-    there = target.there([each.file for each in packages])
-    wrong = [each.file for each in packages if there.get(each.file) != each.sha256]
+    there = target.there([package.file for package in packages])
+    wrong = [package.file for package in packages if there.get(package.file) != package.sha256]
     return [
         Mistake(f"{target.name} has a different {file}" if file in there else f"{target.name} has no {file}")
         for file in wrong
@@ -164,18 +164,18 @@ def _mistakes_of_log(artifacts: Path, log: str, secrets: Mapping[str, str]) -> l
         hint = "Build that configuration again."
         return [Mistake("the log of a build is missing", path=artifacts / log, hint=hint)]
     try:
-        found = secrets_in_file(path, secrets)
+        secrets_found = secrets_in_file(path, secrets)
     except OSError as error:
         return [Mistake(f"the log cannot be read: {error.strerror or error}", path=path)]
-    return [Mistake(f"the log contains {kind}", path=path, line=line) for kind, line in found.items()]
+    return [Mistake(f"the log contains {kind}", path=path, line=line) for kind, line in secrets_found.items()]
 
 
 def _gone(matrix: Matrix) -> list[Mistake]:
     """Built packages that have been removed or changed since."""
     return [
-        Mistake(f"{output.output.stem} of {each.configuration.name}: {output.reason}")
-        for each in matrix.configurations
-        for output in each.outputs
+        Mistake(f"{output.output.stem} of {state.configuration.name}: {output.reason}")
+        for state in matrix.configurations
+        for output in state.outputs
         if output.state == "missing" and output.record
     ]
 
@@ -188,11 +188,11 @@ def _fill(
     support: Path,
 ) -> None:
     with Ledger(Artifacts(matrix.artifacts).ledger) as ledger:
-        for each in chosen:
-            folder = part / "configurations" / each.configuration.name
+        for state in chosen:
+            folder = part / "configurations" / state.configuration.name
             folder.mkdir(parents=True)
-            shutil.copyfile(support / f"{each.configuration.name}.yaml", folder / "configuration.yaml")
-            records = _records([each])
+            shutil.copyfile(support / f"{state.configuration.name}.yaml", folder / "configuration.yaml")
+            records = _records([state])
             hashes = {package.sha256 for record in records for package in record.packages}
             tested = [test for test in tests if test.sha256 in hashes]
             logs = [record.log for record in records] + [test.log for test in tested if test.log]
@@ -223,20 +223,20 @@ def _build_json(record: BuildRecord) -> dict[str, Any]:
     """A build in a form for others: without this machine's processes, and without credentials."""
     left_out = ("id", "process", "packages", "channels", "command", "log")
     shown = {name: value for name, value in asdict(record).items() if name not in left_out}
-    packages = [{"file": each.file, "size": each.size, "sha256": each.sha256} for each in record.packages]
+    packages = [{"file": package.file, "size": package.size, "sha256": package.sha256} for package in record.packages]
     channels = [redacted(channel) for channel in record.channels]
     log = Path(record.log).name
     return {**shown, "channels": channels, "command": redacted(record.command), "log": log, "packages": packages}
 
 
 def _environments(ledger: Ledger, record: BuildRecord) -> dict[str, list[dict[str, str]]]:
-    found: Sequence[EnvironmentRecord] = ledger.environments(record.id) if record.id is not None else ()
+    environments: Sequence[EnvironmentRecord] = ledger.environments(record.id) if record.id is not None else ()
     return {
-        each.environment: [
+        environment.environment: [
             {**asdict(package), "channel": redacted(package.channel)}
-            for package in sorted(each.packages, key=lambda package: package.name)
+            for package in sorted(environment.packages, key=lambda package: package.name)
         ]
-        for each in found
+        for environment in environments
     }
 
 

@@ -41,8 +41,8 @@ def dossier_page(
     # Markdown, which HTML escaping would spoil: `cell` escapes each text.
     environment = text_templates()
     environment.filters |= {"cell": cell, "duration": duration, "moment": moment, "size": size_text}
-    views = [_view(each, tests) for each in chosen]
-    files = sorted({each.file for view in views for record in view["records"] for each in record.packages})
+    views = [_view(state, tests) for state in chosen]
+    files = sorted({package.file for view in views for record in view["records"] for package in record.packages})
     return environment.get_template("dossier.md.j2").render(
         matrix=matrix,
         version=__version__,
@@ -60,8 +60,8 @@ def dossier_page(
 def cell(text: str) -> str:
     """A text escaped for a line or a table of Markdown."""
     plain = " ".join(printable(text.replace("\n", " ")).split())
-    for found, instead in (("&", "&amp;"), ("<", "&lt;"), ("|", "\\|"), ("`", "'"), ("[", "\\["), ("@", "@\u200b")):
-        plain = plain.replace(found, instead)
+    for special, instead in (("&", "&amp;"), ("<", "&lt;"), ("|", "\\|"), ("`", "'"), ("[", "\\["), ("@", "@\u200b")):
+        plain = plain.replace(special, instead)
     return plain
 
 
@@ -77,8 +77,10 @@ def copying(uploaded: Target | None, files: Sequence[str]) -> list[str]:
 
 
 def _view(state: ConfigurationState, tests: Sequence[TestRecord]) -> dict[str, Any]:
-    found: dict[int | None, BuildRecord] = {each.record.id: each.record for each in state.outputs if each.record}
-    records = list(found.values())
+    by_number: dict[int | None, BuildRecord] = {
+        output.record.id: output.record for output in state.outputs if output.record
+    }
+    records = list(by_number.values())
     hashes = {package.sha256 for record in records for package in record.packages}
     return {
         "configuration": state.configuration,

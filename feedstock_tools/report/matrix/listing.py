@@ -23,16 +23,16 @@ def list_text(listed: Sequence[Listed], rows: Mapping[str, int]) -> str:
     head = ("name", "builds", "platform", "accelerator", "Python", "would be built", "built", "file in .ci_support")
     lines = [
         (
-            each.configuration.short_name,
-            str(rows[each.configuration.short_name]),
-            each.configuration.platform,
-            _accelerator(each),
-            " ".join(each.configuration.pythons) or "-",
-            _packages(each),
-            _built(each.outputs),
-            each.configuration.name,
+            entry.configuration.short_name,
+            str(rows[entry.configuration.short_name]),
+            entry.configuration.platform,
+            _accelerator(entry),
+            " ".join(entry.configuration.pythons) or "-",
+            _packages(entry),
+            _built(entry.outputs),
+            entry.configuration.name,
         )
-        for each in listed
+        for entry in listed
     ]
     return table(head, lines, right=frozenset({1})) if lines else "The feedstock has no configurations."
 
@@ -41,17 +41,17 @@ def list_json(listed: Sequence[Listed], rows: Mapping[str, int]) -> list[Mapping
     """An object for each configuration; `builds` is the number that the short name selects."""
     return [
         {
-            "name": each.configuration.name,
-            "short_name": each.configuration.short_name,
-            "builds": rows[each.configuration.short_name],
-            "platform": each.configuration.platform,
-            "accelerator": _accelerator(each),
-            "pythons": list(each.configuration.pythons),
-            "built": each.is_built,
-            "outputs": [_output(output) for output in each.outputs],
-            "refusal": each.configuration.refusal,
+            "name": entry.configuration.name,
+            "short_name": entry.configuration.short_name,
+            "builds": rows[entry.configuration.short_name],
+            "platform": entry.configuration.platform,
+            "accelerator": _accelerator(entry),
+            "pythons": list(entry.configuration.pythons),
+            "built": entry.is_built,
+            "outputs": [_output(output) for output in entry.outputs],
+            "refusal": entry.configuration.refusal,
         }
-        for each in listed
+        for entry in listed
     ]
 
 
@@ -73,7 +73,7 @@ def _accelerator(listed: Listed) -> str:
 
 def _packages(listed: Listed) -> str:
     """`libgpuprobe, gpuprobe-base x4`: each output with the number of packages of that name."""
-    names = [each.output.name for each in listed.outputs]
+    names = [entry.output.name for entry in listed.outputs]
     if not names:
         return "unknown" if listed.configuration.refusal else "nothing"
     counts = {name: names.count(name) for name in names}
@@ -81,9 +81,9 @@ def _packages(listed: Listed) -> str:
 
 
 def _built(outputs: Sequence[ListedOutput]) -> str:
-    done = [each for each in outputs if each.built_on]
+    done = [output for output in outputs if output.built_on]
     if not done:
         return "no"
-    where = sorted({each.built_on for each in done if each.built_on})
+    where = sorted({output.built_on for output in done if output.built_on})
     note = f" ({', '.join(where)})" if where == [STAND_IN] else ""
     return f"yes{note}" if len(done) == len(outputs) else f"{len(done)} of {len(outputs)}{note}"

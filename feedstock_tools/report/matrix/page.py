@@ -61,7 +61,7 @@ def page(matrix: Matrix, folder: Path) -> str:
         loader=FileSystemLoader(templates), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
     environment.filters |= {"duration": duration, "moment": moment, "size": size_text}
-    found = lines(matrix)
+    table_lines = lines(matrix)
     style, script = ((templates / f"status.{kind}").read_text(encoding="utf-8") for kind in ("css", "js"))
     return environment.get_template("status.html.j2").render(
         matrix=matrix,
@@ -69,17 +69,17 @@ def page(matrix: Matrix, folder: Path) -> str:
         script=script,
         style_hash=_policy_hash(style),
         script_hash=_policy_hash(script),
-        counts=by_state(found),
-        shares=tuple(_shares(by_state(found))),
-        platforms=sorted({line.state.configuration.platform for line in found}),
-        lines=[_line_view(matrix, line, folder) for line in found],
+        counts=by_state(table_lines),
+        shares=tuple(_shares(by_state(table_lines))),
+        platforms=sorted({line.state.configuration.platform for line in table_lines}),
+        lines=[_line_view(matrix, line, folder) for line in table_lines],
         picture=draw(jobs_of(matrix.builds, _alive(matrix), matrix.at)),
     )
 
 
 def _alive(matrix: Matrix) -> frozenset[int | None]:
     """The builds whose runs are alive."""
-    outputs = (output for each in matrix.configurations for output in each.outputs)
+    outputs = (output for configuration in matrix.configurations for output in configuration.outputs)
     return frozenset(output.record.id for output in outputs if output.record and output.state == "running")
 
 
@@ -99,15 +99,17 @@ def _shares(counts: dict[str, int]) -> Iterator[tuple[str, float, float]]:
 
 def _line_view(matrix: Matrix, line: Line, folder: Path) -> dict[str, Any]:
     configuration = line.state.configuration
-    shown = {each.record.log for each in line.state.outputs if each.record and each.state in _SHOWN}
+    shown = {output.record.log for output in line.state.outputs if output.record and output.state in _SHOWN}
     return {
         "line": line,
         "configuration": configuration,
         "accelerator": f"CUDA {configuration.cuda}" if configuration.cuda else "CPU",
         "reasons": [(group.state, group.reason, len(group.outputs)) for group in groups([line])],
-        "outputs": [(each, each.record, _link(matrix, each, folder)) for each in line.state.outputs],
+        "outputs": [(output, output.record, _link(matrix, output, folder)) for output in line.state.outputs],
         "logs": [_log_view(matrix, log, folder, shown=log in shown) for log in line.logs],
-        "words": " ".join([line.title, configuration.name, *{each.output.name for each in line.state.outputs}]).lower(),
+        "words": " ".join(
+            [line.title, configuration.name, *{output.output.name for output in line.state.outputs}]
+        ).lower(),
     }
 
 

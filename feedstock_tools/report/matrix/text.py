@@ -19,13 +19,13 @@ _HEAD = ("configuration", "state", "packages", "when (UTC)", "took", "where")
 
 def matrix_text(matrix: Matrix) -> str:
     """A table, the problems of unfinished configurations, and the number in each state."""
-    found = lines(matrix)
-    if not found:
+    table_lines = lines(matrix)
+    if not table_lines:
         return "The feedstock has no configurations."
-    rows = [_cells(line) for line in found]
+    rows = [_cells(line) for line in table_lines]
     parts = [table(_HEAD, rows, right=frozenset({2, 4}))]
-    parts += [_group_text(matrix, group) for group in groups(found)]
-    return "\n".join([*parts, "", _totals(found)])
+    parts += [_group_text(matrix, group) for group in groups(table_lines)]
+    return "\n".join([*parts, "", _totals(table_lines)])
 
 
 def _cells(line: Line) -> tuple[str, ...]:
@@ -34,9 +34,9 @@ def _cells(line: Line) -> tuple[str, ...]:
     return line.title, line.state.state, packages, moment(line.ended), duration(line.seconds), where.strip()
 
 
-def _totals(found: Sequence[Line]) -> str:
-    counts = ", ".join(f"{count} {state}" for state, count in by_state(found).items())
-    return f"{counted(len(found), 'configuration')}: {counts}"
+def _totals(table_lines: Sequence[Line]) -> str:
+    counts = ", ".join(f"{count} {state}" for state, count in by_state(table_lines).items())
+    return f"{counted(len(table_lines), 'configuration')}: {counts}"
 
 
 def _group_text(matrix: Matrix, group: Group) -> str:
@@ -59,14 +59,14 @@ def _who(group: Group) -> str:
 
 def matrix_markdown(matrix: Matrix) -> str:
     """A table with a line for each configuration, and the problems below it, folded."""
-    found = lines(matrix)
-    out = [f"**{_inline(matrix.feedstock)}**: {_totals(found)} ({moment(matrix.at)} UTC)", ""]
+    table_lines = lines(matrix)
+    out = [f"**{_inline(matrix.feedstock)}**: {_totals(table_lines)} ({moment(matrix.at)} UTC)", ""]
     out += ["| " + " | ".join(_HEAD) + " |", "|" + "|".join("---" for _ in _HEAD) + "|"]
-    for line in found:
+    for line in table_lines:
         title, state, *rest = map(_inline, _cells(line))
         strong = state if state in ("done", "nothing") else f"**{state}**"
         out.append(f"| {' | '.join([f'`{title}`', strong, *rest])} |")
-    for group in groups(found):
+    for group in groups(table_lines):
         out += ["", *_group_markdown(group)]
     return "\n".join(out)
 
@@ -92,13 +92,13 @@ def _inline(text: str) -> str:
 
 def matrix_json(matrix: Matrix) -> dict[str, Any]:
     """The whole matrix as JSON values; times are UTC, paths absolute."""
-    found = lines(matrix)
+    table_lines = lines(matrix)
     return {
         "feedstock": matrix.feedstock,
         "artifacts": str(matrix.artifacts),
         "at": matrix.at,
-        "counts": by_state(found),
-        "configurations": [_configuration_json(matrix, line) for line in found],
+        "counts": by_state(table_lines),
+        "configurations": [_configuration_json(matrix, line) for line in table_lines],
     }
 
 

@@ -96,12 +96,12 @@ def _job(records: Sequence[BuildRecord]) -> Job | None:
     ends = [moment for record in records if (moment := moment_of(record.ended or record.started)) is not None]
     if not begins or not ends:
         return None
-    found = {record.result for record in records}
+    results = {record.result for record in records}
     return Job(
         configuration=records[0].configuration,
         row=records[0].row,
         machine=records[0].machine,
-        result=next(result for result in _RESULTS if result in found),
+        result=next(result for result in _RESULTS if result in results),
         begin=min(begins),
         end=max(min(begins), *ends),
         packages=sum(len(record.packages) for record in records),
@@ -170,7 +170,7 @@ def _bar(job: Job, segments: Sequence[Segment], y: float) -> Bar:
 
 
 def _place(moment: datetime, segments: Sequence[Segment]) -> float:
-    within = next((each for each in segments if each.begin <= moment <= each.end), segments[-1])
+    within = next((segment for segment in segments if segment.begin <= moment <= segment.end), segments[-1])
     length = (within.end - within.begin).total_seconds() or 1.0
     return within.x + within.width * (moment - within.begin).total_seconds() / length
 
@@ -181,7 +181,7 @@ def _ticks(segments: Sequence[Segment]) -> Iterable[Tick]:
     A beginning has priority over round times to its left; without room for two beginnings the second is left out.
     """
     day, free = None, 0.0
-    for segment, end in zip(segments, [*(each.x for each in segments[1:]), _WIDTH], strict=True):
+    for segment, end in zip(segments, [*(later.x for later in segments[1:]), _WIDTH], strict=True):
         if segment.x >= free:
             text = segment.begin.strftime("%Y-%m-%d %H:%M:%S" if segment.begin.date() != day else "%H:%M:%S")
             yield Tick(round(segment.x, 1), text, True)

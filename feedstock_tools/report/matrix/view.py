@@ -63,18 +63,18 @@ class Group:
 
 def lines(matrix: Matrix) -> tuple[Line, ...]:
     """A line for each configuration, in the order of the plan."""
-    shared = Counter(each.configuration.short_name for each in matrix.configurations)
-    return tuple(_line(each, shared[each.configuration.short_name] > 1) for each in matrix.configurations)
+    shared = Counter(state.configuration.short_name for state in matrix.configurations)
+    return tuple(_line(state, shared[state.configuration.short_name] > 1) for state in matrix.configurations)
 
 
 def _line(state: ConfigurationState, ambiguous: bool) -> Line:
-    found = {each.record.id: each.record for each in state.outputs if each.record}
-    records = tuple(found.values())
+    by_number = {output.record.id: output.record for output in state.outputs if output.record}
+    records = tuple(by_number.values())
     known = [record.seconds for record in records if record.seconds is not None]
     return Line(
         title=state.configuration.name if ambiguous else state.configuration.short_name,
         state=state,
-        done=sum(each.state == "done" for each in state.outputs),
+        done=sum(output.state == "done" for output in state.outputs),
         total=len(state.outputs),
         ended=max((record.ended or record.started for record in records), default=""),
         seconds=sum(known) if known else None,
@@ -88,21 +88,21 @@ def _logs(records: Sequence[BuildRecord]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(record.log for record in records))
 
 
-def by_state(found: Sequence[Line]) -> dict[str, int]:
+def by_state(table_lines: Sequence[Line]) -> dict[str, int]:
     """State → the number of configurations that have it, the most urgent first, without unused states."""
-    counts = Counter(line.state.state for line in found)
+    counts = Counter(line.state.state for line in table_lines)
     return {state: counts[state] for state in STATES if counts[state]}
 
 
-def groups(found: Sequence[Line]) -> tuple[Group, ...]:
+def groups(table_lines: Sequence[Line]) -> tuple[Group, ...]:
     """Unfinished outputs with a reason, the most urgent first; none for a configuration without outputs."""
     collected: dict[tuple[str, str], list[tuple[str, OutputState]]] = {}
-    for line in found:
+    for line in table_lines:
         for output in line.state.outputs:
             if output.reason:
                 collected.setdefault((output.state, printable(output.reason)), []).append((line.title, output))
-    made = [Group(state, reason, tuple(outputs)) for (state, reason), outputs in collected.items()]
-    return tuple(sorted(made, key=lambda group: STATES.index(group.state)))
+    unfinished = [Group(state, reason, tuple(outputs)) for (state, reason), outputs in collected.items()]
+    return tuple(sorted(unfinished, key=lambda group: STATES.index(group.state)))
 
 
 def moment(text: str) -> str:

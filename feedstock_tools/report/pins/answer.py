@@ -67,7 +67,7 @@ def answer_json(answer: Answer) -> str:
     """
     if answer.conflict is not None:
         return json.dumps({**_conflict_document(answer.conflict), "notes": list(notes(answer))}, indent=2)
-    sets = [_set_document(answer.graph, one) for one in answer.sets]
+    sets = [_set_document(answer.graph, chosen) for chosen in answer.sets]
     return json.dumps(sets[0] if answer.most == 1 else sets, indent=2)
 
 
@@ -82,9 +82,9 @@ def _set_text(graph: PinGraph, chosen: Mapping[str, str]) -> str:
 
 def _sets_table(sets: Sequence[Mapping[str, str]]) -> str:
     """Several sets as a table, one a line."""
-    kinds = list(dict.fromkeys(kind for one in sets for kind in one))
+    kinds = list(dict.fromkeys(kind for chosen in sets for kind in chosen))
     rows = [[kind_named(kind).title for kind in kinds]]
-    rows += [[_version(kind, one[kind]) if kind in one else "-" for kind in kinds] for one in sets]
+    rows += [[_version(kind, chosen[kind]) if kind in chosen else "-" for kind in kinds] for chosen in sets]
     return "\n".join(aligned(rows))
 
 

@@ -13,19 +13,21 @@ from feedstock_tools.wording import counted
 __all__ = ["audit_json", "audit_text"]
 
 
-def audit_text(found: Sequence[Disagreement], origin: str) -> str:
+def audit_text(disagreements: Sequence[Disagreement], origin: str) -> str:
     """A line for all versions with the same disagreement, then the number of disagreements."""
     versions: dict[tuple[str, str, str, str], list[str]] = {}
-    for one in found:
-        versions.setdefault((one.platform, one.kind, one.facts, one.channel), []).append(one.version)
+    for disagreement in disagreements:
+        versions.setdefault(
+            (disagreement.platform, disagreement.kind, disagreement.facts, disagreement.channel), []
+        ).append(disagreement.version)
     lines = [
         f"{platform}: {kind_named(kind).title} {', '.join(named)}: {facts}; {channel}"
         for (platform, kind, facts, channel), named in versions.items()
     ]
-    count = f"{counted(len(found), 'disagreement')}." if found else f"The facts and {origin} agree."
+    count = f"{counted(len(disagreements), 'disagreement')}." if disagreements else f"The facts and {origin} agree."
     return "\n".join([*lines, count])
 
 
-def audit_json(found: Sequence[Disagreement]) -> str:
+def audit_json(disagreements: Sequence[Disagreement]) -> str:
     """A list of objects."""
-    return json.dumps([asdict(disagreement) for disagreement in found], indent=2)
+    return json.dumps([asdict(disagreement) for disagreement in disagreements], indent=2)

@@ -10,7 +10,7 @@ from feedstock_tools.pins.graph.search import Found
 __all__ = ["found_json", "found_table"]
 
 
-def found_table(found: Iterable[Found]) -> str:
+def found_table(builds: Iterable[Found]) -> str:
     """The table of `conda search` (conda/cli/main_search.py), with a fifth column: the CUDA version of a build.
 
     >>> record = Record.from_repodata("cudnn-8.2.1-cuda11.3_0.conda", {"name": "cudnn", "version": "8.2.1",
@@ -20,9 +20,9 @@ def found_table(found: Iterable[Found]) -> str:
     cudnn                          8.2.1      cuda11.3_0  pkgs/main             11.3
     """
     lines = [_line("# %-18s", "Name", "Version", "Build", "Channel", "CUDA")]
-    for one in found:
-        record = one.record
-        lines.append(_line("%-20s", record.name, record.version, record.build, one.channel, one.toolkit or ""))
+    for build in builds:
+        record = build.record
+        lines.append(_line("%-20s", record.name, record.version, record.build, build.channel, build.toolkit or ""))
     return "\n".join(lines)
 
 
@@ -30,18 +30,18 @@ def _line(first: str, name: str, version: str, build: str, channel: str, toolkit
     return f"{first % name} {version:>15} {build:>15}  {channel:<20}  {toolkit}".rstrip()
 
 
-def found_json(found: Iterable[Found]) -> str:
+def found_json(builds: Iterable[Found]) -> str:
     """A list of builds, with the repodata entry of each."""
     return json.dumps(
         [
             {
-                **one.record.to_repodata(),
-                "fn": one.record.file_name,
-                "url": one.record.url,
-                "channel": one.channel,
-                "cuda": one.toolkit,
+                **build.record.to_repodata(),
+                "fn": build.record.file_name,
+                "url": build.record.url,
+                "channel": build.channel,
+                "cuda": build.toolkit,
             }
-            for one in found
+            for build in builds
         ],
         indent=2,
     )

@@ -36,13 +36,13 @@ def gpu_json(report: Report) -> str:
             "driver_cuda": card.driver_cuda,
             "builds": [
                 {
-                    "what": one.what,
-                    "cuda": one.cuda,
-                    "runs": one.verdict.how,
-                    "by": one.verdict.by,
-                    "reasons": list(one.verdict.reasons),
+                    "what": item.what,
+                    "cuda": item.cuda,
+                    "runs": item.verdict.how,
+                    "by": item.verdict.by,
+                    "reasons": list(item.verdict.reasons),
                 }
-                for one in judged
+                for item in judged
             ],
         }
         for card, judged in report.cards
@@ -67,19 +67,19 @@ def _heading(card: Card) -> str:
 
 def _in_full(judged: Sequence[Judged]) -> list[str]:
     lines = []
-    for one in judged:
-        by = f" ({one.verdict.by})" if one.verdict.by else ""
-        lines.append(f"  {one.what}: {one.verdict.words}{by}")
-        lines += [f"    {reason}" for reason in one.verdict.reasons]
+    for item in judged:
+        by = f" ({item.verdict.by})" if item.verdict.by else ""
+        lines.append(f"  {item.what}: {item.verdict.words}{by}")
+        lines += [f"    {reason}" for reason in item.verdict.reasons]
     return lines
 
 
 def _in_a_table(judged: Sequence[Judged]) -> list[str]:
     if not judged:
         return []
-    wide = max(len(one.what) for one in judged)
+    wide = max(len(item.what) for item in judged)
     how = max(map(len, HOW.values()))
-    rows = ((one.what, one.verdict.words, one.verdict.by or "", _shortly(one.verdict)) for one in judged)
+    rows = ((item.what, item.verdict.words, item.verdict.by or "", _shortly(item.verdict)) for item in judged)
     return [f"  {what:<{wide}}  {words:<{how}}  {by:<12}  {reason}".rstrip() for what, words, by, reason in rows]
 
 

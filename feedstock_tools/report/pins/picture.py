@@ -66,7 +66,7 @@ class Picture:
 def picture(graph: PinGraph, cudas: Sequence[str]) -> Picture:
     """The picture of some CUDA versions; edges are in their order."""
     boxes = {cuda: Box("cuda", cuda, cuda) for cuda in cudas}
-    others = [found for kind in (*_LEFT, *_RIGHT) for found in _grouped(graph, kind, cudas)]
+    others = [group for kind in (*_LEFT, *_RIGHT) for group in _grouped(graph, kind, cudas)]
     edges = ((boxes[cuda], box) for cuda in cudas for box, partners in others if cuda in partners)
     return Picture((*boxes.values(), *(box for box, partners in others if partners)), tuple(edges))
 
@@ -149,11 +149,11 @@ def _decisive(kind: str, partners: Mapping[str, tuple[str, ...]]) -> dict[str, t
     """Of gcc (oldest first) only the newest that a CUDA version accepts is drawn, of drivers only the lowest."""
     order = list(partners) if kind == "driver" else list(partners)[::-1]
     seen: set[str] = set()
-    found: dict[str, tuple[str, ...]] = {}
+    decisive: dict[str, tuple[str, ...]] = {}
     for version in order:
-        found[version] = tuple(cuda for cuda in partners[version] if cuda not in seen)
+        decisive[version] = tuple(cuda for cuda in partners[version] if cuda not in seen)
         seen.update(partners[version])
-    return {version: found[version] for version in partners}
+    return {version: decisive[version] for version in partners}
 
 
 def _css(kind: str) -> str:

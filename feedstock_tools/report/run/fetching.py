@@ -16,13 +16,13 @@ _PAUSE = 2.0
 
 def fetching_in_lines(say: Callable[[str], None]) -> Watch:
     """A `Watch` that reports a download in lines: at its start, every few seconds, and at its end."""
-    told: dict[str, float] = {}
+    reported: dict[str, float] = {}
 
     def watch(progress: Fetching) -> None:
-        last = told.get(progress.what)
+        last = reported.get(progress.what)
         if progress.stage != "ready" and last is not None and progress.seconds - last < _PAUSE:
             return
-        told[progress.what] = progress.seconds
+        reported[progress.what] = progress.seconds
         say(_line(progress, first=last is None))
 
     return watch

@@ -41,10 +41,10 @@ def left_out_notes(left_out: Mapping[str, str]) -> Iterator[str]:
 
 def name_notes(names: Sequence[str], candidates: Sequence[PlannedConfiguration]) -> Iterator[str]:
     """Notes on short names that select several builds."""
-    exact = {each.name for each in candidates}
+    exact = {configuration.name for configuration in candidates}
     for name in names:
         meant = select([name], candidates) if name not in exact and ShortName.parse(name) else ()
-        number = sum(len(each.rows) for each in meant)
+        number = sum(len(configuration.rows) for configuration in meant)
         if number > 1:
             few = ", ".join(map(_in_full, meant[:_FEW]))
             more = f" and {len(meant) - _FEW} more configurations" if len(meant) > _FEW else ""
@@ -65,7 +65,7 @@ def engine_notes(workspace: Workspace, chosen: Sequence[PlannedConfiguration]) -
     engines, recipe = workspace.engines, workspace.recipe
     if recipe.is_file() and recipe.parent != workspace.feedstock.recipe:
         yield "The meta.yaml needs conda-build: building the recipe.yaml from the same spec instead."
-    for platform, name in {each.platform: each.name for each in chosen}.items():
+    for platform, name in {configuration.platform: configuration.name for configuration in chosen}.items():
         engine = engines.engine_for(name, platform)
         if engine.name != "rattler-build" or engines.given:
             yield f"Building for {platform} with {engine.name} ({engine.version}): {engines.choose(platform).reason}."
@@ -73,7 +73,7 @@ def engine_notes(workspace: Workspace, chosen: Sequence[PlannedConfiguration]) -
 
 def channel_notes(agenda: Agenda) -> Iterator[str]:
     """Why the stand-in channel is used, once for each reason."""
-    for reason in dict.fromkeys(each.why_stand_in for each in agenda.channels.values() if each.why_stand_in):
+    for reason in dict.fromkeys(choice.why_stand_in for choice in agenda.channels.values() if choice.why_stand_in):
         yield f"Building on the STAND-IN channel: {reason}."
         yield "Its packages have the metadata of real ones and no real contents; packages built on it are marked."
 
@@ -144,21 +144,25 @@ def summary_json(result: BuildResult, left_out: Mapping[str, str]) -> Mapping[st
 
 def _unique(outcomes: Sequence[Outcome]) -> list[Outcome]:
     """Each output once, even if several rows share it; the new one if one of them built it."""
-    found: dict[tuple[str, str], Outcome] = {}
+    unique: dict[tuple[str, str], Outcome] = {}
     for outcome in outcomes:
         key = (outcome.output.subdir, outcome.output.stem)
-        if key not in found or outcome.new:
-            found[key] = outcome
-    return list(found.values())
+        if key not in unique or outcome.new:
+            unique[key] = outcome
+    return list(unique.values())
 
 
 def _packages(built: Sequence[tuple[Outcome, BuildRecord]]) -> list[str]:
     """The table; for many earlier packages only their number."""
-    new = [each for each in built if each[0].new]
+    new = [(outcome, record) for outcome, record in built if outcome.new]
     unchanged = len(built) - len(new)
     shown = new if unchanged > _MOST_UNCHANGED else built
     head = ("package", "size", "sha256", "time")
-    lines = [table(head, [_package_row(*each) for each in shown], right=frozenset({1, 3}))] if shown else []
+    lines = (
+        [table(head, [_package_row(outcome, record) for outcome, record in shown], right=frozenset({1, 3}))]
+        if shown
+        else []
+    )
     return lines if shown is built else [*lines, f"{counted(unchanged, 'package')} built before and unchanged."]
 
 

@@ -78,7 +78,9 @@ def with_own_values(folder: Path, configurations: Sequence[Configuration]) -> tu
 
     words = frozenset(_WORD.findall(read_text(path, within=folder).replace("-", "_")))
     used = _used_by(folder)
-    return tuple(_completed(each, variants_of(folder, each), words, used) for each in configurations)
+    return tuple(
+        _completed(configuration, variants_of(folder, configuration), words, used) for configuration in configurations
+    )
 
 
 def _own_file(folder: Path) -> Path | None:

@@ -75,7 +75,7 @@ def with_rows(configuration: Configuration, names: Collection[str]) -> Configura
     zipped = [[key for key in group if key in values] for group in configuration.zip_keys]
     single = [[key] for key in values if key not in NO_LOOP and not any(key in group for group in zipped)]
     for group in (*zipped, *single):
-        wanted = {tuple(each[key] for key in group) for each in chosen}
+        wanted = {tuple(row[key] for key in group) for row in chosen}
         kept = [together for together in zip(*(values[key] for key in group), strict=True) if together in wanted]
         values.update(zip(group, zip(*kept, strict=True), strict=True) if kept else ())
     return replace(configuration, values=values)

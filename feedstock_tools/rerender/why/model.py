@@ -77,8 +77,8 @@ class Explanation:
 
     def lines(self) -> Mapping[Path, frozenset[int]]:
         """The lines of all uses, by file."""
-        found: dict[Path, set[int]] = {}
+        numbers: dict[Path, set[int]] = {}
         for use in self.uses:
             if use.place is not None:
-                found.setdefault(use.place.path, set()).add(use.place.line)
-        return {path: frozenset(lines) for path, lines in found.items()}
+                numbers.setdefault(use.place.path, set()).add(use.place.line)
+        return {path: frozenset(lines) for path, lines in numbers.items()}

@@ -52,7 +52,7 @@ class Questioned:
     @property
     def keys(self) -> frozenset[str]:
         """The keys that any configuration has."""
-        return frozenset(key for one in self.configurations.values() for key in _keys(one))
+        return frozenset(key for configuration in self.configurations.values() for key in _keys(configuration))
 
 
 def questioned(feedstock: Path, *, pinning: Path | None = None, rules: Rules | None = None) -> Questioned:
@@ -63,8 +63,8 @@ def questioned(feedstock: Path, *, pinning: Path | None = None, rules: Rules | N
     """
     chosen = rules or Rules.newest()
     source = read_source(feedstock, pinning, chosen)
-    made = rerender(feedstock, pinning=pinning, rules=chosen).configurations
-    return Questioned(source, {one.name: one for one in made})
+    configurations = rerender(feedstock, pinning=pinning, rules=chosen).configurations
+    return Questioned(source, {configuration.name: configuration for configuration in configurations})
 
 
 def explain(
@@ -100,7 +100,7 @@ def explain(
         if wanted.removesuffix(".yaml") not in known:
             raise InputError(f"there is no configuration '{wanted}'", hint=_nearest(wanted, known))
     if name in about.keys:
-        return explain_key(about, name, [one.removesuffix(".yaml") for one in configurations])
+        return explain_key(about, name, [name.removesuffix(".yaml") for name in configurations])
     if name.removesuffix(".yaml") in known:
         return explain_configurations(about, [name.removesuffix(".yaml")])
     raise unknown(about, name)
@@ -114,7 +114,7 @@ def explain_key(about: Questioned, key: str, configurations: Collection[str] = (
     """
     known = about.configurations
     names = list(configurations) or list(known)
-    questions = [(known[one], key) for one in names if key in _keys(known[one])]
+    questions = [(known[name], key) for name in names if key in _keys(known[name])]
     if not questions:
         raise InputError(f"the key '{key}' is not in {', '.join(names)}")
     return tuple(_answers(about.source, questions))
@@ -123,7 +123,9 @@ def explain_key(about: Questioned, key: str, configurations: Collection[str] = (
 def explain_configurations(about: Questioned, names: Collection[str]) -> tuple[Explanation, ...]:
     """Explain all keys of the configurations of these names."""
     chosen = [about.configurations[name] for name in names]
-    return tuple(_answers(about.source, [(one, key) for one in chosen for key in _keys(one)]))
+    return tuple(
+        _answers(about.source, [(configuration, key) for configuration in chosen for key in _keys(configuration)])
+    )
 
 
 def _keys(configuration: Configuration) -> list[str]:
@@ -163,16 +165,16 @@ def _answers(source: Source, questions: Sequence[tuple[Configuration, str]]) -> 
 
 def _explainer(source: Source, platform: Platform) -> _Explainer:
     """Render a platform again, watched; with several providers for the last one, whose files stay."""
-    renderings = [one for one in source.forge.renderings if one.platform == platform]
+    renderings = [rendering for rendering in source.forge.renderings if rendering.platform == platform]
     rendering = renderings[-1]
     watch = TextUses(source.recipe, source.rules.conda_build, platform.os == "win")
     rendered = render_source(source, variants_of(source, rendering), rendering, watch)
-    kept = frozenset(label for one in renderings for label in kept_labels(one, source))
+    kept = frozenset(label for rendering in renderings for label in kept_labels(rendering, source))
     return _Explainer(
         source,
         rendering,
         trace_variants(source, rendering),
-        tuple(one for one in rendered.outputs if rendering.keep_noarch or not one.noarch),
+        tuple(output for output in rendered.outputs if rendering.keep_noarch or not output.noarch),
         watch,
         YamlUses(source.recipe, source.text, platform.subdir, source.rules.counts_untaken_branches),
         kept,
@@ -225,7 +227,7 @@ class _Explainer:
             return ValueOrigin(value, self._forge_lines("docker"), "the fallback image, since the variants name none")
         spots = self._row_places(configuration, key, place)
         if not spots:
-            spots = [spot for one in column if one == value for spot in places_of(one)]
+            spots = [spot for text in column if text == value for spot in places_of(text)]
         return ValueOrigin(value, tuple(dict.fromkeys(spots)), "" if spots else "conda-build's defaults")
 
     def _row_places(self, configuration: Configuration, key: str, place: int) -> list[Place]:
@@ -242,15 +244,15 @@ class _Explainer:
     def _macos_version(self, key: str, value: str) -> ValueOrigin:
         """The deployment target and the C library's version are the higher of both; the SDK is at least that."""
         columns = (_STDLIB, _TARGET) if key in (_STDLIB, _TARGET) else (_SDK, _STDLIB, _TARGET)
-        found = {
+        spots_of = {
             column: [
-                spot for one in self.traced.config.values.get(column, ()) if one == value for spot in places_of(one)
+                spot for text in self.traced.config.values.get(column, ()) if text == value for spot in places_of(text)
             ]
             for column in columns
         }
-        places = tuple(dict.fromkeys(spot for spots in found.values() for spot in spots))
-        others = [column for column in columns if column != key and found[column]]
-        rule = f"on macOS it is at least as high as {' and '.join(others)}" if others and not found.get(key) else ""
+        places = tuple(dict.fromkeys(spot for spots in spots_of.values() for spot in spots))
+        others = [column for column in columns if column != key and spots_of[column]]
+        rule = f"on macOS it is at least as high as {' and '.join(others)}" if others and not spots_of.get(key) else ""
         return ValueOrigin(value, places, rule)
 
     def _forge_lines(self, *sections: str) -> tuple[Place, ...]:
@@ -258,21 +260,22 @@ class _Explainer:
         path = self.source.recipe.parent.parent / FORGE_FILE
         if len(Path(self.source.forge.recipe_dir).parts) != 1 or not path.is_file():
             return ()
-        section, found = "", []
+        section, places = "", []
         wanted = "fallback_image" if sections == ("docker",) else self.rendering.platform.name
         for number, text in enumerate(read_text(path, within=path.parent).splitlines(), 1):
             opening = re.match(r"(\w+)\s*:", text)
             section = opening.group(1) if opening else section
             if section in sections and re.search(rf"(?<!\w){wanted}\s*:", text):
-                found.append(Place(path, number, text.strip()))
-        return tuple(found)
+                places.append(Place(path, number, text.strip()))
+        return tuple(places)
 
     # --- uses
 
     def uses(self, key: str) -> Iterator[Use]:
         """Everything that puts a key into the files."""
         rules = self.source.rules
-        if key == "target_platform" and rules.keeps_target_platform and not all(one.noarch for one in self.outputs):
+        all_noarch = all(output.noarch for output in self.outputs)
+        if key == "target_platform" and rules.keeps_target_platform and not all_noarch:
             yield from self._platform_uses()
             return
         yield from self._written_uses(key)
@@ -304,7 +307,7 @@ class _Explainer:
 
     def _kept(self, key: str) -> Iterator[Use]:
         """A key that is always kept is there because something sets it."""
-        spots = dict.fromkeys(spot for one in self.traced.config.values.get(key, ()) for spot in places_of(one))
+        spots = dict.fromkeys(spot for text in self.traced.config.values.get(key, ()) for spot in places_of(text))
         why = "conda-smithy keeps it in every file if the variants have it"
         if key == "docker_image" and not spots:
             yield Use("always kept", "every job on Linux has an image")
@@ -313,8 +316,8 @@ class _Explainer:
 
     def _is_common(self, key: str, *, loops: bool = False) -> bool:
         """Whether the top level of the recipe passes the key to all outputs (before 3.47.2: to one)."""
-        found = [key in (one.used.top_level_loop if loops else one.used.top_level) for one in self.outputs]
-        return bool(found) and (all(found) if self.source.rules.splits_by_common_keys else any(found))
+        passed = [key in (output.used.top_level_loop if loops else output.used.top_level) for output in self.outputs]
+        return bool(passed) and (all(passed) if self.source.rules.splits_by_common_keys else any(passed))
 
     # --- zip_keys and pin_run_as_build
 
@@ -331,19 +334,23 @@ class _Explainer:
     def _pins(self, configuration: Configuration) -> Explanation:
         values, uses = [], []
         for name, pin in configuration.pin_run_as_build.items():
-            said = ", ".join(f"{key}: {text}" for key, text in pin.items())
-            values.append(ValueOrigin(f"{name}: {said}", self._setters(_PINS)))
+            listed = ", ".join(f"{key}: {text}" for key, text in pin.items())
+            values.append(ValueOrigin(f"{name}: {listed}", self._setters(_PINS)))
             uses.append(Use("pin", f"{name.replace('-', '_')} is in the file"))
         return Explanation(configuration.name, _PINS, tuple(values), self._steps(_PINS), tuple(uses))
 
     def _setters(self, key: str) -> tuple[Place, ...]:
         origins = self.traced.config.origins.get(key, ())
-        return tuple(Place(one.path, one.line, f"{key}:") for one in origins if one.path and one.line)
+        return tuple(Place(origin.path, origin.line, f"{key}:") for origin in origins if origin.path and origin.line)
 
     def _steps(self, key: str) -> tuple[Setting, ...]:
         return tuple(
             Setting(
-                one.source, "sets", (), (), (Place(one.path, one.line, f"{key}:"),) if one.path and one.line else ()
+                origin.source,
+                "sets",
+                (),
+                (),
+                (Place(origin.path, origin.line, f"{key}:"),) if origin.path and origin.line else (),
             )
-            for one in self.traced.config.origins.get(key, ())
+            for origin in self.traced.config.origins.get(key, ())
         )

@@ -95,15 +95,15 @@ class TextUses:
             at_top: the key counts at the top level for all outputs, so the lines of the top level are uses too.
         """
         wanted = {id(output) for output in outputs}
-        found: dict[tuple[str, Place], dict[str, None]] = {}
+        outputs_of: dict[tuple[str, Place], dict[str, None]] = {}
         brought_by = {"c_compiler", "cxx_compiler", "c_stdlib"} if key == _SYSROOT else set()
         finder = usage_finder({key} | brought_by, self._raw, self.rules)
         for meta, output in self.seen:
             if id(output) not in wanted or not (key in output.used.own or at_top):
                 continue
             for kind, place in self._uses(key, meta, output, finder, at_top):
-                found.setdefault((kind, place), {})[output.name] = None
-        for (kind, place), names in sorted(found.items(), key=lambda item: (item[0][1], item[0][0])):
+                outputs_of.setdefault((kind, place), {})[output.name] = None
+        for (kind, place), names in sorted(outputs_of.items(), key=lambda item: (item[0][1], item[0][0])):
             yield Use(kind, _why(kind, key, place.text), place, tuple(names))
 
     @property

@@ -99,8 +99,8 @@ class YamlUses:
     @cached_property
     def _mentions(self) -> tuple[_Mention, ...]:
         node = compose(self.text, self.path)
-        found = dict.fromkeys(_Walk(self.text.splitlines()).node(node, (), None, ()))
-        return tuple(sorted(found, key=lambda mention: (mention.line, mention.kind)))
+        mentions = dict.fromkeys(_Walk(self.text.splitlines()).node(node, (), None, ()))
+        return tuple(sorted(mentions, key=lambda mention: (mention.line, mention.kind)))
 
 
 Keys = tuple[str, ...]

@@ -36,9 +36,9 @@ class _Traced(str):
     places: tuple[Place, ...]
 
     def __new__(cls, text: str, places: Iterable[Place] = ()) -> _Traced:
-        made = super().__new__(cls, text)
-        made.places = tuple(dict.fromkeys(places))
-        return made
+        traced = super().__new__(cls, text)
+        traced.places = tuple(dict.fromkeys(places))
+        return traced
 
 
 class _TracedNumber(WholeNumber):
@@ -50,9 +50,9 @@ class _TracedNumber(WholeNumber):
 def _traced(text: str, places: Iterable[Place]) -> str:
     if not isinstance(text, WholeNumber):
         return _Traced(text, places)
-    made = _TracedNumber(text)
-    made.places = tuple(dict.fromkeys(places))
-    return made
+    traced = _TracedNumber(text)
+    traced.places = tuple(dict.fromkeys(places))
+    return traced
 
 
 def places_of(value: str) -> tuple[Place, ...]:
@@ -92,15 +92,15 @@ def trace_variants(source: Source, rendering: Rendering) -> TracedVariants:
     steps = [_load_migration(path, rendering, source) for path in source.migrations.applied]
     if not rules.migrations_by_time:
         steps = [replace(step, timestamp=0.0) for step in steps]
-    for step in sorted(steps, key=lambda one: (one.timestamp, str(one.path))):
+    for step in sorted(steps, key=lambda step: (step.timestamp, str(step.path))):
         before, config = config, migrate(config, [step], rules.migrations)
         config = _retraced(before, step.config, config)
         _note(history, before, config, step.config, f"the migration {step.path.name}" if step.path else "a migration")
-    again = [one for path, one in zip(source.files, files, strict=False) if path == source.applied_again]
+    again = [config for path, config in zip(source.files, files, strict=False) if path == source.applied_again]
     for layer in again:
         before, config = config, combine([base, config, layer])
         _note(history, before, config, layer, "")
-    return TracedVariants(combine([base, config]), {key: tuple(found) for key, found in history.items()})
+    return TracedVariants(combine([base, config]), {key: tuple(steps) for key, steps in history.items()})
 
 
 def _content(path: Path, rendering: Rendering, source: Source) -> tuple[Mapping[str, Any], Path, Mapping[str, int]]:
@@ -161,8 +161,8 @@ def _mentions(value: str, texts: Sequence[str], first: int, end: int, path: Path
     import re
 
     word = re.compile(rf"(?<![\w.]){re.escape(value)}(?![\w.])")
-    found = [Place(path, n, texts[n - 1].strip()) for n in range(first, end) if word.search(texts[n - 1])]
-    return found or [Place(path, first, texts[first - 1].strip())]
+    places = [Place(path, n, texts[n - 1].strip()) for n in range(first, end) if word.search(texts[n - 1])]
+    return places or [Place(path, first, texts[first - 1].strip())]
 
 
 def _retraced(before: VariantConfig, new: VariantConfig, after: VariantConfig) -> VariantConfig:
@@ -177,24 +177,24 @@ def _retraced(before: VariantConfig, new: VariantConfig, after: VariantConfig) -
         group = after.group_of(key)
         sides = [_by_row(side, key, group) for side in (before, new)]
         rows = list(zip(*(after.values.get(member, ()) for member in group), strict=False))
-        made = []
+        traced = []
         for place, value in enumerate(values):
             row = rows[place] if place < len(rows) else None
-            found = [one for side in sides for one in side.get(row, ())]
-            if not found:
-                found = [one for side in (before, new) for one in side.values.get(key, ()) if one == value]
-            made.append(_traced(value, [spot for one in found for spot in places_of(one)]))
-        changed[key] = tuple(made)
+            equal = [text for side in sides for text in side.get(row, ())]
+            if not equal:
+                equal = [text for side in (before, new) for text in side.values.get(key, ()) if text == value]
+            traced.append(_traced(value, [spot for text in equal for spot in places_of(text)]))
+        changed[key] = tuple(traced)
     return after.with_values(changed)
 
 
 def _by_row(config: VariantConfig, key: str, group: Values) -> dict[Values | None, list[str]]:
     if not all(member in config.values for member in group):
         return {}
-    found: dict[Values | None, list[str]] = {}
+    by_row: dict[Values | None, list[str]] = {}
     for row in zip(*(config.values[member] for member in group), strict=False):
-        found.setdefault(row, []).append(row[group.index(key)])
-    return found
+        by_row.setdefault(row, []).append(row[group.index(key)])
+    return by_row
 
 
 def _note(
