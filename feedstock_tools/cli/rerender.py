@@ -16,12 +16,19 @@ from feedstock_tools.cli import options
 from feedstock_tools.cli.opening import tidy
 from feedstock_tools.cli.printing import say, say_json
 from feedstock_tools.cli.spelling import Command
+from feedstock_tools.errors import WorkError
 
 if TYPE_CHECKING:
+    from feedstock_tools.rerender.committing import Repository
     from feedstock_tools.rerender.configurations.write import Changes
     from feedstock_tools.rerender.rerendering import Rerender
+    from feedstock_tools.rerender.rules import Rules
+    from feedstock_tools.rerender.smithy.release import Release
 
 __all__ = ["chosen_pinning", "command"]
+
+#: The values of --commit without a message of the user's own: as conda-smithy has them.
+_OWN_MESSAGE, _EDIT = "auto", "edit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +39,18 @@ class _How:
     rules: str | None
     platforms: tuple[str, ...]
     smithy: str | None
+    online: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Modes:
+    """What becomes of the result: only checked, shown, printed as JSON, compared with conda-smithy, or committed."""
+
+    check: bool
+    show_diff: bool
+    as_json: bool
+    verify: bool
+    commit: str | None
 
 
 @click.command("rerender", cls=Command)
@@ -48,8 +67,17 @@ class _How:
     metavar="VERSION|DIR",
     help="Release of conda-smithy to use: a fetched version, a folder, or none (default: the one that --rules names).",
 )
+@click.option("--online", is_flag=True, help="Look up the feedstock's number at Azure, for the README (5 s at most).")
+@click.option(
+    "--commit",
+    is_flag=False,
+    flag_value=_OWN_MESSAGE,
+    metavar="[MESSAGE]",
+    help="Stage and commit as conda-smithy does; MESSAGE is a text, or edit (default: conda-smithy's message).",
+)
+@options.gathered("modes", _Modes)
 @options.gathered("how", _How)
-def command(feedstock: Path, how: _How, check: bool, show_diff: bool, as_json: bool, verify: bool) -> None:
+def command(feedstock: Path, how: _How, modes: _Modes) -> None:
     """Write the .ci_support of FEEDSTOCK and all other files of conda-smithy: CI files, scripts, README.md.
 
     They are made with the templates of a release of conda-smithy: the one that --rules names, else the newest that
@@ -59,29 +87,57 @@ def command(feedstock: Path, how: _How, check: bool, show_diff: bool, as_json: b
     Without --pinning, a feedstock with a spec needs only its recipe's conda_build_config.yaml; other feedstocks use the
     newest pinning that `feedstock-tools pinning` fetched. The command prints which one it uses.
     """
-    if as_json and (show_diff or verify):
-        raise click.UsageError("--json excludes --diff and --verify")
+    _refuse_mixtures(feedstock, modes)
     gc.disable()  # a short process without reference cycles: collecting garbage would take a third of its time
+    repository = _repository(feedstock) if modes.commit else None
     pinning = chosen_pinning(how.pinning, feedstock)
     result = _rerendered(feedstock, pinning, how)
-    if verify:
+    if modes.verify:
         _verify(feedstock, pinning, result.files, how.platforms)
         return
     changes = result.changes()
-    if show_diff:
+    if modes.show_diff:
         for line in changes.diff():
             say(line, nl=False)
     report = _report(feedstock, result, changes)
-    if as_json:
+    if modes.as_json:
         say_json(report)
     else:
-        _say_report(report, err=show_diff, with_jobs=check)
-    if check and changes:
+        _say_report(report, err=modes.show_diff, with_jobs=modes.check)
+    if modes.check and changes:
         raise SystemExit(1)
-    if not check:
+    if not modes.check:
         tidy(feedstock)
         changes.apply()
     say(f"{len(result.configurations)} configurations, {changes.count} changes", err=True)
+    if repository is not None:
+        _commit(repository, changes, result, pinning, modes.commit or "")
+
+
+def _refuse_mixtures(feedstock: Path, modes: _Modes) -> None:
+    if modes.as_json and (modes.show_diff or modes.verify):
+        raise click.UsageError("--json excludes --diff and --verify")
+    if modes.commit is not None and (modes.check or modes.verify):
+        raise click.UsageError("--commit excludes --check and --verify")
+    if modes.commit is not None and feedstock == Path() and Path(modes.commit).is_dir():
+        raise click.UsageError(f"--commit takes '{modes.commit}' for the message: write the folder before --commit")
+
+
+def _repository(feedstock: Path) -> Repository:
+    from feedstock_tools.rerender.committing import find_repository
+
+    return find_repository(feedstock, os.environ)
+
+
+def _commit(repository: Repository, changes: Changes, result: Rerender, pinning: Path | None, given: str) -> None:
+    """Commit a rerender that was applied."""
+    from feedstock_tools.channel.pinning.local import find_pinning, pinning_cache
+    from feedstock_tools.rerender.committing import commit_message
+
+    version = find_pinning(pinning.parent, pinning_cache(os.environ)).version if pinning else None
+    message = commit_message(result.rules, version) if given in (_OWN_MESSAGE, _EDIT) else given
+    done = repository.commit(changes, message, edit=given == _EDIT)
+    say(f"committed: {message.splitlines()[0]}" if done else "nothing to commit", err=True)
 
 
 def _rerendered(feedstock: Path, pinning: Path | None, how: _How) -> Rerender:
@@ -92,14 +148,31 @@ def _rerendered(feedstock: Path, pinning: Path | None, how: _How) -> Rerender:
     from feedstock_tools.rerender.smithy.release import chosen_rules
 
     release = chosen_release(how.smithy, how.rules).release
+    rules = chosen_rules(how.rules, release)
     return rerender(
         feedstock,
         pinning=pinning,
-        rules=chosen_rules(how.rules, release),
+        rules=rules,
         platforms=[Platform.parse(name) for name in how.platforms] or None,
         smithy=release,
         cache=pinning_cache(os.environ).with_name("templates"),
+        azure_number=_azure_number(feedstock, release, rules) if how.online and release else None,
     )
+
+
+def _azure_number(feedstock: Path, release: Release, rules: Rules) -> int | None:
+    """The feedstock's number at Azure; None if conda-forge.yml has it, or with a line on stderr if Azure does not."""
+    from feedstock_tools.channel.azure import AZURE, build_number
+    from feedstock_tools.rerender.smithy.azure_number import azure_project
+
+    place = azure_project(feedstock, release, rules)
+    if place is None:
+        return None
+    try:
+        return build_number(place.organisation, place.project, place.repository, server=AZURE)
+    except WorkError as error:
+        say(f"note: the number in README.md stays as it is: {error}", err=True)
+        return None
 
 
 def _say_report(report: Mapping[str, Any], *, err: bool, with_jobs: bool) -> None:

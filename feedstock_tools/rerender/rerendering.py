@@ -6,7 +6,7 @@ Everything is read and checked first; this module writes nothing and ignores the
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -104,6 +104,7 @@ def rerender(
     platforms: Collection[Platform] | None = None,
     smithy: Release | None = None,
     cache: Path | None = None,
+    azure_number: int | None = None,
     bounds: Bounds | None = None,
 ) -> Rerender:
     """The configurations of a feedstock, as conda-smithy of the given rules makes them.
@@ -115,6 +116,7 @@ def rerender(
         platforms: render only these; default: all in conda-forge.yml.
         smithy: the release of conda-smithy that writes the whole tree; without one `.ci_support` and job lists do.
         cache: a private folder that keeps compiled templates of the release.
+        azure_number: the feedstock's number at Azure for the README; default: the one in the README.
         bounds: what the work may take, in a child process; None to do it in this process.
 
     Raises:
@@ -126,7 +128,14 @@ def rerender(
     """
     if bounds is not None:
         work = partial(
-            rerender, feedstock, pinning=pinning, rules=rules, platforms=platforms, smithy=smithy, cache=cache
+            rerender,
+            feedstock,
+            pinning=pinning,
+            rules=rules,
+            platforms=platforms,
+            smithy=smithy,
+            cache=cache,
+            azure_number=azure_number,
         )
         return run_bounded(work, bounds)
     source = read_source(feedstock, pinning, rules or Rules.newest())
@@ -143,11 +152,30 @@ def rerender(
     }
     ordered = tuple(by_name[name] for name in sorted(by_name))
     rendered = tuple(platforms) if platforms is not None else None
-    tree = _tree(source, smithy, tuple(done.values()), cache) if smithy else None
+    tree = None
+    if smithy:
+        others = _other_platforms(source, rendered) if rendered is not None else ()
+        tree = _tree(source, smithy, (*done.values(), *others), cache, azure_number)
     return Rerender(feedstock, ordered, source.migrations.finished, source.rules, rendered, tree)
 
 
-def _tree(source: Source, smithy: Release, platforms: Sequence[RenderedPlatform], cache: Path | None) -> Tree:
+def _other_platforms(source: Source, platforms: tuple[Platform, ...]) -> Iterator[RenderedPlatform]:
+    """The platforms whose configurations stay as they are: their jobs and packages belong to the whole tree, too."""
+    there = read_configurations(source.forge.folder)
+    others = {one.platform: one for one in source.forge.renderings if one.platform not in platforms}
+    for rendering in others.values():
+        packages = _render(source, rendering, kept_labels(rendering, source), PackageWatch()).packages
+        own = tuple(one for one in there if one.platform == rendering.platform)
+        yield RenderedPlatform(rendering.platform.name, own, packages)
+
+
+def _tree(
+    source: Source,
+    smithy: Release,
+    platforms: Sequence[RenderedPlatform],
+    cache: Path | None,
+    azure_number: int | None,
+) -> Tree:
     forge = source.forge
     plain = tree_rules(source.rules.smithy).readme_of_plain_recipe
     nothing_built = not any(platform.packages for platform in platforms)
@@ -161,6 +189,7 @@ def _tree(source: Source, smithy: Release, platforms: Sequence[RenderedPlatform]
         forge.recipe_text,
         unbuilt=_unbuilt_packages(source) if plain or nothing_built else (),
         cache=cache,
+        azure_number=azure_number,
     )
 
 

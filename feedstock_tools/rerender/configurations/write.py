@@ -91,6 +91,7 @@ def with_tree(changes: Changes, tree: Tree) -> Changes:
         if file.executable != (there and bool(path.stat().st_mode & 0o100)):
             executable[path] = file.executable
     files.update(dict.fromkeys(feedstock / name for name in tree.removed))
+    seen.update(dict.fromkeys(feedstock / name for name in tree.absent))
     return replace(changes, files=files, executable=executable, seen=seen)
 
 

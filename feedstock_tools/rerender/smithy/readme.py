@@ -28,12 +28,14 @@ def readme_files(
     configurations: Sequence[Configuration],
     recipe: Path,
     recipe_text: str,
+    azure_number: int | None = None,
 ) -> dict[str, File]:
     """The README, and CODEOWNERS if the recipe names maintainers.
 
     Args:
         config: the values that templates see, with the platforms that the services build.
         packages: the packages of all built platforms, in the order of the services (Azure first).
+        azure_number: the feedstock's number at Azure, if it was looked up; else that of conda-forge.yml or the README.
 
     Raises:
         InputError: the template or the recipe's `about` cannot be rendered.
@@ -47,6 +49,7 @@ def readme_files(
     parts = [(packages[0].feedstock, about)]
     parts += [(name, dict(package.about)) for name, package in last.items() if package.about != about]
     maintainers = sorted({name for package in packages for name in package.maintainers})
+    number = _first_given(config["azure"].get("build_id"), azure_number, before.build_id)
     context = {
         **config,
         "noarch_python": all(package.noarch for package in packages),
@@ -57,7 +60,7 @@ def readme_files(
         "outputs": sorted(last),
         "channel_targets": _channel_targets(configurations, before),
         "maintainers": _named(workshop, maintainers),
-        "azure": {**config["azure"], "build_id": _first_given(config["azure"].get("build_id"), before.build_id)},
+        "azure": {**config["azure"], "build_id": number},
     }
     files = {README: File(workshop.templates.render(_TEMPLATE, context).encode())}
     if maintainers:

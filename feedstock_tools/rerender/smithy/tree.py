@@ -80,11 +80,15 @@ class RenderedPlatform:
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """The files that a release writes, by path, the paths that it removes, and notes for people."""
+    """The files that a release writes, by path, the paths that it removes, and notes for people.
+
+    `absent`: the paths that it would remove, too, if they were there.
+    """
 
     files: Mapping[str, File]
     removed: tuple[str, ...]
     notes: tuple[str, ...] = ()
+    absent: tuple[str, ...] = ()
 
 
 def whole_tree(
@@ -98,6 +102,7 @@ def whole_tree(
     *,
     unbuilt: Sequence[Package] = (),
     cache: Path | None = None,
+    azure_number: int | None = None,
 ) -> Tree:
     """The files around `.ci_support`.
 
@@ -107,6 +112,7 @@ def whole_tree(
         platforms: the rendered platforms, including those without configurations.
         unbuilt: the packages that the README describes instead of those that the platforms build.
         cache: a private folder for compiled templates.
+        azure_number: the feedstock's number at Azure, if it was looked up.
 
     Raises:
         InputError: a template or a setting cannot be used.
@@ -130,8 +136,11 @@ def whole_tree(
     files.update(_pixi(workshop, config, version, configurations))
     listed = list(unbuilt) or _listed(packages)
     if listed and README not in skipped:
-        files.update(readme_files(workshop, config, listed, configurations, recipe, recipe_text))
-    return Tree(files, tuple(_removed(workshop, files, skipped)), tuple(_notes(files, feedstock)))
+        files.update(readme_files(workshop, config, listed, configurations, recipe, recipe_text, azure_number))
+    unwanted = list(_unwanted(workshop, files, skipped))
+    removed = tuple(name for name in unwanted if _exists(feedstock / name))
+    absent = tuple(name for name in unwanted if name not in removed)
+    return Tree(files, removed, tuple(_notes(files, feedstock)), absent)
 
 
 def _notes(files: Mapping[str, File], feedstock: Path) -> Iterator[str]:
@@ -207,14 +216,15 @@ def _listed(packages: Mapping[str, Sequence[Package]]) -> list[Package]:
     return [package for provider in order for package in packages[provider]]
 
 
-def _removed(workshop: Workshop, files: Mapping[str, File], skipped: frozenset[str]) -> Iterator[str]:
-    """The paths to remove from a feedstock: obsolete files, and files that this version would have written."""
+def _unwanted(workshop: Workshop, files: Mapping[str, File], skipped: frozenset[str]) -> Iterator[str]:
+    """The paths that a feedstock must not have: obsolete files, and files that this version would have written."""
     candidates = [
         *(name for name in _OBSOLETE if name not in skipped),
         *(f"{folder}/{script}" for folder in _SCRIPT_FOLDERS for script in _SCRIPTS),
         *(target for _, target in PROVIDER_FILES.values()),
         *_CIRCLE,
         *(f"{_WORKFLOWS}/{name}" for name in workshop.rules.removed_workflows),
+        *(f"{_AZURE_FOLDER}/azure-pipelines-{system}.yml" for system in _SYSTEMS),
         _PIXI,
     ]
     if README not in skipped and README in files:
@@ -223,7 +233,8 @@ def _removed(workshop: Workshop, files: Mapping[str, File], skipped: frozenset[s
     folder = feedstock / _AZURE_FOLDER
     if folder.is_dir() and not folder.is_symlink():
         candidates += [path.relative_to(feedstock).as_posix() for path in folder.rglob("*") if not path.is_dir()]
-    for name in dict.fromkeys(candidates):
-        path = feedstock / name
-        if name not in files and (path.is_symlink() or path.exists()):
-            yield name
+    return (name for name in dict.fromkeys(candidates) if name not in files)
+
+
+def _exists(path: Path) -> bool:
+    return path.is_symlink() or path.exists()

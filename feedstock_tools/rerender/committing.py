@@ -1,0 +1,145 @@
+"""Stage and commit a rerender as conda-smithy does: every file that it writes or removes, and its message.
+
+(conda-smithy, feedstock_io.py and configure_feedstock.py: commit_changes.)
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+from feedstock_tools import __version__
+from feedstock_tools.bounds.supervision import released
+from feedstock_tools.errors import InputError, WorkError
+from feedstock_tools.rerender.configurations.configuration import CI_SUPPORT
+from feedstock_tools.rerender.configurations.write import Changes
+from feedstock_tools.rerender.rules import Rules
+from feedstock_tools.versions import parse_version
+
+__all__ = ["Repository", "commit_message", "find_repository"]
+
+#: Since then, other tools stand below the subject.
+_TOOLS_BELOW = "3.52.0"
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """A feedstock that is the top of a git repository, and the program that changes it.
+
+    `environment`: the variables that git sees.
+    """
+
+    feedstock: Path
+    git: str
+    environment: Mapping[str, str]
+
+    def commit(self, changes: Changes, message: str, *, edit: bool = False) -> bool:
+        """Stage the files of a rerender that was applied, and commit the index; whether there was anything to commit.
+
+        Like conda-smithy, this commits everything that is staged, and stages ignored files too.
+
+        Args:
+            edit: open the message in the user's editor first.
+
+        Raises:
+            WorkError: git fails; the rerendered files stay, staged or not.
+        """
+        self._stage(changes)
+        if self._run("diff", "--cached", "--quiet", "--exit-code", accepted=(0, 1)).returncode == 0:
+            return False
+        editing = ("--edit", "--status", "--verbose") if edit else ()
+        self._run("commit", "--message", message, *editing, quiet=not edit)
+        return True
+
+    def _stage(self, changes: Changes) -> None:
+        written = [path for path in changes.seen.keys() | changes.files.keys() if path.is_file()]
+        tracked = self._run("ls-files", "-z", "--deleted", "--", CI_SUPPORT).stdout.split(b"\0")
+        gone = {path for path in changes.seen.keys() | changes.files.keys() if not path.exists()}
+        gone |= {self.feedstock / name.decode(errors="surrogateescape") for name in tracked if name}
+        self._update((), [*written])
+        self._update(("--force-remove",), self._tracked(gone))
+        for way, executable in (("--chmod=+x", True), ("--chmod=-x", False)):
+            self._update((way,), [path for path in written if bool(path.stat().st_mode & 0o100) is executable])
+
+    def _tracked(self, gone: Iterable[Path]) -> list[Path]:
+        """The files in the index at or below some paths."""
+        names = [path.relative_to(self.feedstock).as_posix() for path in gone]
+        if not names:
+            return []
+        found = self._run("--literal-pathspecs", "ls-files", "-z", "--", *sorted(names)).stdout.split(b"\0")
+        return [self.feedstock / name.decode(errors="surrogateescape") for name in found if name]
+
+    def _update(self, words: tuple[str, ...], paths: Iterable[Path]) -> None:
+        names = sorted(path.relative_to(self.feedstock).as_posix() for path in paths)
+        if names:
+            listed = b"".join(name.encode(errors="surrogateescape") + b"\0" for name in names)
+            self._run("update-index", "--add", *words, "-z", "--stdin", given=listed)
+
+    def _run(
+        self, *words: str, given: bytes = b"", accepted: tuple[int, ...] = (0,), quiet: bool = True
+    ) -> subprocess.CompletedProcess[bytes]:
+        with released():
+            run = subprocess.run(
+                [self.git, "-C", str(self.feedstock), *words],
+                env=dict(self.environment),
+                stdout=subprocess.PIPE if quiet else None,
+                stderr=subprocess.PIPE if quiet else None,
+                check=False,
+                **({"input": given} if quiet else {}),  # type: ignore[call-overload]
+            )
+        if run.returncode not in accepted:
+            said = (run.stderr or b"").decode(errors="replace").strip() or f"exit status {run.returncode}"
+            raise WorkError(f"git {words[0]} failed: {said}", path=self.feedstock)
+        return run
+
+
+def find_repository(feedstock: Path, environment: Mapping[str, str]) -> Repository:
+    """The repository of a feedstock; ask for it before anything is written.
+
+    Args:
+        environment: variables of the process; those that lead git to another repository are ignored.
+
+    Raises:
+        InputError: git is not installed, or the feedstock is not the top of a repository.
+    """
+    git = shutil.which("git", path=environment.get("PATH"))
+    if git is None:
+        raise InputError("git is not on PATH, so --commit cannot commit", hint="Install git, or leave out --commit.")
+    if not (feedstock / ".git").exists():
+        raise InputError(
+            "is not the top of a git repository, so --commit cannot commit",
+            path=feedstock,
+            hint="Run 'git init' there, or leave out --commit.",
+        )
+    leading = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR")
+    return Repository(feedstock, git, {key: value for key, value in environment.items() if key not in leading})
+
+
+def commit_message(rules: Rules, pinning: str | None) -> str:
+    """conda-smithy's message for a rerender by these rules, which also names this program.
+
+    Args:
+        pinning: the version of conda-forge-pinning; None if it is unknown.
+
+    >>> print(commit_message(Rules.parse("3.50.1+25.3.1"), "2025.06.01.00.00.00"))
+    MNT: Re-rendered with conda-build 25.3.1, conda-smithy 3.50.1, and conda-forge-pinning 2025.06.01.00.00.00
+    """
+    if parse_version(rules.smithy) < parse_version(_TOOLS_BELOW):
+        last = f", conda-smithy {rules.smithy}, and conda-forge-pinning {pinning}"
+        return (
+            f"MNT: Re-rendered with conda-build {rules.conda_build_version}"
+            f"{last if pinning else f' and conda-smithy {rules.smithy}'}"
+        )
+    subject = f"MNT: Re-rendered with conda-smithy {rules.smithy}"
+    if pinning:
+        subject += f" and conda-forge-pinning {pinning}"
+    tools = {
+        "conda-build": rules.conda_build_version,
+        "rattler-build": version("py-rattler-build"),
+        "feedstock-tools": __version__,
+    }
+    return "\n".join([subject, "", "Other tools:", *(f"- {tool} {number}" for tool, number in tools.items())])
