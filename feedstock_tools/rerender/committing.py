@@ -82,15 +82,12 @@ class Repository:
     def _run(
         self, *words: str, given: bytes = b"", accepted: tuple[int, ...] = (0,), quiet: bool = True
     ) -> subprocess.CompletedProcess[bytes]:
+        command, variables = [self.git, "-C", str(self.feedstock), *words], dict(self.environment)
         with released():
-            run = subprocess.run(
-                [self.git, "-C", str(self.feedstock), *words],
-                env=dict(self.environment),
-                stdout=subprocess.PIPE if quiet else None,
-                stderr=subprocess.PIPE if quiet else None,
-                check=False,
-                **({"input": given} if quiet else {}),  # type: ignore[call-overload]
-            )
+            if quiet:
+                run = subprocess.run(command, env=variables, input=given, capture_output=True, check=False)
+            else:  # the user's editor needs the terminal
+                run = subprocess.run(command, env=variables, stdout=None, stderr=None, check=False)
         if run.returncode not in accepted:
             said = (run.stderr or b"").decode(errors="replace").strip() or f"exit status {run.returncode}"
             raise WorkError(f"git {words[0]} failed: {said}", path=self.feedstock)
