@@ -13,7 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from feedstock_tools import __version__
-from feedstock_tools.bounds.supervision import released
+from feedstock_tools.bounds.held import released
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.rerender.configurations.configuration import CI_SUPPORT
 from feedstock_tools.rerender.configurations.write import Changes
