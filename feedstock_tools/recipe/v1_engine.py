@@ -48,6 +48,12 @@ Rendering: TypeAlias = "RenderedVariant"
 
 _PLACE = re.compile(r"(?<![\d.:])(\d{1,6}):(\d{1,6}):|line (\d{1,6}),? column (\d{1,6})")
 _LONGEST_MESSAGE = 1_000
+#: What the engine says about forms that older releases took → what to write instead.
+_OTHER_RELEASES = {
+    "unknown field 'cache'": "Older releases had `cache`: write an output `- staging:`, and `inherit: NAME` in others.",
+    "'*' is incompatible with '=='": "Older releases took `==1.2.*`: write `1.2.*`.",
+    "missing range specifier": "Older releases took a bare version: write `==1.2` or `1.2.*`.",
+}
 _PROBE = "outputs:\n- package: {name: probe, version: '0'}\n  build: {skip: []}\n"
 #: Held while the environment is hidden.
 _HIDING = threading.Lock()
@@ -287,7 +293,18 @@ def _refusal(error: BaseException, path: Path, text: str) -> InputError:
     if line is not None and line > text.count("\n") + 1:
         line = column = None
     short = message if len(message) <= _LONGEST_MESSAGE else f"{message[:_LONGEST_MESSAGE]}…"
-    return InputError(f"rattler-build refuses the recipe: {short}", path=path, line=line, column=column)
+    return InputError(
+        f"rattler-build refuses the recipe: {short}", path=path, line=line, column=column, hint=_hint(message)
+    )
+
+
+def _hint(message: str) -> str:
+    """What to write instead of a form that other releases of rattler-build took, and which release reads recipes."""
+    from importlib.metadata import version
+
+    release = version("py-rattler-build")
+    known = f"py-rattler-build {release} reads the recipe; it is the oldest and the newest release known to work."
+    return " ".join((*(hint for sign, hint in _OTHER_RELEASES.items() if sign in message), known))
 
 
 def _skip_probe(text: str, path: Path) -> str | None:
