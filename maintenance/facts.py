@@ -18,6 +18,7 @@ from feedstock_tools.facts import load_cuda
 from feedstock_tools.facts.checking import FILES
 from feedstock_tools.facts.frameworks import load_frameworks
 from feedstock_tools.facts.gpus import load_gpus
+from feedstock_tools.facts.messages import load_messages
 from feedstock_tools.facts.models import json_schema
 from feedstock_tools.facts.packages import read_packages
 
@@ -26,6 +27,7 @@ READERS: Mapping[str, Callable[[Path], object]] = {
     "cuda.yaml": load_cuda,
     "frameworks.yaml": load_frameworks,
     "gpus.yaml": load_gpus,
+    "messages.yaml": load_messages,
     "packages.yaml": read_packages,
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import click
@@ -209,6 +210,34 @@ def binary(path: Path, required: str | None, as_json: bool) -> int:
     if missing:
         say(f"Missing: {' '.join(map(str, missing))}", err=True)
     return 1 if missing else 0
+
+
+@command.command("explain", short_help="Explain an error message about CUDA.")
+@click.argument("message", nargs=-1, metavar="MESSAGE...")
+@options.as_json
+def explain(message: tuple[str, ...], as_json: bool) -> int:
+    """Explain an error message of a compiler, driver, framework or solver: what it means, what to check, what to run.
+
+    MESSAGE is the message itself, or - for standard input, such as a log. Exits with 1 if nothing is known about it.
+    """
+    from feedstock_tools.errors import InputError
+    from feedstock_tools.facts.messages import explain_message
+    from feedstock_tools.report.pins.messages import messages_json, messages_text
+
+    text = _end_of_input() if message == ("-",) else " ".join(message)
+    if not text.strip():
+        raise InputError("the message is empty", hint="Paste it in quotes, or give - and pipe the log in.")
+    explanations = explain_message(text)
+    say(messages_json(explanations) if as_json else messages_text(explanations))
+    return 0
+
+
+def _end_of_input() -> str:
+    """The last megabytes of standard input, however much there is."""
+    end = b""
+    while part := sys.stdin.buffer.read(1 << 20):
+        end = (end + part)[-(2 << 20) :]
+    return end.decode("utf-8", "replace")
 
 
 @command.command("fetch", short_help="Fetch CUDA compilers for builds on the stand-in channel.")

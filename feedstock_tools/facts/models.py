@@ -7,11 +7,12 @@ Schemas in `variants/`, which editors read, are generated from them (`python mai
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-__all__ = ["CudaFile", "FactsFile", "FrameworksFile", "GpusFile", "PackagesFile", "json_schema"]
+__all__ = ["CudaFile", "FactsFile", "FrameworksFile", "GpusFile", "MessagesFile", "PackagesFile", "json_schema"]
 
 T = TypeVar("T")
 #: The default of an optional key: defaults are not checked, so the key cannot be null.
@@ -23,6 +24,14 @@ def _each_once(items: list[T]) -> list[T]:
     if twice is not None:
         raise ValueError(f"'{twice}' is listed twice")
     return items
+
+
+def _compiles(pattern: str) -> str:
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise ValueError(f"it is not a regular expression: {error}") from error
+    return pattern
 
 
 class FactsFile(BaseModel):
@@ -208,6 +217,24 @@ class GpusFile(FactsFile):
     machines: dict[str, str] = Field(
         description="Machines, and machine types of clouds by their family, with their GPU."
     )
+
+
+class MessageEntry(FactsFile):
+    """An error message: a regular expression of Python, and texts in which {group} stands for a part of the message."""
+
+    name: Text
+    pattern: Annotated[str, AfterValidator(_compiles)]
+    means: Text
+    check: Listed[Text]
+    commands: Listed[Text]
+    sources: Listed[Text]
+
+
+class MessagesFile(FactsFile):
+    """Error messages and what they mean: `variants/messages.yaml`."""
+
+    sources: dict[str, SourceEntry] = Field(description="The sources of facts, by a short name.")
+    messages: list[MessageEntry]
 
 
 class AddressEntry(FactsFile):

@@ -1,0 +1,117 @@
+"""Error messages that users of CUDA paste, and what they mean.
+
+The facts are data: `variants/messages.yaml`. `facts.models.MessagesFile` is the form of the file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from feedstock_tools.data import data_folder
+from feedstock_tools.errors import WorkError
+from feedstock_tools.reading import read_text
+from feedstock_tools.yaml_reading.values import parse_json_types
+
+__all__ = ["Explanation", "explain_message", "load_messages"]
+
+#: Of a long log the last part is searched (characters): errors are at the end.
+_LONGEST = 1_000_000
+_GROUP = re.compile(r"\{(\w+)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What a message means, what to check, and the commands that help; `sources` are pages by title."""
+
+    name: str
+    pattern: str
+    means: str
+    check: tuple[str, ...]
+    commands: tuple[str, ...]
+    sources: tuple[str, ...]
+
+
+def load_messages(path: Path | None = None) -> tuple[Explanation, ...]:
+    """The messages of `path`; default: the `variants/messages.yaml` that ships with this package (read once).
+
+    Raises:
+        InputError: `path` breaks the form of such a file; all mistakes, each with line and column.
+    """
+    return _load(path)
+
+
+@lru_cache(maxsize=4)
+def _load(path: Path | None) -> tuple[Explanation, ...]:
+    document = _shipped() if path is None else _given(path)
+    titles = {name: source["title"] for name, source in document["sources"].items()}
+    return tuple(
+        Explanation(
+            entry["name"],
+            entry["pattern"],
+            entry["means"],
+            tuple(entry["check"]),
+            tuple(entry["commands"]),
+            tuple(titles[name] for name in entry["sources"]),
+        )
+        for entry in document["messages"]
+    )
+
+
+def _shipped() -> Any:
+    path = data_folder("variants") / "messages.yaml"
+    return parse_json_types(read_text(path, within=None), path)
+
+
+def _given(path: Path) -> Any:
+    from feedstock_tools.facts.checking import checked
+    from feedstock_tools.facts.models import MessagesFile
+
+    return checked(path, MessagesFile)
+
+
+def explain_message(text: str) -> tuple[Explanation, ...]:
+    """What an error message, or a log with several, means; texts are filled in with what the message says.
+
+    Raises:
+        WorkError: nothing is known about it.
+
+    >>> explain_message("ptxas fatal : Value 'sm_86' is not defined for option 'gpu-name'")[0].commands[0]
+    'feedstock-tools gpu --capability 8.6'
+    """
+    found = []
+    for known in load_messages():
+        match = re.search(known.pattern, text[-_LONGEST:], re.IGNORECASE)
+        if match is not None:
+            found.append(_filled(known, _words(match)))
+    if not found:
+        raise WorkError("no explanation of this message is known", hint="Paste the line of the error itself.")
+    return tuple(found)
+
+
+def _words(match: re.Match[str]) -> Mapping[str, str]:
+    """The named parts of a message, and what follows from them."""
+    words = {name.rstrip("2"): value for name, value in match.groupdict().items() if value is not None}
+    if "arch" in words:
+        words["capability"] = f"{words['arch'][:-1]}.{words['arch'][-1]}"
+    if "number" in words:
+        words["cuda"] = f"{int(words['number']) // 1000}.{int(words['number']) % 1000 // 10}"
+    return words
+
+
+def _filled(known: Explanation, words: Mapping[str, str]) -> Explanation:
+    """An explanation with the words of a message; a part that the message does not have is named in capitals."""
+
+    def fill(text: str) -> str:
+        return _GROUP.sub(lambda group: words.get(group[1], group[1].upper()), text)
+
+    return replace(
+        known,
+        means=fill(known.means),
+        check=tuple(fill(text) for text in known.check),
+        commands=tuple(fill(text) for text in known.commands),
+    )
