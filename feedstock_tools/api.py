@@ -54,11 +54,13 @@ if TYPE_CHECKING:
     from feedstock_tools.rerender.rerendering import Rerender, rerender
     from feedstock_tools.rerender.rules import Rules
     from feedstock_tools.rerender.smithy.release import Release, find_release
-    from feedstock_tools.rerender.why.model import Explanation, Place, Setting, Use, ValueOrigin
+    from feedstock_tools.rerender.why.absence import why_not
+    from feedstock_tools.rerender.why.model import Absence, Explanation, Loss, Place, Setting, Use, ValueOrigin
     from feedstock_tools.rerender.why.reasons import explain
 
 __all__ = [
     "SOLVING",
+    "Absence",
     "Agenda",
     "Answer",
     "BoundError",
@@ -80,6 +82,7 @@ __all__ = [
     "Generated",
     "InputError",
     "Limits",
+    "Loss",
     "Matrix",
     "Mistake",
     "Needs",
@@ -135,6 +138,7 @@ __all__ = [
     "rerender",
     "resolve",
     "run_tests",
+    "why_not",
 ]
 
 #: Module → the names that it provides; `name=other` if the module calls it differently.
@@ -173,7 +177,8 @@ _WHERE = {
     "rerender.rerendering": "Rerender rerender",
     "rerender.rules": "Rules",
     "rerender.smithy.release": "Release find_release",
-    "rerender.why.model": "Explanation Place Setting Use ValueOrigin",
+    "rerender.why.absence": "why_not",
+    "rerender.why.model": "Absence Explanation Loss Place Setting Use ValueOrigin",
     "rerender.why.reasons": "explain",
 }
 _NAMES = {

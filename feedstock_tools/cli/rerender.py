@@ -179,6 +179,8 @@ def _say_report(report: Mapping[str, Any], *, err: bool, with_jobs: bool) -> Non
     """Print what changes, a line each, and the notes; on stderr beside a diff."""
     for change in report["changes"]:
         say(f"{change['change']} {change['file']}", err=err)
+    for warning in report["warnings"]:
+        say(f"warning: {warning}", err=True)
     for note in report["notes"]:
         say(f"note: {note}", err=True)
     for job in report["stale_jobs"] if with_jobs else ():
@@ -210,6 +212,7 @@ def _report(feedstock: Path, result: Rerender, changes: Changes) -> dict[str, An
         ],
         "stale_jobs": [str(job) for job in update.stale],
         "notes": [*([result.rules.note] if result.rules.note else []), *update.notes],
+        "warnings": [str(lost) for lost in result.lost_jobs()],
     }
 
 

@@ -19,14 +19,22 @@ __all__ = ["command"]
 
 
 @click.command("why", cls=Command)
-@click.argument("key", metavar="KEY|NAME")
+@click.argument("key", metavar="[KEY|NAME]", required=False)
+@click.option(
+    "--not",
+    "wishes",
+    metavar="WISH",
+    multiple=True,
+    help="Explain why no job has this: cuda12.9, cuda, cpu, py3.13, KEY=VALUE, or a platform such as osx-64.",
+)
 @options.pinning
 @options.rules
 @options.as_json
 @options.configurations
 def command(
-    key: str,
+    key: str | None,
     names: tuple[str, ...],
+    wishes: tuple[str, ...],
     feedstock: Path | None,
     pinning: str | None,
     rules: str | None,
@@ -36,21 +44,40 @@ def command(
 
     With the NAME of configurations instead of a KEY, explain each of their keys. After a KEY, NAMEs limit the answer to
     these configurations.
+
+    With --not, explain for each platform what took a value or a platform away; repeat it for jobs with several values.
     """
     from feedstock_tools.cli.rerender import chosen_pinning
     from feedstock_tools.report.why import as_lines, as_plain
     from feedstock_tools.rerender.rules import Rules
     from feedstock_tools.rerender.why.reasons import questioned
 
+    if bool(wishes) == bool(key):
+        raise click.UsageError("give a KEY or a NAME, or --not with what is missing")
     folder = feedstock or Path()
     about = questioned(
         folder, pinning=chosen_pinning(pinning, folder), rules=Rules.parse(rules) if rules else Rules.newest()
     )
+    if key is None:
+        _say_absences(about, wishes, folder, as_json)
+        return
     answers = _answers(about, key, names)
     if as_json:
         say_json(as_plain(answers))
         return
     for line in as_lines(answers, folder):
+        say(line)
+
+
+def _say_absences(about: Questioned, wishes: tuple[str, ...], folder: Path, as_json: bool) -> None:
+    from feedstock_tools.report.why import absences_as_lines, absences_as_plain
+    from feedstock_tools.rerender.why.absence import absences
+
+    found = tuple(absences(about, wishes))
+    if as_json:
+        say_json(absences_as_plain(found))
+        return
+    for line in absences_as_lines(found, folder):
         say(line)
 
 

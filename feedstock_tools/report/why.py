@@ -7,11 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from feedstock_tools.rerender.why.model import Explanation, Place, Setting, Use, ValueOrigin
+from feedstock_tools.rerender.why.model import Absence, Explanation, Loss, Place, Setting, Use, ValueOrigin
 
-__all__ = ["as_lines", "as_plain"]
+__all__ = ["absences_as_lines", "absences_as_plain", "as_lines", "as_plain"]
 
 _LONGEST = 90
+#: Selectors and conditions are the answer, and are shown whole where they are not absurd.
+_LONGEST_CONDITION = 300
 
 
 def as_lines(explanations: Sequence[Explanation], root: Path) -> Iterator[str]:
@@ -48,8 +50,8 @@ def _lines_of(explanation: Explanation, names: Sequence[str], root: Path) -> Ite
             yield f"    {_said(use.place, root)}"
 
 
-def _said(place: Place, root: Path) -> str:
-    text = place.text if len(place.text) <= _LONGEST else f"{place.text[:_LONGEST]}…"
+def _said(place: Place, root: Path, longest: int = _LONGEST) -> str:
+    text = place.text if len(place.text) <= longest else f"{place.text[:longest]}…"
     return f"{_named(place.path, root)}:{place.line}  {text}"
 
 
@@ -102,3 +104,38 @@ def _use(use: Use) -> dict[str, Any]:
 
 def _place(place: Place) -> dict[str, Any]:
     return {"file": str(place.path), "line": place.line, "text": place.text}
+
+
+def absences_as_lines(absences: Sequence[Absence], root: Path) -> Iterator[str]:
+    """Lines of text; platforms with the same answer share them.
+
+    Args:
+        root: the feedstock; paths are relative to it.
+    """
+    alike: dict[tuple[tuple[str, ...], tuple[Loss, ...]], list[str]] = {}
+    for absence in absences:
+        alike.setdefault((absence.jobs, absence.losses), []).append(absence.platform)
+    for (jobs, losses), platforms in alike.items():
+        if jobs:
+            more = f" and {len(jobs) - 1} more" if len(jobs) > 1 else ""
+            yield f"{', '.join(platforms)}: there is a job, {jobs[0]}{more}"
+            continue
+        yield f"{', '.join(platforms)}: no job"
+        for loss in losses:
+            yield f"  {loss.kind}: {loss.why}"
+            yield from (f"    {_said(place, root, _LONGEST_CONDITION)}" for place in loss.places)
+
+
+def absences_as_plain(absences: Sequence[Absence]) -> list[dict[str, Any]]:
+    """Lists, mappings, strings and numbers, as in JSON."""
+    return [
+        {
+            "platform": absence.platform,
+            "jobs": list(absence.jobs),
+            "losses": [
+                {"kind": loss.kind, "why": loss.why, "places": [_place(place) for place in loss.places]}
+                for loss in absence.losses
+            ],
+        }
+        for absence in absences
+    ]

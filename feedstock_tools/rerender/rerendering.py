@@ -22,6 +22,7 @@ from feedstock_tools.recipe.v1.outline import outline_recipe_v1
 from feedstock_tools.recipe.v1_engine import ParsedV1, parse_v1
 from feedstock_tools.rerender.collapse import JobSettings, collapse
 from feedstock_tools.rerender.configurations.configuration import Configuration, read_configurations
+from feedstock_tools.rerender.configurations.lost_jobs import LostJobs, lost_jobs
 from feedstock_tools.rerender.configurations.names import configuration_name
 from feedstock_tools.rerender.configurations.write import Changes, changes, with_tree
 from feedstock_tools.rerender.forge import Forge, Rendering, read_forge
@@ -82,6 +83,14 @@ class Rerender:
                 if configuration.platform not in self.platforms
             )
         return follow_configurations(self.feedstock, (*self.configurations, *kept), self.rules.smithy)
+
+    def lost_jobs(self) -> tuple[LostJobs, ...]:
+        """The kinds of jobs, CPU or CUDA, that a platform has now and loses by this rerender.
+
+        Raises:
+            InputError: a file of `.ci_support` cannot be read.
+        """
+        return lost_jobs(self.feedstock, self.configurations, self.platforms)
 
     def changes(self) -> Changes:
         """The changes to the feedstock: configurations, finished migrations, and the job lists of its CI files.

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Explanation", "Place", "Setting", "Use", "ValueOrigin"]
+__all__ = ["Absence", "Explanation", "Loss", "Place", "Setting", "Use", "ValueOrigin"]
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -82,3 +82,25 @@ class Explanation:
             if use.place is not None:
                 numbers.setdefault(use.place.path, set()).add(use.place.line)
         return {path: frozenset(lines) for path, lines in numbers.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """What took a value or a platform away.
+
+    `kind` is the station: `platform`, `file`, `selector`, `migration`, `missing migration`, `zip`, `unused`, `skip`,
+    `noarch`, or `unknown`.
+    """
+
+    kind: str
+    why: str
+    places: tuple[Place, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Absence:
+    """One platform: the jobs that have everything wished for, or, if there is none, what took it away."""
+
+    platform: str
+    jobs: tuple[str, ...]
+    losses: tuple[Loss, ...]
