@@ -148,14 +148,17 @@ class LogFile:
         """
         if not content:
             return
-        content = content.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        if b"\r" in content:
+            content = content.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         self.last.add(content)
         head = f"{datetime.now(UTC):%H:%M:%S.%f}"[:-3] + (f" [{stage}] " if stage else " ")
-        head_bytes = head.encode(errors="replace")
-        ended = content.endswith(b"\n")
-        marked = (content[:-1] if ended else content).replace(b"\n", b"\n" + head_bytes)
-        self._keep((head_bytes if self._begins_line else b"") + marked + (b"\n" if ended else b""))
-        self._begins_line = ended
+        mark = head.encode(errors="replace")
+        # Every line but the first is marked with the line feed before it; after the last one comes a mark too many.
+        marked = content.replace(b"\n", b"\n" + mark)
+        if self._begins_line:
+            self._keep(mark)
+        self._begins_line = content.endswith(b"\n")
+        self._keep(marked, len(marked) - len(mark) if self._begins_line else len(marked))
 
     def message(self, text: str, stage: str = "") -> None:
         """A message of ours or of an engine, on lines of its own.
@@ -168,15 +171,22 @@ class LogFile:
         lines = "\n".join(text.splitlines() or [""])
         self.output(f"{lines}\n".encode(errors="replace"), stage)
 
-    def _keep(self, content: bytes) -> None:
-        """Write as much as there is room for; the rest belongs to the end."""
-        if self._room:
-            self._put(content[: self._room])
-            content, self._room = content[self._room :], max(0, self._room - len(content))
-        if content:
-            self._end.add(content)
+    def _keep(self, content: bytes, size: int | None = None) -> None:
+        """Write as much as there is room for; the rest belongs to the end.
 
-    def _put(self, content: bytes) -> None:
+        Args:
+            size: the number of bytes that count; default: all.
+        """
+        view = memoryview(content)[:size]
+        if self._room:
+            written = min(self._room, len(view))
+            self._put(view[:written])
+            self._room -= written
+            view = view[written:]
+        if view:
+            self._end.add(bytes(view))
+
+    def _put(self, content: bytes | memoryview) -> None:
         view = memoryview(content)
         try:
             while view:

@@ -128,14 +128,16 @@ class _Pipe:
     def read(self) -> bytes:
         """The bytes in it now, up to the size of a large pipe."""
         parts: list[bytes] = []
-        while self.is_open and sum(map(len, parts)) < _CHUNK:
+        size = 0
+        while self.is_open and size < _CHUNK:
             try:
                 part = os.read(self.descriptor, _CHUNK)
             except BlockingIOError:
                 break
             self.is_open = bool(part)
             parts.append(part)
-        return b"".join(parts)
+            size += len(part)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 class Lines:
@@ -147,7 +149,7 @@ class Lines:
 
     def feed(self, content: bytes) -> bytes:
         """The complete lines so far, with the last line feed; a very long line without one."""
-        content = self._rest + content
+        content = self._rest + content if self._rest else content
         end = content.rfind(b"\n") + 1 or (len(content) if len(content) >= self._longest else 0)
         self._rest = content[end:]
         return content[:end]

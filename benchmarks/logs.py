@@ -1,0 +1,93 @@
+"""Measure what the log of a build costs: a script that prints gigabytes, against the same script printing to a file.
+
+    python benchmarks/logs.py [--gigabytes 2] [--repeat 3]
+
+A recipe with nothing but that script is built, alternately with its output into the log and into a file. The script
+measures itself. The least time of each counts, so that other work on the machine disturbs the figures little; the
+memory is the peak of feedstock-tools and all that it starts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from feedstock_tools.channel.folder import index_channel
+from feedstock_tools.platforms import Platform
+
+ROOT = Path(__file__).resolve().parents[1]
+#: What is printed → the command that prints some bytes of it: lines of a compiler, short lines, one line, no text.
+KINDS = {
+    "lines of 90 bytes": "yes '[ 45%] Building CXX object src/CMakeFiles/demo.dir/kernels.cpp.o -O2 -fPIC -std=c++17 x' | head -c {size}",
+    "numbers": "seq 1000000000 | head -c {size}",
+    "one line": "head -c {size} /dev/zero | tr '\\0' x",
+    "random bytes": "head -c {size} /dev/urandom",
+}
+RECIPE = "package: {name: flood, version: '1'}\nbuild: {number: 0, script: build.sh}\n"
+SCRIPT = """\
+set +x -o pipefail
+began=$(date +%s%N)
+{{ {command} || true; }} {target}
+ended=$(date +%s%N)
+echo $(( ended - began )) > {times}
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--gigabytes", type=float, default=2.0)
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--limit", default="1 GiB", help="the log limit of the builds")
+    asked = parser.parse_args()
+    size = int(asked.gigabytes * 1e9)
+    print(f"{'printed':20} {'to a file':>12} {'to the log':>12} {'ratio':>7} {'log':>10}")
+    for kind, command in KINDS.items():
+        seconds: dict[bool, list[float]] = {True: [], False: []}
+        kept = 0
+        for _ in range(asked.repeat):
+            for to_file in (True, False):
+                with tempfile.TemporaryDirectory() as name:
+                    taken, kept = built(Path(name), command.format(size=size), asked.limit, to_file=to_file)
+                    seconds[to_file].append(taken)
+        file, log = min(seconds[True]), min(seconds[False])
+        rates = (f"{size / each / 1e6:.0f} MB/s" for each in (file, log))
+        print(f"{kind:20} {next(rates):>12} {next(rates):>12} {log / file:7.2f} {kept >> 20:6} MiB", flush=True)
+    peak = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)) >> 10
+    print(f"peak memory of the largest process: {peak} MiB")
+
+
+def built(folder: Path, command: str, limit: str, *, to_file: bool) -> tuple[float, int]:
+    """Build once; return the seconds that the script measured, and the bytes of the log."""
+    feedstock, platform = folder / "flood-feedstock", Platform.here()
+    (feedstock / "recipe").mkdir(parents=True)
+    (feedstock / ".ci_support").mkdir()
+    (feedstock / ".ci_support" / f"{platform.name}_.yaml").write_text(f"target_platform:\n- {platform.subdir}\n")
+    (feedstock / "recipe" / "recipe.yaml").write_text(RECIPE)
+    times = folder / "times"
+    target = f"> {folder / 'printed'} 2>&1" if to_file else ""
+    (feedstock / "recipe" / "build.sh").write_text(SCRIPT.format(command=command, target=target, times=times))
+    index_channel(folder / "channel")
+    run(["build", "--channel", str(folder / "channel"), "--log-limit", limit], feedstock, {"TMPDIR": str(folder)})
+    (log,) = (feedstock / "build_artifacts" / "logs").glob("*.log")
+    return int(times.read_text()) / 1e9, log.stat().st_size
+
+
+def run(arguments: list[str], folder: Path, more: Mapping[str, str]) -> None:
+    """Run feedstock-tools, whose output nobody needs."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **more}
+    command = [sys.executable, "-m", "feedstock_tools", *arguments]
+    done = subprocess.run(command, cwd=folder, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    if done.returncode:
+        shutil.copyfileobj(done.stderr, sys.stderr) if hasattr(done.stderr, "read") else sys.stderr.buffer.write(done.stderr)
+        sys.exit("the build failed")
+
+
+if __name__ == "__main__":
+    main()
