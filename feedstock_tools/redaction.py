@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from urllib.parse import quote_from_bytes
 
-__all__ = ["Redaction", "known_secrets", "redacted", "secrets_in", "secrets_in_file"]
+__all__ = ["Redaction", "known_secrets", "redacted", "secrets_in", "secrets_in_file", "without_credentials"]
 
 _NAMES = re.compile(
     r"TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY", re.IGNORECASE
@@ -18,7 +18,9 @@ _SHORTEST = 8
 _LONGEST_URL = 8192
 _USER = re.compile(rb"(?P<user>[^/\s?#]{1,4096})@")
 _TOKEN = re.compile(rb"[^/\s]{1,4096}(?=[/\s]|$)")
+_IN_URL = re.compile(r"^(?P<scheme>https?://)(?:[^/@]*@)?(?P<host>[^/]*)/(?:t/[^/]+/)?")
 #: One of these is in every line with a secret of a known form.
+_SIGNS_IN_TEXT = ("://", "gh", "AKIA", "ASIA", "PRIVATE KEY")
 _SIGNS = (rb"://", rb"gh[pousr]_", rb"github_pat_", rb"A[KS]IA", rb"PRIVATE KEY")
 #: Bytes of a file that are read at once.
 _PART = 1 << 22
@@ -99,6 +101,8 @@ def redacted(text: str) -> str:
     >>> redacted("https://me:word@example.org/t/ab-12/channel")
     'https://***@example.org/t/***/channel'
     """
+    if not any(sign in text for sign in _SIGNS_IN_TEXT):
+        return text
     for form in _FORMS.values():
         text = form.sub(_starred, text)
     return text
@@ -154,6 +158,15 @@ def _token_at(data: bytes, at: int) -> tuple[int, int] | None:
         return None
     found = _TOKEN.match(data, at + 3)
     return found.span() if found else None
+
+
+def without_credentials(url: str) -> str:
+    """A URL without user, password and token, to compare with another that may hide them.
+
+    >>> without_credentials("https://me:word@example.org/t/ab-12/channel")
+    'https://example.org/channel'
+    """
+    return _IN_URL.sub(lambda match: f"{match['scheme']}{match['host']}/", url, count=1)
 
 
 def _starred(match: re.Match[str]) -> str:

@@ -214,7 +214,7 @@ def _explained(build: RowBuild, event: Failed) -> str:
         return _with_note(build, event)
     from feedstock_tools.builds.runs.unsolved import explain_solve
 
-    why = explain_solve(build.log_of_output, build.site.target)
+    why = explain_solve(build.log_of_output, build.site.target, build.station.channels.urls)
     return f"{event.reason}\n{why}" if why else event.reason
 
 

@@ -4,10 +4,11 @@ again."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from feedstock_tools.errors import FeedstockError
 from feedstock_tools.platforms import Platform
+from feedstock_tools.redaction import without_credentials
 
 __all__ = ["explain_solve", "last_question"]
 
@@ -37,15 +38,21 @@ def last_question(log: Iterable[str]) -> tuple[str, tuple[str, ...], tuple[str, 
     return match["subdir"], virtual, tuple(lists["Channels:"]), tuple(lists["Specs:"])
 
 
-def explain_solve(log: Iterable[str], target: str) -> str | None:
+def explain_solve(log: Iterable[str], target: str, known: Sequence[str] = ()) -> str | None:
     """A short reason why the last environment in a log has no solution; None if it has one, or no environment is
-    found."""
+    found.
+
+    Args:
+        known: the URLs of channels, whose credentials the log does not have.
+    """
     from feedstock_tools.channel.solving.solve import solve
 
     question = last_question(log)
     if question is None:
         return None
-    subdir, virtual, channels, specs = question
+    subdir, virtual, logged, specs = question
+    by_name = {without_credentials(f"{url}/"): url for url in known}
+    channels = [by_name.get(without_credentials(f"{url.rstrip('/')}/"), url) for url in logged]
     try:
         solve(specs, channels, Platform.parse(target if subdir == "noarch" else subdir), virtual=virtual)
     except FeedstockError as error:

@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 
 from feedstock_tools.channel.local import local_folder
 from feedstock_tools.channel.repodata import channel_url
+from feedstock_tools.redaction import without_credentials
 
 __all__ = ["channel_anywhere", "channel_title", "channel_urls"]
 
@@ -43,7 +44,7 @@ def channel_title(channel: str) -> str:
     """
     if "://" not in channel and local_folder(channel) is None:
         return channel
-    url = urlsplit(channel_url(channel))
+    url = urlsplit(without_credentials(f"{channel_url(channel)}/"))
     parts = [part for part in url.path.split("/") if part]
     if url.scheme == "file":
         return "/".join(parts[-2:] if parts[-2:-1] == ["pkgs"] else parts[-1:]) or channel

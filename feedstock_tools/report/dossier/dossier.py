@@ -226,7 +226,9 @@ def _build_json(record: BuildRecord) -> dict[str, Any]:
     packages = [{"file": package.file, "size": package.size, "sha256": package.sha256} for package in record.packages]
     channels = [redacted(channel) for channel in record.channels]
     log = Path(record.log).name
-    return {**shown, "channels": channels, "command": redacted(record.command), "log": log, "packages": packages}
+    values = {key: redacted(value) for key, value in record.values.items()}
+    plain = {"channels": channels, "values": values, "command": redacted(record.command)}
+    return {**shown, **plain, "log": log, "packages": packages}
 
 
 def _environments(ledger: Ledger, record: BuildRecord) -> dict[str, list[dict[str, str]]]:

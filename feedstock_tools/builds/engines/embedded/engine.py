@@ -74,6 +74,7 @@ def write_request(request: BuildRequest) -> Path:
     """Put a request where its worker finds it."""
     request.output.mkdir(parents=True, exist_ok=True)
     file = request.folder / "request.json"
+    file.touch(mode=0o600)  # the URLs of channels may have credentials
     file.write_text(json.dumps(request.to_json()))
     return file
 

@@ -132,7 +132,9 @@ def _with_extra(text: str, extra: Mapping[str, str]) -> str:
 def _build_output(variant: Rendering, request: BuildRequest, events: _Events) -> bool:
     from rattler_build import RattlerBuildError, ToolConfiguration
 
+    from feedstock_tools.builds.engines.credentials import hide_credentials
     from feedstock_tools.builds.engines.embedded.crossing import without_host_platform
+    from feedstock_tools.channel.folder import index_channel
     from feedstock_tools.errors import FeedstockError
 
     name = variant.recipe.package.name
@@ -152,6 +154,8 @@ def _build_output(variant: Rendering, request: BuildRequest, events: _Events) ->
         package = Path(result.packages[0])
         if not native:
             without_host_platform(package, request)
+        if hide_credentials(package, request.channels):
+            index_channel(request.output, replaced=True)
     except (RattlerBuildError, FeedstockError, OSError, ValueError, RuntimeError) as error:
         events.send("failed", name, *_reason(error, events.stage))
         return False

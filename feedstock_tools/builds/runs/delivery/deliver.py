@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from feedstock_tools.builds.engines.contract import BuildRequest, Built
+from feedstock_tools.builds.engines.credentials import hide_credentials
 from feedstock_tools.builds.engines.process.supervision import signals_held_back
 from feedstock_tools.builds.ledger import EnvironmentRecord, PackageRecord, now
 from feedstock_tools.builds.runs.delivery.final_names import with_final_name
@@ -27,6 +28,7 @@ def deliver(build: RowBuild, event: Built, request: BuildRequest) -> None:
         WorkError: a check fails, or the channel or the ledger cannot be written.
     """
     build.refuse_changed(event.output)
+    hide_credentials(event.package, request.channels)
     planned = build.outputs[event.output]
     promise = with_final_name(event.package, planned)
     environments = _checked(build, event.package, promise, request)

@@ -17,7 +17,7 @@ from feedstock_tools.channel.archive import read_documents, read_package
 from feedstock_tools.channel.metadata import PackageMetadata
 from feedstock_tools.errors import WorkError
 from feedstock_tools.feedstock.planned import PlannedOutput
-from feedstock_tools.redaction import redacted
+from feedstock_tools.redaction import redacted, without_credentials
 from feedstock_tools.yaml_reading.values import parse_types
 
 __all__ = ["SolvedIn", "broken_promises", "check_artifact", "solved_channels", "solved_environments", "wrong_channels"]
@@ -131,14 +131,15 @@ def wrong_channels(solved: Sequence[tuple[str, str]], solved_in: SolvedIn, own: 
         own: the names of the recipe's outputs, which come from the private channel.
     """
     channels = solved_in.channels.urls
+    plain = [without_credentials(url) for url in channels]  # the engine hides credentials
     for name, channel in solved:
         if name in own:
             if channel != solved_in.private:
                 yield f"{name} is an output of this recipe but was taken from {channel}"
-        elif channel not in channels:
+        elif without_credentials(channel) not in plain:
             yield f"{name} was taken from {channel}, which is not one of the channels given"
         else:
-            before = channels[: channels.index(channel)]
+            before = channels[: plain.index(without_credentials(channel))]
             better = next((first for first in before if solved_in.channels.has(first, name)), None)
             if better:
                 yield f"{name} was taken from {channel}, although {better} has it and has priority"
