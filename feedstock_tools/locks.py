@@ -11,11 +11,15 @@ from hashlib import sha256
 from pathlib import Path
 from typing import IO
 
+from feedstock_tools.bounds.patience import Wait
 from feedstock_tools.errors import WorkError
 
 __all__ = ["Locks", "locked", "locked_in_place"]
 
 _PAUSE = 0.1
+#: The default limit of a wait for a folder's lock in seconds: above the time of indexing a large channel.
+_LONGEST = 3600.0
+_BUSY = "End that process if it hangs, and run the command again."
 #: The system's reasons for a lock that somebody else holds; any other, such as a network's file system without locks,
 #: would be the same forever.
 _HELD = frozenset({errno.EAGAIN, errno.EWOULDBLOCK, errno.EACCES, errno.EDEADLK})
@@ -61,7 +65,7 @@ class Locks:
         """Whether a further lock was taken; otherwise all of them are released."""
         try:
             stream = _opened(path)
-            if _lock(stream, wait=False):
+            if _lock(stream):
                 self._held[name] = stream
                 return True
             stream.close()
@@ -72,10 +76,17 @@ class Locks:
         return False
 
     @classmethod
-    def wait_for(cls, folder: Path, names: Iterable[str]) -> Locks:
-        """Like `take`, but wait until they are free."""
+    def wait_for(cls, folder: Path, names: Iterable[str], seconds: float = _LONGEST) -> Locks:
+        """Like `take`, but wait until they are free.
+
+        Raises:
+            WorkError: another process still holds one of them after `seconds`.
+        """
         listed = list(names)
+        wait = Wait(f"another run that works in {folder.parent}", seconds)
         while (locks := cls.take(folder, listed)) is None:
+            if wait.is_over():
+                raise WorkError(f"another run has been at work for {seconds:g} s", path=folder.parent, hint=_BUSY)
             time.sleep(_PAUSE)
         return locks
 
@@ -98,14 +109,20 @@ class Locks:
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
+def locked(folder: Path, seconds: float = _LONGEST) -> Iterator[None]:
     """Hold the lock of a folder (created if missing), after waiting for other processes that hold it.
 
     Raises:
-        WorkError: the folder cannot be written, or its file system has no locks.
+        WorkError: the folder cannot be written, its file system has no locks, or another process still holds the lock
+            after `seconds`.
     """
     with _opened(folder / ".lock") as stream:
-        _lock(stream, wait=True)
+        wait, pause = Wait(f"another process that writes to {folder}", seconds), _PAUSE / 16
+        while not _lock(stream):
+            if wait.is_over():
+                raise WorkError(f"another process has held its lock for {seconds:g} s", path=folder, hint=_BUSY)
+            time.sleep(pause)
+            pause = min(_PAUSE, pause * 2)
         yield
 
 
@@ -156,20 +173,20 @@ def _opened(path: Path) -> IO[bytes]:
         raise WorkError(f"cannot write here: {error.strerror or error}", path=path) from error
 
 
-def _lock(stream: IO[bytes], *, wait: bool) -> bool:
+def _lock(stream: IO[bytes]) -> bool:
     """Whether the lock of an open file was taken; closing the file releases it."""
     try:
         if sys.platform == "win32":
             import msvcrt
 
             stream.seek(0)
-            msvcrt.locking(stream.fileno(), msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK, 1)
+            msvcrt.locking(stream.fileno(), msvcrt.LK_NBLCK, 1)
         else:
             import fcntl
 
-            fcntl.flock(stream, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
-        if not wait and error.errno in _HELD:
+        if error.errno in _HELD:
             return False
         stream.close()
         hint = "Give a folder on another file system, such as one of this machine's own disks."

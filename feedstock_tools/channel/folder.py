@@ -94,7 +94,11 @@ def _copy_whole(source: Path, target: Path) -> None:
 def _refuse_damaged(folder: Path) -> None:
     """The indexer of py-rattler 0.28 panics, with a backtrace on stderr, on a package that is not an archive."""
     for path in sorted(folder.glob("*/*")):
-        if path.name.startswith(".") or not path.name.endswith(PACKAGE_SUFFIXES):
+        if path.name.startswith(".") or not path.name.endswith((*PACKAGE_SUFFIXES, ".json")):
+            continue
+        if not path.is_file():  # the indexer would wait for a FIFO
+            raise WorkError("cannot index the channel: this is not a file", path=path, hint="Remove it and try again.")
+        if path.suffix == ".json":
             continue
         whole = zipfile.is_zipfile(path) if path.suffix == ".conda" else _is_bzip2(path)
         if not whole:

@@ -8,24 +8,38 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
 
+from feedstock_tools.bounds.patience import SAID_AFTER, say_wait
 from feedstock_tools.channel.folder import add_packages
 from feedstock_tools.channel.local import local_folder
 from feedstock_tools.channel.repodata import read_records
+from feedstock_tools.channel.upload.s3 import S3Target
+from feedstock_tools.channel.web.asking import NoAnswerError, ask
+from feedstock_tools.digests import sha256_of
 from feedstock_tools.errors import InputError, WorkError
+from feedstock_tools.units import size_text
 from feedstock_tools.workers import worker_command
+
+if TYPE_CHECKING:
+    import subprocess
 
 __all__ = ["OTHER_PACKAGE", "Target", "parse_target"]
 
 #: The hint if a target has a different package of the same name.
 OTHER_PACKAGE = "Raise the build number, or remove the package there."
-#: The time limit for a service to start its answer.
+#: The time limits of an upload: for the service to answer, and for the package at a slow speed, in seconds and bytes a
+#: second.
+_ANSWER_SECONDS = 300.0
+_SLOWEST = 64 * 1024
+#: The time limit for asking a service about one file, or for reading that file at the speed above, in seconds.
 _SECONDS = 30.0
+_OK = 200
 
 _FORMS = "a folder, file://…, s3://BUCKET/CHANNEL, anaconda:OWNER[/LABEL], prefix:CHANNEL or quetz:CHANNEL"
 #: The form of a service's name, known or not; a single letter is a Windows drive.
@@ -44,8 +58,6 @@ _PUBLIC = {
 }
 #: Names of channels that are never meant as folders.
 _NAMES = frozenset({"conda-forge", "defaults", "bioconda", "nvidia", "pytorch"})
-#: The metadata key of an S3 object with the hash of its package.
-_HASH = "sha256"
 
 
 class Target(Protocol):
@@ -151,17 +163,15 @@ class FolderTarget:
 
     def there(self, files: Iterable[str]) -> Mapping[str, str | None]:
         """See `Target`: from the files' own bytes."""
-        from hashlib import file_digest
-
         digests: dict[str, str | None] = {}
         for file in files:
-            try:
-                with (self.folder / file).open("rb") as stream:
-                    digests[file] = file_digest(stream, "sha256").hexdigest()
-            except FileNotFoundError:
+            path = self.folder / file
+            if not path.exists():
                 continue
+            try:
+                digests[file] = sha256_of(path)
             except OSError as error:
-                raise WorkError(f"cannot read: {error.strerror or error}", path=self.folder / file) from error
+                raise WorkError(f"cannot read: {error.strerror or error}", path=path) from error
         return digests
 
     def put(self, package: Path, file: str, sha256: str) -> str:
@@ -171,96 +181,6 @@ class FolderTarget:
 
     def finish(self) -> None:
         """See `Target`: `put` has already updated the index."""
-
-
-@dataclass(frozen=True, slots=True)
-class S3Target:
-    """A channel in an S3 bucket, at Amazon's or at `server`."""
-
-    url: str
-    server: str | None
-    on_this_machine = False
-
-    @property
-    def name(self) -> str:
-        """See `Target`."""
-        return self.url
-
-    def there(self, files: Iterable[str]) -> Mapping[str, str | None]:
-        """See `Target`: from the hash that `put` stores with an object, else by reading it."""
-        client, bucket = self._client(), urlsplit(self.url).netloc
-        digests: dict[str, str | None] = {}
-        with _explained(self.url):
-            for file in files:
-                head = _head(client, bucket, self._key(file))
-                if head is not None:
-                    known = head["Metadata"].get(_HASH)
-                    digests[file] = known or _hash_of_object(client, bucket, self._key(file))
-        return digests
-
-    def put(self, package: Path, file: str, sha256: str) -> str:
-        """See `Target`: an S3 object is either complete or missing."""
-        with _explained(self.url):
-            bucket = urlsplit(self.url).netloc
-            self._client().upload_file(str(package), bucket, self._key(file), ExtraArgs={"Metadata": {_HASH: sha256}})
-        return "published"
-
-    def finish(self) -> None:
-        """See `Target`: write the repodata of every subdir."""
-        from rattler.index import S3Credentials, index_s3
-
-        from feedstock_tools.channel.waiting import wait_for
-
-        client, credentials = self._client(), self._session().get_credentials()
-        if credentials is None:
-            raise WorkError(f"{self.url}: there are no credentials for S3")
-        key = credentials.get_frozen_credentials()
-        with _explained(self.url):
-            given = S3Credentials(
-                endpoint_url=client.meta.endpoint_url,
-                region=client.meta.region_name or "us-east-1",
-                access_key_id=key.access_key,
-                secret_access_key=key.secret_key,
-                session_token=key.token,
-                addressing_style="path" if self.server else "virtual-host",
-            )
-            # A bucket may have no object below noarch/ yet, but a channel needs its repodata.
-            wait_for(index_s3(self.url, given, write_zst=True, write_shards=False))
-
-    def _key(self, file: str) -> str:
-        return f"{urlsplit(self.url).path.strip('/')}/{file}".lstrip("/")
-
-    def _session(self) -> Any:
-        try:
-            import boto3
-        except ImportError as error:
-            raise InputError("publishing to S3 needs boto3", hint="pip install 'feedstock-tools[s3]'") from error
-        return boto3.session.Session()
-
-    def _client(self) -> Any:
-        with _explained(self.url):
-            return self._session().client("s3", endpoint_url=self.server)
-
-
-def _head(client: Any, bucket: str, key: str) -> Any:
-    """The metadata of an S3 object; None if there is none."""
-    from botocore.exceptions import ClientError
-
-    try:
-        return client.head_object(Bucket=bucket, Key=key)
-    except ClientError as error:
-        if error.response.get("Error", {}).get("Code") in ("404", "NoSuchKey", "NotFound"):
-            return None
-        raise
-
-
-def _hash_of_object(client: Any, bucket: str, key: str) -> str:
-    from hashlib import sha256
-
-    digest = sha256()
-    for chunk in client.get_object(Bucket=bucket, Key=key)["Body"].iter_chunks(1 << 20):
-        digest.update(chunk)
-    return digest.hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,8 +257,6 @@ class ServiceTarget:
     def put(self, package: Path, file: str, sha256: str) -> str:
         """See `Target`. If the service refuses, the file that it serves under this name shows whether it has the
         package."""
-        import subprocess
-
         order = {
             "kind": self.kind,
             "package": str(package),
@@ -349,10 +267,10 @@ class ServiceTarget:
             "auth_file": self.auth_file,
         }
         command = worker_command("feedstock_tools.channel.upload_worker")
-        done = subprocess.run(command, input=json.dumps(order), stdout=subprocess.PIPE, text=True, check=False)
+        done = self._uploaded(command, json.dumps(order), package.stat().st_size)
         if done.returncode == 0:
             return "published"
-        served = _served(f"{self.read}/{file}")
+        served = _served(f"{self.read}/{file}", package.stat().st_size)
         if served == sha256:
             return "there"
         if served is not None:
@@ -362,32 +280,42 @@ class ServiceTarget:
             return "there, not verified"
         raise WorkError(f"{self.name} refused {file}: {reason}")
 
+    def _uploaded(self, command: Sequence[str], order: str, size: int) -> subprocess.CompletedProcess[str]:
+        """The end of an upload.
+
+        Raises:
+            WorkError: it takes longer than a slow network needs.
+        """
+        import subprocess
+
+        seconds = _ANSWER_SECONDS + size / _SLOWEST
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        with process:
+            try:
+                try:
+                    said, _ = process.communicate(order, timeout=min(SAID_AFTER, seconds))
+                except subprocess.TimeoutExpired:
+                    say_wait(f"{self.name} to take a package of {size_text(size)}", seconds)
+                    said, _ = process.communicate(timeout=seconds)
+            except subprocess.TimeoutExpired as error:
+                hint = "Run the command again: packages that have arrived are left alone."
+                raise WorkError(f"{self.name} has not taken a package within {seconds:.0f} s", hint=hint) from error
+            finally:
+                process.kill()
+        return subprocess.CompletedProcess(command, process.returncode, said)
+
     def finish(self) -> None:
         """See `Target`: services index uploads themselves."""
 
 
-def _served(url: str) -> str | None:
-    """The SHA-256 of the public file at a URL; None if there is none."""
-    import urllib.request
-    from hashlib import file_digest
-    from http.client import HTTPException
+def _served(url: str, size: int) -> str | None:
+    """The SHA-256 of the file at a URL; None if there is none, or if it has more than `size` bytes.
 
+    A larger file is another one, whatever its hash.
+    """
+    digest = sha256()
     try:
-        with urllib.request.urlopen(url, timeout=_SECONDS) as answer:  # noqa: S310 - https, or the server that was given
-            return file_digest(answer, "sha256").hexdigest()
-    except (OSError, HTTPException):
-        return None
-
-
-class _explained:  # noqa: N801 - reads as a function at its uses
-    """Raise the answer of S3 or the indexer as a `WorkError`; botocore's messages contain no credentials."""
-
-    def __init__(self, url: str) -> None:
-        self._url = url
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, Exception) and not isinstance(error, (WorkError, InputError)):
-            raise WorkError(f"{self._url}: {error}") from error
+        reply = ask(url, seconds=_SECONDS + size / _SLOWEST, largest=size, take=digest.update)
+    except NoAnswerError as error:
+        return "" if error.too_much else None
+    return digest.hexdigest() if reply.status == _OK else None

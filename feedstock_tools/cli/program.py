@@ -14,6 +14,7 @@ import click
 
 from feedstock_tools import __version__
 from feedstock_tools.bounds.limits import LIFTING, READING, SOLVING, VARIABLE, Bounds, widen
+from feedstock_tools.bounds.patience import tell_with
 from feedstock_tools.bounds.supervision import hold
 from feedstock_tools.cli import interruption
 from feedstock_tools.cli.printing import say
@@ -131,6 +132,7 @@ def run(command: click.Command, name: str, value: object = None, bounds: Bounds 
         sys.exit(error.exit_code)
     if bounds is not None:
         hold(bounds)
+    tell_with(_tell)
     try:
         interruption.unwind()
         status = _status(command, name, value)
@@ -170,6 +172,12 @@ def _status(command: click.Command, name: str, value: object) -> int:
         _write_no_more()
         return 1
     return status if isinstance(status, int) else 0
+
+
+def _tell(text: str) -> None:
+    """Print a message about a wait."""
+    with contextlib.suppress(OSError, ValueError):
+        say(f"-- {text}", err=True)
 
 
 def _open_closed_streams() -> None:

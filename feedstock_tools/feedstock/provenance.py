@@ -10,6 +10,9 @@ from feedstock_tools.redaction import redacted
 
 __all__ = ["commit_of", "typed"]
 
+#: The time limit of git, in seconds; on a slow disk the status of a large repository takes some of it.
+_SECONDS = 60
+
 
 def typed(arguments: Sequence[str]) -> str:
     """A command line without secrets."""
@@ -23,13 +26,14 @@ def commit_of(folder: Path) -> str:
     # Programs from the repository's own git settings must not run.
     git = ["git", "-c", "core.fsmonitor=false", "-C", str(folder)]
     try:
-        commit = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
-        changed = subprocess.run(
-            [*git, "status", "--porcelain", "--", ".", ":(exclude)build_artifacts"],
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-    except (OSError, subprocess.CalledProcessError):
+        commit = _said([*git, "rev-parse", "HEAD"]).strip()
+        changed = _said([*git, "status", "--porcelain", "--", ".", ":(exclude)build_artifacts"])
+    except (OSError, subprocess.SubprocessError):
         return ""
     return commit + ("+" if changed else "")
+
+
+def _said(command: Sequence[str]) -> str:
+    import subprocess
+
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=_SECONDS).stdout

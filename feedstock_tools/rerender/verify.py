@@ -16,6 +16,9 @@ from feedstock_tools.temporary import temporary_folder
 
 __all__ = ["differences", "files_of_conda_smithy"]
 
+#: The time limit of conda-smithy, in seconds: its longest rerenders take 25 minutes.
+_SECONDS = 7200.0
+
 _PINNING = "conda_build_config.yaml"
 #: Folders that a rerender does not read, and that may be large.
 _NOT_COPIED = shutil.ignore_patterns(".git", "build_artifacts", "miniforge3")
@@ -46,13 +49,19 @@ def files_of_conda_smithy(feedstock: Path, pinning: Path | None) -> dict[str, by
         else:
             config = (pinning / _PINNING if pinning.is_dir() else pinning).resolve()
         command = [program, "rerender", "--no-check-uptodate", "--feedstock_directory", str(copy)]
-        run = subprocess.run(
-            [*command, "--exclusive-config-file", str(config)],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            check=False,
-        )
+        try:
+            run = subprocess.run(
+                [*command, "--exclusive-config-file", str(config)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                check=False,
+                timeout=_SECONDS,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise WorkError(
+                f"conda-smithy has not ended within {_SECONDS:g} s", path=_kept(error.output or b"")
+            ) from error
         if run.returncode:
             raise WorkError(f"conda-smithy exited with {run.returncode}", path=_kept(run.stdout))
         return {path.name: read_bytes(path, within=copy) for path in (copy / CI_SUPPORT).glob("*.yaml")}

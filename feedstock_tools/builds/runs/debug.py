@@ -14,6 +14,7 @@ from feedstock_tools.builds.engines.contract import BuildRequest
 from feedstock_tools.builds.engines.embedded.engine import RattlerBuild
 from feedstock_tools.builds.ledger import BuildRecord, Ledger
 from feedstock_tools.builds.plan.agenda import Agenda
+from feedstock_tools.builds.plan.capacity import BUILD_SECONDS
 from feedstock_tools.builds.plan.refusals import refuse
 from feedstock_tools.builds.plan.work import Work
 from feedstock_tools.builds.plan.workspace import Workspace
@@ -27,6 +28,9 @@ from feedstock_tools.locks import Locks
 from feedstock_tools.workers import worker_command
 
 __all__ = ["ReadyOutput", "make_ready"]
+
+#: The time limit for creating the environments of an output, in seconds.
+_SECONDS = 4 * 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +79,7 @@ def make_ready(workspace: Workspace, agenda: Agenda, wanted: str | None, watch: 
         inputs=agenda.inputs,
         channels=agenda.channels[work.configuration],
     )
-    locks = Locks.wait_for(workspace.artifacts.locks, [f"row {work.name}"])
+    locks = Locks.wait_for(workspace.artifacts.locks, [f"row {work.name}"], BUILD_SECONDS)
     with Ledger(workspace.artifacts.ledger) as ledger, locks:
         station = open_station(site, ledger, engine, workspace.machine)
         return _made_ready(site, station, work, output)
@@ -137,15 +141,20 @@ def _set_up(request: BuildRequest) -> Mapping[str, str]:
     """Create the environments in a process of its own; return their folders by role."""
     request_file = request.folder / "request.json"
     request_file.write_text(json.dumps(request.to_json()))
-    done = subprocess.run(
-        worker_command("feedstock_tools.builds.engines.embedded.debug_worker", str(request_file)),
-        cwd=request.folder,
-        env=dict(request.environment),
-        stdout=subprocess.PIPE,
-        stderr=sys.stderr,
-        text=True,
-        check=False,
-    )
+    try:
+        done = subprocess.run(
+            worker_command("feedstock_tools.builds.engines.embedded.debug_worker", str(request_file)),
+            cwd=request.folder,
+            env=dict(request.environment),
+            stdout=subprocess.PIPE,
+            stderr=sys.stderr,
+            text=True,
+            check=False,
+            timeout=_SECONDS,
+        )
+    except subprocess.TimeoutExpired as error:
+        said = f"its environments have not been created within {_SECONDS:g} s"
+        raise WorkError(said, path=request.folder) from error
     if done.returncode:
         raise WorkError(f"cannot create the environments of {request.wanted[0]}", path=request.folder)
     paths: Mapping[str, str] = json.loads(done.stdout.splitlines()[-1])

@@ -2,7 +2,8 @@
 
 py-rattler-build 0.73 reads it line by line and stops at the first byte that is not UTF-8, after which a script waits
 forever once the pipe is full. It finds `bash` on the search path, so a `bash` of ours comes first there: it hands our
-descriptors to the scripts that the engine itself starts, and takes itself off their search path.
+descriptors to the scripts that the engine itself starts, and takes itself off their search path. The engine would
+wait forever for a FIFO that a script leaves in its prefix, so such a script fails.
 """
 
 from __future__ import annotations
@@ -29,7 +30,19 @@ if [ "$PPID" = {engine} ]; then
     text="$(<"$settings")"
     printf '%s\\n' "${{text//"$here"/}}" > "$settings"
   fi
-  exec {bash} "$@" >&{output} 2>&{output} {closing}
+  {bash} "$@" >&{output} 2>&{output} {closing}
+  status=$?
+  if [ "$status" -gt 128 ]; then
+    kill -"$((status - 128))" "$$"
+  fi
+  if [ "$status" = 0 ] && [ "$CONDA_BUILD_STATE" = BUILD ]; then
+    odd="$(find "$PREFIX" ! -type f ! -type d ! -type l 2>&1 | head -n 1)"
+    if [ -n "$odd" ]; then
+      echo "error: the build script left $odd, which is no file, folder or link and cannot be packaged" >&{output}
+      exit 1
+    fi
+  fi
+  exit "$status"
 fi
 exec {bash} "$@"
 """

@@ -24,6 +24,8 @@ __all__ = ["GRACE", "TEST_WORKER", "LastLines", "Lines", "how_it_ended", "output
 GRACE = 5.0
 #: Bytes of a large pipe, the largest that an unprivileged user may have; also of the longest line that is kept whole.
 _CHUNK = 1 << 20
+#: The time that remains for processes to disappear after they were killed, and for their last output, in seconds.
+_PATIENCE = 10.0
 #: The bytes at the end of an output that are kept for messages.
 _END = 1 << 15
 #: The module whose process runs a package's own tests.
@@ -78,7 +80,8 @@ def _end(process: subprocess.Popen[bytes], grace: float) -> None:
     for stream in (process.stdin, process.stdout, process.stderr):
         if stream is not None:
             stream.close()
-    process.wait()
+    with suppress(TimeoutExpired):  # a process that the kernel cannot end, such as one that waits for a dead disk
+        process.wait(_PATIENCE)
 
 
 def output_of(process: subprocess.Popen[bytes], guard: Guard) -> Iterator[tuple[bytes, bytes]]:
@@ -99,10 +102,15 @@ def output_of(process: subprocess.Popen[bytes], guard: Guard) -> Iterator[tuple[
             selector.register(pipe.descriptor, selectors.EVENT_READ)
         if guard.stop is not None:
             selector.register(guard.stop, selectors.EVENT_READ)
+        silent = 0.0
         while output.is_open or errors.is_open:
             ready = {key.fd for key, _ in selector.select(LOOK_EVERY)}
             if guard.stop in ready:
                 raise Stopped
+            if not ready and process.poll() is not None:
+                silent += LOOK_EVERY
+                if silent > _PATIENCE:  # a process that nobody knows keeps the pipe open
+                    return
             if ready:
                 first, second = output.read(), errors.read()
                 yield (first + output.read() if second else first), second

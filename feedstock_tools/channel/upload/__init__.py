@@ -1,0 +1,1 @@
+"""Uploads to channels elsewhere."""

@@ -1,0 +1,114 @@
+"""Uploads of large packages to S3: an interrupted one continues with the next part."""
+
+from __future__ import annotations
+
+from hashlib import md5
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from feedstock_tools.channel.upload import s3
+from feedstock_tools.channel.upload.s3 import _Object, _upload_by_parts
+
+PART = 100
+
+
+class Bucket:
+    """As much of S3 as an upload by parts needs. `left`: how many parts arrive before the connection is lost."""
+
+    def __init__(self, left: int = 1000) -> None:
+        self.left = left
+        self.sent: list[int] = []
+        self.uploads: dict[str, dict[int, bytes]] = {}
+        self.metadata: dict[str, dict[str, str]] = {}
+        self.objects: dict[str, tuple[bytes, dict[str, str]]] = {}
+
+    def create_multipart_upload(self, Bucket: str, Key: str, Metadata: dict[str, str]) -> dict[str, str]:
+        name = f"{Key} {len(self.metadata)}"
+        self.uploads[name], self.metadata[name] = {}, Metadata
+        return {"UploadId": name}
+
+    def list_multipart_uploads(self, Bucket: str, Prefix: str) -> dict[str, Any]:
+        return {"Uploads": [{"Key": name.split()[0], "UploadId": name} for name in self.uploads]}
+
+    def get_paginator(self, name: str) -> Bucket:
+        assert name == "list_parts"
+        return self
+
+    def paginate(self, Bucket: str, Key: str, UploadId: str) -> list[dict[str, Any]]:
+        return [{"Parts": [{"PartNumber": number, "ETag": tag(part)}]} for number, part in self.uploads[UploadId].items()]
+
+    def upload_part(self, Bucket: str, Key: str, UploadId: str, PartNumber: int, Body: bytes) -> dict[str, str]:
+        if not self.left:
+            raise OSError("the connection is lost")
+        self.left -= 1
+        self.sent.append(PartNumber)
+        self.uploads[UploadId][PartNumber] = Body
+        return {"ETag": tag(Body)}
+
+    def abort_multipart_upload(self, Bucket: str, Key: str, UploadId: str) -> None:
+        del self.uploads[UploadId]
+
+    def complete_multipart_upload(self, Bucket: str, Key: str, UploadId: str, MultipartUpload: Any) -> None:
+        parts = self.uploads.pop(UploadId)
+        assert [each["PartNumber"] for each in MultipartUpload["Parts"]] == sorted(parts)
+        content = b"".join(parts[number] for number in sorted(parts))
+        self.objects[Key] = content, self.metadata[UploadId]
+
+    def head_object(self, Bucket: str, Key: str) -> dict[str, Any]:
+        return {"Metadata": self.objects[Key][1]}
+
+    def copy_object(self, Bucket: str, Key: str, Metadata: dict[str, str], **_: Any) -> None:
+        self.objects[Key] = self.objects[Key][0], Metadata
+
+
+def tag(part: bytes) -> str:
+    return f'"{md5(part, usedforsecurity=False).hexdigest()}"'
+
+
+@pytest.fixture(autouse=True)
+def _small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(s3, "_PART", PART)
+
+
+def upload(bucket: Bucket, package: Path, sha256: str = "abc") -> None:
+    _upload_by_parts(_Object(bucket, "packages", "mine/a.conda"), package, sha256)
+
+
+def test_an_interrupted_upload_continues_with_the_next_part(tmp_path: Path) -> None:
+    package = tmp_path / "a.conda"
+    package.write_bytes(bytes(range(250)) * 2)
+    bucket = Bucket(left=3)
+    with pytest.raises(OSError, match="lost"):
+        upload(bucket, package)
+    bucket.left = 1000
+    upload(bucket, package)
+    assert bucket.sent == [1, 2, 3, 4, 5]
+    assert bucket.objects["mine/a.conda"] == (package.read_bytes(), {"sha256": "abc"})
+    assert not bucket.uploads
+
+
+def test_the_parts_of_another_package_are_not_taken(tmp_path: Path) -> None:
+    package = tmp_path / "a.conda"
+    package.write_bytes(b"a" * 250)
+    bucket = Bucket(left=1)
+    with pytest.raises(OSError, match="lost"):
+        upload(bucket, package)
+    bucket.left = 1000
+    package.write_bytes(b"b" * 250)
+    upload(bucket, package, "def")
+    assert bucket.objects["mine/a.conda"] == (b"b" * 250, {"sha256": "def"})
+    assert not bucket.uploads
+
+
+def test_a_package_with_another_end_gets_its_own_hash(tmp_path: Path) -> None:
+    package = tmp_path / "a.conda"
+    package.write_bytes(b"a" * 250)
+    bucket = Bucket(left=1)
+    with pytest.raises(OSError, match="lost"):
+        upload(bucket, package)
+    bucket.left = 1000
+    package.write_bytes(b"a" * 100 + b"b" * 150)
+    upload(bucket, package, "def")
+    assert bucket.objects["mine/a.conda"] == (package.read_bytes(), {"sha256": "def"})
