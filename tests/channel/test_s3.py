@@ -1,5 +1,7 @@
 """Uploads of large packages to S3: an interrupted one continues with the next part."""
 
+# ruff: noqa: N803 - the names of S3's own arguments
+
 from __future__ import annotations
 
 from hashlib import md5
@@ -37,7 +39,9 @@ class Bucket:
         return self
 
     def paginate(self, Bucket: str, Key: str, UploadId: str) -> list[dict[str, Any]]:
-        return [{"Parts": [{"PartNumber": number, "ETag": tag(part)}]} for number, part in self.uploads[UploadId].items()]
+        return [
+            {"Parts": [{"PartNumber": number, "ETag": tag(part)}]} for number, part in self.uploads[UploadId].items()
+        ]
 
     def upload_part(self, Bucket: str, Key: str, UploadId: str, PartNumber: int, Body: bytes) -> dict[str, str]:
         if not self.left:

@@ -16,10 +16,10 @@ from feedstock_tools.builds.stand_in.choice import STAND_IN
 
 __all__ = ["Group", "Line", "by_state", "groups", "lines", "moment", "printable"]
 
-#: Terminal codes, other control characters, and marks that turn the direction of a line around.
+#: Terminal codes, other control characters, marks that turn the direction of a line around, and lone surrogates.
 _CONTROL = re.compile(
     r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)"
-    r"|[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]"
+    r"|[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 
 

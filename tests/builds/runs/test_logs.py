@@ -25,6 +25,7 @@ from tests.support.needs import needs
 pytestmark = needs("system", sys.platform == "linux", "looks at processes through /proc")
 
 SECONDS = 60.0
+SOCKET = 'import socket; socket.socket(socket.AF_UNIX).bind("socket")'
 HIDDEN = "a-secret-of-the-machine"
 MACHINE = {"PATH": os.environ["PATH"], "MY_TOKEN": HIDDEN}
 SETTINGS = {"HOME": "/nonexistent", "PATH": os.environ["PATH"]}
@@ -239,3 +240,19 @@ def test_both_ends_in_memory() -> None:
     assert content.endswith(b"\n99999\n")
     assert b"of the log are left out here" in content
     assert len(content) < 2200
+
+
+@pytest.mark.parametrize("thing", ["mkfifo $PREFIX/pipe", f"cd $PREFIX; {sys.executable} -c '{SOCKET}'"])
+def test_what_cannot_be_packaged_is_not_waited_for(thing: str, tmp_path: Path) -> None:
+    began = time.monotonic()
+    printed = built(tmp_path, f"touch $PREFIX/file\n{thing}\n")
+    assert printed.reason is not None
+    assert b"which is no file, folder or link and cannot be packaged" in printed.log
+    assert time.monotonic() - began < 20
+
+
+def test_a_script_that_a_signal_ends_is_known_for_it(tmp_path: Path) -> None:
+    printed = built(tmp_path, "echo before\nkill -9 $$\n")
+    assert b"[script] before\n" in printed.log
+    assert printed.reason is not None
+    assert "its build script failed" in printed.reason
