@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
 
-from feedstock_tools.bounds.patience import SAID_AFTER, say_wait
 from feedstock_tools.channel.folder import add_packages
 from feedstock_tools.channel.local import local_folder
 from feedstock_tools.channel.repodata import read_records
@@ -23,6 +22,7 @@ from feedstock_tools.channel.upload.s3 import S3Target
 from feedstock_tools.channel.web.asking import NoAnswerError, ask
 from feedstock_tools.digests import sha256_of
 from feedstock_tools.errors import InputError, WorkError
+from feedstock_tools.locks import SAID_AFTER, say_wait
 from feedstock_tools.units import size_text
 from feedstock_tools.workers import worker_command
 

@@ -14,12 +14,12 @@ import click
 
 from feedstock_tools import __version__
 from feedstock_tools.bounds.limits import LIFTING, READING, SOLVING, VARIABLE, Bounds, widen
-from feedstock_tools.bounds.patience import tell_with
 from feedstock_tools.bounds.supervision import hold
 from feedstock_tools.cli import interruption
 from feedstock_tools.cli.printing import say
 from feedstock_tools.cli.spelling import Group, refuse_unknown
 from feedstock_tools.errors import FeedstockError, InputError
+from feedstock_tools.locks import tell_with
 
 __all__ = ["bounds_of", "main", "run"]
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from feedstock_tools.bounds import patience
+from feedstock_tools import locks
 from feedstock_tools.channel import repodata
 from feedstock_tools.channel import targets as uploads
 from feedstock_tools.channel.archive import write_package
@@ -146,8 +146,8 @@ def test_reading_a_channel_ends_with_a_message(server: str) -> None:
 @pytest.mark.usefixtures("_impatient")
 def test_a_long_wait_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
-    monkeypatch.setattr(patience, "SAID_AFTER", 0.2)
-    monkeypatch.setattr(patience, "_tell", said.append)
+    monkeypatch.setattr(locks, "SAID_AFTER", 0.2)
+    monkeypatch.setattr(locks, "_tell", said.append)
     with serving(silent) as url, pytest.raises(NoAnswerError):
         ask(f"{url}/x", seconds=1)
     assert said == ["waiting for 127.0.0.1 to answer, for up to 1 s"]
@@ -159,7 +159,7 @@ def test_an_upload_to_a_server_that_never_answers_ends(
     said: list[str] = []
     monkeypatch.setattr(uploads, "_ANSWER_SECONDS", 2.0)
     monkeypatch.setattr(uploads, "SAID_AFTER", 0.5)
-    monkeypatch.setattr(patience, "_tell", said.append)
+    monkeypatch.setattr(locks, "_tell", said.append)
     package = next(gpu_feedstock.artifacts.glob("*/*.conda"))
     with serving(silent) as url:
         target = parse_target("prefix:mine", url, {"PREFIX_API_KEY": "a-key-that-is-not-shown"}, Path())
@@ -185,8 +185,8 @@ def test_questions_to_a_server_that_never_answers_end(monkeypatch: pytest.Monkey
 
 def test_a_lock_that_another_holds_is_not_waited_for_forever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
-    monkeypatch.setattr(patience, "SAID_AFTER", 0.1)
-    monkeypatch.setattr(patience, "_tell", said.append)
+    monkeypatch.setattr(locks, "SAID_AFTER", 0.1)
+    monkeypatch.setattr(locks, "_tell", said.append)
     with locked(tmp_path):
         with pytest.raises(WorkError, match="another process has held its lock"), locked(tmp_path, 0.5):
             pass

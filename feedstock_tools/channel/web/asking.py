@@ -12,8 +12,8 @@ from http.client import HTTPException, HTTPMessage
 from typing import IO, Any
 from urllib.parse import urlsplit
 
-from feedstock_tools.bounds.patience import within
 from feedstock_tools.channel.web.credentials import address_of
+from feedstock_tools.locks import within
 
 __all__ = ["NoAnswerError", "Reply", "ask"]
 
