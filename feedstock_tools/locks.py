@@ -11,7 +11,6 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from hashlib import sha256
 from pathlib import Path
 from typing import IO, TypeVar
 
@@ -48,6 +47,8 @@ class Locks:
         Raises:
             WorkError: a lock file cannot be created, or the file system has no locks.
         """
+        from hashlib import sha256  # commands that take no lock start without it
+
         locks = cls({})
         for name in sorted(set(names)):
             if not locks._add(name, folder / sha256(name.encode()).hexdigest()[:16]):

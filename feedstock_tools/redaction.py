@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from pathlib import Path
-from urllib.parse import quote_from_bytes
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = ["Redaction", "known_secrets", "redacted", "secrets_in", "secrets_in_file", "without_credentials"]
 
@@ -53,6 +55,8 @@ class Redaction:
     """
 
     def __init__(self, secrets: Iterable[str]) -> None:
+        from urllib.parse import quote_from_bytes  # most commands redact only messages
+
         plain = [secret.encode(errors="surrogateescape") for secret in secrets]
         quoted = [quote_from_bytes(value, safe="").encode() for value in plain]
         self._values = sorted({*plain, *quoted}, key=len, reverse=True)

@@ -109,7 +109,7 @@ def output_of(process: subprocess.Popen[bytes], guard: Guard) -> Iterator[tuple[
                 raise Stopped
             if not ready and process.poll() is not None:
                 silent += LOOK_EVERY
-                if silent > _PATIENCE:  # a process that nobody knows keeps the pipe open
+                if silent > _PATIENCE:  # an unknown process keeps the pipe open
                     return
             if ready:
                 first, second = output.read(), errors.read()
