@@ -206,6 +206,14 @@ def to_selector(condition: Condition, cuda_versions: Collection[str]) -> str:
     >>> to_selector(parse("linux-64 and not cuda"), ())
     'linux64 and cuda_compiler_version == "None"'
     """
+    match condition:
+        case Not(Or(parts)) if all(isinstance(part, Compare) and part.operator == "==" for part in parts):
+            subjects = {part.subject for part in parts if isinstance(part, Compare)}
+            versions = [part.version for part in parts if isinstance(part, Compare)]
+            if subjects == {"python"}:
+                return f"py not in ({', '.join(map(_py, versions))})"
+        case Not(Compare("python", "==", version)):
+            return f"py != {_py(version)}"
     return _say(condition, _V0_WORDS, lambda compare: _compare_v0(compare, cuda_versions))
 
 
@@ -236,10 +244,19 @@ def _word_holds(name: str, setting: Setting) -> bool:
     return special.get(name, setting.platform.os == name)
 
 
+def _py(version: str) -> str:
+    """A version of Python as the variable `py` of selectors has it.
+
+    >>> _py("3.12")
+    '312'
+    """
+    major, minor = (*_numbers(version), 0)[:2]
+    return f"{major}{minor}"
+
+
 def _compare_v0(compare: Compare, cuda_versions: Collection[str]) -> str:
     if compare.subject == "python":
-        major, minor = (*_numbers(compare.version), 0)[:2]
-        return f"py {compare.operator} {major}{minor}"
+        return f"py {compare.operator} {_py(compare.version)}"
     versions = [version for version in cuda_versions if compare.holds(version)]
     if len(versions) == 1 or (compare.operator == "==" and not versions):
         return f'cuda_compiler_version == "{versions[0] if versions else compare.version}"'

@@ -270,6 +270,13 @@ def _names_cuda(condition: Any) -> bool:
         return False
 
 
+def _has_python(content: dict[str, Any]) -> bool:
+    """Whether an output or a requirement is a Python's."""
+    kinds = (output.get("kind") for _, output in _outputs(content))
+    packages = (str(entry.get("package")).split(" ", 1)[0] for _, entry in _entries(content))
+    return "python" in kinds or "python" in packages
+
+
 def _check_platforms(content: dict[str, Any]) -> Iterator[Finding]:
     platforms = _mapping(content.get("platforms"))
     for at, subdir in enumerate(_list(_mapping(content.get("cuda")).get("platforms"))):
@@ -278,6 +285,7 @@ def _check_platforms(content: dict[str, Any]) -> Iterator[Finding]:
         }:
             hint = _nearest(subdir, list(platforms), "Add it to platforms.")
             yield Finding(("cuda", "platforms", at), f"'{subdir}' is not among the platforms", hint)
-    if content.get("pinning") == "self-contained" and content.get("python", "pinning") == "pinning":
+    lists_none = content.get("pinning") == "self-contained" and content.get("python", "pinning") == "pinning"
+    if lists_none and _has_python(content):
         hint = "Such as: python: [3.11, 3.12]"
         yield Finding(("python",), "a self-contained spec must list its Pythons", hint)

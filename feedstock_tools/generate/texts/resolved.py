@@ -5,13 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from feedstock_tools.generate.spec.conditions import Compare, Condition, Not, Word, both
+from feedstock_tools.generate.spec.conditions import Compare, Condition, Not, Or, Word, both, words_of
 from feedstock_tools.generate.spec.cross_checks import CUDA_LIBRARIES, output_names
 from feedstock_tools.generate.spec.model import Cuda, Output, Requirements, Script, Spec, Test
 from feedstock_tools.generate.spec.requirement_items import Requirement
 from feedstock_tools.generate.texts.build_scripts import named_script
 
-__all__ = ["CPU", "CUDA", "SECTIONS", "Need", "ResolvedOutput", "flatten", "resolve_outputs", "top_level_needs"]
+__all__ = [
+    "CPU",
+    "CUDA",
+    "SECTIONS",
+    "Need",
+    "ResolvedOutput",
+    "flatten",
+    "python_skips",
+    "resolve_outputs",
+    "skips_python_by_output",
+    "top_level_needs",
+]
 
 CUDA = Word("cuda")
 CPU = Word("cpu")
@@ -112,8 +123,28 @@ def resolve_outputs(spec: Spec) -> tuple[ResolvedOutput, ...]:
     )
 
 
+def skips_python_by_output(spec: Spec) -> bool:
+    """Whether the outputs that have a Python skip Pythons, and not the whole recipe.
+
+    A skip of the whole recipe has conda-build look at the first Python alone where the recipe's own build names none,
+    and rattler-build build every output once for each Python.
+    """
+    return not any(need.package == "python" for needs in top_level_needs(spec).values() for need in needs)
+
+
+def python_skips(spec: Spec) -> list[tuple[Condition, str | None]]:
+    """The Pythons that are not built for: those of conda-forge's pinning that the spec does not list, and its skips."""
+    own = [(item.when, item.why) for item in spec.skip if "python" in words_of(item.when)]
+    if spec.pinning == "self-contained" or isinstance(spec.python, str):
+        return own
+    series = tuple(Compare("python", "==", version) for version in spec.python)
+    return [(Not(series[0] if len(series) == 1 else Or(series)), None), *own]
+
+
 def _resolve(spec: Spec, output: Output, name: str, *, python: bool, first: bool) -> ResolvedOutput:
-    skip = [(item.when, item.why) for item in output.skip]
+    skip: list[tuple[Condition, str | None]] = [(item.when, item.why) for item in output.skip]
+    if python and skips_python_by_output(spec):
+        skip = [*python_skips(spec), *skip]
     if "{accelerator}" in output.name:
         skip.append((CPU if name == output.name.replace("{accelerator}", "gpu") else CUDA, None))
     return ResolvedOutput(

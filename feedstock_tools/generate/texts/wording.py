@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from feedstock_tools.generate.spec.conditions import And, Compare, Condition, Not, Or, Word
+from feedstock_tools.generate.spec.conditions import And, Compare, Condition, Not, Or, Word, words_of
 from feedstock_tools.generate.spec.model import About, Spec
 from feedstock_tools.generate.spec.placeholders import fill
 from feedstock_tools.generate.texts.lines import Line, quoted
-from feedstock_tools.generate.texts.resolved import CUDA
+from feedstock_tools.generate.texts.resolved import CUDA, python_skips, skips_python_by_output
 from feedstock_tools.platforms import Platform
 
 __all__ = ["CUDA_DIGITS", "PREFERRED_CPU", "Skips", "about", "filled", "number_why", "numbered", "skips"]
@@ -56,10 +56,8 @@ def skips(spec: Spec) -> Skips:
         if not isinstance(spec.cuda.versions, str):
             versions = tuple(Compare("cuda", "==", version) for version in spec.cuda.versions)
             conditions.append((And((CUDA, Not(versions[0] if len(versions) == 1 else Or(versions)))), None))
-    if spec.pinning == "conda-forge" and not isinstance(spec.python, str):
-        series = tuple(Compare("python", "==", version) for version in spec.python)
-        conditions.append((Not(series[0] if len(series) == 1 else Or(series)), None))
-    return (*conditions, *((item.when, item.why) for item in spec.skip))
+    conditions += [] if skips_python_by_output(spec) else python_skips(spec)
+    return (*conditions, *((item.when, item.why) for item in spec.skip if "python" not in words_of(item.when)))
 
 
 def _unwanted_platforms(spec: Spec) -> list[Condition]:
