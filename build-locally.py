@@ -6,6 +6,7 @@ the feedstock-tools that is installed for this Python, else the one on PATH. Old
 """
 
 import os
+import signal
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -18,6 +19,7 @@ error: {what}
 
 def main(arguments):
     if os.path.isfile(os.path.join(HERE, "feedstock_tools", "bootstrap.py")) and sys.version_info >= (3, 7):
+        hold_ctrl_c_back()
         sys.path.insert(0, HERE)
         from feedstock_tools.bootstrap import run_in_environment
 
@@ -30,8 +32,16 @@ def main(arguments):
     if program:
         import subprocess
 
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            signal.signal(signal.SIGINT, lambda *_: None)  # the program below handles it and decides on the status
         return subprocess.call([program, "build"] + arguments)
     return missing("feedstock-tools is not installed for this Python, and it is not on PATH.")
+
+
+def hold_ctrl_c_back():
+    """Until feedstock_tools.cli.build_locally can handle it, in this process or the one that replaces it."""
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
 
 
 def is_installed():
@@ -43,6 +53,7 @@ def is_installed():
 def run_installed():
     import runpy
 
+    hold_ctrl_c_back()
     try:
         runpy.run_module("feedstock_tools.cli.build_locally", run_name="__main__", alter_sys=True)
     except ModuleNotFoundError as error:

@@ -1,8 +1,18 @@
 """`python -m feedstock_tools` is the command `feedstock-tools`."""
 
-from typing import NoReturn
+from __future__ import annotations
 
-from feedstock_tools.cli.interruption import end_at_once
+try:
+    from feedstock_tools.cli.interruption import end_at_once
+except KeyboardInterrupt:  # Ctrl-C before it is handled
+    import os
+
+    os.write(2, b"Interrupted.\n")
+    os._exit(130)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
 
 __all__ = ["main"]
 

@@ -69,8 +69,17 @@ class _CannotMakeError(Exception):
 def run_in_environment(extra: str, program: str, arguments: Sequence[str]) -> int:
     """Run a program of the environment for `extra`, after creating that environment if it is missing.
 
-    Returns the exit status (on POSIX the process is replaced and this does not return).
+    Returns the exit status (on POSIX the process is replaced and this does not return). A caller may hold Ctrl-C back
+    (SIGINT blocked): it is let through while an environment is created, and held back for the program.
     """
+    try:
+        return _run_in_environment(extra, program, arguments)
+    except KeyboardInterrupt:
+        _say("Interrupted.")
+        return 130
+
+
+def _run_in_environment(extra: str, program: str, arguments: Sequence[str]) -> int:
     if sys.version_info < LEAST_PYTHON:
         return _run_with_newer_python(extra, program, arguments)
     if not (ROOT / "pyproject.toml").is_file():
@@ -163,7 +172,7 @@ def _make(folder: Path, extra: str) -> None:
         ("installing", [str(_program(folder, "python")), "-m", "pip", "install", "--progress-bar=off"]),
     ]
     steps[1][1].extend(["--disable-pip-version-check", "-e", target])
-    with _only_one(folder.parent / f"{folder.name}.lock") as lock, _terminating():
+    with _interruptible(), _only_one(folder.parent / f"{folder.name}.lock") as lock, _terminating():
         if _is_current(folder):  # another process created it while this one waited
             return
         _say(f"First run: creating an environment in {folder}")
@@ -302,6 +311,7 @@ def _replace_process(command: list[str]) -> int:
     sys.stdout.flush()
     sys.stderr.flush()
     if os.name == "nt":  # os.execv there returns to the shell before the new process has ended
+        signal.signal(signal.SIGINT, lambda *_: None)  # the new process gets it too, and decides on the status
         return subprocess.run(command, check=False).returncode
     return os.execv(command[0], command)  # noqa: S606  (an argument list, no shell)
 
@@ -330,6 +340,19 @@ def _locks(handle: IO[str]) -> bool:
     except OSError:
         return False
     return True
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Let Ctrl-C through, to this process and those that it starts, whatever the caller holds back."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextmanager

@@ -221,12 +221,23 @@ def test_a_program_that_the_environment_lacks_is_named(ran: Path) -> None:
     assert (run.returncode, run.stderr.splitlines()[0].rpartition("/")[2]) == (1, "no-such-program")
 
 
+#: Runs a program as `build-locally.py` does, with Ctrl-C held back.
+HOLDING = (
+    "import runpy, signal, sys; signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT]); del sys.argv[0]; "
+    "runpy.run_path(sys.argv[0], run_name='__main__')"
+)
+
+
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+@pytest.mark.parametrize("options", [[], ["-c", HOLDING]], ids=["free", "held"])
 @pytest.mark.parametrize(("sent", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_set_up_that_is_interrupted_ends_with_all_it_started(quick: Path, sent: signal.Signals, status: int) -> None:
+def test_a_set_up_that_is_interrupted_ends_with_all_it_started(
+    quick: Path, sent: signal.Signals, status: int, options: list[str]
+) -> None:
     does = "import os, time; Path(sys.argv[-1], 'pid').write_text(str(os.getpid())); time.sleep(60)"
     (quick / "pip-does.py").write_text(does)
-    run = command.start([sys.executable, str(quick / "feedstock_tools/bootstrap.py"), *SMALL], variables=os.environ)
+    program = [sys.executable, *options, str(quick / "feedstock_tools/bootstrap.py"), *SMALL]
+    run = command.start(program, variables=os.environ)
     wait_until(lambda: (quick / "pid").exists() and (quick / "pid").read_text() != "")
     run.send_signal(sent)
     said = run.communicate(timeout=20)[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -105,3 +106,55 @@ def test_in_its_repository_it_runs_the_environment_of_the_checkout(tmp_path: Pat
     run = start(tmp_path, "--all")
     assert run.returncode == 4
     assert run.stdout == "('build', 'python', ['-m', 'feedstock_tools.cli.build_locally', '--all'])\n"
+
+
+def with_ctrl_c(script: Path, before: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the script after statements, in a process that does not ignore Ctrl-C."""
+    code = f"import os, runpy, signal, sys\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n{before}\n"
+    code += "runpy.run_path(sys.argv.pop(1), run_name='__main__')"
+    return command.run([sys.executable, "-c", code, str(script), *arguments], script.parent)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+def test_ctrl_c_while_the_installed_program_is_imported_is_answered_by_it(copied: Path) -> None:
+    before = "run = runpy.run_module\ndef interrupted(*a, **k):\n    os.kill(os.getpid(), 2)\n    run(*a, **k)\n"
+    run = with_ctrl_c(copied / SCRIPT.name, f"{before}runpy.run_module = interrupted", "--list")
+    assert (run.returncode, run.stdout, run.stderr) == (130, "", "Interrupted.\n")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+def test_ctrl_c_before_the_environment_s_python_has_started_is_answered_by_it(tmp_path: Path) -> None:
+    package = tmp_path / "feedstock_tools"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    shutil.copy(SCRIPT, tmp_path)
+    (package / "bootstrap.py").write_text(
+        "import os, sys\n"
+        "def run_in_environment(extra, program, arguments):\n"
+        "    os.kill(os.getpid(), 2)\n"
+        f"    os.chdir({str(ROOT)!r})\n"
+        "    os.execv(sys.executable, [sys.executable, *arguments])\n"
+    )
+    run = with_ctrl_c(tmp_path / SCRIPT.name, "", "--list")
+    assert (run.returncode, run.stdout, run.stderr) == (130, "", "Interrupted.\n")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+def test_ctrl_c_is_left_to_the_program_on_path(copied: Path, tmp_path: Path) -> None:
+    folder = program(tmp_path / "bin", 'sleep 30 & trap "kill $!; exit 7" INT; echo ready; wait $!')
+    code = "import runpy, signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); del sys.argv[0]; "
+    code += "runpy.run_path(sys.argv[0], run_name='__main__')"
+    with subprocess.Popen(
+        [sys.executable, "-S", "-c", code, str(copied / SCRIPT.name)],
+        cwd=copied,
+        env={"PATH": f"{folder}:{os.environ['PATH']}"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        os.killpg(process.pid, signal.SIGINT)
+        assert process.communicate(timeout=30)[1] == ""
+        assert process.returncode == 7

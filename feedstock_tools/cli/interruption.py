@@ -10,13 +10,14 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from types import FrameType
-from typing import TYPE_CHECKING, NoReturn
 
+TYPE_CHECKING = False  # typing takes longer to import than the rest, and Ctrl-C is not handled until then
 if TYPE_CHECKING:
     from sys import UnraisableHookArgs
+    from types import FrameType
+    from typing import NoReturn
 
-__all__ = ["MESSAGE", "STATUS", "end_at_once", "ignore", "unwind"]
+__all__ = ["MESSAGE", "STATUS", "end_at_once", "ignore", "release", "unwind"]
 
 STATUS = 130
 MESSAGE = "Interrupted."
@@ -30,6 +31,12 @@ def end_at_once() -> None:
     """Let Ctrl-C end this process at once, unless its parent made it ignore Ctrl-C."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _end)
+
+
+def release() -> None:
+    """Let a Ctrl-C through that `build-locally.py` held back, from its start until this process could handle it."""
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
 
 
 def unwind() -> None:

@@ -97,3 +97,17 @@ def test_ctrl_c_while_python_shuts_down_changes_nothing(gpu_feedstock: TinyFeeds
             process.send_signal(signal.SIGINT)
         assert process.returncode == 130
         assert process.stderr.read() == ""
+
+
+def test_ctrl_c_before_it_is_handled_ends_a_command_without_a_traceback() -> None:
+    program = """
+import sys
+class Interrupting:
+    def find_spec(self, name, *_):
+        if name == "feedstock_tools.cli.interruption":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupting())
+import feedstock_tools.__main__
+"""
+    run = command.run([sys.executable, "-c", program])
+    assert (run.returncode, run.stdout, run.stderr) == (130, "", "Interrupted.\n")
