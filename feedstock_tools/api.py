@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from feedstock_tools.report.pins.answer import answer_config, answer_json, answer_text
     from feedstock_tools.rerender.configurations.configuration import Configuration, read_configurations
     from feedstock_tools.rerender.configurations.write import Changes
+    from feedstock_tools.rerender.many import RerenderedFeedstock, rerender_many
     from feedstock_tools.rerender.outputs import PackageFile
     from feedstock_tools.rerender.outputs import output_files as outputs
     from feedstock_tools.rerender.rerendering import Rerender, rerender
@@ -103,6 +104,7 @@ __all__ = [
     "Rehearsal",
     "Release",
     "Rerender",
+    "RerenderedFeedstock",
     "Rules",
     "Setting",
     "Target",
@@ -136,6 +138,7 @@ __all__ = [
     "read_matrix",
     "rehearse",
     "rerender",
+    "rerender_many",
     "resolve",
     "run_tests",
     "why_not",
@@ -174,6 +177,7 @@ _WHERE = {
     "rerender.configurations.configuration": "Configuration read_configurations",
     "rerender.configurations.write": "Changes",
     "rerender.outputs": "PackageFile outputs=output_files",
+    "rerender.many": "RerenderedFeedstock rerender_many",
     "rerender.rerendering": "Rerender rerender",
     "rerender.rules": "Rules",
     "rerender.smithy.release": "Release find_release",

@@ -17,7 +17,7 @@ from typing import TypeAlias
 from feedstock_tools.bounds.limits import BoundError, Bounds, factor
 from feedstock_tools.errors import FeedstockError, WorkError
 
-__all__ = ["Note", "end_with_parent", "enter", "is_held", "reason_of", "released", "step"]
+__all__ = ["Note", "end_with_parent", "enter", "is_held", "reason_of", "released", "renew", "step"]
 
 #: The limits of this process, soft and hard, by number.
 Limits: TypeAlias = "dict[int, tuple[int, int]]"
@@ -138,6 +138,16 @@ def enter(bounds: Bounds, note: Note) -> None:
     for kind, limit in limits.items():
         if limit is not None:
             _set(kind, limit, _held.before[kind])
+
+
+def renew() -> None:
+    """Let the processor time of this bound process begin anew, for its next piece of work."""
+    if _held is not None and _held.bounds.seconds is not None:
+        import resource
+
+        soft, hard = _held.before[resource.RLIMIT_CPU]
+        end = int(time.process_time() + _held.bounds.seconds) + 1
+        _restore({resource.RLIMIT_CPU: (end if soft == resource.RLIM_INFINITY else min(end, soft), hard)})
 
 
 def _narrow(held: _Held) -> Limits:

@@ -18,7 +18,7 @@ from feedstock_tools.bounds.held import Note, end_with_parent, enter, is_held, r
 from feedstock_tools.bounds.limits import READING, Bounds
 from feedstock_tools.errors import FeedstockError
 
-__all__ = ["hold", "run_bounded"]
+__all__ = ["fork_bound", "hold", "run_bounded", "threads"]
 
 T = TypeVar("T")
 
@@ -34,7 +34,7 @@ def hold(bounds: Bounds) -> None:
     watched = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD}
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, watched)
     note = Note()
-    child = _fork(bounds, note)
+    child = fork_bound(bounds, note)
     if child == 0:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         return
@@ -60,7 +60,7 @@ def run_bounded(work: Callable[[], T], bounds: Bounds | None = READING) -> T:
     """
     if bounds is None or is_held() or not hasattr(os, "fork"):
         return work()
-    if _threads() > 1:
+    if threads() > 1:
         from feedstock_tools.bounds.apart import run_apart
 
         return run_apart(work, bounds)
@@ -68,7 +68,7 @@ def run_bounded(work: Callable[[], T], bounds: Bounds | None = READING) -> T:
 
     note = Note()
     ours, theirs = os.pipe()
-    child = _fork(bounds, note)
+    child = fork_bound(bounds, note)
     if child == 0:
         os.close(ours)
         _give(work, theirs)
@@ -84,7 +84,7 @@ def run_bounded(work: Callable[[], T], bounds: Bounds | None = READING) -> T:
     return result
 
 
-def _fork(bounds: Bounds, note: Note) -> int:
+def fork_bound(bounds: Bounds, note: Note) -> int:
     """Fork a bound child that ends when this process does; return its number, or 0 in the child."""
     for stream in (sys.stdout, sys.stderr):  # otherwise the child would write buffered output again
         with contextlib.suppress(OSError, ValueError, AttributeError):
@@ -100,7 +100,7 @@ def _fork(bounds: Bounds, note: Note) -> int:
     return child
 
 
-def _threads() -> int:
+def threads() -> int:
     """The number of threads of this process, including those of engines if the system reports them."""
     import threading
 

@@ -30,6 +30,7 @@ __all__ = [
     "dry_run",
     "feedstock",
     "folder",
+    "folders",
     "gathered",
     "gpu",
     "jobs",
@@ -116,6 +117,22 @@ def folder(function: Function) -> Function:
         return function(*arguments, feedstock=positional or feedstock or Path(), **others)
 
     argument = click.argument("positional", required=False, metavar="[FEEDSTOCK]", type=click.Path(path_type=Path))
+    return argument(_feedstock(command))
+
+
+def folders(function: Function) -> Function:
+    """`[FEEDSTOCK]...` and `--feedstock DIR`, for a command that takes one feedstock or many: `feedstocks`, paths.
+
+    One `Path()` if neither is given.
+    """
+
+    @wraps(function)
+    def command(*arguments: Any, feedstock: Path | None, positional: tuple[Path, ...], **others: Any) -> Any:
+        if feedstock is not None and positional:
+            raise click.UsageError("name the feedstock once: FEEDSTOCK or --feedstock DIR")
+        return function(*arguments, feedstocks=positional or (feedstock or Path(),), **others)
+
+    argument = click.argument("positional", nargs=-1, metavar="[FEEDSTOCK]...", type=click.Path(path_type=Path))
     return argument(_feedstock(command))
 
 

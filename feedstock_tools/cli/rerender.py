@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from feedstock_tools.cli import options
 from feedstock_tools.cli.opening import tidy
 from feedstock_tools.cli.printing import say, say_json
+from feedstock_tools.cli.rerendering_many import Given, Many, rerender_all
 from feedstock_tools.cli.spelling import Command
 from feedstock_tools.errors import WorkError
 
@@ -54,7 +56,7 @@ class _Modes:
 
 
 @click.command("rerender", cls=Command)
-@options.folder
+@options.folders
 @options.pinning
 @options.rules
 @options.platform("all of the feedstock's", repeatable=True)
@@ -75,10 +77,32 @@ class _Modes:
     metavar="[MESSAGE]",
     help="Stage and commit as conda-smithy does; MESSAGE is a text, or edit (default: conda-smithy's message).",
 )
+@options.jobs
+@click.option(
+    "--migration",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Lay this migration on each feedstock that needs it; leave the others as they are.",
+)
+@click.option(
+    "--resume",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Record outcomes in this file, and skip the feedstocks that it has.",
+)
 @options.gathered("modes", _Modes)
 @options.gathered("how", _How)
-def command(feedstock: Path, how: _How, modes: _Modes) -> None:
-    """Write the .ci_support of FEEDSTOCK and all other files of conda-smithy: CI files, scripts, README.md.
+@click.pass_context
+def command(
+    context: click.Context,
+    feedstocks: tuple[Path, ...],
+    how: _How,
+    modes: _Modes,
+    jobs: int,
+    migration: Path | None,
+    resume: Path | None,
+) -> None:
+    """Write the .ci_support of each FEEDSTOCK and all other files of conda-smithy: CI files, scripts, README.md.
 
     They are made with the templates of a release of conda-smithy: the one that --rules names, else the newest that
     `feedstock-tools smithy` fetched, else an installed one. DIR is a source tree as in conda-smithy's git repository,
@@ -87,6 +111,15 @@ def command(feedstock: Path, how: _How, modes: _Modes) -> None:
     Without --pinning, a feedstock with a spec needs only its recipe's conda_build_config.yaml; other feedstocks use the
     newest pinning that `feedstock-tools pinning` fetched. The command prints which one it uses.
     """
+    if (
+        len(feedstocks) > 1
+        or migration
+        or resume
+        or context.get_parameter_source("jobs") is not ParameterSource.DEFAULT
+    ):
+        _rerender_many(feedstocks, how, modes, Many(jobs, migration, resume))
+        return
+    [feedstock] = feedstocks
     _refuse_mixtures(feedstock, modes)
     gc.disable()  # a short process without reference cycles: collecting garbage would take a third of its time
     repository = _repository(feedstock) if modes.commit else None
@@ -99,7 +132,7 @@ def command(feedstock: Path, how: _How, modes: _Modes) -> None:
     if modes.show_diff:
         for line in changes.diff():
             say(line, nl=False)
-    report = _report(feedstock, result, changes)
+    report = _report(result, changes)
     if modes.as_json:
         say_json(report)
     else:
@@ -112,6 +145,22 @@ def command(feedstock: Path, how: _How, modes: _Modes) -> None:
     say(f"{len(result.configurations)} configurations, {changes.count} changes", err=True)
     if repository is not None:
         _commit(repository, changes, result, pinning, modes.commit or "")
+
+
+def _rerender_many(feedstocks: tuple[Path, ...], how: _How, modes: _Modes, many: Many) -> None:
+    """Rerender feedstocks in several processes; exit with 1 if one failed, or changes with --check."""
+    from feedstock_tools.channel.pinning.local import pinning_cache
+    from feedstock_tools.cli.smithy import chosen_release
+    from feedstock_tools.rerender.smithy.release import chosen_rules
+
+    if modes.show_diff or modes.verify or modes.commit or how.online or how.platforms:
+        raise click.UsageError("--diff, --verify, --commit, --online and --platform are for one feedstock")
+    pinning = chosen_pinning(how.pinning, Path(os.devnull))
+    release = chosen_release(how.smithy, how.rules).release
+    rules = chosen_rules(how.rules, release)
+    given = Given(pinning, rules, release, pinning_cache(os.environ).with_name("templates"), not modes.check)
+    if not rerender_all(feedstocks, given, many, as_json=modes.as_json):
+        raise SystemExit(1)
 
 
 def _refuse_mixtures(feedstock: Path, modes: _Modes) -> None:
@@ -187,7 +236,7 @@ def _say_report(report: Mapping[str, Any], *, err: bool, with_jobs: bool) -> Non
         say(f"stale {job}", err=err)
 
 
-def _report(feedstock: Path, result: Rerender, changes: Changes) -> dict[str, Any]:
+def _report(result: Rerender, changes: Changes) -> dict[str, Any]:
     """The result of a rerender, before anything is written, as JSON values."""
     from feedstock_tools.rerender.smithy.files import CiUpdate
 
@@ -195,21 +244,7 @@ def _report(feedstock: Path, result: Rerender, changes: Changes) -> dict[str, An
     return {
         "rules": result.rules.name,
         "configurations": [configuration.name for configuration in result.configurations],
-        "changes": [
-            {
-                "file": path.relative_to(feedstock).as_posix(),
-                "change": "delete" if content is None else "change" if path.is_file() else "add",
-            }
-            for path, content in sorted(changes.files.items())
-        ]
-        + [
-            {
-                "file": path.relative_to(feedstock).as_posix(),
-                "change": "mode +x" if executable else "mode -x",
-            }
-            for path, executable in sorted(changes.executable.items())
-            if path not in changes.files
-        ],
+        "changes": [{"file": name, "change": kind} for kind, name in changes.listed()],
         "stale_jobs": [str(job) for job in update.stale],
         "notes": [*([result.rules.note] if result.rules.note else []), *update.notes],
         "warnings": [str(lost) for lost in result.lost_jobs()],

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,10 +31,11 @@ class Pinning:
 
 @dataclass(frozen=True, slots=True)
 class Migrations:
-    """The migrations to apply, and those of the feedstock that are over."""
+    """The migrations to apply, those of the feedstock that are over, and those applied that it does not have yet."""
 
     applied: tuple[Path, ...] = ()
     finished: tuple[Path, ...] = ()
+    added: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +63,24 @@ def find_pinning(path: Path) -> Pinning:
     return Pinning(config, migrations if migrations.is_dir() else None)
 
 
-def migrations_of(feedstock: Path, pinning: Pinning | None, rules: Rules) -> Migrations:
+def migrations_of(feedstock: Path, pinning: Pinning | None, rules: Rules, added: Sequence[Path] = ()) -> Migrations:
     """Which migrations of a feedstock apply, in the pinning's copy if it has the same migration.
+
+    Args:
+        added: more migrations, whether the pinning has them or not; the feedstock's own of the same names do not count.
 
     Raises:
         InputError: a migration is not a mapping in YAML.
     """
+    own = _migrations_of(feedstock, pinning, rules)
+    names = {path.name for path in added}
+    applied, finished = (
+        tuple(path for path in paths if path.name not in names) for paths in (own.applied, own.finished)
+    )
+    return Migrations((*added, *applied), finished, tuple(added))
+
+
+def _migrations_of(feedstock: Path, pinning: Pinning | None, rules: Rules) -> Migrations:
     if rules.migrations_from == "nowhere":
         return Migrations()
     top = rules.migrations_from == "top folder"

@@ -56,6 +56,7 @@ class Rerender:
     rules: Rules
     platforms: tuple[Platform, ...] | None = None
     tree: Tree | None = None
+    added_migrations: tuple[Path, ...] = ()
 
     @cached_property
     def files(self) -> Mapping[str, bytes]:
@@ -98,7 +99,7 @@ class Rerender:
         Raises:
             InputError: `.ci_support` is not a folder of the feedstock's own; else as `ci_files`.
         """
-        own = changes(self.feedstock, self.files, self.finished_migrations, self.platforms)
+        own = changes(self.feedstock, self.files, self.finished_migrations, self.platforms, self.added_migrations)
         if self.tree is not None:
             return with_tree(own, self.tree)
         jobs = {self.feedstock / name: text.encode() for name, text in self.ci_files().texts.items()}
@@ -114,6 +115,7 @@ def rerender(
     smithy: Release | None = None,
     cache: Path | None = None,
     azure_number: int | None = None,
+    migrations: Sequence[Path] = (),
     bounds: Bounds | None = None,
 ) -> Rerender:
     """The configurations of a feedstock, as conda-smithy of the given rules makes them.
@@ -126,6 +128,7 @@ def rerender(
         smithy: the release of conda-smithy that writes the whole tree; without one `.ci_support` and job lists do.
         cache: a private folder that keeps compiled templates of the release.
         azure_number: the feedstock's number at Azure for the README; default: the one in the README.
+        migrations: migrations to lay on the feedstock, besides those that it has.
         bounds: what the work may take, in a child process; None to do it in this process.
 
     Raises:
@@ -145,9 +148,10 @@ def rerender(
             smithy=smithy,
             cache=cache,
             azure_number=azure_number,
+            migrations=migrations,
         )
         return run_bounded(work, bounds)
-    source = read_source(feedstock, pinning, rules or Rules.newest())
+    source = read_source(feedstock, pinning, rules or Rules.newest(), migrations)
     done: dict[object, RenderedPlatform] = {}
     for rendering in source.forge.renderings:
         if platforms is not None and rendering.platform not in platforms:
@@ -165,7 +169,9 @@ def rerender(
     if smithy:
         others = _other_platforms(source, rendered) if rendered is not None else ()
         tree = _tree(source, smithy, (*done.values(), *others), cache, azure_number)
-    return Rerender(feedstock, ordered, source.migrations.finished, source.rules, rendered, tree)
+    return Rerender(
+        feedstock, ordered, source.migrations.finished, source.rules, rendered, tree, source.migrations.added
+    )
 
 
 def _other_platforms(source: Source, platforms: tuple[Platform, ...]) -> Iterator[RenderedPlatform]:
@@ -250,7 +256,7 @@ class Source:
         """The folder that no link of an input may lead out of: the feedstock, for its own files."""
         pinning = self.pinning
         foreign = pinning is not None and (path == pinning.config or path.parent == pinning.migrations)
-        return None if foreign else self.forge.folder
+        return None if foreign or path in self.migrations.added else self.forge.folder
 
     @property
     def conditional(self) -> Path | None:
@@ -265,15 +271,15 @@ class Source:
         return None if self.rules.recipe_config_only_merged or own not in self.files else own
 
 
-def read_source(feedstock: Path, pinning: Path | None, rules: Rules) -> Source:
-    """Find the inputs of a feedstock's rerender.
+def read_source(feedstock: Path, pinning: Path | None, rules: Rules, added: Sequence[Path] = ()) -> Source:
+    """Find the inputs of a feedstock's rerender; `added` are migrations to lay on it.
 
     Raises:
         InputError: the feedstock, its recipe or the pinning is missing, or conda-forge.yml is invalid.
     """
     forge = read_forge(feedstock, rules)
     global_pinning = find_pinning(pinning) if pinning else None
-    migrations = migrations_of(feedstock, global_pinning, rules)
+    migrations = migrations_of(feedstock, global_pinning, rules, added)
     files = [global_pinning.config] if global_pinning else []
     own = forge.recipe.with_name(_RECIPE_CONFIG)
     if own.is_file():

@@ -38,6 +38,14 @@ class Changes:
         """How many files change."""
         return len(self.files.keys() | self.executable.keys())
 
+    def listed(self) -> tuple[tuple[str, str], ...]:
+        """What happens to each file, by path: `add`, `change`, `delete`, `mode +x` or `mode -x`, and the path."""
+        kinds = {path: "delete" if content is None else "change" for path, content in self.files.items()}
+        kinds |= {path: "add" for path in self.files if kinds[path] == "change" and not path.is_file()}
+        modes = {path: f"mode {'+x' if way else '-x'}" for path, way in self.executable.items() if path not in kinds}
+        found = [*sorted(kinds.items()), *sorted(modes.items())]
+        return tuple((kind, path.relative_to(self.feedstock).as_posix()) for path, kind in found)
+
     def diff(self) -> Iterator[str]:
         """The lines of a unified diff of all changes, each with its line ending."""
         for path, content in sorted(self.files.items()):
@@ -100,8 +108,11 @@ def changes(
     wanted: Mapping[str, bytes],
     finished: tuple[Path, ...] = (),
     platforms: tuple[Platform, ...] | None = None,
+    added: tuple[Path, ...] = (),
 ) -> Changes:
     """The changes after which `.ci_support` holds exactly the `wanted` files, without the `finished` migrations.
+
+    `added`: migrations whose copies it holds, too.
 
     With `platforms`, files of other platforms stay as they are.
 
@@ -124,6 +135,7 @@ def changes(
         if path.name not in wanted and (platforms is None or _is_of(path, platforms)):
             files[path] = None
     files.update(dict.fromkeys(finished))
+    files.update((folder / "migrations" / path.name, read_bytes(path, within=None)) for path in added)
     return Changes(feedstock, files, seen=seen)
 
 

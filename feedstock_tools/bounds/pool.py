@@ -1,0 +1,208 @@
+"""Many pieces of work in a few bound child processes: each piece has its own bounds, and none can end the others.
+
+A child does one piece after another, and so keeps what it has read. Its bound on processor time begins anew with each
+piece; a child that exceeds a bound is replaced.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import selectors
+import signal
+import struct
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Generic, NoReturn, TypeVar
+
+from feedstock_tools.bounds.held import Note, reason_of, renew
+from feedstock_tools.bounds.limits import READING, Bounds
+from feedstock_tools.bounds.supervision import fork_bound, threads
+from feedstock_tools.errors import FeedstockError, WorkError
+
+__all__ = ["each_bounded"]
+
+Piece = TypeVar("Piece")
+Result = TypeVar("Result")
+_HEAD = struct.Struct("<q")
+#: A child is replaced after this many pieces, so that what its libraries never free cannot add up.
+_PIECES = 500
+_PATIENCE = 10.0
+
+
+@dataclass(slots=True)
+class _Child(Generic[Piece]):
+    """A child process, its pipes, and the piece that it is working on."""
+
+    process: int
+    orders: int
+    answers: int
+    note: Note
+    piece: Piece
+    done: int = 0
+    received: bytearray = field(default_factory=bytearray)
+
+
+def each_bounded(
+    work: Callable[[Piece], Result], pieces: Iterable[Piece], jobs: int, bounds: Bounds = READING
+) -> Iterator[tuple[Piece, Result | FeedstockError]]:
+    """Do some work for each piece, in up to `jobs` children, and give the results as they come.
+
+    Where a process cannot fork, or runs threads, the work is done in this one, without bounds of the system.
+
+    Args:
+        work: pieces and results travel between processes, and so must be picklable; `work` itself is inherited.
+        pieces: taken as children become free.
+        bounds: for each piece: its processor time and files, and the memory of a child.
+
+    Returns:
+        Each piece with its result, or with the error that ended it.
+    """
+    if not hasattr(os, "fork") or threads() > 1:
+        for piece in pieces:
+            yield piece, _attempt(work, piece)
+        return
+    waiting = iter(pieces)
+    children: dict[int, _Child[Piece]] = {}
+    free: deque[_Child[Piece]] = deque()
+    with selectors.DefaultSelector() as selector:
+        try:
+            more = True
+            while more or children:
+                while more and len(children) < jobs:
+                    try:
+                        piece = next(waiting)
+                    except StopIteration:
+                        more = False
+                        break
+                    child = free.pop() if free else _started(work, piece, bounds, children.values())
+                    child.piece = piece
+                    _send(child.orders, pickle.dumps(piece))
+                    children[child.answers] = child
+                    selector.register(child.answers, selectors.EVENT_READ)
+                for key, _ in selector.select() if children else ():
+                    child = children[key.fd]
+                    outcome = _received(child, bounds)
+                    if outcome is None:
+                        continue
+                    selector.unregister(child.answers)
+                    del children[child.answers]
+                    result, lives = outcome
+                    child.done += 1
+                    if lives and child.done < _PIECES:
+                        free.append(child)
+                    elif lives:
+                        _end([child])
+                    yield child.piece, result  # type: ignore[misc]
+        finally:
+            _end([*children.values(), *free])
+
+
+def _attempt(work: Callable[[Piece], Result], piece: Piece) -> Result | FeedstockError:
+    try:
+        return work(piece)
+    except FeedstockError as error:
+        return error
+    except MemoryError:
+        raise
+    except Exception as error:  # a fault of ours in one piece must not stop the others
+        return WorkError(f"{type(error).__name__}: {error}")
+
+
+def _started(
+    work: Callable[[Piece], Result], piece: Piece, bounds: Bounds, siblings: Iterable[_Child[Piece]]
+) -> _Child[Piece]:
+    note = Note()
+    orders, to_child = os.pipe()
+    answers, from_child = os.pipe()
+    process = fork_bound(bounds, note)
+    if process == 0:
+        for pipe in (to_child, answers, *(pipe for each in siblings for pipe in (each.orders, each.answers))):
+            os.close(pipe)
+        _serve(work, orders, from_child)
+    os.close(orders)
+    os.close(from_child)
+    os.set_blocking(answers, False)
+    return _Child(process, to_child, answers, note, piece)
+
+
+def _serve(work: Callable[[Piece], Result], orders: int, answers: int) -> NoReturn:
+    """Work until the parent closes its pipe."""
+    import gc
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends its children
+    gc.freeze()  # a garbage collection over the parent's objects would copy all of its memory
+    try:
+        while (content := _read(orders)) is not None:
+            renew()
+            _send(answers, pickle.dumps(_attempt(work, pickle.loads(content))))  # noqa: S301 - from our own parent
+    except MemoryError:
+        os.abort()
+    except BaseException:
+        os._exit(1)
+    os._exit(0)
+
+
+def _send(pipe: int, content: bytes) -> None:
+    left = memoryview(_HEAD.pack(len(content)) + content)
+    with suppress(BrokenPipeError):  # the other side has ended; its status says why
+        while left:
+            left = left[os.write(pipe, left) :]
+
+
+def _read(pipe: int) -> bytes | None:
+    """One whole message; None after the last."""
+    head = _exactly(pipe, _HEAD.size)
+    return None if head is None else _exactly(pipe, _HEAD.unpack(head)[0])
+
+
+def _exactly(pipe: int, size: int) -> bytes | None:
+    content = b""
+    while len(content) < size:
+        part = os.read(pipe, size - len(content))
+        if not part:
+            return None
+        content += part
+    return content
+
+
+def _received(child: _Child[Piece], bounds: Bounds) -> tuple[object, bool] | None:
+    """The result of a child, and whether it goes on; None if more of the result is to come."""
+    try:
+        part = os.read(child.answers, 1 << 16)
+    except BlockingIOError:
+        return None
+    if not part:
+        status = os.waitstatus_to_exitcode(os.waitpid(child.process, 0)[1])
+        _close(child)
+        if status >= 0:
+            return WorkError("the work ended without a result", path=child.note.read()[0]), False
+        return reason_of(-status, child.note, bounds), False
+    child.received += part
+    if len(child.received) < _HEAD.size or len(child.received) < _HEAD.size + _HEAD.unpack_from(child.received)[0]:
+        return None
+    result = pickle.loads(child.received[_HEAD.size :])  # noqa: S301 - from our own child
+    child.received.clear()
+    return result, True
+
+
+def _end(children: Sequence[_Child[Piece]]) -> None:
+    """Let children end their pieces, so that no file stays half written; after some seconds, end them."""
+    for child in children:
+        _close(child)
+    end = time.monotonic() + _PATIENCE
+    for child in children:
+        with suppress(OSError):  # it has ended already
+            while os.waitpid(child.process, os.WNOHANG)[0] == 0:
+                if time.monotonic() > end:
+                    os.kill(child.process, signal.SIGKILL)
+                time.sleep(0.002)
+
+
+def _close(child: _Child[Piece]) -> None:
+    for pipe in (child.orders, child.answers):
+        with suppress(OSError):
+            os.close(pipe)

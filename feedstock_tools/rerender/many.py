@@ -1,0 +1,169 @@
+"""Rerender many feedstocks in a few processes: pinning, releases and templates are read once in each of them.
+
+What one feedstock does cannot harm another: each has its own bounds, and an error of one is only its own outcome.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+from feedstock_tools.bounds.limits import READING, Bounds
+from feedstock_tools.bounds.pool import each_bounded
+from feedstock_tools.errors import FeedstockError, InputError
+from feedstock_tools.reading import read_text
+from feedstock_tools.rerender.configurations.configuration import CI_SUPPORT, Configuration
+from feedstock_tools.rerender.configurations.write import Changes
+from feedstock_tools.rerender.rerendering import Rerender, rerender
+from feedstock_tools.rerender.rules import Rules
+from feedstock_tools.rerender.smithy.release import Release
+from feedstock_tools.yaml_reading.values import parse_texts
+
+__all__ = ["OUTCOMES", "Outcome", "RerenderedFeedstock", "rerender_many"]
+
+Outcome = Literal["changed", "unchanged", "not needed", "refused", "failed"]
+#: `not needed`: the migration changes nothing. `refused`: the input is invalid. `failed`: it could not be written.
+OUTCOMES: tuple[Outcome, ...] = ("changed", "unchanged", "not needed", "refused", "failed")
+
+
+@dataclass(frozen=True, slots=True)
+class RerenderedFeedstock:
+    """What became of a feedstock.
+
+    `reason`: why a migration is not needed, or the error. `changes`: what happens to each file, and its path.
+    `seconds`: of processor time.
+    """
+
+    feedstock: Path
+    outcome: Outcome
+    reason: str = ""
+    changes: tuple[tuple[str, str], ...] = ()
+    notes: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class _Order:
+    """What to do to each feedstock."""
+
+    pinning: Path | None
+    rules: Rules
+    smithy: Release | None
+    cache: Path | None
+    migration: Path | None
+    write: bool
+
+
+def rerender_many(
+    feedstocks: Iterable[Path],
+    *,
+    pinning: Path | None = None,
+    rules: Rules | None = None,
+    smithy: Release | None = None,
+    cache: Path | None = None,
+    migration: Path | None = None,
+    write: bool = False,
+    jobs: int = 1,
+    bounds: Bounds = READING,
+) -> Iterator[RerenderedFeedstock]:
+    """Rerender feedstocks, and give the outcomes as they come.
+
+    Args:
+        feedstocks: their folders, taken as processes become free.
+        pinning: as for `rerender`, for all of them; and so are `rules`, `smithy` and `cache`.
+        migration: lay this migration on each feedstock that needs it; the others are not rerendered.
+        write: apply the changes.
+        jobs: how many processes work in parallel.
+        bounds: what each feedstock may take.
+
+    Raises:
+        InputError: the migration cannot be read.
+
+    >>> [found] = rerender_many([Path("solver-feedstock")], pinning=Path("pinning"))
+    >>> found.outcome, found.changes[0]
+    ('changed', ('change', '.ci_support/linux_64_cuda_compiler_version12.9.yaml'))
+    """
+    if migration is not None:
+        _settings_of(migration)
+    order = _Order(pinning, rules or Rules.newest(), smithy, cache, migration, write)
+    for feedstock, found in each_bounded(partial(_rerendered, order), feedstocks, jobs, bounds):
+        if isinstance(found, FeedstockError):
+            outcome: Outcome = "refused" if isinstance(found, InputError) else "failed"
+            yield RerenderedFeedstock(feedstock, outcome, str(found))
+        else:
+            yield found
+
+
+def _rerendered(order: _Order, feedstock: Path) -> RerenderedFeedstock:
+    start = time.process_time()
+    found = _outcome(order, feedstock)
+    return replace(found, seconds=time.process_time() - start)
+
+
+def _outcome(order: _Order, feedstock: Path) -> RerenderedFeedstock:
+    whole = partial(
+        rerender, feedstock, pinning=order.pinning, rules=order.rules, smithy=order.smithy, cache=order.cache
+    )
+    if order.migration is None:
+        return _applied(order, feedstock, whole())
+    before = rerender(feedstock, pinning=order.pinning, rules=order.rules)
+    reason = _why_not(order.migration, feedstock, before.configurations)
+    if reason:
+        return RerenderedFeedstock(feedstock, "not needed", reason)
+    after = whole(migrations=[order.migration])
+    if after.files == before.files:
+        return RerenderedFeedstock(feedstock, "not needed", _already(order.migration, before.configurations))
+    return _applied(order, feedstock, after)
+
+
+def _applied(order: _Order, feedstock: Path, result: Rerender) -> RerenderedFeedstock:
+    changes: Changes = result.changes()
+    listed = changes.listed()
+    if order.write:
+        changes.apply()
+    notes = result.tree.notes if result.tree is not None else result.ci_files().notes
+    return RerenderedFeedstock(feedstock, "changed" if listed else "unchanged", "", listed, tuple(notes))
+
+
+def _settings_of(migration: Path) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """A migration's `__migrator` and its other keys, as texts."""
+    content = parse_texts(read_text(migration, within=None), migration) or {}
+    settings = content.get("__migrator") if isinstance(content, dict) else None
+    if not isinstance(settings, dict):
+        raise InputError("is not a migration: it must be a mapping with a __migrator", path=migration)
+    return settings, {key: value for key, value in content.items() if key not in ("__migrator", "migrator_ts")}
+
+
+def _why_not(migration: Path, feedstock: Path, configurations: Iterable[Configuration]) -> str:
+    """Why a feedstock needs no migration, as far as its configurations without it tell; empty if it may need it."""
+    settings, variants = _settings_of(migration)
+    name = feedstock.resolve().name.removesuffix("-feedstock")
+    excluded = settings.get("exclude") or ()
+    if name in excluded:
+        return f"the migration excludes {name}"
+    own = feedstock / CI_SUPPORT / "migrations" / migration.name
+    if own.is_file() and read_text(own, within=feedstock) == read_text(migration, within=None):
+        return "it has the migration"
+    used = {key for configuration in configurations for key in configuration.values}
+    keys = _keys(variants)
+    if not keys & used:
+        return f"no configuration uses {' or '.join(sorted(keys))}"
+    return ""
+
+
+def _already(migration: Path, configurations: Iterable[Configuration]) -> str:
+    """The values that configurations have and the migration does not change."""
+    found: dict[str, set[str]] = {}
+    for configuration in configurations:
+        for key in _keys(_settings_of(migration)[1]) & configuration.values.keys():
+            found.setdefault(key, set()).update(configuration.values[key])
+    have = "; ".join(f"{key} {', '.join(sorted(values))}" for key, values in sorted(found.items()))
+    return f"the migration changes nothing: the configurations have {have}"
+
+
+def _keys(variants: Mapping[str, Any]) -> set[str]:
+    return {str(key).replace("-", "_") for key in variants} - {"zip_keys", "pin_run_as_build"}
