@@ -35,5 +35,10 @@ def test_where_nothing_is_built_nothing_heavy_is_imported(gpu_feedstock: TinyFee
     assert not modules & {"networkx", "rattler", "rattler_build", "pydantic", "feedstock_tools.builds.runs.scheduler"}
 
 
+@pytest.mark.parametrize("command_name", ["plan", "build"])
+def test_one_row_is_planned_and_built_without_networkx(gpu_feedstock: TinyFeedstock, command_name: str) -> None:
+    assert "networkx" not in imported(gpu_feedstock, command_name, f"{CPU}_py3.11")
+
+
 def test_networkx_orders_what_is_to_be_built(gpu_feedstock: TinyFeedstock) -> None:
     assert "networkx" in imported(gpu_feedstock, "plan", CPU)

@@ -1,8 +1,8 @@
 """The agenda as a graph of outputs: the row that makes each, the order of rows, and the total duration.
 
 A node is a missing output, an edge leads from an output to one that cannot begin before it exists. If
-several rows need the same missing output, one makes it, and the others wait for it. networkx is imported here, so this
-module is imported only if there is something to build.
+several rows need the same missing output, one makes it, and the others wait for it. One row needs no graph, and so not
+networkx, whose import takes longer than the rest of a command.
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from heapq import heapreplace
-
-import networkx as nx
+from typing import TYPE_CHECKING
 
 from feedstock_tools.builds.plan.work import Place, Work, place_of
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 __all__ = ["in_order", "output_graph", "seconds_left"]
 
@@ -26,6 +28,8 @@ def output_graph(works: Sequence[Work]) -> nx.DiGraph[Place]:
     Args:
         works: in an order in which each row makes those of its missing outputs that no earlier row makes.
     """
+    import networkx as nx
+
     graph: nx.DiGraph[Place] = nx.DiGraph()
     for work in works:
         made_before = [place for output in work.missing if (place := place_of(output)) in graph]
@@ -44,6 +48,10 @@ def in_order(works: Sequence[Work]) -> list[Work]:
     The rows of the first generation wait for no other; rows that others wait for come first, then those with
     the longest path of dependent outputs. Without known times the order of the plan is kept.
     """
+    if len(works) < 2:
+        return list(works)
+    import networkx as nx
+
     longest = sorted(works, key=lambda work: -(work.expected or 0.0))
     graph = output_graph(longest)
     begins = {work.name: _first_place(work, graph) for work in longest}
@@ -71,6 +79,8 @@ def seconds_left(works: Sequence[Work], jobs: int, done: AbstractSet[Place] = fr
         jobs: the maximum number of parallel rows.
         done: the places of outputs that have been built meanwhile.
     """
+    if len(works) < 2:
+        return sum(_known_seconds(works, done).values()) or None
     graph = output_graph(works)
     graph.remove_nodes_from(done)
     of_row: dict[str, float] = {}
@@ -85,8 +95,20 @@ def seconds_left(works: Sequence[Work], jobs: int, done: AbstractSet[Place] = fr
     return max(*ends, *_seconds_behind(graph).values())
 
 
+def _known_seconds(works: Sequence[Work], done: AbstractSet[Place]) -> dict[Place, float]:
+    """The known duration of each missing output that has not been built meanwhile."""
+    return {
+        place: work.seconds[output.name]
+        for work in works
+        for output in work.missing
+        if (place := place_of(output)) not in done and output.name in work.seconds
+    }
+
+
 def _seconds_behind(graph: nx.DiGraph[Place]) -> Mapping[Place, float]:
     """Output → the seconds of the longest path that begins with it."""
+    import networkx as nx
+
     behind: dict[Place, float] = {}
     for place in reversed(list(nx.topological_sort(graph))):
         later = max((behind[after] for after in graph.successors(place)), default=0.0)
@@ -96,6 +118,8 @@ def _seconds_behind(graph: nx.DiGraph[Place]) -> Mapping[Place, float]:
 
 def _of_rows(graph: nx.DiGraph[Place]) -> nx.DiGraph[str]:
     """The rows that make outputs, each before the rows that wait for one of its outputs."""
+    import networkx as nx
+
     rows: nx.DiGraph[str] = nx.DiGraph()
     rows.add_nodes_from(_row(graph, place) for place in graph)
     pairs = ((_row(graph, before), _row(graph, after)) for before, after in graph.edges)

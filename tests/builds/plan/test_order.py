@@ -68,6 +68,15 @@ def test_what_is_done_leaves_less_time() -> None:
     assert seconds_left(todo, 2, {place for each in todo for place in each.places}) is None
 
 
+def test_one_row_takes_the_time_of_what_it_still_makes() -> None:
+    row = work("py3.12", "lib", "b", seconds={"lib": 3.0, "b": 1.0})
+    lib = place_of(row.missing[0])
+    assert (in_order([row]), seconds_left([row], 2), seconds_left([row], 2, {lib})) == ([row], 4.0, 1.0)
+    assert seconds_left([row], 2, row.places) is None
+    assert seconds_left([work("py3.12", "lib")], 1) is None
+    assert (in_order([]), seconds_left([], 1)) == ([], None)
+
+
 def test_no_time_is_known_before_the_first_build() -> None:
     assert seconds_left([work("a", "a"), work("b", "b")], 2) is None
 
