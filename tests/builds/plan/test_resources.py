@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from feedstock_tools.builds.plan.capacity import Capacity, jobs_of
+from feedstock_tools.builds.plan.capacity import BUILD_SECONDS, Capacity, Limits, jobs_of
 from feedstock_tools.builds.plan.needs import Declared, Needs, needs_of
 from feedstock_tools.errors import InputError
-from feedstock_tools.units import size_of, time_of
+from feedstock_tools.units import size_of, time_limit_of, time_of
 
 GIB = 1 << 30
 
@@ -31,6 +31,25 @@ def test_invalid_amounts(text: str) -> None:
         size_of(text)
     with pytest.raises(InputError, match="not a valid duration"):
         time_of(text)
+
+
+@pytest.mark.parametrize("text", ["9" * 300, "9" * 300 + " h", "1e9", "10000000 h", "٣ h", "nan", "inf", "0x10"])
+def test_a_time_that_nobody_can_wait_for_is_refused_in_one_short_message(text: str) -> None:
+    with pytest.raises(InputError) as caught:
+        time_limit_of(text)
+    assert len(str(caught.value)) < 200
+
+
+def test_a_time_limit_can_be_lifted() -> None:
+    assert time_limit_of("0") is None
+    assert time_limit_of("48 h") == BUILD_SECONDS == Limits().seconds
+
+
+@pytest.mark.parametrize("text", ["9" * 300, "9" * 300 + " GiB", "1e9 GiB"])
+def test_an_amount_without_end_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match="not a valid amount") as caught:
+        size_of(text)
+    assert len(str(caught.value)) < 200
 
 
 def test_jobs_fit_into_the_memory() -> None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import io
 import re
+import time
+import tracemalloc
 from pathlib import Path
 
 import pytest
 
 from feedstock_tools.builds.engines.contract import Failed, Log, Output
+from feedstock_tools.redaction import secrets_in_file
 from feedstock_tools.report.matrix.page import _tail
 from feedstock_tools.report.matrix.view import printable
 from feedstock_tools.report.run.folding import UNFOLDED, Fold
@@ -116,3 +119,33 @@ def test_all_readers_of_a_hostile_log_show_text(feedstock: TinyFeedstock) -> Non
     assert "<script>alert" not in page
     (log, *_) = (feedstock.artifacts / "logs").glob("*.log")
     assert b"\xff\xfe\x9b2Jtext" in log.read_bytes()
+
+
+def test_readers_of_a_huge_log_need_no_memory(feedstock: TinyFeedstock) -> None:
+    (feedstock.folder / "recipe" / "build-library.sh").write_text("echo before\nexit 3\n")
+    assert feedstock.build(f"{CPU}_py3.11").returncode == 1
+    (log,) = (feedstock.artifacts / "logs").glob("*.log")
+    with log.open("r+b") as stream:  # two gigabytes with little on the disk
+        stream.seek(2 << 30)
+        stream.write(b"the end\xff\x1b[2J\n")
+    began = time.monotonic()
+    for words in (("status",), ("status", "--json"), ("status", "--html", "page.html")):
+        run = feedstock.run(*words, "--channel", str(feedstock.channel))
+        assert run.returncode == 0, run.stderr
+    assert time.monotonic() - began < 30
+    page = (feedstock.folder / "page.html").read_text(encoding="utf-8")
+    assert "the end\ufffd" in page
+    assert len(page) < 200_000
+
+
+def test_secrets_of_a_log_in_one_line_are_looked_for_in_little_memory(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    with path.open("wb") as stream:
+        stream.write(b"begin ")
+        stream.seek(200 << 20)
+        stream.write(b" https://me:word@example.org/")
+    tracemalloc.start()
+    assert secrets_in_file(path, {"KEY": "not-in-it-at-all"}) == {"a password in a URL": 1}
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 40 << 20

@@ -100,6 +100,7 @@ class Container:
         assert self.runtime is not None  # noqa: S101
         passed = sorted(name for name in request.environment if name not in _NOT_PASSED)
         own = {"HOME": str(request.folder / "home"), "TMPDIR": request.environment.get("TMPDIR", "/tmp")}  # noqa: S108
+        own |= _credentials(request.environment)
         libraries = _libraries()
         inside = [f"{_INSIDE}/{number}" for number in range(len(libraries))]
         return [
@@ -130,6 +131,7 @@ class Container:
         named = (request.environment.get(name) for name in _OF_CERTIFICATES)
         readable = {request.recipe.parent, request.feedstock, *_folders(request.channels)}
         readable |= {Path(place) for place in named if place and Path(place).exists()}
+        readable |= {Path(place) for place in _credentials(request.environment).values()}
         for place, inside in libraries.items():
             yield from ("-v", f"{place}:{inside}:ro{suffix}")
         for place in sorted(readable - writable):
@@ -138,6 +140,14 @@ class Container:
             with suppress(FileExistsError):
                 place.mkdir(parents=True)
             yield from ("-v", f"{place}:{place}:rw{suffix}")
+
+
+def _credentials(environment: Mapping[str, str]) -> dict[str, str]:
+    """Variables for the files with the user's credentials for channels, which are not in the container's home."""
+    home = environment.get("HOME")
+    files = {"RATTLER_AUTH_FILE": ".rattler/credentials.json", "NETRC": ".netrc"}
+    places = {name: Path(home, file) for name, file in files.items() if home and name not in environment}
+    return {name: str(place) for name, place in places.items() if place.is_file()}
 
 
 def _libraries() -> list[Path]:
