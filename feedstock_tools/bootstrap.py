@@ -36,6 +36,8 @@ LEAST_PYTHON = (3, 11)
 NEWEST_MINOR_TRIED = 20
 #: Seconds between two checks of pip's progress, and between two lines if the output is not a terminal.
 _TICK, _PAUSE = 0.2, 2.0
+#: The time limits for a Python to start, and for pip or another process to create an environment, in seconds.
+_PROBE_SECONDS, _LONGEST = 30.0, 7200.0
 #: The beginning of a line of pip's, and our progress message. `{}` is the text of the group.
 _STEPS = (
     (r"Collecting ([A-Za-z0-9._-]+)", "collecting {}"),
@@ -213,7 +215,11 @@ def _run(command: list[str], log: IO[bytes], status: _Status, lock: IO[str]) -> 
     reader = threading.Thread(target=_read, args=(process.stdout, lines), daemon=True)
     reader.start()
     try:
+        end = time.monotonic() + _LONGEST
         while reader.is_alive() or not lines.empty():
+            if time.monotonic() > end:
+                log.write(b"timed out\n")
+                return 1
             with suppress(queue.Empty):
                 line = lines.get(timeout=_TICK)
                 log.write(line)
@@ -298,13 +304,21 @@ def _run_with_newer_python(extra: str, program: str, arguments: Sequence[str]) -
     least = "{}.{}".format(*LEAST_PYTHON)
     for minor in range(NEWEST_MINOR_TRIED, LEAST_PYTHON[1] - 1, -1):
         newer = shutil.which(f"python3.{minor}")
-        # A name on PATH may be a shim of a version manager that refuses to start.
-        if newer and subprocess.run([newer, "-c", ""], capture_output=True, check=False).returncode == 0:
+        if newer and _starts(newer):
             _say("Python {}.{} is too old; using {}.".format(*sys.version_info[:2], newer))
             return _replace_process([newer, str(Path(__file__).resolve()), extra, program, *arguments])
     _say(f"Python {least} or later is required, but this is {sys.version.split()[0]} ({sys.executable}).")
     _say(f"Install `python{least}` or later on PATH, or run this command with it.")
     return 2
+
+
+def _starts(python: str) -> bool:
+    """Whether a Python starts: a name on PATH may be a shim of a version manager that refuses to."""
+    try:
+        probe = subprocess.run([python, "-c", ""], capture_output=True, check=False, timeout=_PROBE_SECONDS)
+    except (OSError, subprocess.SubprocessError):
+        return False
+    return probe.returncode == 0
 
 
 def _replace_process(command: list[str]) -> int:
@@ -322,7 +336,10 @@ def _only_one(lock: Path) -> Iterator[IO[str]]:
     with lock.open("w") as handle:
         if not _locks(handle):
             _say(f"Waiting for another process that creates an environment in {lock.parent}")
+            end = time.monotonic() + _LONGEST
             while not _locks(handle):
+                if time.monotonic() > end:
+                    raise _CannotMakeError(f"Another process has been at work in {lock.parent} for {_LONGEST:g} s")
                 time.sleep(_TICK)
         yield handle
 

@@ -15,7 +15,15 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from feedstock_tools.builds.engines.process.child import TEST_WORKER, LastLines, Lines, output_of, started, whole_lines
+from feedstock_tools.builds.engines.process.child import (
+    TEST_WORKER,
+    LastLines,
+    Lines,
+    output_of,
+    started,
+    status_of,
+    whole_lines,
+)
 from feedstock_tools.builds.engines.process.guard import Guard, OutOfTimeError
 from feedstock_tools.builds.engines.process.program import write_order
 from feedstock_tools.builds.engines.variables import PASSED_ON
@@ -158,7 +166,7 @@ def _run(command: Sequence[str], subject: Subject, conditions: Conditions, folde
         with started(command, folder=folder, environment=environment, guard=guard) as process:
             for output in whole_lines(output_of(process, guard)):
                 log(output)
-            return process.wait()
+            return status_of(process, guard)
     except OutOfTimeError as error:
         raise WorkError(f"it was stopped after its time limit of {guard.seconds:g} s, which --timeout sets") from error
 

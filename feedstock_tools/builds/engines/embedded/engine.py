@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from feedstock_tools.builds.engines.contract import BuildRequest, Built, CrossTests, Event, Failed, Log, Output, Started
-from feedstock_tools.builds.engines.process.child import LastLines, Lines, how_it_ended, output_of, started
+from feedstock_tools.builds.engines.process.child import LastLines, Lines, how_it_ended, output_of, started, status_of
 from feedstock_tools.errors import WorkError
 from feedstock_tools.workers import worker_command
 
@@ -97,7 +97,7 @@ def events_of(process: subprocess.Popen[bytes], request: BuildRequest) -> Iterat
             event = replace(event, content=_shortened(event.content, request))
             last.add(event.content)
         yield event
-    status = process.wait()
+    status = status_of(process, request.guard)
     if pending and not failed:
         ended = f"the engine's process ended with {how_it_ended(status)} before it was done"
         yield Failed(current, "\n".join([ended, *last]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import selectors
 import signal
 import sys
@@ -18,7 +19,17 @@ from feedstock_tools.errors import WorkError
 if TYPE_CHECKING:
     import subprocess
 
-__all__ = ["GRACE", "TEST_WORKER", "LastLines", "Lines", "how_it_ended", "output_of", "started", "whole_lines"]
+__all__ = [
+    "GRACE",
+    "TEST_WORKER",
+    "LastLines",
+    "Lines",
+    "how_it_ended",
+    "output_of",
+    "started",
+    "status_of",
+    "whole_lines",
+]
 
 #: The default time for the supervisor of a build to finish, in seconds.
 GRACE = 5.0
@@ -118,6 +129,24 @@ def output_of(process: subprocess.Popen[bytes], guard: Guard) -> Iterator[tuple[
                     if not pipe.is_open and pipe.descriptor in selector.get_map():
                         selector.unregister(pipe.descriptor)
             guard.look()
+
+
+def status_of(process: subprocess.Popen[bytes], guard: Guard) -> int:
+    """The exit status of a worker whose outputs are closed, once it has ended.
+
+    Raises:
+        WorkError: the worker takes more time or memory than its guard allows.
+        Stopped: the run is over.
+    """
+    from subprocess import TimeoutExpired
+
+    while True:
+        try:
+            return process.wait(LOOK_EVERY)
+        except TimeoutExpired:
+            guard.look()
+            if guard.stop is not None and select.select([guard.stop], [], [], 0)[0]:
+                raise Stopped from None
 
 
 class _Pipe:

@@ -12,7 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from feedstock_tools.builds.engines.contract import BuildRequest, Built, Event, Failed, Output, Started
-from feedstock_tools.builds.engines.process.child import GRACE, LastLines, how_it_ended, output_of, started, whole_lines
+from feedstock_tools.builds.engines.process.child import (
+    GRACE,
+    LastLines,
+    how_it_ended,
+    output_of,
+    started,
+    status_of,
+    whole_lines,
+)
 from feedstock_tools.builds.engines.process.program_worker import REMOVAL_SECONDS
 from feedstock_tools.workers import worker_command
 
@@ -83,7 +91,7 @@ def run_command(command: Command, request: BuildRequest) -> Iterator[Iterator[Ev
             for content in whole_lines(output_of(process, request.guard)):
                 said.add(content)
                 yield Output(content)
-            status = process.wait()
+            status = status_of(process, request.guard)
             if status:
                 yield Failed(request.wanted[0], *_reason(command.words[0], status, [*said]))
             else:

@@ -159,7 +159,9 @@ def descendants(root: int) -> list[int]:
 def _group_members(root: int) -> list[int]:
     import subprocess
 
-    listed = subprocess.run(["ps", "-axo", "pid=,pgid="], capture_output=True, text=True, check=False).stdout
+    listed = subprocess.run(
+        ["ps", "-axo", "pid=,pgid="], capture_output=True, text=True, check=False, timeout=_PATIENCE
+    ).stdout
     pairs = [line.split() for line in listed.splitlines()]
     return [int(pid) for pid, group in pairs if int(group) == root and int(pid) != os.getpid()]
 
