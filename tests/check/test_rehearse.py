@@ -166,7 +166,7 @@ def test_users_get_the_build_that_is_meant(tmp_path: Path, channel: Path) -> Non
     builds = picked(found, "demo")
     assert builds[None] == builds["10.2"] == "1.2.3 cpu_0"
     assert builds["11.1"] == "1.2.3 cuda111_0"
-    assert builds["11.2"] == builds["12.9"] == "1.2.3 cuda112_0"
+    assert builds["11.2"] == builds["11.4"] == builds["12.2"] == builds["12.9"] == "1.2.3 cuda112_0"
     assert not any(pick.mistake for pick in found.picks)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
@@ -130,10 +130,17 @@ def rehearse_configurations(
     by_subdir = (
         channels if isinstance(channels, Mapping) else {platform.subdir: tuple(channels) for platform in platforms}
     )
-    versions = {version for platform in platforms for version in load_cuda().versions(platform)}
     rows = rows_to_rehearse(feedstock, configurations, chosen, forge)
-    drivers = sorted(versions, key=parse_version)
-    return rehearse(rows, by_subdir, drivers=drivers, stand_in=stand_in, progress=progress)
+    return rehearse(rows, by_subdir, drivers=drivers_to_ask(platforms), stand_in=stand_in, progress=progress)
+
+
+def drivers_to_ask(platforms: Iterable[Platform]) -> list[str]:
+    """The CUDA versions of drivers that a rehearsal asks, oldest first: each since the first that conda-forge built for
+    on one of the platforms, those that it never built for included; empty for platforms without CUDA."""
+    facts = load_cuda()
+    built = [parse_version(version) for platform in platforms for version in facts.versions(platform)]
+    known = sorted(facts.toolkits, key=parse_version)
+    return [version for version in known if built and parse_version(version) >= min(built)]
 
 
 def rows_to_rehearse(

@@ -251,8 +251,8 @@ class Cuda(Model):
         default=None, description="A script that passes the architectures to the build."
     )
     guard: Literal["minor", "major", "any", "none"] = Field(
-        default="minor",
-        description="The requirement of GPU builds on the driver: `__cuda >=11.2`, `__cuda >=11`, `__cuda`, nothing.",
+        default="major",
+        description="The requirement of GPU builds on the driver: `__cuda >=12.9`, `__cuda >=12`, `__cuda`, nothing.",
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from feedstock_tools.facts import CudaFacts, load_cuda
-from feedstock_tools.generate.spec.model import Spec
+from feedstock_tools.generate.spec.model import Cuda, Spec
 from feedstock_tools.platforms import Platform
 from feedstock_tools.versions import parse_version
 
@@ -15,7 +15,8 @@ __all__ = ["architectures_by_version", "known_cuda_versions", "versions_on"]
 def known_cuda_versions(spec: Spec, facts: CudaFacts | None = None) -> tuple[str, ...]:
     """The CUDA versions that builds of the spec can have, oldest first.
 
-    If conda-forge's pinning decides, this is every version of the facts.
+    If conda-forge's pinning decides, this is every version that the spec chooses architectures for, one by one, or else
+    every version of the facts.
     """
     if spec.cuda is None:
         return ()
@@ -24,7 +25,9 @@ def known_cuda_versions(spec: Spec, facts: CudaFacts | None = None) -> tuple[str
         named = {version for subdir in spec.platforms for version in versions_on(spec, Platform.parse(subdir), facts)}
         return tuple(sorted(named, key=parse_version))
     if isinstance(spec.cuda.versions, str):
-        return tuple(sorted((facts or load_cuda()).toolkits, key=parse_version))
+        chosen = _own_architectures(spec.cuda)
+        known = chosen if isinstance(chosen, Mapping) else (facts or load_cuda()).toolkits
+        return tuple(sorted(known.keys(), key=parse_version))
     return tuple(sorted(spec.cuda.versions, key=parse_version))
 
 
@@ -46,11 +49,11 @@ def architectures_by_version(spec: Spec, facts: CudaFacts | None = None) -> Mapp
     Raises:
         InputError: a preset does not exist or lacks a version (`read_spec` refuses both).
     """
-    if spec.cuda is None or spec.cuda.architectures is None:
+    if spec.cuda is None:
         return {}
-    chosen = spec.cuda.architectures
-    if isinstance(chosen, str):
-        chosen = spec.cuda.presets.get(chosen, chosen)
+    chosen = _own_architectures(spec.cuda)
+    if chosen is None:
+        return {}
     known = known_cuda_versions(spec, facts)
     if isinstance(chosen, str):
         presets = facts or load_cuda()
@@ -58,6 +61,12 @@ def architectures_by_version(spec: Spec, facts: CudaFacts | None = None) -> Mapp
     if isinstance(chosen, tuple):
         return dict.fromkeys(known, chosen)
     return {version: chosen[version] for version in sorted(chosen, key=parse_version)}
+
+
+def _own_architectures(cuda: Cuda) -> str | tuple[str, ...] | Mapping[str, tuple[str, ...]] | None:
+    """The choice of architectures, with a preset of the spec in place of its name."""
+    chosen = cuda.architectures
+    return cuda.presets.get(chosen, chosen) if isinstance(chosen, str) else chosen
 
 
 def _has(facts: CudaFacts, preset: str, version: str) -> bool:

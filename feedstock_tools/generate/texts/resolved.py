@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from feedstock_tools.generate.spec.conditions import Compare, Condition, Not, Or, Word, both, words_of
+from feedstock_tools.generate.spec.conditions import Compare, Condition, Not, Or, both, words_of
 from feedstock_tools.generate.spec.cross_checks import CUDA_LIBRARIES, output_names
-from feedstock_tools.generate.spec.model import Cuda, Output, Requirements, Script, Spec, Test
+from feedstock_tools.generate.spec.model import Output, Requirements, Script, Spec, Test
 from feedstock_tools.generate.spec.requirement_items import Requirement
 from feedstock_tools.generate.texts.build_scripts import named_script
+from feedstock_tools.generate.texts.cuda_links import guard, links_cuda, with_cuda_version
+from feedstock_tools.generate.texts.needs import CPU, CUDA, Need
 
 __all__ = [
-    "CPU",
-    "CUDA",
     "SECTIONS",
-    "Need",
     "ResolvedOutput",
     "flatten",
     "python_skips",
@@ -24,29 +23,8 @@ __all__ = [
     "top_level_needs",
 ]
 
-CUDA = Word("cuda")
-CPU = Word("cpu")
 SECTIONS = ("build", "host", "run", "run_constrained")
 _WHY_PYTHON = "With it a solver goes by the version of Python, and without it by time stamps."
-_GUARDS = {"minor": "__cuda >={cuda}", "major": "__cuda >={cuda_major}", "any": "__cuda"}
-
-
-@dataclass(frozen=True, slots=True)
-class Need:
-    """One requirement: a kind of `REQUIREMENT_KINDS` except `use`, its value, and its condition."""
-
-    kind: str
-    value: str
-    condition: Condition | None = None
-    why: str | None = None
-    exact: bool = True
-    lower: str | None = None
-    upper: str | None = None
-
-    @property
-    def package(self) -> str:
-        """The name of the package, as far as it is known without variants."""
-        return self.value.split(" ", 1)[0] if self.kind in ("package", "pin", "compatible") else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +88,12 @@ def _asks_for_cuda(condition: Condition | None) -> bool:
 
 def top_level_needs(spec: Spec) -> dict[str, tuple[Need, ...]]:
     """The requirements of the script that runs once, by section."""
-    return _sections(spec.build.requirements, spec)
+    needs = _sections(spec.build.requirements, spec)
+    return needs | {"host": with_cuda_version(needs["host"], spec)} if _links_cuda(needs) else needs
+
+
+def _links_cuda(needs: dict[str, tuple[Need, ...]]) -> bool:
+    return links_cuda((*needs["build"], *needs["host"]))
 
 
 def resolve_outputs(spec: Spec) -> tuple[ResolvedOutput, ...]:
@@ -181,16 +164,10 @@ def _needs_of_output(spec: Spec, output: Output, *, python: bool) -> dict[str, t
     for section in ("run",) if output.kind == "metapackage" else ("host", "run"):
         needs[section] += tuple(pin for pin in pins if pin not in needs[section])
     if output.kind != "metapackage":
-        needs["run"] += _guard(spec.cuda)
+        if _links_cuda(needs) or (spec.build.script and _links_cuda(top_level_needs(spec))):
+            needs["host"] = with_cuda_version(needs["host"], spec)
+        needs["run"] += guard(spec)
     return needs
-
-
-def _guard(cuda: Cuda | None) -> tuple[Need, ...]:
-    if cuda is None or cuda.guard == "none":
-        return ()
-    return (
-        Need("package", _GUARDS[cuda.guard], CUDA, "Keeps this build off machines whose driver is too old for it."),
-    )
 
 
 def _names_with_python(spec: Spec) -> frozenset[str]:

@@ -10,11 +10,9 @@ from feedstock_tools.generate.spec.conditions import Condition, to_selector
 from feedstock_tools.generate.spec.model import Patch, Script, Source, Spec
 from feedstock_tools.generate.texts.build_scripts import named_script
 from feedstock_tools.generate.texts.lines import Line, quoted
+from feedstock_tools.generate.texts.needs import CPU, CUDA, Need
 from feedstock_tools.generate.texts.resolved import (
-    CPU,
-    CUDA,
     SECTIONS,
-    Need,
     ResolvedOutput,
     resolve_outputs,
     top_level_needs,

@@ -10,8 +10,8 @@ from feedstock_tools.generate.spec.conditions import Condition, to_v1
 from feedstock_tools.generate.spec.model import Script, Source, Spec
 from feedstock_tools.generate.texts.build_scripts import named_script
 from feedstock_tools.generate.texts.lines import comment, quoted
+from feedstock_tools.generate.texts.needs import Need
 from feedstock_tools.generate.texts.resolved import (
-    Need,
     ResolvedOutput,
     resolve_outputs,
     top_level_needs,

@@ -11,7 +11,8 @@ from feedstock_tools.generate.spec.conditions import to_selector
 from feedstock_tools.generate.spec.model import Spec, VariantValue
 from feedstock_tools.generate.texts.cuda_facts import known_cuda_versions, versions_on
 from feedstock_tools.generate.texts.lines import Line, quoted
-from feedstock_tools.generate.texts.resolved import Need, resolve_outputs, top_level_needs
+from feedstock_tools.generate.texts.needs import Need
+from feedstock_tools.generate.texts.resolved import resolve_outputs, top_level_needs
 from feedstock_tools.platforms import Platform
 from feedstock_tools.versions import parse_version
 

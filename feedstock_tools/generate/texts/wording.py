@@ -8,7 +8,8 @@ from feedstock_tools.generate.spec.conditions import And, Compare, Condition, No
 from feedstock_tools.generate.spec.model import About, Spec
 from feedstock_tools.generate.spec.placeholders import fill
 from feedstock_tools.generate.texts.lines import Line, quoted
-from feedstock_tools.generate.texts.resolved import CUDA, python_skips, skips_python_by_output
+from feedstock_tools.generate.texts.needs import CUDA
+from feedstock_tools.generate.texts.resolved import python_skips, skips_python_by_output
 from feedstock_tools.platforms import Platform
 
 __all__ = ["CUDA_DIGITS", "PREFERRED_CPU", "Skips", "about", "filled", "number_why", "numbered", "skips"]
