@@ -7,6 +7,7 @@ to the function of `tell_with`, by default nowhere: the command line prints it.
 from __future__ import annotations
 
 import errno
+import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -145,9 +146,7 @@ def locked_in_place(folder: Path, seconds: float = 60) -> Iterator[None]:
     if sys.platform == "win32":
         yield
         return
-    import errno
     import fcntl
-    import os
 
     descriptor = -1
     try:
@@ -175,9 +174,13 @@ def locked_in_place(folder: Path, seconds: float = 60) -> Iterator[None]:
 def _opened(path: Path) -> IO[bytes]:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        return path.open("a+b")
+        return open(path, "a+b", opener=_not_through_a_link)
     except OSError as error:
         raise WorkError(f"cannot write here: {error.strerror or error}", path=path) from error
+
+
+def _not_through_a_link(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
 
 
 def _lock(stream: IO[bytes]) -> bool:

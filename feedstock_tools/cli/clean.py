@@ -74,7 +74,8 @@ def _place(feedstock: Path, output_dir: Path | None) -> tuple[Path | None, Artif
     """The feedstock and its artifacts; None if none was named and there is none here.
 
     Raises:
-        InputError: the named folder is not a feedstock, or the output folder is among its inputs.
+        InputError: the named folder is not a feedstock, the output folder is among its inputs, or it is a folder of
+            somebody else's that a link or an option leads to.
     """
     from feedstock_tools.builds.plan.workspace import artifacts_of
     from feedstock_tools.errors import InputError
@@ -86,7 +87,12 @@ def _place(feedstock: Path, output_dir: Path | None) -> tuple[Path | None, Artif
         if feedstock != Path() or output_dir is not None:
             raise
         return None, None
-    return found.folder, artifacts_of(found, output_dir)
+    artifacts = artifacts_of(found, output_dir)
+    leads_away = artifacts.root.exists() and artifacts.root != found.folder / "build_artifacts"
+    if leads_away and not artifacts.ledger.is_file():
+        hint = f"An artifacts folder has a {artifacts.ledger.name}. Nothing was removed."
+        raise InputError("this is not an artifacts folder", path=artifacts.root, hint=hint)
+    return found.folder, artifacts
 
 
 def _agreed(*, as_json: bool) -> bool:

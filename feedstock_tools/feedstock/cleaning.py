@@ -118,7 +118,9 @@ def _removed(each: Removable) -> Removable:
 
 
 def _of_artifacts(root: Path, left: Collection[Path]) -> dict[str, list[Path]]:
-    work = [path for path in _entries(root / ".work") if path.name != "locks" and not path.name.startswith(".")]
+    place = root / ".work"
+    inside = [] if place.is_symlink() else _entries(place)
+    work = [path for path in inside if path.name != "locks" and not path.name.startswith(".")]
     caches = [path for path in (root / ".cache", root / "pkg_cache", root / "src_cache") if path.is_dir()]
     channels = [root / name for name in (*KNOWN_SUBDIRS, "noarch", STAND_IN_CHANNEL)]
     ledger = [path for path in _entries(root) if path.name in (LEDGER, f"{LEDGER}-journal", f"{LEDGER}-wal")]

@@ -17,8 +17,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from feedstock_tools.errors import WorkError
+from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.locks import Locks
+from feedstock_tools.reading import read_bytes
 from feedstock_tools.temporary import own_mark, owner_lives, remove
 from feedstock_tools.writing import write_whole
 
@@ -29,6 +30,9 @@ LEDGER = "ledger.sqlite"
 
 #: The file in a private folder that names its row and its owner, as long as a build uses it.
 _OWNED = ".row.json"
+
+#: Bytes of a cached value, several times a plan with 1,000 configurations.
+_LARGEST = 256 << 20
 
 #: The folder of the channel for builds that used the stand-in channel.
 STAND_IN_CHANNEL = "built-on-stand-in"
@@ -75,8 +79,8 @@ class Artifacts:
     def recall(self, name: str) -> Any:
         """The value that `remember` stored under a name; None if there is nothing usable."""
         try:
-            return json.loads((self.root / ".cache" / f"{name}.json").read_bytes())
-        except (OSError, ValueError, RecursionError):
+            return json.loads(read_bytes(self.root / ".cache" / f"{name}.json", _LARGEST, within=self.root))
+        except (InputError, ValueError, RecursionError):
             return None
 
     def remember(self, name: str, content: Any) -> None:
@@ -109,9 +113,9 @@ class Artifacts:
         dead = []
         for path in sorted((self.root / ".work").glob(f"*/{_OWNED}")):
             try:
-                content = json.loads(path.read_bytes())
+                content = json.loads(read_bytes(path, within=self.root))
                 row, owner = str(content["row"]), str(content["owner"])
-            except (OSError, ValueError, LookupError, TypeError, RecursionError):
+            except (InputError, ValueError, LookupError, TypeError, RecursionError):
                 continue
             if self.private(row) == path.parent and owner_lives(owner) is False:
                 dead.append((row, path.parent))

@@ -9,7 +9,7 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Any, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
 
-__all__ = ["checked"]
+__all__ = ["checked", "refuse_leading_out"]
 
 _Record = TypeVar("_Record")
 _Check: TypeAlias = "Callable[[Any], bool]"
@@ -31,6 +31,17 @@ def checked(record: _Record) -> _Record:
         if not fits(getattr(record, name)):
             raise ValueError(f"it has an invalid '{name}'")
     return record
+
+
+def refuse_leading_out(*paths: str) -> None:
+    """Refuse paths that are not below the ledger's folder: packages are read, published and removed by them.
+
+    Raises:
+        ValueError: a path is absolute, or has `..` in it.
+    """
+    for path in paths:
+        if path[:1] in ("/", "\\") or path[1:2] == ":" or ".." in path.replace("\\", "/").split("/"):
+            raise ValueError(f"the path {path[:200]!r} leads out of its folder")
 
 
 @cache

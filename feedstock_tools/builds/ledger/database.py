@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import stat
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -31,6 +32,8 @@ __all__ = ["Ledger"]
 _WAIT_SECONDS = 10.0
 #: No value of a ledger has more bytes, whatever a damaged one claims.
 _LONGEST = 64 << 20
+#: The endings of files that SQLite keeps beside a database.
+_BESIDE = ("-journal", "-wal", "-shm")
 #: A build makes one package; earlier versions recorded a few.
 _MOST_PACKAGES = 1000
 #: The columns that change when a build ends.
@@ -78,8 +81,9 @@ class Ledger:
         self._opened = False
         with self._explained():
             path.parent.mkdir(parents=True, exist_ok=True)
-            if path.exists() and not path.is_file():  # opening a FIFO would wait
-                raise WorkError("the ledger is not a file", path=path)
+            for part in (path, *(path.with_name(path.name + ending) for ending in _BESIDE)):
+                if part.exists() and not part.is_file():  # opening a FIFO would wait
+                    raise WorkError("the ledger is not a file", path=part)
             self._database = sqlite3.connect(path, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False)
             self._database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST)
             try:
@@ -269,7 +273,7 @@ class Ledger:
         path = self.path.parent / package.channel / package.file
         try:
             state = path.stat()
-            if state.st_size != package.size:
+            if not stat.S_ISREG(state.st_mode) or state.st_size != package.size:
                 return False
             return state.st_mtime_ns == package.mtime_ns or sha256_of(path) == package.sha256
         except OSError:

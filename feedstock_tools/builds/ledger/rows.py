@@ -8,7 +8,7 @@ from dataclasses import fields
 from itertools import islice
 from typing import Any, TypeVar
 
-from feedstock_tools.builds.ledger.damage import checked
+from feedstock_tools.builds.ledger.damage import checked, refuse_leading_out
 from feedstock_tools.builds.ledger.records import (
     BuildRecord,
     EnvironmentRecord,
@@ -58,7 +58,9 @@ def build_of(row: Sequence[Any], packages: Iterable[Sequence[Any]]) -> BuildReco
     values = _values(BuildRecord, row)
     channels = values.pop("channels")
     made = tuple(checked(PackageRecord(*package)) for package in packages)
-    return checked(BuildRecord(**values, channels=tuple(channels), packages=made, id=row[-1]))
+    record = checked(BuildRecord(**values, channels=tuple(channels), packages=made, id=row[-1]))
+    refuse_leading_out(record.log, *(path for package in made for path in (package.channel, package.file)))
+    return record
 
 
 def test_of(row: Sequence[Any]) -> TestRecord:
@@ -67,7 +69,9 @@ def test_of(row: Sequence[Any]) -> TestRecord:
     Raises:
         ValueError, TypeError: a value is not what a ledger holds.
     """
-    return checked(TestRecord(**_values(TestRecord, row), id=row[-1]))
+    record = checked(TestRecord(**_values(TestRecord, row), id=row[-1]))
+    refuse_leading_out(record.log, record.channel, record.file)
+    return record
 
 
 def environment_of(name: str, packages: str) -> EnvironmentRecord:

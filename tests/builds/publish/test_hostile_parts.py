@@ -94,21 +94,24 @@ def refused(tmp_path: Path, bad: Path, message: str) -> Collected:
     return done
 
 
+OUT = "leads out of its folder"
 LOG = "a log in the ledger is outside"
 PACKAGE = "a path, hash or size that none has"
 NAME = "has a name or a time that no build has"
 LEDGERS = {
     "a log in a channel": ("UPDATE builds SET log = 'built-on-stand-in/linux-64/openssl-99-0.conda'", LOG),
-    "a log above": ("UPDATE builds SET log = '../secret.log'", LOG),
-    "a log anywhere": ("UPDATE builds SET log = '/etc/passwd'", LOG),
-    "a log that is the ledger": ("UPDATE builds SET log = 'logs/../ledger.sqlite'", LOG),
+    "a log above": ("UPDATE builds SET log = '../secret.log'", OUT),
+    "a log anywhere": ("UPDATE builds SET log = '/etc/passwd'", OUT),
+    "a log that is the ledger": ("UPDATE builds SET log = 'logs/../ledger.sqlite'", OUT),
+    "a log beside the logs": ("UPDATE builds SET log = 'ledger.sqlite'", LOG),
     "a log in a folder": ("UPDATE builds SET log = 'logs/linux-64/x.conda'", LOG),
     "a hidden log": ("UPDATE builds SET log = 'logs/.bashrc'", LOG),
     "a log with a line feed": ("UPDATE builds SET log = 'logs/a' || char(10) || '.log'", LOG),
-    "a channel above": ("UPDATE packages SET channel = '..'", PACKAGE),
-    "a channel anywhere": ("UPDATE packages SET channel = '/tmp'", PACKAGE),
+    "a channel above": ("UPDATE packages SET channel = '..'", OUT),
+    "a channel anywhere": ("UPDATE packages SET channel = '/tmp'", OUT),
+    "a channel on another disk": ("UPDATE packages SET channel = 'C:'", OUT),
     "a channel of logs": ("UPDATE packages SET channel = 'logs'", PACKAGE),
-    "a package above": ("UPDATE packages SET file = 'linux-64/../../x-1-0.conda'", PACKAGE),
+    "a package above": ("UPDATE packages SET file = 'linux-64/../../x-1-0.conda'", OUT),
     "a package in no subdir": ("UPDATE packages SET file = 'etc/x-1-0.conda'", PACKAGE),
     "a hidden package": ("UPDATE packages SET file = 'linux-64/.x-1-0.conda'", PACKAGE),
     "a package of another ending": ("UPDATE packages SET file = 'linux-64/repodata.json'", PACKAGE),
@@ -293,8 +296,8 @@ def test_the_same_folder_twice_is_one(tmp_path: Path) -> None:
 
 def test_every_reason_is_told_if_all_are_refused(tmp_path: Path) -> None:
     first, second = make_part(tmp_path / "first"), make_part(tmp_path / "second", "other")
-    execute(first, "UPDATE builds SET log = '/etc/passwd'")
-    execute(second, "UPDATE packages SET channel = '..'")
+    execute(first, "UPDATE builds SET log = 'logs'")
+    execute(second, "UPDATE packages SET channel = 'logs'")
     with pytest.raises(WorkError) as told:
         collect([first, second], Artifacts(tmp_path / "target"))
     assert LOG in str(told.value)
