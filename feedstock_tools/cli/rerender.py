@@ -126,7 +126,7 @@ def command(
     pinning = chosen_pinning(how.pinning, feedstock)
     result = _rerendered(feedstock, pinning, how)
     if modes.verify:
-        _verify(feedstock, pinning, result.files, how.platforms)
+        _verify(result, pinning)
         return
     changes = result.changes()
     if modes.show_diff:
@@ -251,21 +251,34 @@ def _report(result: Rerender, changes: Changes) -> dict[str, Any]:
     }
 
 
-def _verify(feedstock: Path, pinning: Path | None, ours: Mapping[str, bytes], platforms: tuple[str, ...]) -> None:
-    """Print how conda-smithy's files differ; exit with 1 if any does."""
-    from feedstock_tools.platforms import Platform
-    from feedstock_tools.rerender.verify import differences, files_of_conda_smithy
+def _verify(result: Rerender, pinning: Path | None) -> None:
+    """Print how conda-smithy's files differ; exit with 1 if any does.
 
-    theirs = files_of_conda_smithy(feedstock, pinning)
-    if platforms:
-        wanted = tuple(f"{Platform.parse(name).name}_" for name in platforms)
-        theirs = {name: content for name, content in theirs.items() if name.startswith(wanted)}
-    lines = list(differences(ours, theirs))
+    Whole trees are compared if this is a whole rerender, else the rendered configurations.
+    """
+    from feedstock_tools.rerender import verify
+
+    theirs, ours = verify.files_of_conda_smithy(result.feedstock, pinning), verify.files_after(result.changes())
+    if verify.lacks_number(theirs):
+        ours = verify.without_number(ours)
+        say("note: conda-smithy could not look up the number at Azure; it is not compared", err=True)
+    if result.tree is None or result.platforms is not None:
+        theirs, ours = (
+            {name: file for name, file in files.items() if _is_of(name, result)} for files in (theirs, ours)
+        )
+    lines = list(verify.differences(ours, theirs))
     say("".join(lines), nl=False)
-    same = sum(ours.get(name) == content for name, content in theirs.items())
+    same = sum(ours.get(name) == file for name, file in theirs.items())
     say(f"{same} of {len(theirs)} files of conda-smithy's are the same, of {len(ours)} of ours", err=True)
     if lines:
         raise SystemExit(1)
+
+
+def _is_of(name: str, result: Rerender) -> bool:
+    """Whether a file is a configuration of one of the rendered platforms."""
+    folder, _, file = name.rpartition("/")
+    wanted = tuple(f"{platform.name}_" for platform in result.platforms) if result.platforms is not None else ""
+    return folder == ".ci_support" and file.endswith(".yaml") and file.startswith(wanted)
 
 
 def chosen_pinning(given: str | None, feedstock: Path) -> Path | None:

@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.command import environment, run, tool
 from tests.support.needs import needs
+from tests.support.smithy_release import write_release
 
 FEEDSTOCK = Path(__file__).parent / "solver-feedstock"
 pytestmark = needs("system", os.name == "posix", "the stand-in program is a script for POSIX")
@@ -48,7 +49,7 @@ def program(tmp_path: Path) -> Path:
 
 
 def rerender(feedstock: Path, *options: str, path: Path | None = None) -> subprocess.CompletedProcess[str]:
-    variables = environment(PATH=str(path) if path else "/nonexistent")
+    variables = environment(PATH=f"{path}:/usr/bin:/bin" if path else "/nonexistent")
     return run(tool("rerender", str(feedstock), *options), variables=variables)
 
 
@@ -67,8 +68,30 @@ def test_a_difference_is_shown_and_exits_with_1(feedstock: Path, program: Path) 
     (program / "files" / "linux_64_.yaml").write_text("c_compiler:\n- other\n")
     run = rerender(feedstock, "--verify", path=program)
     assert run.returncode == 1
-    assert "--- conda-smithy/linux_64_.yaml" in run.stdout
+    assert "--- conda-smithy/.ci_support/linux_64_.yaml" in run.stdout
     assert "-- other" in run.stdout
+
+
+def test_with_a_release_whole_trees_are_compared(feedstock: Path, program: Path, tmp_path: Path) -> None:
+    release = str(write_release(tmp_path / "release"))
+    rerendered = tmp_path / "rerendered" / feedstock.name
+    shutil.copytree(feedstock, rerendered)
+    assert rerender(rerendered, "--smithy", release).returncode == 0
+    readme = rerendered / "README.md"
+    assert "definitionId=None" in readme.read_text()
+    (feedstock / "README.md").write_text("definitionId=4711\n")
+    (program / "conda-smithy").write_text(f"#!/bin/sh\nrm -r $4/.ci_support; cp -R {rerendered}/. $4\n")
+    same = rerender(feedstock, "--verify", "--smithy", release, path=program)
+    assert (same.returncode, same.stdout) == (0, ""), same.stderr
+    assert "could not look up the number at Azure; it is not compared" in same.stderr
+    (rerendered / ".scripts/build_steps.sh").chmod(0o644)
+    (rerendered / "more").write_text("more\n")
+    readme.write_text(readme.read_text() + "another line\n")
+    other = rerender(feedstock, "--verify", "--smithy", release, path=program)
+    assert other.returncode == 1
+    assert "-another line\n" in other.stdout
+    assert ".scripts/build_steps.sh: mode -x of conda-smithy's is +x here\n" in other.stdout
+    assert "more: only of conda-smithy\n" in other.stdout
 
 
 def test_a_conda_smithy_that_fails_leaves_its_log(feedstock: Path, program: Path) -> None:
