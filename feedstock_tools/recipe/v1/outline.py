@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 from math import prod
+from typing import Any
 
 from feedstock_tools.bounds.limits import BoundError, most
 from feedstock_tools.platforms import Platform
@@ -66,8 +67,8 @@ def outline_recipe_v1(
 
     Args:
         config: the variants, built-in defaults included.
-        watch: called with each output that the engine rendered, and its rendered recipe; all others differ from these
-            in version and build string at most.
+        watch: called with one output of each name, and its rendered recipe; other outputs of the name differ from it in
+            variant, version and build string at most.
         all_branches: variables count as used in branches that are not taken, too, as with rattler-build until 0.57.
 
     Raises:
@@ -102,6 +103,7 @@ class _Answer:
     """An output that the engine rendered, with what an outline needs of it."""
 
     rendering: Rendering
+    recipe: Any
     name: str
     noarch: str | None
     reported: Mapping[str, str]
@@ -110,19 +112,28 @@ class _Answer:
 def _outputs(engine: _Engine, variants: InputVariants) -> Iterator[OutlinedOutput]:
     """The different outputs of all rows, in the order of the rows."""
     siblings: set[str] = set()
-    seen = set()
+    same_rows, same_values = set(), set()
+    own: dict[tuple[int, int], tuple[Mapping[str, str], tuple[str, ...]]] = {}
     for row in engine.rows():
         for answer in engine.answers(row):
             name, noarch = answer.name, answer.noarch
             siblings.add(key_of(name))
-            own = own_values(answer.reported, noarch, siblings)
-            used = {key: as_reported(row[key]) if key in row else value for key, value in own.items()}
-            same = (name, noarch, frozenset(used.items()))
-            if same in seen:
+            known = (id(answer), len(siblings))
+            if known not in own:
+                values = own_values(answer.reported, noarch, siblings)
+                own[known] = values, tuple(key for key in values if key in row)
+            kept, moving = own[known]
+            place = (known, tuple(row[key] for key in moving))
+            if place in same_rows:
                 continue
-            seen.add(same)
+            same_rows.add(place)
+            used = {**kept, **{key: as_reported(row[key]) for key in moving}}
+            same = (name, noarch, frozenset(used.items()))
+            if same in same_values:
+                continue
+            same_values.add(same)
             for variables, space in variants.of(name, noarch, used, siblings):
-                yield OutlinedOutput(name, noarch, space.first(), space, variables)
+                yield OutlinedOutput(name, noarch, variants.first_of(space), space, variables)
 
 
 class _Engine:
@@ -185,11 +196,11 @@ class _Engine:
             missed = (read & self._all.keys() - given.keys()) | (read & self._fixed)
             if missed:
                 raise _WiderError(missed)
-            answers.append(_Answer(rendering, recipe.package.name, noarch_of(rendering), reported))
+            answers.append(_Answer(rendering, recipe, recipe.package.name, noarch_of(recipe), reported))
         return answers
 
     def report(self, watch: WatchV1, variants: InputVariants) -> bool:
-        """Call `watch` with each rendering; False if outputs of one name differ in more than their variants.
+        """Call `watch` once for each name; False if outputs of one name differ in more than their variants.
 
         Raises:
             InputError: no input variant has the values of a rendering.
@@ -197,13 +208,17 @@ class _Engine:
         siblings: set[str] = set()
         described: dict[str, object] = {}
         for answer in (answer for answers in self._known.values() for answer in answers):
-            name, noarch, content = answer.name, answer.noarch, answer.rendering.recipe.to_dict()
+            name, noarch, content = answer.name, answer.noarch, answer.recipe.to_dict()
             about = (noarch, content.get("about"), content.get("extra"))
-            if described.setdefault(name, about) != about:
-                return False
+            if name in described:
+                if described[name] != about:
+                    return False
+                continue
+            described[name] = about
             siblings.add(key_of(name))
-            for variables, space in variants.of(name, noarch, own_values(answer.reported, noarch, siblings), siblings):
-                watch(content, rendered_output(answer.rendering, variables, space))
+            used = own_values(answer.reported, noarch, siblings)
+            variables, space = next(variants.of(name, noarch, used, siblings))
+            watch(content, rendered_output(answer.rendering, answer.recipe, variables, space))
         return True
 
 

@@ -162,16 +162,17 @@ def outputs_of(rows: Iterable[Rendering], variants: InputVariants) -> Iterator[t
     siblings: set[str] = set()
     seen = set()
     for row in rows:
-        name, noarch = row.recipe.package.name, noarch_of(row)
+        recipe = row.recipe
+        name, noarch = recipe.package.name, noarch_of(recipe)
         siblings.add(key_of(name))
         used = own_values(reported_values(row), noarch, siblings)
         # Values that make no difference give the same output again.
-        same = (name, str(row.recipe.build.string), frozenset(used.items()))
+        same = (name, str(recipe.build.string), frozenset(used.items()))
         if same in seen:
             continue
         seen.add(same)
         for variables, space in variants.of(name, noarch, used, siblings):
-            yield row, rendered_output(row, variables, space)
+            yield row, rendered_output(row, recipe, variables, space)
 
 
 def reported_values(row: Rendering) -> dict[str, str]:
@@ -185,33 +186,37 @@ def own_values(reported: Mapping[str, str], noarch: str | None, siblings: Collec
     return {key: value for key, value in reported.items() if key not in left_out}
 
 
-def rendered_output(row: Rendering, variables: UsedVariables, space: VariantSpace) -> RenderedOutput:
-    """An output that uses `variables` and represents the variants `space`."""
-    recipe = row.recipe
+def rendered_output(row: Rendering, recipe: Any, variables: UsedVariables, space: VariantSpace) -> RenderedOutput:
+    """An output that uses `variables` and represents the variants `space`.
+
+    Args:
+        recipe: of the row; the engine copies it each time it is asked for it.
+    """
     return RenderedOutput(
         name=recipe.package.name,
         version=str(recipe.package.version),
         build_number=recipe.build.number or 0,
         build_string=str(recipe.build.string),
-        noarch=noarch_of(row),
-        requirements=requirements_of(row),
+        noarch=noarch_of(recipe),
+        requirements=requirements_of(row, recipe),
         variant=space.first(),
         variants=space,
         used=variables,
     )
 
 
-def noarch_of(row: Rendering) -> str | None:
+def noarch_of(recipe: Any) -> str | None:
     """`python`, `generic`, or None for a package of one platform."""
-    return str(row.recipe.build.noarch) if row.recipe.build.noarch else None
+    noarch = recipe.build.noarch
+    return str(noarch) if noarch else None
 
 
-def requirements_of(row: Rendering) -> dict[str, tuple[str, ...]]:
+def requirements_of(row: Rendering, recipe: Any) -> dict[str, tuple[str, ...]]:
     """Requirements by section as conda-build names them; an exact pin is written out, any other only by its package's
     name."""
     found = {}
     exact = {key_of(name): f"{pin.name} {pin.version} {pin.build_string}" for name, pin in row.pin_subpackages.items()}
-    for section, items in row.recipe.requirements.to_dict().items():
+    for section, items in recipe.requirements.to_dict().items():
         if section in _SECTIONS:
             found[_SECTIONS[section]] = tuple(_requirement(item, exact) for item in items)
     return found

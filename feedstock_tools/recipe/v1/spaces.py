@@ -10,7 +10,7 @@ from pathlib import Path
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.recipe.model import UsedVariables
-from feedstock_tools.variants.model import Axis, VariantConfig, VariantSpace
+from feedstock_tools.variants.model import Axis, Variant, VariantConfig, VariantSpace
 
 __all__ = ["InputVariants"]
 
@@ -34,6 +34,7 @@ class InputVariants:
         self._values = config.values
         self._free = {key: values for key, values in config.values.items() if key not in zipped and values}
         self._first = {key: Axis((key,), (values[:1],)) for key, values in self._free.items()}
+        self._first_values = {key: values[0] for key, values in self._free.items()}
         self._looping = frozenset(key for key, values in config.values.items() if len(set(values)) > 1)
         self._spaces: dict[tuple[tuple[tuple[str, str], ...], frozenset[str]], VariantSpace] = {}
 
@@ -56,6 +57,15 @@ class InputVariants:
         found = UsedVariables(keys, looped, keys, looped)
         for chosen in _choices(space, unseen & self._looping):
             yield found, space.where(chosen) if chosen else space
+
+    def first_of(self, space: VariantSpace) -> Variant:
+        """The first variant of a space that `of` gave, as `VariantSpace.first` gives it."""
+        axes = space.axes[: len(self._zipped)]
+        changed = [axis for axis in space.axes[len(self._zipped) :] if axis is not self._first[axis.keys[0]]]
+        first = dict(self._first_values)
+        for axis in (*axes, *changed):
+            first.update(zip(axis.keys, axis.rows[0], strict=True))
+        return first
 
     def _unseen(self, name: str, noarch: str | None, siblings: Collection[str]) -> frozenset[str]:
         """The keys that the recipe mentions, for versions of the engine that counted them all."""
