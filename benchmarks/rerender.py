@@ -1,12 +1,15 @@
 """Rerender feedstocks with feedstock-tools and with a peer in turn, whole processes, and print ratios of medians.
 
-    python benchmarks/rerender.py FEEDSTOCK ... --pinning DIR --peer "COMMAND {feedstock} {pinning}"
+    python benchmarks/rerender.py FEEDSTOCK ... --pinning DIR --peer "COMMAND {feedstock} {pinning}" [--smithy DIR]
+
+Without --smithy, feedstock-tools writes `.ci_support` alone, and these files are compared; with a release of
+conda-smithy it writes the whole tree, and all files are compared but the recipe and conda-forge.yml.
 
 Both work on fresh copies. A feedstock laid out with its own pinning beside it (`NAME/feedstock`, `NAME/pinning`) needs
 no `--pinning`. Only Python's bytecode is kept between runs, as for an installed program, but outside the source tree;
-an uncounted first run creates it. Times are wall-clock times, or processor times where the column says so; compare the
-latter on a machine that does other work too. Peak memory is that of the largest process (POSIX: the maximum resident
-set that `wait4` reports for a command and its children).
+an uncounted first run creates it. Times are medians of wall-clock times, or the least processor times where the column
+says so; compare the latter on a machine that does other work too. Peak memory is that of the largest process (POSIX:
+the maximum resident set that `wait4` reports for a command and its children).
 
 The table goes to standard output, each line as soon as it is known, even for a feedstock that was interrupted; every
 run goes to standard error. A feedstock that either cannot rerender is reported and skipped, and the exit status is 1.
@@ -29,12 +32,16 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-OURS = f"{shlex.quote(sys.executable)} -m feedstock_tools rerender {{feedstock}} --pinning {{pinning}}"
+OURS = (
+    f"{shlex.quote(sys.executable)} -m feedstock_tools rerender {{feedstock}} --pinning {{pinning}} --smithy {{smithy}}"
+)
+#: Parts of a feedstock that a rerender does not write.
+NOT_WRITTEN = ("recipe", "conda-forge.yml", ".git")
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One process: wall-clock and processor seconds, peak memory in MiB, and the configurations that it wrote."""
+    """One process: wall-clock and processor seconds, peak memory in MiB, and the files that it left."""
 
     seconds: float
     processor: float
@@ -59,6 +66,7 @@ class Comparison:
     """The completed runs of both on one feedstock."""
 
     name: str
+    recipe_format: str
     ours: list[Run] = field(default_factory=list)
     theirs: list[Run] = field(default_factory=list)
 
@@ -80,22 +88,26 @@ class Comparison:
         return max(each.memory for each in self.ours)
 
     def __str__(self) -> str:
-        columns = []
-        for what in ("seconds", "processor"):
-            mine, other = _median(self.ours, what), _median(self.theirs, what)
-            columns.append(f"{mine:7.2f} {other:8.2f} {other / mine:7.0f} x")
+        pairs = [
+            (_median(self.ours, "seconds"), _median(self.theirs, "seconds")),
+            (min(each.processor for each in self.ours), min(each.processor for each in self.theirs)),
+        ]
+        columns = [f"{mine:7.2f} {other:8.2f} {other / mine:7.0f} x" for mine, other in pairs]
         expected = self.theirs[0].files
         same = sum(self.ours[0].files.get(name) == content for name, content in expected.items())
         memory = f"{self.memory:8.0f} {max(each.memory for each in self.theirs):9.0f}"
-        return f"{self.name:30} {' '.join(columns)} {memory} {f'{same}/{len(expected)}':>9}"
+        return f"{self.name:30} {self.recipe_format} {' '.join(columns)} {memory} {f'{same}/{len(expected)}':>9}"
 
 
 def _median(runs: Sequence[Run], what: str) -> float:
     return float(statistics.median(getattr(each, what) for each in runs))
 
 
-def run(command: str, feedstock: Path, pinning: Path) -> Run:
+def run(command: str, feedstock: Path, pinning: Path, smithy: str) -> Run:
     """Run a command on a fresh copy of a feedstock.
+
+    Args:
+        smithy: a release of conda-smithy, `none` for `.ci_support` alone.
 
     Raises:
         RunError: it does not succeed.
@@ -105,7 +117,7 @@ def run(command: str, feedstock: Path, pinning: Path) -> Run:
     with tempfile.TemporaryDirectory() as scratch:
         copy = Path(scratch) / (feedstock.parent.name if feedstock.name == "feedstock" else feedstock.name)
         shutil.copytree(feedstock, copy)
-        words = [word.format(feedstock=copy, pinning=pinning) for word in shlex.split(command)]
+        words = [word.format(feedstock=copy, pinning=pinning, smithy=smithy) for word in shlex.split(command)]
         start = time.perf_counter()
         process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
         try:
@@ -117,23 +129,31 @@ def run(command: str, feedstock: Path, pinning: Path) -> Run:
         process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode:
             raise RunError(f"{shlex.join(words)} exited with {process.returncode}")
-        files = {path.name: path.read_bytes() for path in (copy / ".ci_support").glob("*.yaml")}
+        files = _files(copy, whole=smithy != "none")
     processor = usage.ru_utime + usage.ru_stime
     return Run(seconds, processor, usage.ru_maxrss / (1024 * 1024 if sys.platform == "darwin" else 1024), files)
 
 
-def compare(found: Comparison, feedstock: Path, pinning: Path, peer: str, runs: int, peer_runs: int) -> None:
+def _files(feedstock: Path, *, whole: bool) -> dict[str, bytes]:
+    paths = feedstock.rglob("*") if whole else (feedstock / ".ci_support").glob("*.yaml")
+    named = {path.relative_to(feedstock): path for path in paths if path.is_file()}
+    return {name.as_posix(): path.read_bytes() for name, path in named.items() if name.parts[0] not in NOT_WRITTEN}
+
+
+def compare(
+    found: Comparison, feedstock: Path, pinning: Path, peer: str, smithy: str, runs: int, peer_runs: int
+) -> None:
     """Alternate the peer's runs with ours, so that both meet the same load.
 
     Raises:
         RunError: one of them cannot rerender the feedstock.
     """
-    run(OURS, feedstock, pinning)
-    found.add(found.ours, run(OURS, feedstock, pinning))
+    run(OURS, feedstock, pinning, smithy)
+    found.add(found.ours, run(OURS, feedstock, pinning, smithy))
     for _ in range(peer_runs):
         for _ in range(max(1, runs // peer_runs)):
-            found.add(found.ours, run(OURS, feedstock, pinning))
-        found.add(found.theirs, run(peer, feedstock, pinning))
+            found.add(found.ours, run(OURS, feedstock, pinning, smithy))
+        found.add(found.theirs, run(peer, feedstock, pinning, smithy))
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -142,19 +162,25 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("feedstocks", nargs="+", type=Path, metavar="FEEDSTOCK")
     parser.add_argument("--peer", required=True, help="command with {feedstock} and {pinning}")
     parser.add_argument("--pinning", type=Path, help="default: `pinning` beside the feedstock")
+    parser.add_argument("--smithy", default="none", help="release of conda-smithy for whole trees; default: none")
     parser.add_argument("--runs", type=int, default=5, help="runs of feedstock-tools")
     parser.add_argument("--peer-runs", type=int, default=1, help="runs of the peer")
     options = parser.parse_args(arguments)
-    header = ("feedstock", *("ours s", "peer s", "ratio", "cpu s", "peer cpu", "ratio", "ours MiB", "peer MiB", "same"))
-    print("{:30} {:>7} {:>8} {:>9} {:>7} {:>8} {:>9} {:>8} {:>9} {:>9}".format(*header), flush=True)
+    header = (
+        "feedstock",
+        "",
+        *("ours s", "peer s", "ratio", "cpu s", "peer cpu", "ratio", "ours MiB", "peer MiB", "same"),
+    )
+    print("{:30} {:2} {:>7} {:>8} {:>9} {:>7} {:>8} {:>9} {:>8} {:>9} {:>9}".format(*header), flush=True)
     done: list[Comparison] = []
     failed = 0
     for given in options.feedstocks:
         feedstock = (given / "feedstock" if (given / "feedstock").is_dir() else given).resolve()
         pinning = (options.pinning or feedstock.parent / "pinning").resolve()
-        found = Comparison(feedstock.parent.name if feedstock.name == "feedstock" else feedstock.name)
+        recipe_format = "v1" if (feedstock / "recipe" / "recipe.yaml").is_file() else "v0"
+        found = Comparison(feedstock.parent.name if feedstock.name == "feedstock" else feedstock.name, recipe_format)
         try:
-            compare(found, feedstock, pinning, options.peer, options.runs, options.peer_runs)
+            compare(found, feedstock, pinning, options.peer, options.smithy, options.runs, options.peer_runs)
         except RunError as error:
             failed += 1
             print(f"{found.name:30} {error}", flush=True)
