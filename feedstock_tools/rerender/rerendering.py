@@ -14,6 +14,7 @@ from typing import Any
 
 from feedstock_tools.bounds.limits import Bounds
 from feedstock_tools.bounds.supervision import run_bounded
+from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.model import OutlinedRecipe, RenderedOutput, RenderedRecipe
 from feedstock_tools.recipe.v0 import recipe as v0
@@ -192,8 +193,6 @@ def _tree(
     azure_number: int | None,
 ) -> Tree:
     forge = source.forge
-    plain = tree_rules(source.rules.smithy).readme_of_plain_recipe
-    nothing_built = not any(platform.packages for platform in platforms)
     return whole_tree(
         smithy,
         source.rules.smithy,
@@ -202,10 +201,23 @@ def _tree(
         platforms,
         forge.recipe,
         forge.recipe_text,
-        unbuilt=_unbuilt_packages(source) if plain or nothing_built else (),
+        unbuilt=_described_packages(source, platforms),
         cache=cache,
         azure_number=azure_number,
     )
+
+
+def _described_packages(source: Source, platforms: Sequence[RenderedPlatform]) -> tuple[Package, ...]:
+    """The packages that the README describes instead of those that are built; none: those that are built."""
+    built = next((platform.packages for platform in platforms if platform.packages), ())
+    if not tree_rules(source.rules.smithy).readme_of_plain_recipe:
+        return () if built else _unbuilt_packages(source)
+    try:
+        return _unbuilt_packages(source)
+    except InputError:  # conda-smithy then describes the first platform's packages
+        if not built:
+            raise
+        return built
 
 
 def _unbuilt_packages(source: Source) -> tuple[Package, ...]:

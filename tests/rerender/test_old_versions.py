@@ -166,3 +166,22 @@ def test_a_skipped_recipe_is_described_by_its_name_alone(tmp_path: Path) -> None
         rerender(feedstock, rules=Rules.parse(version), smithy=find_release(release)).changes().apply()
         named[version] = (feedstock / "README.md").read_text().split("outputs ")[1].splitlines()[0]
     assert named == {"3.39.1": "libdemo, pydemo", "3.40.1": "demo"}
+
+
+def test_the_readme_describes_what_is_built_where_the_plain_recipe_cannot_be_rendered(tmp_path: Path) -> None:
+    """A selector on BUILD_PLATFORM keeps its last value, which here leaves a list without its key."""
+    release = _release(tmp_path)
+    feedstock = tmp_path / "demo-feedstock"
+    (feedstock / "recipe").mkdir(parents=True)
+    (feedstock / "recipe" / "meta.yaml").write_text(PLAIN)
+    (feedstock / "conda-forge.yml").write_text("{}\n")
+    selected = '[os.environ.get("BUILD_PLATFORM", "").startswith("linux")]'
+    (feedstock / "recipe" / "conda_build_config.yaml").write_text(f"zlib:  # {selected}\n  - '1'  # [linux64]\n")
+    rerender(feedstock, rules=Rules.parse("3.10.1"), smithy=find_release(release)).changes().apply()
+    assert "outputs demo\n" in (feedstock / "README.md").read_text()
+
+
+def test_a_name_may_be_a_variable_of_the_recipe(tmp_path: Path) -> None:
+    recipe = "package: {name: '{{ kind }}', version: '1'}\n"
+    found = _files(tmp_path, "3.45.0", recipe, "kind:\n- one\n- two\n", "{}\n")
+    assert "linux_64_kindone" in found

@@ -173,6 +173,8 @@ class _Rendering:
         for variant in self._reduced(self.space, used):
             part = self.space.where({key: (variant[key],) for key in used})
             top = self._render(variant, part, initial.name)
+            if not top.name and not top.outputs:
+                raise InputError("the recipe has no package/name", path=self.recipe.text.path)
             own = self._used(top)
             string = build_string_without_hash(top)
             values = tuple(sorted((key, variant.get(key)) for key in own))
@@ -278,7 +280,6 @@ class _Rendering:
 
     def _render(self, variant: Variant, variants: VariantSpace, top_name: str) -> Meta:
         view, namespace = self._seen(variant, False)
-        path = self.recipe.text.path
         package = self._package if top_name and self.names_package else PackageNames()
         data = self._parse(view, namespace, variant, package)
         name = str((data.get("package") or {}).get("name", ""))
@@ -287,8 +288,6 @@ class _Rendering:
         if self._package != package and self.names_package and not meta.skip:
             data = self._parse(view, namespace, variant, self._package)
             meta = replace(meta, data=dict(data), rendering=id(data))
-        if not meta.name and not meta.outputs:
-            raise InputError("the recipe has no package/name", path=path)
         return meta
 
     def _parse(self, view: View, namespace: Namespace, variant: Variant, package: PackageNames) -> dict[str, Any]:
