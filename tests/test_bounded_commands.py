@@ -11,6 +11,7 @@ import pytest
 
 from tests.support import command, warm
 from tests.support.needs import needs
+from tests.support.smithy_release import write_release
 from tests.support.warm import Ended
 
 pytestmark = [pytest.mark.slow, needs("system", hasattr(os, "wait4"), "one that says what a process used")]
@@ -129,14 +130,41 @@ def test_templates_of_a_variants_yaml_are_texts(feedstock: Path, arguments: tupl
 #: A guard measures values, and the text that a loop repeats is not one.
 REPEATED = "{% set a %}{% for i in range(90000) %}\n" + f"{'x' * 9000}\n" * 40 + "{% endfor %}{% endset %}\n"
 
+#: Templates of a meta.yaml that take gigabytes, or minutes, where nothing measures values.
+V0_BOMBS = ("{{ 'a'.encode() * 3000000000 }}", "{% for i in range(90000) %}{% set x = range(9000)|list %}{% endfor %}")
+#: The commands that render a meta.yaml.
+V0_COMMANDS = {
+    **{name: COMMANDS[name] for name in ("outputs", "rerender", "why", "rehearse", "build")},
+    "rerender --smithy": (*COMMANDS["rerender"], "--smithy", "smithy"),
+}
+
+
+def run_v0(feedstock: Path, recipe: str, *arguments: str) -> Ended:
+    """Run a command on a meta.yaml, where a release of conda-smithy and a program called conda-build are at hand."""
+    (feedstock / "conda-forge.yml").write_text("{}\n")
+    (feedstock / "recipe" / "meta.yaml").write_text(recipe)
+    write_release(feedstock / "smithy")
+    program = feedstock / "bin" / "conda-build"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\necho conda-build 26.1.0\n")
+    program.chmod(0o755)
+    path = f"{program.parent}{os.pathsep}{os.environ['PATH']}"
+    return warm.run(list(arguments), feedstock, command.environment(PATH=path))
+
+
+@pytest.mark.parametrize("arguments", V0_COMMANDS.values(), ids=V0_COMMANDS)
+@pytest.mark.parametrize("bomb", V0_BOMBS, ids=["bytes", "lists"])
+def test_a_template_of_a_meta_yaml_that_would_grow_is_refused(
+    feedstock: Path, bomb: str, arguments: tuple[str, ...]
+) -> None:
+    assert_refused(run_v0(feedstock, f"{bomb}\npackage:\n  name: p\n  version: 1\n", *arguments))
+
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux has all of the limits")
-@pytest.mark.parametrize("name", ["outputs", "rerender", "why", "rehearse"])
-def test_what_no_guard_counts_meets_the_limits_of_the_system(feedstock: Path, name: str) -> None:
-    (feedstock / "conda-forge.yml").write_text("{}\n")
+@pytest.mark.parametrize("arguments", V0_COMMANDS.values(), ids=V0_COMMANDS)
+def test_what_no_guard_counts_meets_the_limits_of_the_system(feedstock: Path, arguments: tuple[str, ...]) -> None:
     recipe = f"{REPEATED}package:\n  name: p{{{{ a|length }}}}\n  version: 1\n"
-    (feedstock / "recipe" / "meta.yaml").write_text(recipe)
-    ended = run(feedstock, *COMMANDS[name])
+    ended = run_v0(feedstock, recipe, *arguments)
     output = ended.stdout + ended.stderr
     assert "Traceback" not in output
     assert "memory" in output, output

@@ -90,6 +90,24 @@ subprocess.run([sys.executable, '-c', {limits!r}], check=True)
     assert held(statements).stdout.split() == ["-1", "3"]
 
 
+def test_a_process_binds_itself_while_it_renders() -> None:
+    statements = """
+import resource
+from feedstock_tools.bounds.held import bounded, is_held, step
+from feedstock_tools.bounds.limits import Bounds
+def now(): return is_held(), resource.getrlimit(resource.RLIMIT_CPU)[0], resource.getrlimit(resource.RLIMIT_DATA)[0]
+before = now()
+with bounded(Bounds(seconds=100, memory=1 << 30)):
+    print(now())
+print(now() == before)
+with bounded(Bounds(step_seconds=1)), step():
+    while True: pass
+"""
+    run = command.run([sys.executable, "-c", statements])
+    assert run.stdout.splitlines() == [f"(True, 101, {1 << 30})", "True"], run.stderr
+    assert run.returncode == -signal.SIGXCPU
+
+
 def test_the_user_lifts_the_bounds_for_one_run() -> None:
     slow = "import time\nwith step():\n  while time.process_time() < 2.5: pass\nprint('done')"
     assert held(slow).returncode == 2

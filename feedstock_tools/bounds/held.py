@@ -17,7 +17,7 @@ from typing import TypeAlias
 from feedstock_tools.bounds.limits import BoundError, Bounds, factor
 from feedstock_tools.errors import FeedstockError, WorkError
 
-__all__ = ["Note", "end_with_parent", "enter", "is_held", "reason_of", "released", "renew", "step"]
+__all__ = ["Note", "bounded", "end_with_parent", "enter", "is_held", "reason_of", "released", "renew", "step"]
 
 #: The limits of this process, soft and hard, by number.
 Limits: TypeAlias = "dict[int, tuple[int, int]]"
@@ -119,9 +119,24 @@ def released() -> Iterator[None]:
         _restore(now)
 
 
-def enter(bounds: Bounds, note: Note) -> None:
+@contextlib.contextmanager
+def bounded(bounds: Bounds) -> Iterator[None]:
+    """Bind this process for a block, unless it is bound: for one that is alone with its work, as a bound ends it."""
+    global _held
+    if _held is not None or not hasattr(os, "fork"):
+        yield
+        return
+    before = enter(bounds, Note())
+    try:
+        yield
+    finally:
+        _restore(before)
+        _held = None
+
+
+def enter(bounds: Bounds, note: Note) -> Limits:
     """Bind this process, as wide as the user wants it. Sets only soft limits, which can be lifted for programs that it
-    starts."""
+    starts. Returns the limits before."""
     global _held
     import resource
 
@@ -138,6 +153,7 @@ def enter(bounds: Bounds, note: Note) -> None:
     for kind, limit in limits.items():
         if limit is not None:
             _set(kind, limit, _held.before[kind])
+    return _held.before
 
 
 def renew() -> None:

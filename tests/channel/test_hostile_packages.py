@@ -8,7 +8,6 @@ import json
 import os
 import struct
 import tarfile
-import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -23,55 +22,11 @@ from feedstock_tools.channel.run_exports import run_exports_of
 from feedstock_tools.errors import WorkError
 from feedstock_tools.gpu_code.images import gpu_code_in_bytes
 from feedstock_tools.gpu_code.packages import gpu_code
+from maintenance.hostile.archives import END, INDEX, PLAIN, conda, header, member, stored, zeros
 from tests.support.limits import MEMORY, limited, refusal_of
 
-#: A Zstandard frame of blocks of 128 KiB (RFC 8878), stored or of one repeated byte.
-FRAME = bytes((0x28, 0xB5, 0x2F, 0xFD, 0x00, 0x38))
-BLOCK = 128 * 1024
-INDEX = {"name": "bomb", "version": "1", "build": "0", "build_number": 0, "subdir": "noarch", "depends": []}
 METADATA = PackageMetadata("bomb", "1", "0", 0, "noarch")
 GIB = 1 << 30
-
-
-def stored(content: bytes) -> bytes:
-    """Content as a Zstandard frame."""
-    blocks = [content[at : at + BLOCK] for at in range(0, len(content), BLOCK)] or [b""]
-    sizes = [
-        (len(block) << 3 | (number == len(blocks))).to_bytes(3, "little") for number, block in enumerate(blocks, 1)
-    ]
-    return FRAME + b"".join(size + block for size, block in zip(sizes, blocks, strict=True))
-
-
-def zeros(size: int) -> bytes:
-    """A frame of a few bytes for each 128 KiB of zeros."""
-    block = (BLOCK << 3 | 2).to_bytes(3, "little") + b"\0"
-    last = (BLOCK << 3 | 3).to_bytes(3, "little") + b"\0"
-    return FRAME + block * (size // BLOCK - 1) + last
-
-
-def header(name: str, size: int, kind: bytes = tarfile.REGTYPE, link: str = "") -> bytes:
-    """The header of a member of a tar."""
-    entry = tarfile.TarInfo(name)
-    entry.size, entry.type, entry.linkname = size, kind, link
-    return entry.tobuf(tarfile.GNU_FORMAT)
-
-
-def member(name: str, content: bytes) -> bytes:
-    return header(name, len(content)) + content + bytes(-len(content) % 512)
-
-
-END = bytes(1024)
-PLAIN = stored(member("info/index.json", json.dumps(INDEX).encode()) + END)
-
-
-def conda(folder: Path, info: bytes = PLAIN, pkg: bytes = stored(END), name: str = "bomb-1-0") -> Path:
-    """A `.conda` of two frames."""
-    path = folder / f"{name}.conda"
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("metadata.json", '{"conda_pkg_format_version": 2}')
-        archive.writestr(f"pkg-{name}.tar.zst", pkg)
-        archive.writestr(f"info-{name}.tar.zst", info)
-    return path
 
 
 def index(folder: Path, text: bytes) -> Path:

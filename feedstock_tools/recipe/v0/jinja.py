@@ -116,8 +116,8 @@ class _Environment(SandboxedEnvironment):
 
     intercepted_binops = frozenset({"*", "**", "+", "%", "//", "/", "-"})
 
-    def __init__(self, recipe: Path) -> None:
-        super().__init__(undefined=_Undefined, loader=_Included(recipe), finalize=self._charge)
+    def __init__(self, recipe: Path, undefined: type[jinja2.Undefined]) -> None:
+        super().__init__(undefined=undefined, loader=_Included(recipe), finalize=self._charge)
         self.begin()
         self.globals = {"range": _bounded_range, "dict": dict, "namespace": jinja2.utils.Namespace}
         known = {**self.filters, **BOUNDED_FILTERS}
@@ -250,25 +250,31 @@ class _Included(jinja2.BaseLoader):
 
 
 @lru_cache(maxsize=8)
-def _environment(recipe: Path) -> _Environment:
-    return _Environment(recipe)
+def _environment(recipe: Path, undefined: type[jinja2.Undefined]) -> _Environment:
+    return _Environment(recipe, undefined)
 
 
 @lru_cache(maxsize=256)
-def _compiled(recipe: Path, text: str) -> tuple[_Environment, jinja2.Template]:
+def _compiled(recipe: Path, text: str, undefined: type[jinja2.Undefined]) -> tuple[_Environment, jinja2.Template]:
     """A template with the environment that counts its steps, which may outlive its entry in the cache above."""
-    environment = _environment(recipe)
+    environment = _environment(recipe, undefined)  # type: ignore[arg-type]  # a class whose instances have a hash of their own
     try:
         return environment, environment.from_string(text)
     except SyntaxError as error:  # raised by Python for the code that Jinja generated: an argument given twice, say
         raise jinja2.TemplateSyntaxError(error.msg, 1) from error
 
 
-def render(recipe: Path, template: str | None, text: str, context: Mapping[str, Any]) -> str:
+def render(
+    recipe: Path,
+    template: str | None,
+    text: str,
+    context: Mapping[str, Any],
+    undefined: type[jinja2.Undefined] = _Undefined,
+) -> str:
     """Render the text of a recipe after selectors have been applied.
 
     `template`, if given, renders to the same with the selectors as conditions in `context`, and is compiled once
-    for all variants.
+    for all variants. `undefined` is the kind of an undefined name; default: one that renders as nothing.
 
     Raises:
         InputError: the template is invalid, does something forbidden in the sandbox, or exceeds a limit; with the line.
@@ -277,7 +283,8 @@ def render(recipe: Path, template: str | None, text: str, context: Mapping[str, 
         raise BoundError(f"has more than {_MOST_TEMPLATES} templates", path=recipe)
     try:
         with step(recipe):
-            return _rendered(recipe, template if template and _compiles(recipe, template) else text, context)
+            chosen = template if template and _compiles(recipe, template, undefined) else text
+            return _rendered(*_compiled(recipe, chosen, undefined), context)  # type: ignore[arg-type]
     except jinja2.TemplateSyntaxError as error:
         raise InputError(f"the template is invalid: {error.message}", path=recipe) from error
     except TooMuchError as error:
@@ -289,7 +296,7 @@ def render(recipe: Path, template: str | None, text: str, context: Mapping[str, 
         raise InputError(f"the template cannot be rendered: {error}", path=recipe) from error
 
 
-def _compiles(recipe: Path, template: str) -> bool:
+def _compiles(recipe: Path, template: str, undefined: type[jinja2.Undefined]) -> bool:
     """Whether the template with conditions can stand for the text: small enough, and valid with every line in it.
 
     A line that a selector removes may be half of a block; and errors count lines of the text.
@@ -297,15 +304,14 @@ def _compiles(recipe: Path, template: str) -> bool:
     if template.count("{%") > _MOST_TEMPLATES:
         return False
     try:
-        _compiled(recipe, template)
+        _compiled(recipe, template, undefined)  # type: ignore[arg-type]
     except (jinja2.TemplateSyntaxError, RecursionError):
         return False
     return True
 
 
-def _rendered(recipe: Path, text: str, context: Mapping[str, Any]) -> str:
+def _rendered(environment: _Environment, compiled: jinja2.Template, context: Mapping[str, Any]) -> str:
     """Render a template piece by piece, up to the largest text."""
-    environment, compiled = _compiled(recipe, text)
     environment.begin()
     stream = compiled.generate(context)
     parts: list[str] = []

@@ -5,18 +5,26 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from feedstock_tools.bounds.held import step
+from feedstock_tools.bounds.limits import BoundError, most
 from feedstock_tools.errors import InputError
 from feedstock_tools.recipe.model import RenderedOutput
+from feedstock_tools.yaml_reading.nodes import Schema, compose
 
 if TYPE_CHECKING:
+    from jinja2 import Undefined
+
     from feedstock_tools.recipe.v0.meta import Meta
 
 __all__ = ["Package", "PackageWatch", "about_of_text"]
 
 _PYTHON_MIN = re.compile(r"""^\s*\{% set python_min\s*=\s*["'].*$""")
+#: Characters, many times those of any `about` of conda-forge.
+_LONGEST_ABOUT = 64 * 1024
 _KEY = re.compile(r"^[A-Za-z_]")
 
 
@@ -118,12 +126,16 @@ def about_of_text(text: str, path: Path) -> dict[str, Any]:
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError
 
-    rendered = _rendered_with_stubs(text, path)
+    block = _block(_rendered_with_stubs(text, path), "about")
+    if len(block) > most(_LONGEST_ABOUT):
+        raise BoundError(f"has an 'about' of more than {_LONGEST_ABOUT} characters", path=path)
+    compose(block, path, Schema.TYPES)  # refuses what would nest or grow without limit
     reader = YAML(typ="rt")
     reader.allow_duplicate_keys = True
     try:
-        found = reader.load(_block(rendered, "about"))
-    except YAMLError as error:
+        with step(path):
+            found = reader.load(block)
+    except (YAMLError, ValueError, RecursionError) as error:
         raise InputError("has an 'about' that is not YAML without its selectors", path=path) from error
     about = found.get("about") if isinstance(found, dict) else None
     return _mapping(about)
@@ -139,13 +151,9 @@ def _block(text: str, key: str) -> str:
     return "".join(lines[start:end])
 
 
-def _rendered_with_stubs(text: str, path: Path) -> str:
-    import time
-    from collections import defaultdict
-    from datetime import datetime
-
+@cache
+def _named() -> type[Undefined]:
     import jinja2
-    from jinja2.sandbox import SandboxedEnvironment
 
     class Named(jinja2.Undefined):
         """An undefined value, which renders as its name."""
@@ -159,11 +167,21 @@ def _rendered_with_stubs(text: str, path: Path) -> str:
         def __getitem__(self, name: Any) -> str:  # type: ignore[override]
             return f'{self}["{name}"]'
 
+    return Named
+
+
+def _rendered_with_stubs(text: str, path: Path) -> str:
+    import time
+    from collections import defaultdict
+    from datetime import datetime
+
+    from feedstock_tools.recipe.v0.jinja import render
+
     def nothing(*_args: Any, **_kwargs: Any) -> Any:
         return defaultdict(str)
 
-    environment = SandboxedEnvironment(undefined=Named)
-    environment.globals.update(
+    machine = _Machine()
+    context = dict[str, Any](
         compiler=lambda name: f"{name}_compiler_stub",
         stdlib=lambda name: f"{name}_stdlib_stub",
         pin_subpackage=lambda name, *_args, **_kwargs: f"subpackage_pin {name}",
@@ -176,18 +194,15 @@ def _rendered_with_stubs(text: str, path: Path) -> str:
         build_platform="linux-64",
         mpi="mpi",
         python_min="9999",
+        os=machine,
+        environ=machine.environ,
+        PY_VER="3.7",
     )
     lines = [
         "{% set python_min = '9999' %}\n" if _PYTHON_MIN.match(line) else line
         for line in text.splitlines(keepends=True)
     ]
-    machine = _Machine()
-    context = {"os": machine, "environ": machine.environ, "PY_VER": "3.7"}
-    try:
-        return environment.from_string("".join(lines)).render(context)
-    except (jinja2.TemplateError, ArithmeticError, TypeError, ValueError, LookupError, AttributeError) as error:
-        line = getattr(error, "lineno", None)
-        raise InputError(f"cannot be rendered without its variants: {error}", path=path, line=line) from error
+    return render(path, None, "".join(lines), context, _named())
 
 
 class _Machine(dict[str, str]):

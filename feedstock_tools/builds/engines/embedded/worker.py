@@ -15,7 +15,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from feedstock_tools.bounds.limits import VARIABLE, widen
+from feedstock_tools.bounds.held import bounded
+from feedstock_tools.bounds.limits import READING, VARIABLE, widen
 from feedstock_tools.builds.engines.contract import BuildRequest
 from feedstock_tools.builds.engines.embedded.script_output import print_past_engine
 from feedstock_tools.builds.engines.process.child import TEST_WORKER
@@ -90,8 +91,9 @@ def build(request: BuildRequest, events: _Events) -> int:
 
     platforms = Platform.parse(request.target), Platform.parse(request.builder)
     try:
-        recipe = _marked(read_v1(request.recipe), request)
-        rendered = render_row(recipe, request.name, request.values, *platforms)
+        with bounded(READING):
+            recipe = _marked(read_v1(request.recipe), request)
+            rendered = render_row(recipe, request.name, request.values, *platforms)
         if request.target not in (request.builder, "noarch"):
             from feedstock_tools.builds.engines.embedded.crossing import crossing
 
