@@ -140,7 +140,7 @@ V0_COMMANDS = {
 
 
 def run_v0(feedstock: Path, recipe: str, *arguments: str) -> Ended:
-    """Run a command on a meta.yaml, where a release of conda-smithy and a program called conda-build are at hand."""
+    """Run a command on a meta.yaml, beside a release of conda-smithy and with a program called conda-build."""
     (feedstock / "conda-forge.yml").write_text("{}\n")
     (feedstock / "recipe" / "meta.yaml").write_text(recipe)
     write_release(feedstock / "smithy")
