@@ -28,14 +28,14 @@ def repodata_state(channel: str, subdirs: Sequence[str]) -> str | None:
                 with path.open("rb") as stream:
                     state.append(f"{subdir} {file_digest(stream, sha256).hexdigest()}")
         else:
-            answer = _said_of(f"{channel_url(channel)}/{subdir}/repodata.json")
+            answer = _state_on_server(f"{channel_url(channel)}/{subdir}/repodata.json")
             if answer is None:
                 return None
             state.append(f"{subdir} {answer}")
     return "\n".join(state)
 
 
-def _said_of(url: str) -> str | None:
+def _state_on_server(url: str) -> str | None:
     """The tag and modification time of a file on a server; '' if there is no such file."""
     try:
         reply = ask(url, seconds=_SECONDS, method="HEAD")

@@ -58,9 +58,14 @@ class Artifacts:
         """The folder of the output channel."""
         return self.root / STAND_IN_CHANNEL if stand_in else self.root
 
+    @property
+    def cache(self) -> Path:
+        """The folder of what is cached between commands."""
+        return self.root / ".cache"
+
     def package_cache(self, *, stand_in: bool) -> Path:
         """The folder in which engines unpack packages; the stand-in channel's have the names of real ones."""
-        return self.root / ".cache" / "stand-in-packages" if stand_in else self.root / "pkg_cache"
+        return self.cache / "stand-in-packages" if stand_in else self.root / "pkg_cache"
 
     @property
     def sources(self) -> Path:
@@ -79,14 +84,14 @@ class Artifacts:
     def recall(self, name: str) -> Any:
         """The value that `remember` stored under a name; None if there is nothing usable."""
         try:
-            return json.loads(read_bytes(self.root / ".cache" / f"{name}.json", _LARGEST, within=self.root))
+            return json.loads(read_bytes(self.cache / f"{name}.json", _LARGEST, within=self.root))
         except (InputError, ValueError, RecursionError):
             return None
 
     def remember(self, name: str, content: Any) -> None:
         """Cache a value for another run, if possible."""
         with suppress(WorkError):  # commands that only read, such as --list, also work in a read-only folder
-            write_whole(self.root / ".cache" / f"{name}.json", json.dumps(content))
+            write_whole(self.cache / f"{name}.json", json.dumps(content))
 
     def fresh_private(self, row: str) -> Path:
         """An empty private folder for a row whose lock is held.

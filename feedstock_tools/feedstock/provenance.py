@@ -26,14 +26,14 @@ def commit_of(folder: Path) -> str:
     # Programs from the repository's own git settings must not run.
     git = ["git", "-c", "core.fsmonitor=false", "-C", str(folder)]
     try:
-        commit = _said([*git, "rev-parse", "HEAD"]).strip()
-        changed = _said([*git, "status", "--porcelain", "--", ".", ":(exclude)build_artifacts"])
+        commit = _output_of([*git, "rev-parse", "HEAD"]).strip()
+        changed = _output_of([*git, "status", "--porcelain", "--", ".", ":(exclude)build_artifacts"])
     except (OSError, subprocess.SubprocessError):
         return ""
     return commit + ("+" if changed else "")
 
 
-def _said(command: Sequence[str]) -> str:
+def _output_of(command: Sequence[str]) -> str:
     import subprocess
 
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=_SECONDS).stdout

@@ -83,4 +83,4 @@ def _fill(new: Path, feedstock: Feedstock, artifacts: Artifacts, texts: Mapping[
 
 
 def _twin(artifacts: Artifacts) -> Path:
-    return artifacts.root / ".cache" / _TWIN
+    return artifacts.cache / _TWIN

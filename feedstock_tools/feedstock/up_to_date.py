@@ -193,4 +193,4 @@ def _remember_stamp(feedstock: Feedstock, artifacts: Artifacts, result: Updates)
 
 def _known_digests(artifacts: Artifacts, machine: Mapping[str, str]) -> Path:
     """The folder of the user's cache with an empty file for each digest of inputs that need no update."""
-    return user_cache(machine, artifacts.root / ".cache") / "up-to-date"
+    return user_cache(machine, artifacts.cache) / "up-to-date"

@@ -41,16 +41,16 @@ def _lines_of(explanation: Explanation, names: Sequence[str], root: Path) -> Ite
         yield f"  value {value.value!r}"
         if value.rule:
             yield f"    {value.rule}"
-        yield from (f"    {_said(place, root)}" for place in value.places)
+        yield from (f"    {_line_of_place(place, root)}" for place in value.places)
     yield from (f"  {_setting(setting, root)}" for setting in explanation.settings)
     for use in explanation.uses:
         of = f" [{', '.join(use.outputs)}]" if use.outputs else ""
         yield f"  used: {use.kind}, {use.why}{of}"
         if use.place is not None:
-            yield f"    {_said(use.place, root)}"
+            yield f"    {_line_of_place(use.place, root)}"
 
 
-def _said(place: Place, root: Path, longest: int = _LONGEST) -> str:
+def _line_of_place(place: Place, root: Path, longest: int = _LONGEST) -> str:
     text = place.text if len(place.text) <= longest else f"{place.text[:longest]}…"
     return f"{_named(place.path, root)}:{place.line}  {text}"
 
@@ -123,7 +123,7 @@ def absences_as_lines(absences: Sequence[Absence], root: Path) -> Iterator[str]:
         yield f"{', '.join(platforms)}: no job"
         for loss in losses:
             yield f"  {loss.kind}: {loss.why}"
-            yield from (f"    {_said(place, root, _LONGEST_CONDITION)}" for place in loss.places)
+            yield from (f"    {_line_of_place(place, root, _LONGEST_CONDITION)}" for place in loss.places)
 
 
 def absences_as_plain(absences: Sequence[Absence]) -> list[dict[str, Any]]:

@@ -216,20 +216,20 @@ def _wrong(settings: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str]]
             continue
         kind, _, of = form.partition(" of ")
         if kind == "mapping" and not isinstance(value, Mapping):
-            yield (name,), f"'{name}' must be a mapping, not {_said(value)}"
+            yield (name,), f"'{name}' must be a mapping, not {_kind_of(value)}"
         elif kind == "mapping" and of:
             checked = ((key, item) for key, item in value.items() if item is not None)
             for key, item in checked:
                 if not (_is_text(item) or (of == "lists" and (_is_texts(item) or item is False))):
-                    yield (name, str(key)), f"'{name}.{key}' must be a name, not {_said(item)}"
+                    yield (name, str(key)), f"'{name}.{key}' must be a name, not {_kind_of(item)}"
                 elif name == "build_platform" and not _is_platform(str(item)):
                     yield (name, str(key)), f"'{item}' is not a platform"
             unknown = (key for key in value if name == "build_platform" and not _is_platform(str(key)))
             yield from (((name, str(key)), f"'{key}' is not a platform") for key in unknown)
         elif kind == "text" and not _is_text(value):
-            yield (name,), f"'{name}' must be a string, not {_said(value)}"
+            yield (name,), f"'{name}' must be a string, not {_kind_of(value)}"
         elif kind == "texts" and not (_is_text(value) or _is_texts(value)):
-            yield (name,), f"'{name}' must be a string or a list of strings, not {_said(value)}"
+            yield (name,), f"'{name}' must be a string or a list of strings, not {_kind_of(value)}"
     docker = settings.get("docker")
     if isinstance(docker, Mapping) and docker.get("image"):
         yield ("docker", "image"), "'docker.image' is no longer a setting: set docker_image in conda_build_config.yaml"
@@ -250,7 +250,7 @@ def _is_texts(value: Any) -> bool:
     return isinstance(value, list) and all(_is_text(item) for item in value)
 
 
-def _said(value: Any) -> str:
+def _kind_of(value: Any) -> str:
     if isinstance(value, Mapping):
         return "a mapping"
     return "a list" if isinstance(value, list) else repr(value)

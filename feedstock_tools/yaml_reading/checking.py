@@ -52,7 +52,7 @@ def _mistake(document: Document, details: ErrorDetails, root: type[BaseModel], w
     location = _in_file(document, details["loc"])
     kind = details["type"]
     place = document.place(location, of_key=kind == "extra_forbidden" or "[key]" in details["loc"])
-    message, hint = _said(details, location, root, what)
+    message, hint = _message_and_hint(details, location, root, what)
     return Mistake(message, document.path, place.line, place.column, hint)
 
 
@@ -71,7 +71,9 @@ def _in_file(document: Document, location: Location) -> Location:
     return known
 
 
-def _said(details: ErrorDetails, location: Location, root: type[BaseModel], what: str) -> tuple[str, str | None]:
+def _message_and_hint(
+    details: ErrorDetails, location: Location, root: type[BaseModel], what: str
+) -> tuple[str, str | None]:
     error = details.get("ctx", {}).get("error")
     if details["type"] == "value_error":
         return str(error), getattr(error, "hint", None) or _hint_of_field(location, root)

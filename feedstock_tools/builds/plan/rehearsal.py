@@ -41,6 +41,5 @@ def channels_to_rehearse(
     platforms = platforms_of(read_forge(feedstock.folder, Rules.newest()), configurations)
     if not choice.is_stand_in:
         return RehearsalChannels({platform.subdir: choice.channels for platform in platforms})
-    cache = artifacts.root / ".cache"
-    by_subdir = {platform.subdir: (stand_in_metadata(platform, machine, cache),) for platform in platforms}
+    by_subdir = {platform.subdir: (stand_in_metadata(platform, machine, artifacts.cache),) for platform in platforms}
     return RehearsalChannels(by_subdir, choice.why_stand_in)

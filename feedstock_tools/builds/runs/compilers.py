@@ -36,7 +36,7 @@ def provide_compilers(
     ]
     if not compiled:
         return {}
-    folder = zig_folder(user_cache(workspace.machine, workspace.artifacts.root / ".cache"))
+    folder = zig_folder(user_cache(workspace.machine, workspace.artifacts.cache))
     packages = frozenset(package.name for package in read_packages())
     lacking = cache(lambda platform: provide_compiler(platform, folder, workspace.machine, watch))
     reasons: dict[str, str] = {}

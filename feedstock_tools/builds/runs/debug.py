@@ -62,7 +62,7 @@ def make_ready(workspace: Workspace, agenda: Agenda, wanted: str | None, watch: 
             here compiles for its platform.
         WorkError: a sibling that it needs is not built yet, or the environments cannot be created.
     """
-    work, output = _one(_in_plan_order(agenda), wanted)
+    work, output = _chosen_output(_in_plan_order(agenda), wanted)
     engine = workspace.engines.engine_for(work.configuration, work.platform)
     if not isinstance(engine, RattlerBuild):
         hint = "The feedstock's own build-locally.py also has --debug." if engine.own_channels else None
@@ -120,7 +120,7 @@ def _in_plan_order(agenda: Agenda) -> list[Work]:
     return [works[name] for name in agenda.rows]
 
 
-def _one(works: Sequence[Work], wanted: str | None) -> tuple[Work, PlannedOutput]:
+def _chosen_output(works: Sequence[Work], wanted: str | None) -> tuple[Work, PlannedOutput]:
     matching = [
         (work, output)
         for work in works

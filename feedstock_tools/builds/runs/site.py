@@ -78,8 +78,7 @@ def open_station(site: Site, ledger: Ledger, engine: Engine, machine: Mapping[st
         WorkError: the stand-in channel cannot be created.
         InputError: a channel's name is invalid.
     """
-    cache = site.artifacts.root / ".cache"
-    channels = resolve_channels(site.channels, site.target, site.pythons, machine, cache)
+    channels = resolve_channels(site.channels, site.target, site.pythons, machine, site.artifacts.cache)
     return Station(ledger, engine, channels, machine, _emulator(engine, site.target, machine))
 
 

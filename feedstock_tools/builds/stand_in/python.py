@@ -133,12 +133,12 @@ def python_files(installation: Installation) -> Iterator[PackageFile]:
 def _probe(executable: str) -> Installation | None:
     """Query an interpreter for its paths; None if it does not answer (a shim without a Python behind it)."""
     try:
-        return _installation(probe.describe() if executable == sys.executable else _asked(executable))
+        return _installation(probe.describe() if executable == sys.executable else _answer_of(executable))
     except (OSError, subprocess.SubprocessError, ValueError, KeyError, TypeError):
         return None
 
 
-def _asked(executable: str) -> Any:
+def _answer_of(executable: str) -> Any:
     answer = subprocess.run(
         [executable, "-I", "-S", probe.__file__],
         capture_output=True,

@@ -157,7 +157,7 @@ def environment(request: Request, facts: CudaFacts, frameworks: Frameworks) -> E
         return Environment(request, chosen, records, tuple(_notes(chosen, records, request, frameworks)))
     for wish in wishes:
         reasons |= dict.fromkeys(reasons_without(wish, request.accelerator, request.platform, frameworks))
-    raise WorkError(f"there is no such environment for {_asked(request)}", hint="\n  ".join(reasons) or None)
+    raise WorkError(f"there is no such environment for {_target_in_words(request)}", hint="\n  ".join(reasons) or None)
 
 
 def specs_of(parts: Sequence[Part], request: Request) -> tuple[str, ...]:
@@ -179,12 +179,14 @@ def _ways(wish: Wish, request: Request, facts: CudaFacts, frameworks: Frameworks
     parts = list(parts_of(wish, request.accelerator, request.cuda, request.driver_cuda, request.platform, facts))
     if not parts:
         reasons = reasons_without(wish, request.accelerator, request.platform, frameworks)
-        unknown = f"there is no known way to install {wish.name} for {_asked(request)}"
-        raise WorkError(f"there is no {wish.name} for {_asked(request)}", hint="\n  ".join(reasons) or unknown)
+        unknown = f"there is no known way to install {wish.name} for {_target_in_words(request)}"
+        raise WorkError(
+            f"there is no {wish.name} for {_target_in_words(request)}", hint="\n  ".join(reasons) or unknown
+        )
     return parts
 
 
-def _asked(request: Request) -> str:
+def _target_in_words(request: Request) -> str:
     what = f"the {request.accelerator.upper()}" if request.cuda is None else f"CUDA {request.cuda}"
     return f"{what} on {request.platform}"
 

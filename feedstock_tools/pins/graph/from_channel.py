@@ -63,7 +63,7 @@ def graph_of_channel(
             texts = specs.setdefault(release, {})
             texts.update((spec, None) for spec in (*record.depends, *record.constrains) if spec.split(" ")[0] in about)
     bounds = tuple(
-        Bound(release, tuple(ways_of_release), _said(origin, specs[release]))
+        Bound(release, tuple(ways_of_release), _reason(origin, specs[release]))
         for release, ways_of_release in ways.items()
     )
     subdirs = {record.subdir for record in known if record.subdir != "noarch"}
@@ -92,7 +92,7 @@ def _named_versions(spec: str) -> Iterator[str]:
             yield text
 
 
-def _said(origin: str, specs: Iterable[str]) -> str:
+def _reason(origin: str, specs: Iterable[str]) -> str:
     texts = list(specs)
     if not texts:
         return f"{origin} has it"
