@@ -91,7 +91,7 @@ def collapse(
     spaces = tuple({id(output.variants): output.variants for output in outputs}.values())
     if rules.merges_deployment_target and settings.platform.os == "osx":
         spaces, space = (
-            tuple(_merge_macos_versions(rendered, rules) for rendered in spaces),
+            tuple(_merge_macos_versions(output_space, rules) for output_space in spaces),
             _merge_macos_versions(space, rules),
         )
     used = _used(outputs, settings)
@@ -175,7 +175,7 @@ def _used_axes(
         members = tuple(key for key in group if key in used.keys and key in space)
         if not members:
             continue
-        allowed = {row for rendered in spaces for row in _rows(rendered, group)}
+        allowed = {row for output_space in spaces for row in _rows(output_space, group)}
         rows = {tuple(row[group.index(key)] for key in members) for row in _rows(space, group) if row in allowed}
         if not rules.unused_loops_leave_zips and len(rows) == 1:
             inputs = dict(zip(group, zip(*dict.fromkeys(_rows(space, group)), strict=True), strict=True))

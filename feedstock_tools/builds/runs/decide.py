@@ -69,7 +69,7 @@ def decide(pending: Sequence[Pending], running: Sequence[Running], hosts: Sequen
         now: the time, on the clock of `not_before`.
     """
     free = {host.name: _free(host, running) for host in hosts}
-    busy = {place for work in running for place in work.places}
+    busy = {place for row in running for place in row.places}
     kept: set[str] = set()
     starts: list[Start] = []
     for row in pending:
@@ -78,7 +78,7 @@ def decide(pending: Sequence[Pending], running: Sequence[Running], hosts: Sequen
         fitting = [host for host in hosts if host.name not in kept and fits(row.needs, host)]
         host = _best(row.needs, fitting, free)
         if host is None:
-            kept |= {work.name for work in fitting}
+            kept |= {host.name for host in fitting}
             continue
         share, free[host.name] = _taken(row.needs, free[host.name])
         starts.append(Start(row.row, host.name, share))
@@ -106,7 +106,7 @@ class _Free:
 
 
 def _free(host: Host, running: Sequence[Running]) -> _Free:
-    shares = [start.share for start in running if start.host == host.name]
+    shares = [row.share for row in running if row.host == host.name]
     taken = {core for share in shares for core in share.cores}
     cores = tuple(core for core in host.capacity.cores if core not in taken)
     return _Free(cores, host.capacity.memory - sum(share.memory for share in shares), host.jobs - len(shares))

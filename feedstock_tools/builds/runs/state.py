@@ -32,13 +32,13 @@ class RunState:
         """Start the rows that `decide` chooses now."""
         starts = decide(self.pending, list(self.running.values()), hosts, now)
         for start in starts:
-            self.pending = [work for work in self.pending if work.row != start.row]
+            self.pending = [waiting for waiting in self.pending if waiting.row != start.row]
             self.running[start.row] = Running(start.row, start.host, start.share, self._works[start.row].places)
         return starts
 
     def is_over(self, now: float) -> bool:
         """Whether nothing runs and no waiting row can ever begin."""
-        return not self.running and not any(work.not_before > now for work in self.pending)
+        return not self.running and not any(waiting.not_before > now for waiting in self.pending)
 
     def made(self, row: str, output: str) -> frozenset[Place]:
         """Note that a running row has made an output, so that no other row waits for it; returns its places."""
@@ -70,4 +70,4 @@ class RunState:
         return frozenset(place_of(missing) for missing in self._works[row].missing if missing.name == output)
 
     def _wait_for(self, pending: Sequence[Pending]) -> None:
-        self.pending = [work for work in pending if not work.places & self._broken]
+        self.pending = [waiting for waiting in pending if not waiting.places & self._broken]

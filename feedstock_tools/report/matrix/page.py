@@ -79,7 +79,7 @@ def page(matrix: Matrix, folder: Path) -> str:
 
 def _alive(matrix: Matrix) -> frozenset[int | None]:
     """The builds whose runs are alive."""
-    outputs = (output for configuration in matrix.configurations for output in configuration.outputs)
+    outputs = (output for state in matrix.configurations for output in state.outputs)
     return frozenset(output.record.id for output in outputs if output.record and output.state == "running")
 
 
