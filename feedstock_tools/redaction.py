@@ -79,6 +79,11 @@ class Redaction:
         rest, self._held = self._held, b""
         return self._without_secrets(rest)
 
+    def discard(self) -> int:
+        """Forget what is held back, since what follows it is lost; the number of its bytes."""
+        size, self._held = len(self._held), b""
+        return size
+
     def _end_of_known(self, data: bytes) -> int:
         """The number of bytes that a later block cannot make part of a secret, and that split none."""
         end = min((_before_beginning(data, value) for value in self._values), default=len(data))

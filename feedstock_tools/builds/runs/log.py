@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from io import FileIO
+from itertools import chain
 from pathlib import Path
 from types import TracebackType
 
@@ -17,11 +18,11 @@ from feedstock_tools.builds.plan.capacity import LOG_LIMIT
 from feedstock_tools.errors import WorkError
 from feedstock_tools.units import size_text
 
-__all__ = ["BothEnds", "LogFile", "RowLog"]
+__all__ = ["LONGEST_END", "BothEnds", "Ends", "LogFile", "RowLog"]
 
 #: The largest share of the end in a file that is too small for its log, and its most bytes, which are held in memory.
 _SHARE_OF_END = 4
-_LONGEST_END = 16 << 20
+LONGEST_END = 16 << 20
 #: Bytes that are joined before they enter the end.
 _BLOCK = 1 << 16
 _KEPT = 200
@@ -48,17 +49,25 @@ class Ends:
             self._size -= gone
             self.dropped += gone
 
-    def read(self) -> bytes:
-        """The last bytes; after dropped ones they begin with a line."""
-        content = b"".join(self._blocks)
-        if len(content) > self._most:
-            self.dropped += len(content) - self._most
-            content = content[len(content) - self._most :]
-        if self.dropped:
-            begin = content.find(b"\n") + 1
+    def skip(self, size: int) -> None:
+        """More output that is gone, and so is what came before it."""
+        self.dropped += self._size + size
+        self._size = 0
+        self._blocks.clear()
+
+    def parts(self) -> Iterator[bytes]:
+        """The last bytes in parts, once; after dropped ones they begin with a line. The first part completes `dropped`."""
+        while self._blocks and (self._size > self._most or self.dropped):
+            block = self._blocks.popleft()
+            begin = block.find(b"\n", max(0, self._size - self._most)) + 1 or len(block)
+            self._size -= len(block)
             self.dropped += begin
-            content = content[begin:]
-        return content
+            if begin < len(block):
+                yield bytes(block[begin:])
+                break
+        while self._blocks:
+            yield bytes(self._blocks.popleft())
+        self._size = 0
 
 
 class BothEnds:
@@ -79,7 +88,7 @@ class BothEnds:
 
     def read(self) -> bytes:
         """The two parts."""
-        end = self._end.read()
+        end = b"".join(self._end.parts())
         return b"".join([*self._begin, _left_out(self._end.dropped), end])
 
 
@@ -114,7 +123,7 @@ class LogFile:
             f"{name[:200]}-{stamp}{mark}.log" for mark in ("", *(f"-{os.getpid()}-{number}" for number in range(99)))
         ]
         self.last = LastLines(_KEPT)
-        end = min(limit // _SHARE_OF_END, _LONGEST_END)
+        end = min(limit // _SHARE_OF_END, LONGEST_END)
         self._room = limit - end
         self._end = Ends(end)
         self._begins_line = True
@@ -131,9 +140,11 @@ class LogFile:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            end = self._end.read()
+            parts = self._end.parts()
+            first = next(parts, b"")
             self._put(_left_out(self._end.dropped))
-            self._put(end)
+            for part in chain([first], parts):
+                self._put(part)
         except WorkError:
             if error is None:
                 raise
@@ -159,6 +170,16 @@ class LogFile:
             self._keep(mark)
         self._begins_line = content.endswith(b"\n")
         self._keep(marked, len(marked) - len(mark) if self._begins_line else len(marked))
+
+    @property
+    def is_full(self) -> bool:
+        """Whether only the end of further output is kept."""
+        return not self._room
+
+    def skip(self, size: int) -> None:
+        """Output that is left out, of a file that is full; more than the end of a file follows."""
+        self._end.skip(size)
+        self._begins_line = True
 
     def message(self, text: str, stage: str = "") -> None:
         """A message of ours or of an engine, on lines of its own.

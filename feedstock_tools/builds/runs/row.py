@@ -19,7 +19,7 @@ from feedstock_tools.builds.plan.work import Work
 from feedstock_tools.builds.runs.delivery.deliver import deliver
 from feedstock_tools.builds.runs.delivery.final_names import as_built
 from feedstock_tools.builds.runs.log import RowLog
-from feedstock_tools.builds.runs.secrets import without_secrets
+from feedstock_tools.builds.runs.secrets import Skipped, without_secrets
 from feedstock_tools.builds.runs.site import Site, Station
 from feedstock_tools.builds.runs.under_way import Attempt, RowBuild, lock_name
 from feedstock_tools.builds.stand_in.choice import STAND_IN
@@ -154,7 +154,10 @@ def _run(build: RowBuild, request: BuildRequest, watch: Watch) -> None:
     """Run the engine and process its events; a build that is cut short is recorded as interrupted."""
     try:
         with build.station.engine.build(request) as events:
-            for event in without_secrets(events, build.station.machine):
+            for event in without_secrets(events, build.station.machine, lambda: build.log.is_full):
+                if isinstance(event, Skipped):
+                    build.log.skip(event.size)
+                    continue
                 build.log.write(event)
                 _take(build, event, request, watch)
     except FeedstockError as error:

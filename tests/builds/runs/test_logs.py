@@ -17,7 +17,7 @@ from feedstock_tools.builds.engines.embedded.engine import RattlerBuild
 from feedstock_tools.builds.engines.process.guard import Guard, OutOfTimeError
 from feedstock_tools.builds.engines.process.program import Command, run_command
 from feedstock_tools.builds.runs.log import BothEnds, LogFile, RowLog
-from feedstock_tools.builds.runs.secrets import without_secrets
+from feedstock_tools.builds.runs.secrets import Skipped, without_secrets
 from feedstock_tools.channel.folder import index_channel
 from tests.support.feedstocks import HERE
 from tests.support.needs import needs
@@ -76,7 +76,10 @@ def logged(folder: Path, build: object, limit: int = 1 << 26, machine: Mapping[s
     output: list[bytes] = []
     reason = None
     with RowLog(folder / "logs", "row", limit) as log, build as events:  # type: ignore[attr-defined]
-        for event in without_secrets(events, machine):
+        for event in without_secrets(events, machine, lambda: log.is_full):
+            if isinstance(event, Skipped):
+                log.skip(event.size)
+                continue
             log.write(event)
             if isinstance(event, Output):
                 output = [*output[-9:], event.content]
