@@ -3,8 +3,9 @@
     python benchmarks/logs.py [--gigabytes 2] [--repeat 3]
 
 A recipe with nothing but that script is built, alternately with its output into the log and into a file. The script
-measures itself. The least time of each counts, so that other work on the machine disturbs the figures little; the
-memory is the peak of feedstock-tools and all that it starts.
+measures itself. The least time of each counts, so that other work on the machine disturbs the figures little. `cost`
+is the processor time of feedstock-tools alone for each megabyte: a core that the script leaves free keeps up with its
+inverse. The memory is the peak of feedstock-tools and of each process that it starts.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ began=$(date +%s%N)
 {{ {command} || true; }} {target}
 ended=$(date +%s%N)
 echo $(( ended - began )) > {times}
+times >> {times}
 """
 
 
@@ -46,24 +48,26 @@ def main() -> None:
     parser.add_argument("--limit", default="1 GiB", help="the log limit of the builds")
     asked = parser.parse_args()
     size = int(asked.gigabytes * 1e9)
-    print(f"{'printed':20} {'to a file':>12} {'to the log':>12} {'ratio':>7} {'log':>10}")
+    print(f"{'printed':20} {'to a file':>12} {'to the log':>12} {'ratio':>7} {'cost':>11} {'log':>9}")
     for kind, command in KINDS.items():
         seconds: dict[bool, list[float]] = {True: [], False: []}
-        kept = 0
+        kept, costs = 0, []
         for _ in range(asked.repeat):
             for to_file in (True, False):
                 with tempfile.TemporaryDirectory() as name:
-                    taken, kept = built(Path(name), command.format(size=size), asked.limit, to_file=to_file)
+                    taken, cost, kept = built(Path(name), command.format(size=size), asked.limit, to_file=to_file)
                     seconds[to_file].append(taken)
+                    costs += [] if to_file else [cost / size * 1e9]
         file, log = min(seconds[True]), min(seconds[False])
         rates = (f"{size / each / 1e6:.0f} MB/s" for each in (file, log))
-        print(f"{kind:20} {next(rates):>12} {next(rates):>12} {log / file:7.2f} {kept >> 20:6} MiB", flush=True)
+        cells = f"{next(rates):>12} {next(rates):>12} {log / file:7.2f} {min(costs):5.1f} ms/MB {kept >> 20:5} MiB"
+        print(f"{kind:20} {cells}", flush=True)
     peak = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)) >> 10
     print(f"peak memory of the largest process: {peak} MiB")
 
 
-def built(folder: Path, command: str, limit: str, *, to_file: bool) -> tuple[float, int]:
-    """Build once; return the seconds that the script measured, and the bytes of the log."""
+def built(folder: Path, command: str, limit: str, *, to_file: bool) -> tuple[float, float, int]:
+    """Build once; return the seconds that the script measured, the processor time of the rest, and the log's bytes."""
     feedstock, platform = folder / "flood-feedstock", Platform.here()
     (feedstock / "recipe").mkdir(parents=True)
     (feedstock / ".ci_support").mkdir()
@@ -73,9 +77,27 @@ def built(folder: Path, command: str, limit: str, *, to_file: bool) -> tuple[flo
     target = f"> {folder / 'printed'} 2>&1" if to_file else ""
     (feedstock / "recipe" / "build.sh").write_text(SCRIPT.format(command=command, target=target, times=times))
     index_channel(folder / "channel")
+    before = processor_seconds()
     run(["build", "--channel", str(folder / "channel"), "--log-limit", limit], feedstock, {"TMPDIR": str(folder)})
     (log,) = (feedstock / "build_artifacts" / "logs").glob("*.log")
-    return int(times.read_text()) / 1e9, log.stat().st_size
+    taken, *own = times.read_text().splitlines()
+    return (
+        int(taken) / 1e9,
+        processor_seconds() - before - sum(map(seconds_of, " ".join(own).split())),
+        log.stat().st_size,
+    )
+
+
+def processor_seconds() -> float:
+    """The processor time of all ended processes."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def seconds_of(text: str) -> float:
+    """Bash's `1m2.345s` in seconds."""
+    minutes, _, seconds = text.rstrip("s").partition("m")
+    return int(minutes) * 60 + float(seconds)
 
 
 def run(arguments: list[str], folder: Path, more: Mapping[str, str]) -> None:

@@ -24,9 +24,9 @@ from feedstock_tools.units import size_text
 __all__ = ["Drivers", "Ended"]
 
 #: The output of a row that is shown at once, and its growth per second, in bytes: more than a terminal shows.
-_AT_ONCE = 16 << 20
+_AT_ONCE = 4 << 20
 _PER_SECOND = 1 << 20
-_MOST_UNREAD = 32 << 20
+_MOST_UNREAD = 16 << 20
 _LAST_LINES = 20
 
 

@@ -56,7 +56,10 @@ class Ends:
         self._blocks.clear()
 
     def parts(self) -> Iterator[bytes]:
-        """The last bytes in parts, once; after dropped ones they begin with a line. The first part completes `dropped`."""
+        """The last bytes in parts, once; after dropped ones they begin with a line.
+
+        `dropped` is complete after the first part.
+        """
         while self._blocks and (self._size > self._most or self.dropped):
             block = self._blocks.popleft()
             begin = block.find(b"\n", max(0, self._size - self._most)) + 1 or len(block)
