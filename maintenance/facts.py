@@ -21,6 +21,7 @@ from feedstock_tools.facts.gpus import load_gpus
 from feedstock_tools.facts.messages import load_messages
 from feedstock_tools.facts.models import json_schema
 from feedstock_tools.facts.packages import read_packages
+from feedstock_tools.facts.wheels import load_wheels
 
 #: The function that reads, and thereby checks, each file.
 READERS: Mapping[str, Callable[[Path], object]] = {
@@ -29,6 +30,7 @@ READERS: Mapping[str, Callable[[Path], object]] = {
     "gpus.yaml": load_gpus,
     "messages.yaml": load_messages,
     "packages.yaml": read_packages,
+    "wheels.yaml": load_wheels,
 }
 
 

@@ -8,7 +8,15 @@ from typing import Any
 from pydantic import ValidationError
 
 from feedstock_tools.errors import InputError
-from feedstock_tools.facts.models import CudaFile, FactsFile, FrameworksFile, GpusFile, MessagesFile, PackagesFile
+from feedstock_tools.facts.models import (
+    CudaFile,
+    FactsFile,
+    FrameworksFile,
+    GpusFile,
+    MessagesFile,
+    PackagesFile,
+    WheelsFile,
+)
 from feedstock_tools.reading import read_text
 from feedstock_tools.yaml_reading.checking import mistakes_of
 from feedstock_tools.yaml_reading.positions import Document, parse_document
@@ -23,6 +31,7 @@ FILES: dict[str, type[FactsFile]] = {
     "gpus.yaml": GpusFile,
     "messages.yaml": MessagesFile,
     "packages.yaml": PackagesFile,
+    "wheels.yaml": WheelsFile,
 }
 
 

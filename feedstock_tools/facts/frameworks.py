@@ -25,7 +25,9 @@ class Setup:
 
     `package` is the conda package whose build determines the accelerator, `builds` the pattern of its builds and
     `exact` that of builds made with exactly the requested CUDA version; `conda` are further packages, `pip` those that
-    pip installs (the framework first) for the versions of `python`. `{cuda}`, `{major}`, `{digits}` and, in variables,
+    pip installs (the framework first) for the versions of `python`. `versions` are those of the framework that the way
+    installs (None: all). With `wheels`, a key of wheels.yaml, there is one such way for each release of the framework
+    there, and `{minor}` is its minor version. `{cuda}`, `{major}`, `{digits}` and, in variables,
     `{prefix}` are filled in.
     """
 
@@ -37,6 +39,8 @@ class Setup:
     exact: str | None
     conda: tuple[str, ...]
     python: str | None
+    versions: str | None
+    wheels: str | None
     pip: tuple[str, ...]
     variables: Mapping[str, str]
     sources: tuple[str, ...]
@@ -132,6 +136,8 @@ def _setup(entry: Mapping[str, Any]) -> Setup:
         exact=entry.get("exact"),
         conda=tuple(entry.get("conda", ())),
         python=entry.get("python"),
+        versions=entry.get("versions"),
+        wheels=entry.get("wheels"),
         pip=tuple(entry.get("pip", ())),
         variables=MappingProxyType(dict(entry.get("variables", {}))),
         sources=tuple(entry["sources"]),

@@ -12,7 +12,16 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-__all__ = ["CudaFile", "FactsFile", "FrameworksFile", "GpusFile", "MessagesFile", "PackagesFile", "json_schema"]
+__all__ = [
+    "CudaFile",
+    "FactsFile",
+    "FrameworksFile",
+    "GpusFile",
+    "MessagesFile",
+    "PackagesFile",
+    "WheelsFile",
+    "json_schema",
+]
 
 T = TypeVar("T")
 #: The default of an optional key: defaults are not checked, so the key cannot be null.
@@ -250,6 +259,10 @@ class WayEntry(FactsFile):
     accelerator: Literal["gpu", "cpu"]
     platforms: Listed[Subdir]
     cuda: str = Field(_ABSENT, description="The CUDA versions that it supports; default: all.")
+    versions: str = Field(_ABSENT, description="The versions of the framework that it installs; default: all.")
+    wheels: str = Field(
+        _ABSENT, description="A key of wheels.yaml: one way for each release there; {minor} is its own."
+    )
     package: str = Field(_ABSENT, description="The conda package whose build determines the accelerator.")
     builds: str = Field(_ABSENT, description="The pattern of its build strings.")
     exact: str = Field(_ABSENT, description="The pattern for builds made with the requested CUDA version.")
@@ -284,6 +297,41 @@ class FrameworksFile(FactsFile):
     sources: dict[str, AddressEntry] = Field(description="The sources of facts, by a short name.")
     without_cuda: dict[Subdir, str] = Field(description="Why no framework runs on CUDA there, by platform.")
     frameworks: dict[Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$")], FrameworkEntry]
+
+
+class WheelEntry(FactsFile):
+    """The last release of a minor version of a framework, as its wheels and their metadata say."""
+
+    version: Numbers
+    python: Listed[Minor]
+    platforms: Listed[Subdir]
+    numpy: Text = Field(_ABSENT)
+    cuda: Text = Field(_ABSENT, description="The CUDA runtime that its metadata asks for.")
+    cudnn: Text = Field(_ABSENT)
+
+
+class TestedEntry(FactsFile):
+    """What a release was tested with."""
+
+    cuda: Minor
+    cudnn: Minor
+
+
+class TestedReleasesEntry(FactsFile):
+    """Releases of a framework by minor version, whose metadata names no CUDA."""
+
+    source: SourceEntry
+    releases: dict[Minor, TestedEntry]
+
+
+class WheelsFile(FactsFile):
+    """The wheels of frameworks: `variants/wheels.yaml`."""
+
+    tested: dict[str, TestedReleasesEntry] = Field(
+        description="What releases without CUDA in their metadata work with."
+    )
+
+    wheels: dict[str, list[WheelEntry]] = Field(description="Releases by framework, oldest first.")
 
 
 class RecipeEntry(FactsFile):

@@ -11,6 +11,7 @@ from feedstock_tools.channel.specs import admits
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts import load_cuda
 from feedstock_tools.facts.frameworks import Framework, NoWay, Setup, load_frameworks
+from feedstock_tools.facts.wheels import load_wheels
 from feedstock_tools.platforms import KNOWN_SUBDIRS
 
 FACTS = load_frameworks()
@@ -26,7 +27,8 @@ def test_each_way_gives_something_and_names_its_sources(framework: Framework) ->
     for way in framework.ways:
         assert way.package or way.pip
         assert not (way.package and way.pip)
-        assert way.python or not way.pip
+        assert way.python or way.wheels or not way.pip
+        assert way.wheels is None or way.wheels in load_wheels()
     for entry in _entries(framework):
         assert set(entry.platforms) <= set(KNOWN_SUBDIRS)
         assert set(entry.sources) <= FACTS.sources.keys()
@@ -36,7 +38,7 @@ def test_each_way_gives_something_and_names_its_sources(framework: Framework) ->
 def test_words_in_braces_are_known(framework: Framework) -> None:
     for way in framework.ways:
         plain = " ".join(filter(None, (way.package, way.builds, way.exact, *way.conda, *way.pip)))
-        assert set(re.findall(r"\{(\w*)\}", plain)) <= {"cuda", "major", "digits"}
+        assert set(re.findall(r"\{(\w*)\}", plain)) <= {"cuda", "major", "digits", "minor"}
         assert set(re.findall(r"\{(\w*)\}", " ".join(way.variables.values()))) <= {"prefix"}
         # Without braces, the pattern of builds for one CUDA version is one of those for any.
         if way.exact:

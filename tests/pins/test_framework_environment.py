@@ -143,7 +143,7 @@ def test_a_build_for_another_toolkit_that_runs_with_this_one_is_reported(channel
 def test_windows_gets_the_last_tensorflow_by_pip_with_cuda_from_conda(channel: str) -> None:
     content = written(channel, "tensorflow", "--cuda", "11.2", "--platform", "win-64")
     assert content["dependencies"][:2] == ["cudatoolkit=11.2.2=h2_9", "cudnn=8.1.0.77=h3_0"]
-    assert content["dependencies"][-1] == {"pip": ["tensorflow<2.11"]}
+    assert content["dependencies"][-1] == {"pip": ["tensorflow<2.11", "numpy<2"]}
     assert "python=3.10.4" in content["dependencies"]  # it has no wheels for 3.12
     assert "variables" not in content
 
@@ -190,7 +190,46 @@ def test_a_channel_that_cannot_be_had(tmp_path: Path) -> None:
     arguments = ["--channel", str(tmp_path / "none"), "tensorflow=2.6", "--cuda", "11.2", "--platform", "linux-64"]
     text = CliRunner().invoke(command, [*arguments, "--unsolved"], catch_exceptions=False).output
     assert "NOT solved" in text
-    assert yaml.safe_load(text)["dependencies"] == ["tensorflow=2.6.*=cuda112*"]
+    # Which builds there are is not known, so none is named.
+    assert yaml.safe_load(text)["dependencies"] == ["cudatoolkit=11.2", "tensorflow=2.6.*=cuda*"]
+
+
+@pytest.mark.parametrize(
+    ("wish", "cuda", "python", "pip"),
+    [
+        ("tensorflow", "12.9", None, "tensorflow[and-cuda]==2.21.*"),
+        ("tensorflow=2.15", "12.2", None, "tensorflow[and-cuda]==2.15.*"),
+        ("tensorflow=2.17", "12.3", "3.11", "tensorflow[and-cuda]==2.17.*"),
+        ("torch=2.6", "12.4", "3.12", "torch==2.6.*"),
+        ("torch=2.15", "13.2", "3.12", "torch==2.15.*"),
+        ("torch=2.4", "12.1", "3.12", "torch==2.4.*"),
+    ],
+)
+def test_pip_gets_what_can_be_installed(tmp_path: Path, wish: str, cuda: str, python: str | None, pip: str) -> None:
+    made = _Channel(tmp_path)
+    made.add("noarch", "pip=25.0=py_0")
+    for minor in ("9", "11", "12"):
+        made.add("linux-64", f"python=3.{minor}.1=h_0")
+    index_channel(tmp_path)
+    arguments = [wish, "--cuda", cuda, "--platform", "linux-64", *(("--python", python) if python else ())]
+    first = written(str(tmp_path), *arguments)["dependencies"][-1]["pip"][0]
+    assert first.split(",")[0] == pip
+
+
+@pytest.mark.parametrize(
+    ("wish", "cuda", "python"),
+    [("tensorflow=2.15", "12.9", None), ("torch=1.13", "11.8", "3.11"), ("torch=1.13", "11.7", "3.12")],
+)
+def test_what_no_wheel_is_for_is_not_written(tmp_path: Path, wish: str, cuda: str, python: str | None) -> None:
+    made = _Channel(tmp_path)
+    made.add("noarch", "pip=25.0=py_0")
+    made.add("linux-64", "python=3.11.1=h_0")
+    made.add("linux-64", "python=3.12.1=h_0")
+    index_channel(tmp_path)
+    with pytest.raises(WorkError):
+        written(
+            str(tmp_path), wish, "--cuda", cuda, "--platform", "linux-64", *(("--python", python) if python else ())
+        )
 
 
 def test_json_and_a_file(channel: str, tmp_path: Path) -> None:

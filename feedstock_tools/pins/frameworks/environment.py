@@ -144,7 +144,8 @@ def environment(request: Request, facts: CudaFacts, frameworks: Frameworks) -> E
     ways = [_ways(wish, request, facts, frameworks) for wish in wishes]
     combined = (parts for parts in islice(product(*ways), _MOST) if _pip_agrees(parts))
     if not request.solved:
-        parts = next(combined)
+        # Which builds there are is not known without a channel: the build for a CUDA version is left to the solver.
+        parts = next(parts for parts in combined if not any(_names_a_cuda(part, request) for part in parts))
         return Environment(request, parts, (), tuple(_notes(parts, (), request, frameworks)))
     _refuse_unreachable(request.channels)
     reasons: dict[str, None] = {}
@@ -195,6 +196,11 @@ def _pip_agrees(parts: Sequence[Part]) -> bool:
     """Whether no part adds a pip index of its own beside another part that pip installs."""
     lists = [part.pip for part in parts if part.pip]
     return len(lists) < 2 or not any(text.startswith("--") for texts in lists for text in texts)
+
+
+def _names_a_cuda(part: Part, request: Request) -> bool:
+    """Whether the build of a part is named for the requested CUDA version."""
+    return request.cuda is not None and part.exact and part.setup is not None and part.setup.exact is not None
 
 
 def _refuse_unreachable(channels: Sequence[str]) -> None:

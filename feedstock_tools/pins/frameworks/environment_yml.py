@@ -80,6 +80,9 @@ def _exactly(environment: Environment, every: bool) -> Iterator[str]:
 
 
 def _unsolved(environment: Environment) -> Iterator[str]:
+    cuda = environment.request.cuda
+    if cuda is not None and any(part.setup and part.setup.package for part in environment.parts):
+        yield f"{'cuda-version' if int(cuda.split('.')[0]) >= 12 else 'cudatoolkit'}={cuda}"
     for spec in specs_of(environment.parts, environment.request):
         match = _BRACKETS.fullmatch(spec)
         if match is None:

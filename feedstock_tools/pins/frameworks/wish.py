@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from feedstock_tools.channel.specs import admits, read_spec
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts import CudaFacts
 from feedstock_tools.facts.frameworks import Framework, Frameworks, Setup
+from feedstock_tools.facts.wheels import load_wheels
 from feedstock_tools.pins.graph.kinds import newest_first
 from feedstock_tools.platforms import Platform
 
-__all__ = ["Part", "Wish", "parts_of", "pip_version", "reasons_without", "wished"]
+__all__ = ["Part", "Wish", "overlap", "parts_of", "pip_version", "reasons_without", "wished"]
 
 _PACKAGE = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)\s*(?P<rest>.*)", re.DOTALL)
 
@@ -73,8 +74,10 @@ def parts_of(
     if wish.framework is None:
         yield Part(wish, None, (wish.text,), (wish.name,), (), None, {}, True)
         return
-    for setup in wish.framework.ways:
+    for setup in (single for way in wish.framework.ways for single in _releases(way, platform)):
         if setup.accelerator != accelerator or platform.subdir not in setup.platforms:
+            continue
+        if wish.version is not None and setup.versions is not None and not overlap(wish.version, setup.versions):
             continue
         chosen = _cuda_of(setup, cuda, machine, facts)
         if accelerator == "gpu" and chosen is None:
@@ -84,6 +87,39 @@ def parts_of(
             patterns.insert(0, setup.exact)
         for pattern in patterns:
             yield _part(wish, setup, pattern, chosen or "", cuda is None or pattern == setup.exact or not setup.exact)
+
+
+def _releases(way: Setup, platform: Platform) -> Iterator[Setup]:
+    """A way as it is; or one for each release of its wheels that brings CUDA along, the newest first."""
+    if way.wheels is None:
+        yield way
+        return
+    for release in reversed(load_wheels()[way.wheels]):
+        if release.cuda_spec is not None and platform.subdir in release.platforms:
+            yield replace(
+                way,
+                cuda=release.cuda_spec,
+                versions=f"{release.minor}.*",
+                python=release.python_spec,
+                pip=tuple(text.replace("{minor}", release.minor) for text in way.pip),
+            )
+
+
+def overlap(one: str, other: str) -> bool:
+    """Whether some version meets two specifications: tried are the versions that they name, and those just beside.
+
+    >>> overlap("2.15.*", "<2.11"), overlap(">=2.14", "2.15.*"), overlap("2.6", ">=2.6,<2.7")
+    (False, True, True)
+    """
+    named = re.findall(r"\d+(?:\.\d+)*", f"{one} {other}")
+    tried = {version for text in named for version in (text, f"{text}.1", _before(text))}
+    return any(admits(one, version) and admits(other, version) for version in tried)
+
+
+def _before(version: str) -> str:
+    """A version just before another: `2.10.999` before 2.11."""
+    head, _, last = version.rpartition(".")
+    return f"{head}.{int(last) - 1}.999" if head and int(last) else f"{max(int(last) - 1, 0)}.999"
 
 
 def reasons_without(wish: Wish, accelerator: str, platform: Platform, frameworks: Frameworks) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from feedstock_tools.facts import CudaFacts, load_cuda
 from feedstock_tools.pins.graph.channels import channel_title, channel_urls
 from feedstock_tools.pins.graph.demands import Demand, parse_demands
 from feedstock_tools.pins.graph.explain import Conflict, explain
+from feedstock_tools.pins.graph.from_facts import FRAMEWORKS
 from feedstock_tools.pins.graph.model import PinGraph
 from feedstock_tools.pins.graph.pin_graph import pin_graph
 from feedstock_tools.pins.graph.resolve import all_sets, asked_kinds
@@ -86,7 +87,7 @@ def resolve(
 def _with_cuda(demands: tuple[Demand, ...]) -> tuple[Demand, ...]:
     """The demands; who names a GPU, an architecture or a driver also wants a CUDA toolkit."""
     kinds = {demand.kind for demand in demands}
-    if "cuda" in kinds or not kinds & {"gpu", "sm", "driver", "__cuda"}:
+    if "cuda" in kinds or not kinds & {"gpu", "sm", "driver", "__cuda", *FRAMEWORKS}:
         return demands
     return (*demands, Demand("cuda", "*", "cuda"))
 

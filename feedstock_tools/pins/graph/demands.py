@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from feedstock_tools.channel.specs import admits
 from feedstock_tools.errors import InputError, Mistake
 from feedstock_tools.facts.gpus import driver_version
+from feedstock_tools.pins.graph.from_facts import FRAMEWORKS
 from feedstock_tools.pins.graph.kinds import KINDS, kind_named
 from feedstock_tools.pins.graph.model import PinGraph
 
@@ -115,8 +116,8 @@ def versions_named(demands: Iterable[Demand], graph: PinGraph) -> Mapping[str, f
     """Versions in demands that no release has: `driver=535` where the graph has none of that branch; and GPUs."""
     named: dict[str, set[str]] = {}
     for demand in demands:
-        if demand.kind == "gpu":
-            named.setdefault("gpu", set()).add(demand.spec)
+        if demand.kind == "gpu" or demand.kind in FRAMEWORKS:
+            named.setdefault(demand.kind, set()).add(demand.spec)
         if any(demand.admits(version) for version in graph.versions.get(demand.kind, ())):
             continue
         version = re.fullmatch(r"(?:==)?([0-9][0-9.]*?)(?:\.\*)?", demand.spec)

@@ -9,11 +9,12 @@ from feedstock_tools.channel.specs import admits
 from feedstock_tools.facts.cuda import MSVC, CudaFacts, Drivers, Toolkit
 from feedstock_tools.facts.gpus import Gpu, find_gpu, load_gpus
 from feedstock_tools.facts.libraries import GpuCode, Library
+from feedstock_tools.facts.wheels import load_wheels
 from feedstock_tools.pins.graph.kinds import kind_named, msvc_of, msvc_words
 from feedstock_tools.pins.graph.model import Bound, PinGraph, Release, Way
 from feedstock_tools.versions import parse_version
 
-__all__ = ["graph_of_facts", "reported_cuda"]
+__all__ = ["FRAMEWORKS", "graph_of_facts", "reported_cuda"]
 
 _LINUX = frozenset({"linux-64", "linux-aarch64", "linux-ppc64le"})
 _WINDOWS = frozenset({"win-64"})
@@ -23,6 +24,9 @@ _SCALES = ("gcc", "clang", "visual-studio", "driver", "glibc")
 
 #: Driver branches that report a CUDA version of which no toolkit was released (`nvidia-smi` of R565 and R566: 12.7).
 _WITHOUT_TOOLKIT = {565: "12.7", 566: "12.7"}
+
+#: The frameworks that demands may name, and the wheels that tell of them.
+FRAMEWORKS = {"tensorflow": "tensorflow", "pytorch": "torch", "torch": "torch"}
 
 Scales = Mapping[str, frozenset[str]]
 
@@ -47,6 +51,7 @@ def graph_of_facts(
         *(bound for cuda in cudas for bound in _of_cuda(cuda, facts, scales)),
         *(bound for library in facts.libraries.values() for bound in _of_library(library, cudas, scales["sm"])),
         *_of_the_machine(facts, scales),
+        *(bound for name in FRAMEWORKS if name in (also or {}) for bound in _of_framework(name, cudas, pythons)),
         *(
             bound
             for name in (also or {}).get("gpu", ())
@@ -276,6 +281,33 @@ def _of_gpu(gpu: Gpu, cudas: Sequence[str], scales: Scales) -> Iterator[Bound]:
         words.append(f"{gpu.least_driver(windows=windows)} or later on {system}")
     end = f", and the last branch for it is {gpu.last_branch}" if gpu.last_branch else ""
     yield Bound(release, tuple(ways), f"its driver must be {' and '.join(words)}{end}")
+
+
+def _of_framework(name: str, cudas: Sequence[str], pythons: Sequence[str]) -> Iterator[Bound]:
+    """The CUDA and Python that the wheels of a framework are for, by minor version."""
+    for wheels in load_wheels()[FRAMEWORKS[name]]:
+        release = Release(name, wheels.version)
+        source = f"the metadata of {FRAMEWORKS[name]} {wheels.version}"
+        on = Way({"platform": frozenset(wheels.platforms) & _PLATFORMS}, source=source)
+        yield Bound(release, (on,), f"its wheels are for {_listed(wheels.platforms)}")
+        if pythons:
+            way = Way({"python": frozenset(pythons) & frozenset(wheels.python)}, source=source)
+            yield Bound(release, (way,), f"its wheels are for Python {wheels.python[0]} to {wheels.python[-1]}")
+        if wheels.tested is not None:
+            cuda, cudnn = wheels.tested
+            way = Way({"cuda": frozenset({cuda})}, frozenset({"cuda"}), "TensorFlow's tested build configurations")
+            yield Bound(
+                release, (way,), f"it was tested with CUDA {cuda} and cuDNN {cudnn}; its wheels bring none along"
+            )
+            continue
+        if wheels.cuda_spec is None:
+            none = Way({"cuda": frozenset()}, source=source)
+            yield Bound(release, (none,), "its metadata names no CUDA", unknown=True)
+            continue
+        brought = frozenset(cuda for cuda in cudas if admits(wheels.cuda_spec, cuda))
+        cudnn = f" and cuDNN {wheels.cudnn.removeprefix('==')}" if wheels.cudnn else ""
+        way = Way({"cuda": brought}, frozenset({"cuda"}), source)
+        yield Bound(release, (way,), f"its wheels bring CUDA {wheels.cuda_spec.removesuffix('.*')}{cudnn}")
 
 
 def _cited(facts: CudaFacts, toolkit: Toolkit, fact: str) -> str:

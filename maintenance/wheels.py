@@ -1,0 +1,206 @@
+"""Read from an index of wheels which CUDA, cuDNN and Python each release of a framework is for.
+
+    python -m maintenance.wheels --index URL
+
+rewrites `variants/wheels.yaml`: for the last release of each minor version of a framework, the versions of Python and
+the platforms of its wheels, and the CUDA and cuDNN that its metadata asks for. A release that the file has is not read
+again, so that a rerun reads what is new; differences are printed. URL is a simple index that answers in JSON (PEP 691).
+Only the metadata of a wheel is read: beside it (PEP 658), or out of it by ranges, never the whole wheel.
+"""
+
+# ruff: noqa: S310 - the index is the maintainer's own choice
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import re
+import sys
+import urllib.error
+import urllib.request
+import zipfile
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import yaml
+
+from feedstock_tools.data import data_folder
+from feedstock_tools.versions import parse_version
+
+#: The projects of each framework on the index, the extra that brings CUDA along, and the first version that is read.
+PROJECTS: Mapping[str, tuple[str, str | None, str]] = {
+    "torch": ("torch", None, "1.13"),
+    "tensorflow": ("tensorflow", "and-cuda", "2.10"),
+    "jax-cuda12": ("jax-cuda12-plugin", "with-cuda", "0.4.26"),
+    "jax-cuda13": ("jax-cuda13-plugin", "with-cuda", "0"),
+    "cupy-cuda11x": ("cupy-cuda11x", None, "11"),
+    "cupy-cuda12x": ("cupy-cuda12x", "ctk", "11.5"),
+    "cupy-cuda13x": ("cupy-cuda13x", "ctk", "13"),
+}
+ACCEPT = {"Accept": "application/vnd.pypi.simple.v1+json"}
+WHEEL = re.compile(r"[^-]+-(?P<version>\d[\d.]*)(?:-\d+)?-(?P<python>[^-]+)-(?P<abi>[^-]+)-(?P<platform>.+)\.whl$")
+PLATFORMS = (
+    (re.compile(r"manylinux.*x86_64"), "linux-64"),
+    (re.compile(r"manylinux.*aarch64"), "linux-aarch64"),
+    (re.compile(r"win_amd64"), "win-64"),
+    (re.compile(r"macosx.*(?:arm64|universal2)"), "osx-arm64"),
+    (re.compile(r"macosx.*x86_64"), "osx-64"),
+)
+REQUIRED = re.compile(
+    r"^Requires-Dist: (?P<name>[A-Za-z0-9._-]+)(?:\[[^\]]+\])? ?\(?(?P<spec>[^;)]*)\)?\s*(?:;\s*(?P<marker>.*))?$"
+)
+
+
+class Ranges(io.RawIOBase):
+    """A file on a server, read by ranges, for zipfile."""
+
+    def __init__(self, url: str) -> None:
+        self._url, self._at = url, 0
+        with urllib.request.urlopen(urllib.request.Request(url, method="HEAD"), timeout=60) as answer:
+            self._size = int(answer.headers["Content-Length"])
+
+    def seekable(self) -> bool:
+        return True
+
+    def readable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._at = offset + (0, self._at, self._size)[whence]
+        return self._at
+
+    def readinto(self, buffer: Any) -> int:
+        end = min(self._at + len(buffer), self._size)
+        if end <= self._at:
+            return 0
+        request = urllib.request.Request(self._url, headers={"Range": f"bytes={self._at}-{end - 1}"})
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            if answer.status != 206:
+                raise OSError("the server does not serve ranges")
+            data: bytes = answer.read(end - self._at)
+        buffer[: len(data)] = data
+        self._at += len(data)
+        return len(data)
+
+
+def metadata_of(url: str) -> str:
+    """The METADATA of a wheel: from the file beside it, or out of its archive."""
+    try:
+        with urllib.request.urlopen(f"{url}.metadata", timeout=60) as answer:
+            text: bytes = answer.read(1 << 20)
+        return text.decode()
+    except urllib.error.HTTPError:
+        with zipfile.ZipFile(io.BufferedReader(Ranges(url), 1 << 16)) as archive:
+            name = next(name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+            return archive.read(name).decode()
+
+
+def files_of(index: str, project: str) -> dict[str, list[dict[str, Any]]]:
+    """The wheels of a project by version, without those that were withdrawn."""
+    request = urllib.request.Request(f"{index.rstrip('/')}/{project}/", headers=ACCEPT)
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        document = json.load(answer)
+    found: dict[str, list[dict[str, Any]]] = {}
+    for file in document["files"]:
+        match = WHEEL.match(file["filename"])
+        if match and not file.get("yanked"):
+            found.setdefault(match["version"], []).append({**file, **match.groupdict()})
+    return found
+
+
+def last_of_minors(versions: Iterable[str]) -> list[str]:
+    """The last release of each minor version, oldest first."""
+    last: dict[tuple[str, ...], str] = {}
+    for version in sorted(versions, key=parse_version):
+        last[tuple(version.split(".")[:2])] = version
+    return list(last.values())
+
+
+def read_release(version: str, files: list[dict[str, Any]], extra: str | None) -> dict[str, Any]:
+    """One release: the Pythons and platforms of its wheels, and what its metadata asks for."""
+    tags = {file["python"] for file in files}
+    pythons = sorted({f"{tag[2]}.{tag[3:]}" for tag in tags if re.fullmatch(r"cp3\d+", tag)}, key=parse_version)
+    subdirs = [subdir for pattern, subdir in PLATFORMS if any(pattern.search(file["platform"]) for file in files)]
+    chosen = next(
+        (file for file in files if "manylinux" in file["platform"] and "x86_64" in file["platform"]), files[-1]
+    )
+    entry: dict[str, Any] = {"version": version, "python": pythons, "platforms": subdirs}
+    for name, spec, marker in requirements(metadata_of(chosen["url"])):
+        if "extra ==" in marker and (extra is None or f'"{extra}"' not in marker.replace("'", '"')):
+            continue
+        library = re.fullmatch(r"nvidia-(?P<what>cuda-runtime|cudnn)(?:-cu\d+)?", name)
+        if library:
+            entry["cuda" if library["what"] == "cuda-runtime" else "cudnn"] = spec.replace(" ", "")
+        elif name == "cuda-toolkit":
+            entry["cuda"] = spec.replace(" ", "")
+        elif name == "numpy" and "extra" not in marker and spec:
+            entry["numpy"] = spec.replace(" ", "")
+    return entry
+
+
+def requirements(metadata: str) -> Iterable[tuple[str, str, str]]:
+    """Name, version specification and marker of each requirement in the metadata of a wheel."""
+    for line in metadata.partition("\n\n")[0].splitlines():
+        match = REQUIRED.match(line)
+        if match:
+            yield match["name"].lower().replace("_", "-"), match["spec"].strip(), match["marker"] or ""
+
+
+def main(arguments: list[str]) -> int:
+    """The exit code: 0, or 1 if a release that the file has differs from the index."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--index", required=True, metavar="URL")
+    parser.add_argument("--again", action="store_true", help="Read every release again, and report what differs.")
+    given = parser.parse_args(arguments)
+    path = data_folder("variants") / "wheels.yaml"
+    document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    known = document["wheels"]
+    differs = 0
+    table: dict[str, list[dict[str, Any]]] = {}
+    for framework, (project, extra, oldest) in PROJECTS.items():
+        every = files_of(given.index, project)
+        files = {version: every[version] for version in every if parse_version(version) >= parse_version(oldest)}
+        before = {entry["version"]: entry for entry in known.get(framework, ())}
+        for version in last_of_minors(files):
+            entry = before.get(version)
+            if entry is None or given.again:
+                read = read_release(version, files[version], extra)
+                if entry is not None and entry != read:
+                    differs += 1
+                sys.stdout.write(
+                    f"{framework} {version}: {'differs' if entry not in (None, read) else 'read'} {read}\n"
+                )
+                entry = read
+            table.setdefault(framework, []).append(entry)
+    path.write_text(dump(document["tested"], table), encoding="utf-8")
+    return 1 if differs else 0
+
+
+def dump(tested: Mapping[str, Any], table: Mapping[str, list[dict[str, Any]]]) -> str:
+    """The file as text: one release a line."""
+    lines = [
+        "# yaml-language-server: $schema=wheels.schema.json",
+        "#",
+        "# The last release of each minor version of frameworks: the Pythons and platforms of its wheels, and the",
+        "# CUDA, cuDNN and NumPy that its metadata asks for. All but `tested` is written by",
+        "# `python -m maintenance.wheels`.",
+        "",
+        "# Releases whose metadata names no CUDA: what their makers tested them with.",
+        yaml.dump({"tested": tested}, sort_keys=False, default_flow_style=None, width=116),
+        "wheels:",
+    ]
+    for framework, entries in table.items():
+        lines.append(f"  {framework}:")
+        lines += [
+            f"    - {yaml.dump(entry, default_flow_style=True, width=10_000, sort_keys=False).strip()}"
+            for entry in entries
+        ]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
