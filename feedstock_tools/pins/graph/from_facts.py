@@ -25,7 +25,7 @@ _SCALES = ("gcc", "clang", "visual-studio", "driver", "glibc")
 #: Driver branches that report a CUDA version of which no toolkit was released (`nvidia-smi` of R565 and R566: 12.7).
 _WITHOUT_TOOLKIT = {565: "12.7", 566: "12.7"}
 
-#: The frameworks that demands may name, and the wheels that tell of them.
+#: The frameworks that demands may name, and their wheels.
 FRAMEWORKS = {"tensorflow": "tensorflow", "pytorch": "torch", "torch": "torch"}
 
 Scales = Mapping[str, frozenset[str]]
