@@ -112,7 +112,7 @@ def command(
     if instead.output_id and not instead.debug:
         raise click.UsageError("--output-id needs --debug; a build makes all outputs of a row")
     from feedstock_tools.cli import building
-    from feedstock_tools.cli.opening import opened_to_build
+    from feedstock_tools.cli.opening import opened_to_build, tidy
     from feedstock_tools.feedstock.folder import find_or_example
     from feedstock_tools.report.run.folding import fold_of
     from feedstock_tools.report.run.plain import Terminal
@@ -126,6 +126,7 @@ def command(
         return building.list_configurations(workspace, named, as_json=as_json)
     capacity, limits = run.capacity(), run.limits()
     workspace = opened_to_build(feedstock, place, engine, terminal.say)
+    tidy(feedstock.folder, workspace.artifacts)
     if instead.debug:
         return building.debug(workspace, named, instead.output_id, terminal)
     return building.build(workspace, named, capacity, limits, terminal, as_json=as_json)

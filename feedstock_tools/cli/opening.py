@@ -41,7 +41,6 @@ def opened_to_build(feedstock: Feedstock, place: Place, engine: str | None, note
     from feedstock_tools.feedstock.up_to_date import Updates, refresh
 
     artifacts = artifacts_of(feedstock, place.output_dir)
-    tidy(feedstock.folder, artifacts)
     updates = refresh(feedstock, artifacts, os.environ)
     if updates != Updates():
         from feedstock_tools.report.generated_files import updated_notes

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 from feedstock_tools.errors import InputError, WorkError
-from feedstock_tools.locks import Locks
 from feedstock_tools.reading import read_bytes
 from feedstock_tools.temporary import own_mark, owner_lives, remove
 from feedstock_tools.writing import write_whole
@@ -132,6 +131,8 @@ class Artifacts:
         Raises:
             WorkError: a lock cannot be taken.
         """
+        from feedstock_tools.locks import Locks
+
         for row, folder in self.dead_private():
             locks = Locks.take(self.locks, [f"row {row}"])
             if locks is not None:
