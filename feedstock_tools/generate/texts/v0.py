@@ -21,7 +21,7 @@ from feedstock_tools.generate.texts.wording import CUDA_DIGITS, PREFERRED_CPU, a
 
 __all__ = ["v0_view"]
 
-_NAMES = {"cuda": "cuda_compiler_version", "cuda_major": 'cuda_compiler_version.split(".")[0]'}
+_NAMES = {"cuda": "cuda_compiler_version", "cuda_major": '(cuda_compiler_version or "None").split(".")[0]'}
 #: The keys of `about` in conda-build's spelling.
 _ABOUT_NAMES = {"homepage": "home", "repository": "dev_url", "documentation": "doc_url"}
 #: conda-build's default scripts.

@@ -20,7 +20,7 @@ from feedstock_tools.generate.texts.wording import CUDA_DIGITS, PREFERRED_CPU, a
 
 __all__ = ["v1_view"]
 
-_NAMES = {"cuda": "cuda_compiler_version", "cuda_major": '(cuda_compiler_version | split("."))[0]'}
+_NAMES = {"cuda": "cuda_compiler_version", "cuda_major": '(cuda_compiler_version | default("None") | split("."))[0]'}
 _SECTIONS = {"build": "build", "host": "host", "run": "run", "run_constrained": "run_constraints"}
 
 #: A conditional entry of a list: its text, its condition, its comment.
