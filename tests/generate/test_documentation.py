@@ -17,8 +17,20 @@ LEAST = {
     "version": "1.0",
     "platforms": {"linux-64": None, "osx-64": None},
     "cuda": {"versions": ["12.9"]},
-    "outputs": [{"name": "demo", "kind": "library"}],
-    "about": {"homepage": "https://example.org", "license": "MIT", "summary": "A demonstration"},
+    "outputs": [
+        {
+            "name": "demo",
+            "kind": "library",
+            "requirements": {"build": [{"compiler": "cuda"}]},
+            "test": {"commands": ["demo"]},
+        }
+    ],
+    "about": {
+        "homepage": "https://example.org",
+        "license": "MIT",
+        "license_file": "LICENSE",
+        "summary": "A demonstration",
+    },
     "maintainers": ["someone"],
 }
 

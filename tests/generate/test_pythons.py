@@ -37,11 +37,13 @@ SPEC = dedent("""\
       - name: libdemo
         kind: library
         script: [make install]
+        test: {{commands: [demo]}}
         requirements:
           build: [compiler: c]
       - name: pydemo
         kind: python
         script: [python -m pip install .]
+        test: {{imports: [demo]}}
         pins: [libdemo]
       - {{name: demo, kind: metapackage, pins: [pydemo]}}
     {more}

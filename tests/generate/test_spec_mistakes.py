@@ -20,7 +20,7 @@ GOOD = dedent("""\
       versions: [11.2, 12.9]
     groups:
       libraries:
-        - zlib
+        - libcublas-dev
     outputs:
       - name: libdemo
         kind: library
@@ -35,6 +35,7 @@ GOOD = dedent("""\
       license: MIT
       summary: A demonstration
     maintainers: [someone]
+    pinning: self-contained
 """)
 
 
@@ -173,3 +174,105 @@ def test_files_that_the_recipe_folder_lacks_are_mistakes(name: str, tmp_path: Pa
 
     with pytest.raises(InputError, match=f"there is no file recipe/{re.escape(name)}"):
         read_spec(tmp_path)
+
+
+#: A spec that conda-forge's linter accepts, for a list of platforms that includes Windows.
+REVIEWED = dedent("""\
+    name: demo
+    version: 1.2.0
+    platforms: {linux-64: , win-64: }
+    python: [3.12, 3.13]
+    cuda: {versions: [12.9], libraries: [cudnn]}
+    outputs:
+      - name: libdemo
+        kind: library
+        script: {template: cmake}
+        requirements:
+          build: [compiler: c, compiler: cuda, stdlib: c]
+          host: [use: cuda-libraries, "zlib >=1.2,<2"]
+        test: {commands: [demo --version]}
+    about: {homepage: https://example.org, license: Apache-2.0, license_file: LICENSE, summary: A demonstration}
+    maintainers: [someone]
+""")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "message", "hint"),
+    [
+        ("Apache-2.0", "MITT", 14, "'MITT' is not in the SPDX license list", "Did you mean 'MIT'?"),
+        ("Apache-2.0", "Apache 2.0", 14, "'Apache' is not in the SPDX license list", "Did you mean"),
+        ("Apache-2.0", "MIT AND", 14, "'MIT AND' is an incomplete SPDX expression", "Apache-2.0 OR MIT"),
+        ("Apache-2.0", "MIT; ISC", 14, "is not an SPDX expression", "Apache-2.0 OR MIT"),
+        ("Apache-2.0", "MIT WITH LLVM-exceptio", 14, "'LLVM-exceptio' is not an exception", "LLVM-exception"),
+        (">=1.2,<2", ">=1.2<2", 12, "'>=1.2<2' is not a version constraint", "zlib >=1.2,<2"),
+        ("zlib >=1.2,<2", "zlib >= 1.2", 12, "has its spaces in other places", "Write: zlib >=1.2"),
+        ("zlib >=1.2,<2", "zlib>=1.2", 12, "has its spaces in other places", "Write: zlib >=1.2"),
+        (
+            "compiler: c,",
+            "compiler: fortran77,",
+            11,
+            "conda-forge has no compiler 'fortran77'",
+            "Did you mean 'fortran'?",
+        ),
+        ("stdlib: c", "stdlib: cxx", 11, "conda-forge has no stdlib 'cxx'", "Did you mean 'c'?"),
+        ("[12.9]", "[12.9, 12.9]", 5, "12.9 is there twice", "Remove one of them."),
+        ("[3.12, 3.13]", "[3.12, 3.12]", 4, "3.12 is there twice", "Remove one of them."),
+        ("{template: cmake}", "[mkdir -p x]", 9, "'mkdir -p x' does not run on Windows", "build.bat"),
+        ("demo --version", "test -f $PREFIX/x", 13, "does not run on Windows", "`when: unix`"),
+        ("[cudnn]", "[nccl]", 5, "conda-forge has no nccl for win-64", "when: cuda and not win-64"),
+        ("license_file: LICENSE, ", "", 14, "'license_file' is missing", "license_file: LICENSE"),
+        ("    test: {commands: [demo --version]}\n", "", 7, "'libdemo' has no test", "commands: [program --version]"),
+    ],
+)
+def test_what_a_reviewer_would_send_back_is_a_mistake(old: str, new: str, line: int, message: str, hint: str) -> None:
+    assert spec_from_text(REVIEWED)
+    assert REVIEWED.count(old)
+
+    found = _mistakes(REVIEWED.replace(old, new, 1))
+
+    assert any(
+        mistake.line == line and message in mistake.message and hint in (mistake.hint or "") for mistake in found
+    ), "\n".join(map(str, found))
+
+
+def test_gpu_builds_without_anything_of_cuda_are_a_mistake() -> None:
+    text = REVIEWED.replace(", compiler: cuda", "").replace("use: cuda-libraries, ", "")
+
+    assert any("no output compiles or links anything of CUDA" in mistake.message for mistake in _mistakes(text))
+
+
+@pytest.mark.parametrize(
+    "license_name",
+    [
+        "MIT",
+        "Apache-2.0 OR MIT",
+        "GPL-2.0-or-later WITH Classpath-exception-2.0",
+        "(MIT AND ISC) OR LicenseRef-Own",
+        "EPL-1.0+",
+    ],
+)
+def test_an_spdx_expression_is_a_license(license_name: str) -> None:
+    assert spec_from_text(REVIEWED.replace("Apache-2.0", license_name)).about.license == license_name
+
+
+@pytest.mark.parametrize(
+    "requirement",
+    [
+        "zlib",
+        "zlib 1.2.*",
+        "zlib ==1.2",
+        "zlib >=1.2,!=1.3|2.*",
+        "zlib =1.2",
+        "zlib 1.2 h123_0",
+        "zlib {zlib}.*",
+        "zlib ~=1.2",
+    ],
+)
+def test_a_version_constraint_is_no_mistake(requirement: str) -> None:
+    assert spec_from_text(REVIEWED.replace("zlib >=1.2,<2", requirement))
+
+
+def test_a_command_of_unix_alone_may_be_one_of_unix() -> None:
+    text = REVIEWED.replace("[demo --version]", "[{command: test -f $PREFIX/x, when: unix}]")
+
+    assert spec_from_text(text)

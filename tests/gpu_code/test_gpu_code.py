@@ -140,7 +140,7 @@ platforms: {{linux-64: }}
 python: [3.12]
 cuda: {{versions: [12.9], architectures: [sm_80, sm_90, compute_90]}}
 outputs:
-  - {{name: k, kind: library, script: {{commands: ["true"]}}{kernels}}}
+  - {{name: k, kind: library, script: {{commands: ["true"]}}, requirements: {{build: [compiler: cuda]}}{kernels}}}
 about: {{homepage: "https://example.org", license: MIT, summary: A kernel}}
 maintainers: [me]
 """

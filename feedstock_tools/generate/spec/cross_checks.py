@@ -12,10 +12,11 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any
 
-from feedstock_tools.generate.spec.conditions import ConditionError, parse, words_of
+from feedstock_tools.generate.spec.content import as_list, as_mapping, entries, names_cuda, outputs_of
 from feedstock_tools.generate.spec.cuda_checks import check_cuda
 from feedstock_tools.generate.spec.finding import Finding
 from feedstock_tools.generate.spec.placeholders import PlaceholderError, check_names, check_text
+from feedstock_tools.generate.spec.review_checks import check_for_review
 from feedstock_tools.reading import is_file
 from feedstock_tools.yaml_reading.positions import Location
 
@@ -25,7 +26,6 @@ __all__ = ["CUDA_LIBRARIES", "check_files", "cross_check", "output_names"]
 CUDA_LIBRARIES = "cuda-libraries"
 #: Far above what a person writes; groups that use groups twice double with each step.
 _LARGEST_GROUP = 2_000
-_SECTIONS = ("build", "host", "run", "run_constrained")
 
 
 def cross_check(content: dict[str, Any]) -> list[Finding]:
@@ -39,6 +39,7 @@ def cross_check(content: dict[str, Any]) -> list[Finding]:
         *_check_accelerator(content),
         *_check_platforms(content),
         *check_cuda(content),
+        *check_for_review(content),
     ]
 
 
@@ -47,44 +48,6 @@ def output_names(name: str) -> tuple[str, ...]:
     if "{accelerator}" not in name:
         return (name,)
     return tuple(name.replace("{accelerator}", accelerator) for accelerator in ("gpu", "cpu"))
-
-
-def _mapping(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _list(value: Any) -> list[Any]:
-    if isinstance(value, list):
-        return value
-    return [] if value is None else [value]
-
-
-def _outputs(content: dict[str, Any]) -> Iterator[tuple[Location, dict[str, Any]]]:
-    for at, output in enumerate(_list(content.get("outputs"))):
-        if isinstance(output, dict):
-            yield ("outputs", at), output
-
-
-def _requirement_lists(content: dict[str, Any]) -> Iterator[tuple[Location, list[Any]]]:
-    """Every list of requirements and its location."""
-    for group, items in _mapping(content.get("groups")).items():
-        yield ("groups", group), _list(items)
-    owners: list[tuple[Location, dict[str, Any]]] = [(("build",), _mapping(content.get("build"))), *_outputs(content)]
-    for location, owner in owners:
-        for section, items in _mapping(owner.get("requirements")).items():
-            if section in _SECTIONS:
-                yield (*location, "requirements", section), _list(items)
-        exports = owner.get("run_exports")
-        by_strength = exports if isinstance(exports, dict) else {"": exports}
-        for strength, items in by_strength.items():
-            yield (*location, "run_exports", *([strength] if strength else [])), _list(items)
-        yield (*location, "test", "requires"), _list(_mapping(owner.get("test")).get("requires"))
-
-
-def _entries(content: dict[str, Any]) -> Iterator[tuple[Location, dict[str, Any]]]:
-    for location, items in _requirement_lists(content):
-        for at, item in enumerate(items):
-            yield (*location, at), item if isinstance(item, dict) else {"package": item}
 
 
 def _nearest(word: str, words: list[str], otherwise: str) -> str:
@@ -96,7 +59,7 @@ def _nearest(word: str, words: list[str], otherwise: str) -> str:
 
 def _check_outputs(content: dict[str, Any]) -> Iterator[Finding]:
     seen: dict[str, int] = {}
-    for location, output in _outputs(content):
+    for location, output in outputs_of(content):
         name = output.get("name")
         if not isinstance(name, str):
             continue
@@ -109,7 +72,7 @@ def _check_outputs(content: dict[str, Any]) -> Iterator[Finding]:
         kind = output.get("kind")
         if kind == "metapackage" and (output.get("script") or output.get("files")):
             yield Finding((*location, "kind"), "a metapackage has no files", "Make it a library, or remove the script.")
-        if kind == "library" and _mapping(output.get("test")).get("imports"):
+        if kind == "library" and as_mapping(output.get("test")).get("imports"):
             yield Finding(
                 (*location, "test", "imports"), "a library has no Python modules to import", "Use commands to test it."
             )
@@ -117,28 +80,28 @@ def _check_outputs(content: dict[str, Any]) -> Iterator[Finding]:
 
 
 def _check_pin_cycles(content: dict[str, Any]) -> Iterator[Finding]:
-    pins = {str(output.get("name")): [str(pin) for pin in _list(output.get("pins"))] for _, output in _outputs(content)}
-    locations = {str(output.get("name")): location for location, output in _outputs(content)}
+    by_name = {str(output.get("name")): (location, output) for location, output in outputs_of(content)}
+    pins = {name: [str(pin) for pin in as_list(output.get("pins"))] for name, (_, output) in by_name.items()}
     cycle = _cycle(pins)
     if cycle:
         yield Finding(
-            (*locations[cycle[0]], "pins"), f"outputs pin each other: {' → '.join(cycle)}", "Remove one of these pins."
+            (*by_name[cycle[0]][0], "pins"), f"outputs pin each other: {' → '.join(cycle)}", "Remove one of these pins."
         )
 
 
 def _check_groups(content: dict[str, Any]) -> Iterator[Finding]:
-    groups = _mapping(content.get("groups"))
+    groups = as_mapping(content.get("groups"))
     known = [*groups, CUDA_LIBRARIES]
     if CUDA_LIBRARIES in groups:
         yield Finding(
             ("groups", CUDA_LIBRARIES), f"'{CUDA_LIBRARIES}' is reserved for cuda.libraries", "Choose another name."
         )
-    for location, entry in _entries(content):
+    for location, entry in entries(content):
         used = entry.get("use")
         if isinstance(used, str) and used not in known:
             yield Finding((*location, "use"), f"there is no group '{used}'", _nearest(used, known, "Add it to groups."))
     uses = {
-        group: [str(item["use"]) for item in _list(items) if isinstance(item, dict) and "use" in item]
+        group: [str(item["use"]) for item in as_list(items) if isinstance(item, dict) and "use" in item]
         for group, items in groups.items()
     }
     cycle = _cycle(uses)
@@ -157,7 +120,7 @@ def _check_groups(content: dict[str, Any]) -> Iterator[Finding]:
 def _expanded(group: str, groups: dict[str, Any], uses: dict[str, list[str]], sizes: dict[str, int]) -> int:
     """The number of requirements that a group without cycles expands to."""
     if group not in sizes:
-        own = len(_list(groups.get(group)))
+        own = len(as_list(groups.get(group)))
         sizes[group] = own + sum(_expanded(used, groups, uses, sizes) for used in uses.get(group, ()))
     return sizes[group]
 
@@ -176,15 +139,15 @@ def _cycle(edges: dict[str, list[str]]) -> list[str]:
 
 def _check_names_used(content: dict[str, Any]) -> Iterator[Finding]:
     """Findings for pins on unknown outputs."""
-    names = [str(output.get("name")) for _, output in _outputs(content)]
+    names = [str(output.get("name")) for _, output in outputs_of(content)]
     packages = [package for name in names for package in output_names(name)]
     used: list[tuple[Location, Any]] = []
-    for location, output in _outputs(content):
-        used += [((*location, "pins", at), pin) for at, pin in enumerate(_list(output.get("pins")))]
-    for location, entry in _entries(content):
+    for location, output in outputs_of(content):
+        used += [((*location, "pins", at), pin) for at, pin in enumerate(as_list(output.get("pins")))]
+    for location, entry in entries(content):
         if "pin" in entry:
             used.append(((*location, "pin"), entry["pin"]))
-    preferred = _list(_mapping(content.get("prefer")).get("outputs"))
+    preferred = as_list(as_mapping(content.get("prefer")).get("outputs"))
     used += [(("prefer", "outputs", at), name) for at, name in enumerate(preferred)]
     for location, name in used:
         if isinstance(name, str) and name not in packages:
@@ -196,13 +159,13 @@ def _check_placeholders(content: dict[str, Any]) -> Iterator[Finding]:
     """Findings for unknown placeholders. Requirements may name any variant key, so theirs are not checked."""
     fixed = ("version",)
     texts: list[tuple[Location, Any, tuple[str, ...]]] = []
-    for at, source in enumerate(_list(content.get("sources"))):
+    for at, source in enumerate(as_list(content.get("sources"))):
         for key in ("url", "rev"):
-            texts += [(("sources", at, key), text, fixed) for text in _list(_mapping(source).get(key))]
-    for location, output in _outputs(content):
+            texts += [(("sources", at, key), text, fixed) for text in as_list(as_mapping(source).get(key))]
+    for location, output in outputs_of(content):
         texts.append(((*location, "name"), output.get("name"), ("accelerator",)))
-        for at, command in enumerate(_list(_mapping(output.get("test")).get("commands"))):
-            text = _mapping(command).get("command", command)
+        for at, command in enumerate(as_list(as_mapping(output.get("test")).get("commands"))):
+            text = as_mapping(command).get("command", command)
             texts.append(((*location, "test", "commands", at), text, (*fixed, "cuda", "cuda_major")))
     for location, text, known in texts:
         try:
@@ -236,14 +199,14 @@ def _check_texts(value: Any, location: Location = ()) -> Iterator[Finding]:
 def check_files(content: dict[str, Any], recipe: Path) -> Iterator[Finding]:
     """Findings for scripts, patches and test files that the spec names but the recipe folder lacks."""
     named: list[tuple[Location, Any]] = []
-    for at, source in enumerate(_list(content.get("sources"))):
-        for nth, patch in enumerate(_list(_mapping(source).get("patches"))):
-            named.append((("sources", at, "patches", nth), _mapping(patch).get("file", patch)))
-    for location, owner in [(("build",), _mapping(content.get("build"))), *_outputs(content)]:
+    for at, source in enumerate(as_list(content.get("sources"))):
+        for nth, patch in enumerate(as_list(as_mapping(source).get("patches"))):
+            named.append((("sources", at, "patches", nth), as_mapping(patch).get("file", patch)))
+    for location, owner in [(("build",), as_mapping(content.get("build"))), *outputs_of(content)]:
         script = owner.get("script")
         files = {key: script.get(key) for key in ("unix", "win")} if isinstance(script, dict) else {"": script}
         named += [((*location, "script", *([key] if key else [])), file) for key, file in files.items()]
-        for nth, file in enumerate(_list(_mapping(owner.get("test")).get("files"))):
+        for nth, file in enumerate(as_list(as_mapping(owner.get("test")).get("files"))):
             named.append(((*location, "test", "files", nth), file))
     for place, file in named:
         if isinstance(file, str) and not is_file(recipe / file):
@@ -255,31 +218,24 @@ def _check_accelerator(content: dict[str, Any]) -> Iterator[Finding]:
     if "cuda" in content:
         return
     hint = "Add a section `cuda`, or remove it here."
-    for location, entry in _entries(content):
-        if entry.get("compiler") == "cuda" or entry.get("use") == CUDA_LIBRARIES or _names_cuda(entry.get("when")):
+    for location, entry in entries(content):
+        if entry.get("compiler") == "cuda" or entry.get("use") == CUDA_LIBRARIES or names_cuda(entry.get("when")):
             yield Finding(location, "the spec has no GPU builds", hint)
-    for location, output in _outputs(content):
+    for location, output in outputs_of(content):
         if "{accelerator}" in str(output.get("name")):
             yield Finding((*location, "name"), "the spec has no GPU builds", hint)
 
 
-def _names_cuda(condition: Any) -> bool:
-    try:
-        return isinstance(condition, str) and bool(words_of(parse(condition)) & {"cuda", "cpu"})
-    except ConditionError:
-        return False
-
-
 def _has_python(content: dict[str, Any]) -> bool:
     """Whether an output or a requirement is a Python's."""
-    kinds = (output.get("kind") for _, output in _outputs(content))
-    packages = (str(entry.get("package")).split(" ", 1)[0] for _, entry in _entries(content))
+    kinds = (output.get("kind") for _, output in outputs_of(content))
+    packages = (str(entry.get("package")).split(" ", 1)[0] for _, entry in entries(content))
     return "python" in kinds or "python" in packages
 
 
 def _check_platforms(content: dict[str, Any]) -> Iterator[Finding]:
-    platforms = _mapping(content.get("platforms"))
-    for at, subdir in enumerate(_list(_mapping(content.get("cuda")).get("platforms"))):
+    platforms = as_mapping(content.get("platforms"))
+    for at, subdir in enumerate(as_list(as_mapping(content.get("cuda")).get("platforms"))):
         if isinstance(subdir, str) and subdir.replace("_", "-", 1) not in {
             name.replace("_", "-", 1) for name in platforms
         }:

@@ -1,0 +1,213 @@
+"""What a reviewer of conda-forge or its linter would send back: licenses, version constraints, compilers, tests,
+commands of the wrong system, libraries that a platform lacks, GPU builds without anything of CUDA."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from typing import Any
+
+from feedstock_tools.facts import load_cuda
+from feedstock_tools.generate.spec.conditions import ConditionError, Setting, holds, parse
+from feedstock_tools.generate.spec.content import as_list, as_mapping, entries, names_cuda, outputs_of, owners
+from feedstock_tools.generate.spec.finding import Finding
+from feedstock_tools.platforms import Platform
+from feedstock_tools.yaml_reading.positions import Location
+
+__all__ = ["check_for_review"]
+
+#: The languages whose compilers conda-forge's pinning has.
+_COMPILERS = ("c", "cxx", "cuda", "fortran", "go", "rust", "m2w64_c", "m2w64_cxx", "m2w64_fortran", "nim", "dmd", "hip")
+_STDLIBS = ("c", "m2w64_c")
+_VERSION = r"[0-9A-Za-z_{}][0-9A-Za-z_.+!*{}-]*"
+_CONSTRAINT = re.compile(rf"\(*(>=|<=|==|!=|~=|=|>|<)?{_VERSION}\)*([,|]\(*(>=|<=|==|!=|~=|=|>|<)?{_VERSION}\)*)*")
+_UNIX_WORDS = "cp|mv|rm|ln|ls|cat|sed|grep|awk|test|touch|chmod|which|export|install|./configure|make|mkdir -p|bash|sh"
+_UNIX = re.compile(rf"(?:{_UNIX_WORDS.replace('.', chr(92) + '.')})(?=\s|$)|.*\$\{{?[A-Z]")
+_TOKEN = re.compile(r"\s*(\(|\)|[A-Za-z0-9.+:-]+)")
+
+
+def check_for_review(content: dict[str, Any]) -> Iterator[Finding]:
+    """All findings of this kind in the content of a spec."""
+    yield from _check_license(content)
+    yield from _check_requirements(content)
+    yield from _check_duplicates(content)
+    yield from _check_commands(content)
+    yield from _check_libraries(content)
+    yield from _check_gpu_builds(content)
+    if content.get("pinning", "conda-forge") == "conda-forge":
+        yield from _check_for_linter(content)
+
+
+def _check_license(content: dict[str, Any]) -> Iterator[Finding]:
+    text = as_mapping(content.get("about")).get("license")
+    if isinstance(text, str) and (found := _license_mistake(text)):
+        yield Finding(("about", "license"), *found)
+
+
+def _license_mistake(text: str) -> tuple[str, str] | None:
+    """What is wrong with an SPDX expression, and what to do (SPDX 2.3, annex D); None if it is right."""
+    from feedstock_tools.generate.spec.spdx import EXCEPTIONS, LICENSES
+
+    words = _TOKEN.findall(text)
+    if "".join(words) != re.sub(r"\s", "", text) or not words:
+        return f"'{text}' is not an SPDX expression", "Such as: Apache-2.0 OR MIT"
+    expects_license, depth, before = True, 0, ""
+    for word in words:
+        if word == "(" and expects_license:
+            depth += 1
+        elif word == ")" and not expects_license and depth:
+            depth -= 1
+        elif before == "WITH":
+            if word not in EXCEPTIONS:
+                return f"'{word}' is not an exception of the SPDX license list", _near_license(word, EXCEPTIONS)
+            expects_license = False
+        elif word in ("AND", "OR", "WITH") and not expects_license:
+            expects_license = True
+        elif expects_license and word not in ("AND", "OR", "WITH", "(", ")"):
+            known = word.startswith("LicenseRef-") or word.removesuffix("+") in LICENSES
+            if not known:
+                return f"'{word}' is not in the SPDX license list", _near_license(word, LICENSES)
+            expects_license = False
+        else:
+            return f"'{word}' in '{text}' is unexpected", "Join licenses with AND or OR: Apache-2.0 OR MIT"
+        before = word
+    if expects_license or depth:
+        return f"'{text}' is an incomplete SPDX expression", "Such as: Apache-2.0 OR MIT"
+    return None
+
+
+def _near_license(word: str, known: frozenset[str]) -> str:
+    by_lower = {name.lower(): name for name in sorted(known)}
+    near = get_close_matches(word.lower(), by_lower, n=1, cutoff=0.5)
+    return f"Did you mean '{by_lower[near[0]]}'?" if near else "https://spdx.org/licenses has the list."
+
+
+def _check_requirements(content: dict[str, Any]) -> Iterator[Finding]:
+    """Findings for constraints that no solver reads, and for compilers that conda-forge does not have."""
+    own = as_mapping(content.get("variants"))
+    for location, entry in entries(content):
+        package = entry.get("package")
+        place = (*location, "package")
+        if isinstance(package, str) and (found := _constraint_mistake(package)):
+            yield Finding(place, *found)
+        for kind, known in (("compiler", _COMPILERS), ("stdlib", _STDLIBS)):
+            language = entry.get(kind)
+            if isinstance(language, str) and language not in known and f"{language}_{kind}" not in own:
+                near = get_close_matches(language, known, n=1, cutoff=0.5)
+                hint = f"Did you mean '{near[0]}'?" if near else f"Known are {', '.join(known)}."
+                yield Finding((*location, kind), f"conda-forge has no {kind} '{language}'", hint)
+
+
+def _constraint_mistake(text: str) -> tuple[str, str] | None:
+    """What is wrong with the version of a requirement, and what to do; None if it is right.
+
+    >>> _constraint_mistake("numpy >=1.0<2")[0]
+    "'>=1.0<2' is not a version constraint"
+    """
+    name, rest = re.fullmatch(r"([A-Za-z0-9_.{}-]*)(.*)", text, re.DOTALL).groups()  # type: ignore[union-attr]  # always
+    if not rest.strip():
+        return None
+    joined = re.sub(r"([<>=!~])\s+", r"\1", rest.strip())
+    joined = re.sub(r"\s*([,|])\s*", r"\1", joined)
+    version = joined.split(" ")[0]
+    if re.fullmatch(rf"=={{0,1}}{_VERSION}=\S+", version):
+        return None
+    if not _CONSTRAINT.fullmatch(version) or len(joined.split(" ")) > 2:
+        tidy = re.sub(r"(?<=[^,|<>=!~ ])\s*(?=>=|<=|==|!=|~=|[<>])", ",", joined)
+        return f"'{rest.strip()}' is not a version constraint", f"Join constraints with commas: {name} {tidy}"
+    if rest.strip() != joined or not rest.startswith(" "):
+        return f"'{text}' has its spaces in other places than conda-forge's linter asks for", f"Write: {name} {joined}"
+    return None
+
+
+def _check_duplicates(content: dict[str, Any]) -> Iterator[Finding]:
+    cuda = as_mapping(content.get("cuda"))
+    lists: dict[Location, Any] = {("cuda", key): cuda.get(key) for key in ("versions", "platforms", "libraries")}
+    for location, values in {**lists, ("python",): content.get("python")}.items():
+        for at, value in enumerate(values if isinstance(values, list) else ()):
+            if value in values[:at]:
+                yield Finding((*location, at), f"{value} is there twice", "Remove one of them.")
+
+
+def _check_commands(content: dict[str, Any]) -> Iterator[Finding]:
+    """Findings for commands of a shell that builds for Windows would run."""
+    windows = [name for name in as_mapping(content.get("platforms")) if str(name).startswith("win")]
+    if not windows:
+        return
+    platform = Platform.parse(windows[0]) if windows[0] in ("win-64", "win-arm64") else Platform.parse("win-64")
+    for location, owner in owners(content):
+        if any(_runs_on(platform, skip) for skip in as_list(owner.get("skip"))):
+            continue
+        script = owner.get("script")
+        commands = script if isinstance(script, list) else as_mapping(script).get("commands")
+        for at, command in enumerate(as_list(commands)):
+            place = (*location, "script", at) if isinstance(script, list) else (*location, "script", "commands", at)
+            if isinstance(command, str) and _UNIX.match(command):
+                hint = "Write files for both: script: {unix: build.sh, win: build.bat}"
+                yield Finding(place, f"'{command}' does not run on Windows", hint)
+        for at, item in enumerate(as_list(as_mapping(owner.get("test")).get("commands"))):
+            command = item.get("command") if isinstance(item, dict) else item
+            everywhere = not isinstance(item, dict) or item.get("when") is None or _runs_on(platform, item)
+            if isinstance(command, str) and _UNIX.match(command) and everywhere:
+                hint = "Add `when: unix`, and a command for Windows with `when: win`."
+                yield Finding((*location, "test", "commands", at), f"'{command}' does not run on Windows", hint)
+
+
+def _runs_on(platform: Platform, item: Any) -> bool:
+    """Whether a condition, or an entry with one, holds for CPU builds of a platform, whatever the Python."""
+    text = item.get("when") if isinstance(item, dict) else item
+    try:
+        return isinstance(text, str) and holds(parse(text), Setting(platform, platform))
+    except ConditionError:
+        return False
+
+
+def _check_libraries(content: dict[str, Any]) -> Iterator[Finding]:
+    """Findings for libraries of CUDA that conda-forge never built for a platform with GPU builds."""
+    cuda = as_mapping(content.get("cuda"))
+    facts = load_cuda()
+    for at, name in enumerate(as_list(cuda.get("libraries"))):
+        library = facts.libraries.get(name) if isinstance(name, str) else None
+        if library is None:
+            continue
+        built = {subdir for release in library.releases for places in release.cuda.values() for subdir in places}
+        for subdir in _gpu_platforms(content, cuda):
+            if subdir not in built:
+                hint = f"Remove it, and require it as {{package: {name}, when: cuda and not {subdir}}}."
+                yield Finding(("cuda", "libraries", at), f"conda-forge has no {name} for {subdir}", hint)
+
+
+def _gpu_platforms(content: Mapping[str, Any], cuda: Mapping[str, Any]) -> list[str]:
+    facts = load_cuda()
+    named = [str(name) for name in as_list(cuda.get("platforms")) or as_mapping(content.get("platforms"))]
+    known = {row.platform.subdir for row in facts.rows if row.cuda is not None}
+    return [name for name in named if name in known]
+
+
+def _check_gpu_builds(content: dict[str, Any]) -> Iterator[Finding]:
+    """A finding for GPU builds in which nothing differs from the CPU build."""
+    cuda = content.get("cuda")
+    if not isinstance(cuda, dict) or cuda.get("script"):
+        return
+    for _, entry in entries(content):
+        named = f"{entry.get('package', '')}"
+        cuda_package = re.match(r"cuda-|cudatoolkit|cudnn|nccl|cutensor|libcu(blas|dnn|fft|rand|solver|sparse)", named)
+        if entry.get("compiler") == "cuda" or cuda_package or "{cuda" in named or names_cuda(entry.get("when")):
+            return
+        if entry.get("use") == "cuda-libraries" and cuda.get("libraries"):
+            return
+    hint = "Add `compiler: cuda` to the build requirements, or remove the section `cuda`."
+    yield Finding(("cuda",), "no output compiles or links anything of CUDA, so GPU builds would be CPU builds", hint)
+
+
+def _check_for_linter(content: dict[str, Any]) -> Iterator[Finding]:
+    """Findings for what conda-forge's linter asks of every recipe: the text of the license, and tests."""
+    about = content.get("about")
+    if isinstance(about, dict) and not about.get("license_file"):
+        hint = "Name the file with the license's text: license_file: LICENSE"
+        yield Finding(("about",), "'license_file' is missing, which conda-forge asks for", hint)
+    for location, output in outputs_of(content):
+        if output.get("kind") in ("library", "python") and not output.get("test"):
+            example = "imports: [module]" if output["kind"] == "python" else "commands: [program --version]"
+            yield Finding(location, f"'{output.get('name')}' has no test", f"Such as: test: {{{example}}}")
