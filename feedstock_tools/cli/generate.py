@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Literal
 
@@ -21,6 +22,7 @@ from feedstock_tools.cli.spelling import Command
     help="Write a meta.yaml, v0, or a recipe.yaml, v1 (default: as the spec says).",
 )
 @options.output("the feedstock", kind="folder")
+@options.pinning
 @options.check
 @options.diff
 @options.as_json
@@ -29,17 +31,21 @@ def command(
     feedstock: Path,
     recipe_format: Literal["v0", "v1"] | None,
     output: Path | None,
+    pinning: str | None,
     check: bool,
     show_diff: bool,
     as_json: bool,
     force: bool,
 ) -> int:
-    """Write the recipe and variant files that FEEDSTOCK/feedstock.yaml describes."""
+    """Write the recipe and variant files that FEEDSTOCK/feedstock.yaml describes.
+
+    The pinning (default: the newest fetched one) has the time stamps of migrations that the spec only names.
+    """
     from feedstock_tools.generate import diff, generate
 
     if as_json and show_diff:
         raise click.UsageError("--json and --diff exclude each other")
-    generated = generate(feedstock, recipe_format=recipe_format, folder=output)
+    generated = generate(feedstock, recipe_format=recipe_format, folder=output, migrations=_migrations(pinning))
     folder, stale = generated.folder, generated.stale
     for change in stale:
         if show_diff or (change.kind == "edited" and not (force or check)):
@@ -57,6 +63,16 @@ def command(
     if not (stale or as_json):
         say(f"nothing to do: {len(generated.texts)} files match the spec")
     return 0
+
+
+def _migrations(given: str | None) -> Path | None:
+    """The folder of the pinning's migrations; None without a pinning."""
+    from feedstock_tools.channel.pinning.local import cached_pinnings, find_pinning, pinning_cache
+
+    cache = pinning_cache(os.environ)
+    if given is None and not cached_pinnings(cache):
+        return None
+    return find_pinning(given, cache).migrations_folder
 
 
 _STALE = {

@@ -18,7 +18,7 @@ from feedstock_tools.cli.opening import tidy
 from feedstock_tools.cli.printing import say, say_json
 from feedstock_tools.cli.rerendering_many import Given, Many, rerender_all
 from feedstock_tools.cli.spelling import Command
-from feedstock_tools.errors import WorkError
+from feedstock_tools.errors import InputError, WorkError
 
 if TYPE_CHECKING:
     from feedstock_tools.rerender.committing import Repository
@@ -192,13 +192,14 @@ def _commit(repository: Repository, changes: Changes, result: Rerender, pinning:
 def _rerendered(feedstock: Path, pinning: Path | None, how: _How) -> Rerender:
     from feedstock_tools.channel.pinning.local import pinning_cache
     from feedstock_tools.cli.smithy import chosen_release
+    from feedstock_tools.feedstock.pinned import require_what_is_asked
     from feedstock_tools.platforms import Platform
     from feedstock_tools.rerender.rerendering import rerender
     from feedstock_tools.rerender.smithy.release import chosen_rules
 
     release = chosen_release(how.smithy, how.rules).release
     rules = chosen_rules(how.rules, release)
-    return rerender(
+    result = rerender(
         feedstock,
         pinning=pinning,
         rules=rules,
@@ -207,6 +208,8 @@ def _rerendered(feedstock: Path, pinning: Path | None, how: _How) -> Rerender:
         cache=pinning_cache(os.environ).with_name("templates"),
         azure_number=_azure_number(feedstock, release, rules) if how.online and release else None,
     )
+    require_what_is_asked(feedstock, result)
+    return result
 
 
 def _azure_number(feedstock: Path, release: Release, rules: Rules) -> int | None:
@@ -284,9 +287,16 @@ def _is_of(name: str, result: Rerender) -> bool:
 def chosen_pinning(given: str | None, feedstock: Path) -> Path | None:
     """The pinning to use, also printed on stderr; never uses the network."""
     from feedstock_tools.channel.pinning.local import cached_pinnings, find_pinning, pinning_cache
+    from feedstock_tools.feedstock.pinned import follows_pinning
 
     cache = pinning_cache(os.environ)
-    if given is None and ((feedstock / "feedstock.yaml").is_file() or not cached_pinnings(cache)):
+    follows = given is None and follows_pinning(feedstock)
+    if follows and not cached_pinnings(cache):
+        hint = "Give one with --pinning, or fetch one with 'feedstock-tools pinning update'."
+        message = "the spec takes its versions from conda-forge's pinning, and there is none"
+        raise InputError(message, path=feedstock / "feedstock.yaml", hint=hint)
+    alone = (feedstock / "feedstock.yaml").is_file() and not follows
+    if given is None and (alone or not cached_pinnings(cache)):
         say("pinning: none but the recipe's own conda_build_config.yaml", err=True)
         return None
     pinning = find_pinning(given, cache)

@@ -9,7 +9,8 @@ from typing import Literal
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.generate.applying import Change, apply, compare, diff
-from feedstock_tools.generate.spec.reading import read_spec
+from feedstock_tools.generate.spec.named_migrations import with_time_stamps
+from feedstock_tools.generate.spec.reading import SPEC_NAME, read_spec_as_written
 from feedstock_tools.generate.texts.rendering import render
 
 __all__ = ["Generated", "generate"]
@@ -50,7 +51,11 @@ class Generated:
 
 
 def generate(
-    feedstock: Path, *, recipe_format: Literal["v0", "v1"] | None = None, folder: Path | None = None
+    feedstock: Path,
+    *,
+    recipe_format: Literal["v0", "v1"] | None = None,
+    folder: Path | None = None,
+    migrations: Path | None = None,
 ) -> Generated:
     """The recipe, variant files, scripts and `conda-forge.yml` that a feedstock's spec describes. Nothing is written.
 
@@ -58,6 +63,8 @@ def generate(
         feedstock: the folder with `feedstock.yaml`, or that file.
         recipe_format: `v0` for a `meta.yaml`, `v1` for a `recipe.yaml`; default: as the spec says.
         folder: where the files go; default: the feedstock.
+        migrations: the folder of the migrations of conda-forge's pinning, for the time stamps of those that the spec
+            only names; default: the feedstock's own stubs.
 
     Raises:
         InputError: the spec has mistakes (all of them, each with its place), another recipe format would go into
@@ -70,10 +77,11 @@ def generate(
     >>> generate(Path("hello")).stale
     ()
     """
-    spec = read_spec(feedstock)
+    spec = read_spec_as_written(feedstock)
     if recipe_format not in (None, spec.format) and folder is None:
         hint = f"Write the {recipe_format} recipe into another folder (--output)."
         raise InputError(f"a feedstock has one recipe, and this one's is {spec.format}", path=feedstock, hint=hint)
     target = folder or (feedstock if feedstock.is_dir() else feedstock.parent)
-    texts = render(spec, recipe_format)
+    home = feedstock if feedstock.is_dir() else feedstock.parent
+    texts = render(with_time_stamps(spec, home, migrations, home / SPEC_NAME), recipe_format)
     return Generated(target, texts, compare(target, texts))

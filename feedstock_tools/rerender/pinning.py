@@ -47,20 +47,22 @@ class _Header:
 
 
 def find_pinning(path: Path) -> Pinning:
-    """The pinning at `path`: a folder laid out as the conda-forge-pinning package, or its variant file.
+    """The pinning at `path`: a folder laid out as the conda-forge-pinning package, its own feedstock, or its variant
+    file.
 
     Raises:
         InputError: there is none.
     """
-    config = path / _CONFIG if path.is_dir() else path
+    folder = path / "recipe" if (path / "recipe" / _CONFIG).is_file() else path
+    config = folder / _CONFIG if path.is_dir() else path
     if not config.is_file():
         raise InputError(
             "there is no pinning here",
             path=path,
             hint=f"Give the folder that contains {_CONFIG} and {_MIGRATIONS}, or the file itself.",
         )
-    migrations = config.parent / _MIGRATIONS
-    return Pinning(config, migrations if migrations.is_dir() else None)
+    folders = (config.parent / _MIGRATIONS, config.parent / "migrations")
+    return Pinning(config, next((place for place in folders if place.is_dir()), None))
 
 
 def migrations_of(feedstock: Path, pinning: Pinning | None, rules: Rules, added: Sequence[Path] = ()) -> Migrations:

@@ -54,7 +54,13 @@ class Pinning:
     @property
     def migrations(self) -> tuple[Path, ...]:
         """The files of the migrations that come with it."""
-        return tuple(sorted((self.folder / MIGRATIONS).glob("*.yaml")))
+        return tuple(sorted(self.migrations_folder.glob("*.yaml")))
+
+    @property
+    def migrations_folder(self) -> Path:
+        """The folder of its migrations: as in the package, or beside the file as in the pinning's own feedstock."""
+        beside = self.folder / "migrations"
+        return beside if beside.is_dir() else self.folder / MIGRATIONS
 
     @property
     def released(self) -> datetime | None:
@@ -95,8 +101,8 @@ def find_pinning(given: str | Path | None, cache: Path) -> Pinning:
     """The pinning to rerender with; never uses the network.
 
     Args:
-        given: a folder laid out as the package, its `conda_build_config.yaml`, or a fetched
-            version; None: the newest fetched one.
+        given: a folder laid out as the package, or the pinning's own feedstock; its `conda_build_config.yaml`; or a
+            fetched version; None: the newest fetched one.
         cache: the folder returned by `pinning_cache`.
 
     Raises:
@@ -112,6 +118,8 @@ def find_pinning(given: str | Path | None, cache: Path) -> Pinning:
         return cached[-1]
     path = Path(given)
     if path.is_dir():
+        if (path / "recipe" / PINNING_FILE).is_file():
+            return Pinning(path / "recipe" / PINNING_FILE)
         if not (path / PINNING_FILE).is_file():
             raise InputError(f"there is no {PINNING_FILE} in this folder, so it is not a pinning", path=path)
         kept = read_kept(PINNING, path)

@@ -15,6 +15,7 @@ from feedstock_tools.generate.spec.requirement_items import (
     Items,
     MaybeCondition,
     Model,
+    OrNames,
     PackageName,
     RequirementList,
     Shorthand,
@@ -303,7 +304,9 @@ class VariantValue(Model):
 class Migration(Model):
     """A migration of conda-forge that the feedstock takes part in; its content comes from the pinning's copy."""
 
-    timestamp: str = Field(pattern=r"^\d+(\.\d+)?$", description="Its `migrator_ts`.")
+    timestamp: Annotated[str, Field(pattern=r"^\d+(\.\d+)?$")] | None = Field(
+        default=None, description="Its `migrator_ts`; default: that of the pinning's copy."
+    )
     number: int = Field(default=1, ge=0, description="Its `migration_number`.")
 
 
@@ -324,7 +327,9 @@ class Spec(Model):
     )
     python: PythonVersions = Field(default="pinning", description="The Pythons to build for.")
     cuda: Cuda | None = Field(default=None, description="The GPU builds; default: none.")
-    migrations: Mapping[PackageName, Migration] = Field(default={}, description="Migrations of conda-forge to apply.")
+    migrations: Annotated[Mapping[PackageName, Migration], OrNames()] = Field(
+        default={}, description="Migrations of conda-forge to apply: names, or each name with its time stamp."
+    )
     variants: Mapping[str, Items[Annotated[VariantValue, Shorthand(string="value")]]] = Field(
         default={}, description="Keys of the variant configuration to set, with their values."
     )

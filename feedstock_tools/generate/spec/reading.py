@@ -10,11 +10,12 @@ from feedstock_tools.errors import InputError, Mistake
 from feedstock_tools.generate.spec.cross_checks import check_files, cross_check
 from feedstock_tools.generate.spec.finding import Finding
 from feedstock_tools.generate.spec.model import Spec
-from feedstock_tools.reading import read_text
+from feedstock_tools.generate.spec.named_migrations import STUBS, with_time_stamps
+from feedstock_tools.reading import is_file, read_text
 from feedstock_tools.yaml_reading.checking import mistakes_of
 from feedstock_tools.yaml_reading.positions import Document, parse_document
 
-__all__ = ["SPEC_NAME", "read_spec", "spec_from_text"]
+__all__ = ["SPEC_NAME", "read_spec", "read_spec_as_written", "spec_from_text"]
 
 #: The file at the top of a feedstock that holds its spec.
 SPEC_NAME = "feedstock.yaml"
@@ -24,9 +25,19 @@ _LARGEST_SPEC = 1024 * 1024
 def read_spec(path: Path) -> Spec:
     """Read a spec: the file itself, or the folder of a feedstock that has one.
 
+    Migrations without a time stamp have that of the feedstock's stubs, if all of those are there.
+
     Raises:
         InputError: it cannot be read or has mistakes; all of them, each with line and column.
     """
+    spec = read_spec_as_written(path)
+    folder = path if path.is_dir() else path.parent
+    has_stubs = all(is_file(folder / STUBS / f"{name}.yaml") for name in spec.migrations)
+    return with_time_stamps(spec, folder, None, folder / SPEC_NAME) if has_stubs else spec
+
+
+def read_spec_as_written(path: Path) -> Spec:
+    """Like `read_spec`, without looking at the feedstock's stubs of migrations."""
     file = path / SPEC_NAME if path.is_dir() else path
     if not file.exists():
         hint = "This is the spec from which the recipe is generated. Write it, or name the folder that contains it."

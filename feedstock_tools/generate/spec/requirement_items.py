@@ -29,6 +29,7 @@ __all__ = [
     "Items",
     "MaybeCondition",
     "Model",
+    "OrNames",
     "PackageName",
     "PackageSpec",
     "Requirement",
@@ -95,6 +96,19 @@ class Shorthand:
     def _expanded(self, value: Any) -> Any:
         kind = "string" if isinstance(value, str) else "array" if isinstance(value, list) else ""
         return {self.keys[kind]: value} if kind in self.keys else value
+
+
+class OrNames:
+    """A mapping that may be written as the list of its keys, for the reader and for the schema."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return no_info_before_validator_function(self._expanded, handler(source))
+
+    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return {"anyOf": [{"type": "array", "items": {"type": "string"}}, handler(core)]}
+
+    def _expanded(self, value: Any) -> Any:
+        return {name: {} for name in value if isinstance(name, str)} if isinstance(value, list) else value
 
 
 ConditionField = Annotated[

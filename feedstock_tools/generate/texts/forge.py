@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
+from feedstock_tools.errors import InputError
 from feedstock_tools.generate.spec.model import Spec
 from feedstock_tools.generate.texts.lines import quoted
 from feedstock_tools.platforms import Platform
@@ -76,10 +77,18 @@ def _scalar(value: Any) -> str:
 
 
 def migration_stubs(spec: Spec) -> Mapping[PurePosixPath, dict[str, str]]:
-    """The stubs in `.ci_support/migrations`: they select migrations, whose contents come from the pinning's copies."""
+    """The stubs in `.ci_support/migrations`: they select migrations, whose contents come from the pinning's copies.
+
+    Raises:
+        InputError: a migration has no time stamp (`with_time_stamps` takes it from the pinning).
+    """
+    unknown = [name for name, migration in spec.migrations.items() if migration.timestamp is None]
+    if unknown:
+        hint = "Run `feedstock-tools generate` with a pinning, which has them."
+        raise InputError(f"there are no time stamps of the migrations {', '.join(unknown)}", hint=hint)
     return {
         PurePosixPath(f".ci_support/migrations/{name}.yaml"): {
-            "timestamp": migration.timestamp,
+            "timestamp": migration.timestamp or "",
             "number": str(migration.number),
         }
         for name, migration in spec.migrations.items()

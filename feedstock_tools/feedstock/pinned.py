@@ -1,0 +1,85 @@
+"""What a spec asks of conda-forge's pinning, and what the pinning has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from feedstock_tools.errors import InputError, Mistake
+from feedstock_tools.reading import read_text
+from feedstock_tools.rerender.configurations.configuration import Configuration
+from feedstock_tools.rerender.rerendering import Rerender
+from feedstock_tools.yaml_reading.positions import Document, Location, parse_document
+from feedstock_tools.yaml_reading.values import read_texts
+
+__all__ = ["follows_pinning", "require_what_is_asked"]
+
+_SPEC = "feedstock.yaml"
+
+
+def follows_pinning(feedstock: Path) -> bool:
+    """Whether a feedstock has a spec that takes its versions from conda-forge's pinning.
+
+    Raises:
+        InputError: the spec is not YAML.
+    """
+    if not (feedstock / _SPEC).is_file():
+        return False
+    content = read_texts(feedstock / _SPEC, within=feedstock)
+    return isinstance(content, dict) and content.get("pinning", "conda-forge") == "conda-forge"
+
+
+def require_what_is_asked(feedstock: Path, result: Rerender) -> None:
+    """Nothing, if a rerender has every CUDA version, Python and migration that the spec lists.
+
+    Raises:
+        InputError: the pinning lacks some of them; all of them, each with its place in the spec.
+    """
+    if result.platforms is not None or not follows_pinning(feedstock):
+        return
+    path = feedstock / _SPEC
+    document = parse_document(read_text(path, within=feedstock), path)
+    missing = [
+        *_missing_versions(document, result.configurations),
+        *_missing_pythons(document, result.configurations),
+        *_missing_migrations(document, result.finished_migrations),
+    ]
+    if missing:
+        raise InputError.of(missing)
+
+
+def _missing_versions(document: Document, configurations: tuple[Configuration, ...]) -> Iterator[Mistake]:
+    cuda = document.content.get("cuda")
+    versions = cuda.get("versions") if isinstance(cuda, dict) else None
+    there = {value for one in configurations for value in one.values.get("cuda_compiler_version", ())}
+    known = ", ".join(sorted(there - {"None"})) or "none of them"
+    for at, version in enumerate(versions if isinstance(versions, list) else ()):
+        if version not in there:
+            hint = f"The rerender has {known}. Add its migration (migrations: [cuda{version.replace('.', '')}], say)."
+            yield _mistake(document, ("cuda", "versions", at), f"the pinning has no CUDA {version}", hint)
+
+
+def _missing_pythons(document: Document, configurations: tuple[Configuration, ...]) -> Iterator[Mistake]:
+    pythons = document.content.get("python")
+    values = {value for one in configurations for value in one.values.get("python", ())}
+    there = {value.split(" ")[0].removesuffix(".*") for value in values}
+    for at, python in enumerate(pythons if there and isinstance(pythons, list) else ()):
+        if python not in there:
+            hint = f"The rerender has {', '.join(sorted(there))}."
+            yield _mistake(document, ("python", at), f"the pinning has no Python {python}", hint)
+
+
+def _missing_migrations(document: Document, finished: tuple[Path, ...]) -> Iterator[Mistake]:
+    migrations = document.content.get("migrations")
+    names = list(migrations) if isinstance(migrations, dict | list) else []
+    gone = {path.stem for path in finished}
+    for at, name in enumerate(names):
+        if name in gone:
+            location: Location = ("migrations", at if isinstance(migrations, list) else name)
+            hint = "Remove it, or take its name and time stamp from the pinning: migrations: [name]."
+            yield _mistake(document, location, f"the pinning has no migration '{name}' of this time stamp", hint)
+
+
+def _mistake(document: Document, location: Location, message: str, hint: str) -> Mistake:
+    place = document.place(location)
+    return Mistake(message, document.path, place.line, place.column, hint)
