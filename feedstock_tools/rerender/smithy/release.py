@@ -7,15 +7,16 @@ an installation.
 from __future__ import annotations
 
 import ast
+import copy
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from textwrap import dedent
-from typing import Any
+from typing import Any, TypeVar
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.rerender.rules import Rules
@@ -23,6 +24,8 @@ from feedstock_tools.versions import parse_version
 from feedstock_tools.yaml_reading.values import parse_types
 
 __all__ = ["Release", "chosen_rules", "find_release"]
+
+Answer = TypeVar("Answer")
 
 _CODE = "configure_feedstock.py"
 _TEMPLATES = "templates"
@@ -50,11 +53,11 @@ class Release:
         Raises:
             InputError: the release lacks it.
         """
-        return self._text(self.templates / name)
+        return self._once(f"template {name}", lambda: self._text(self.templates / name))
 
     def has_template(self, name: str) -> bool:
         """Whether the release has a template."""
-        return (self.templates / name).is_file()
+        return self._once(f"has {name}", (self.templates / name).is_file)
 
     @cached_property
     def copied(self) -> Mapping[str, tuple[bytes, bool]]:
@@ -77,6 +80,9 @@ class Release:
         Raises:
             InputError: the release has no defaults where they are searched.
         """
+        return copy.deepcopy(self._once("defaults", self._defaults))
+
+    def _defaults(self) -> dict[str, Any]:
         path = self.folder / "data" / "conda-forge.yml"
         found = parse_types(self._text(path), path) if path.is_file() else self._literal_defaults()
         if not isinstance(found, dict):
@@ -85,6 +91,9 @@ class Release:
 
     def constant(self, name: str) -> Any:
         """A constant of its code that is a plain literal; None if there is none of that name."""
+        return self._once(f"constant {name}", lambda: self._constant(name))
+
+    def _constant(self, name: str) -> Any:
         start = re.search(rf"^{name} = ", self._code, re.MULTILINE)
         if start is None:
             return None
@@ -92,6 +101,9 @@ class Release:
 
     def texts_in(self, function: str) -> tuple[str, ...]:
         """The texts that a function of its code passes to `textwrap.dedent`, dedented, in order."""
+        return self._once(f"texts {function}", lambda: self._texts_in(function))
+
+    def _texts_in(self, function: str) -> tuple[str, ...]:
         found = []
         for node in ast.walk(self._function(function)):
             if (
@@ -109,12 +121,26 @@ class Release:
 
     def strings_in(self, function: str) -> tuple[str, ...]:
         """All literal texts in a function of its code, in order, including its docstring."""
+        return self._once(f"strings {function}", lambda: self._strings_in(function))
+
+    def _strings_in(self, function: str) -> tuple[str, ...]:
         nodes = [
             node
             for node in ast.walk(self._function(function))
             if isinstance(node, ast.Constant) and isinstance(node.value, str)
         ]
         return tuple(str(node.value) for node in sorted(nodes, key=lambda node: (node.lineno, node.col_offset)))
+
+    @cached_property
+    def _answers(self) -> dict[str, Any]:
+        """What was read before: a release is read once, also for many feedstocks."""
+        return {}
+
+    def _once(self, question: str, find: Callable[[], Answer]) -> Answer:
+        if question not in self._answers:
+            self._answers[question] = find()
+        answer: Answer = self._answers[question]
+        return answer
 
     @cached_property
     def _code(self) -> str:
