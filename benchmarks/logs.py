@@ -28,6 +28,10 @@ KINDS = {
     "lines of a compiler": "yes '[ 45%] Building CXX object src/CMakeFiles/demo.dir/kernels.cpp.o' | head -c {size}",
     "numbers": "seq 1000000000 | head -c {size}",
     "one line": "head -c {size} /dev/zero | tr '\\0' x",
+    "50 MB a second": (
+        "for n in $(seq $(( {size} / 5000000 ))); do"
+        " yes 'the same line again and again' | head -c 5000000; sleep 0.1; done"
+    ),
     "random bytes": "head -c {size} /dev/urandom",
 }
 RECIPE = "package: {name: flood, version: '1'}\nbuild: {number: 0, script: build.sh}\n"
@@ -46,10 +50,11 @@ def main() -> None:
     parser.add_argument("--gigabytes", type=float, default=2.0)
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--limit", default="1 GiB", help="the log limit of the builds")
+    parser.add_argument("--kind", choices=KINDS, action="append", help="what is printed (default: all)")
     asked = parser.parse_args()
     size = int(asked.gigabytes * 1e9)
     print(f"{'printed':20} {'to a file':>12} {'to the log':>12} {'ratio':>7} {'cost':>11} {'log':>9}")
-    for kind, command in KINDS.items():
+    for kind, command in ((kind, KINDS[kind]) for kind in asked.kind or KINDS):
         seconds: dict[bool, list[float]] = {True: [], False: []}
         kept, costs = 0, []
         for _ in range(asked.repeat):
