@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,22 @@ def _engine(tmp_path: Path) -> Container:
 
 def _values(words: list[str], option: str) -> list[str]:
     return [words[at + 1] for at, word in enumerate(words) if word == option]
+
+
+def test_the_users_files_with_credentials_can_be_read_in_the_container(tmp_path: Path) -> None:
+    asked = _request(tmp_path)
+    home = tmp_path / "home"
+    (home / ".rattler").mkdir(parents=True)
+    (home / ".netrc").touch()
+    (home / ".rattler" / "credentials.json").touch()
+    words = _engine(tmp_path).command(
+        replace(asked, environment={**asked.environment, "HOME": str(home)}), "example.org/builder:1"
+    )
+    stored = home / ".rattler" / "credentials.json"
+    assert {f"NETRC={home}/.netrc", f"RATTLER_AUTH_FILE={stored}"} <= set(_values(words, "-e"))
+    assert {f"{home}/.netrc:{home}/.netrc:ro", f"{stored}:{stored}:ro"} <= {
+        value.removesuffix(",z") for value in _values(words, "-v")
+    }
 
 
 def test_only_what_a_build_writes_is_mounted_for_writing(tmp_path: Path) -> None:
