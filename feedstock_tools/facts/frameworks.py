@@ -1,6 +1,6 @@
 """How to install frameworks such as TensorFlow with and without a GPU, for each platform.
 
-The facts are data: `variants/frameworks.yaml`. `facts.models.FrameworksFile` is the form of the file.
+The facts are data: `variants/frameworks.yaml`. `facts.framework_models.FrameworksFile` is the form of the file.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def _shipped() -> Any:
 
 def _given(path: Path) -> Any:
     from feedstock_tools.facts.checking import checked
-    from feedstock_tools.facts.models import FrameworksFile
+    from feedstock_tools.facts.framework_models import FrameworksFile
 
     return checked(path, FrameworksFile)
 

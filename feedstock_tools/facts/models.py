@@ -7,66 +7,28 @@ Schemas in `variants/`, which editors read, are generated from them (`python mai
 
 from __future__ import annotations
 
-import re
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field
 
-__all__ = [
-    "CudaFile",
-    "FactsFile",
-    "FrameworksFile",
-    "GpusFile",
-    "MessagesFile",
-    "PackagesFile",
-    "WheelsFile",
-    "json_schema",
-]
+from feedstock_tools.facts.form import (
+    ABSENT,
+    Accepted,
+    Address,
+    Architecture,
+    Commit,
+    Day,
+    FactsFile,
+    Listed,
+    Minor,
+    Numbers,
+    SourceEntry,
+    Subdir,
+    Text,
+    compiles,
+)
 
-T = TypeVar("T")
-#: The default of an optional key: defaults are not checked, so the key cannot be null.
-_ABSENT: Any = None
-
-
-def _each_once(items: list[T]) -> list[T]:
-    twice = next((item for at, item in enumerate(items) if item in items[:at]), None)
-    if twice is not None:
-        raise ValueError(f"'{twice}' is listed twice")
-    return items
-
-
-def _compiles(pattern: str) -> str:
-    try:
-        re.compile(pattern)
-    except re.error as error:
-        raise ValueError(f"it is not a regular expression: {error}") from error
-    return pattern
-
-
-class FactsFile(BaseModel):
-    """A part of a file of facts: only known keys, and values of exactly their type."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-
-Text = Annotated[str, Field(pattern=r"\S")]
-Address = Annotated[str, Field(pattern=r"^https://")]
-Minor = Annotated[str, Field(pattern=r"^[0-9]+\.[0-9]+$")]
-Numbers = Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)*$")]
-Subdir = Annotated[str, Field(pattern=r"^[a-z]+-[a-z0-9]+$")]
-Commit = Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")]
-Day = Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]
-#: The names that nvcc accepts after `sm_` and `compute_`.
-Accepted = Annotated[str, Field(pattern=r"^[0-9]{2,3}[af]?$")]
-Architecture = Annotated[str, Field(pattern=r"^(sm|compute)_[0-9]{2,3}[af]?$")]
-Listed = Annotated[list[T], Field(min_length=1, json_schema_extra={"uniqueItems": True}), AfterValidator(_each_once)]
-
-
-class SourceEntry(FactsFile):
-    """A page or file that is the source of facts."""
-
-    title: Text
-    url: Address = Field(_ABSENT)
+__all__ = ["CudaFile", "GpusFile", "MessagesFile", "PackagesFile"]
 
 
 class DriversEntry(FactsFile):
@@ -81,19 +43,19 @@ class ToolkitEntry(FactsFile):
 
     era: Literal["cudatoolkit", "cuda-version"] = Field(description="How conda-forge packages it.")
     architectures: Listed[Accepted] = Field(description="The names that nvcc accepts after sm_ and compute_.")
-    oldest_gcc: int = Field(_ABSENT, description="The oldest major version of GCC that works, according to its source.")
-    newest_gcc: int = Field(_ABSENT, description="The newest major version of GCC that nvcc accepts.")
-    newest_clang: int = Field(_ABSENT, description="The newest major version of Clang that nvcc accepts.")
+    oldest_gcc: int = Field(ABSENT, description="The oldest major version of GCC that works, according to its source.")
+    newest_gcc: int = Field(ABSENT, description="The newest major version of GCC that nvcc accepts.")
+    newest_clang: int = Field(ABSENT, description="The newest major version of Clang that nvcc accepts.")
     visual_studio: Annotated[list[int], Field(min_length=2, max_length=2)] = Field(
-        _ABSENT, description="The oldest and the newest Visual Studio (year) that nvcc accepts."
+        ABSENT, description="The oldest and the newest Visual Studio (year) that nvcc accepts."
     )
-    newest_msvc: int = Field(_ABSENT, description="The newest _MSC_VER that nvcc accepts, where a year has several.")
+    newest_msvc: int = Field(ABSENT, description="The newest _MSC_VER that nvcc accepts, where a year has several.")
     newest_conda_forge_gcc: int = Field(
-        _ABSENT, description="The newest GCC that conda-forge's packages of it accept, where that is older than nvcc's."
+        ABSENT, description="The newest GCC that conda-forge's packages of it accept, where that is older than nvcc's."
     )
-    driver: DriversEntry = Field(_ABSENT, description="The driver that it ships with.")
+    driver: DriversEntry = Field(ABSENT, description="The driver that it ships with.")
     least_driver: DriversEntry | None = Field(description="The minimum driver that runs its machine code.")
-    platforms: Listed[Subdir] = Field(_ABSENT, description="The platforms for which conda-forge has it.")
+    platforms: Listed[Subdir] = Field(ABSENT, description="The platforms for which conda-forge has it.")
     sources: dict[str, Annotated[list[str], Field(min_length=1)]] = Field(
         description="For each fact above, the names of its sources."
     )
@@ -106,7 +68,7 @@ class PresetEntry(FactsFile):
     source: str
     lists: dict[Minor, Listed[Architecture]] = Field({}, description="Architectures by CUDA version.")
     candidates: Listed[Accepted] = Field(
-        _ABSENT,
+        ABSENT,
         description="For CUDA versions without a list: the toolkit's own among these, the last as PTX too.",
     )
 
@@ -122,7 +84,7 @@ class PinningRowEntry(FactsFile):
         description="The source of the version: the pinning, a migration, or only the ordering of a migration."
     )
     added: list[str] = Field([], description="Keys that the pinning of that day did not have.")
-    note: str = Field(_ABSENT)
+    note: str = Field(ABSENT)
     values: dict[str, str]
 
 
@@ -137,10 +99,10 @@ class GoesWithEntry(FactsFile):
     """The CUDA versions that the run requirements of some builds allow."""
 
     built: str = Field(description="The CUDA versions it was built with, as a conda version specification.")
-    versions: str = Field(_ABSENT, description="The versions of the library; default: all.")
+    versions: str = Field(ABSENT, description="The versions of the library; default: all.")
     cuda: str = Field(description="The CUDA versions that it runs with; {built} stands for the one it was built with.")
     commit: Commit
-    patch: str = Field(_ABSENT, description="The patch of the channel's metadata that says so, if the recipe does not.")
+    patch: str = Field(ABSENT, description="The patch of the channel's metadata that says so, if the recipe does not.")
 
 
 class ReleaseEntry(FactsFile):
@@ -188,8 +150,8 @@ class CudaFile(FactsFile):
 class GenerationEntry(FactsFile):
     """A generation of GPUs; without `last_branch`, drivers still support it."""
 
-    last_branch: Numbers = Field(_ABSENT, description="The last driver branch that supports it.")
-    dropped_in: Numbers = Field(_ABSENT, description="The branch after that.")
+    last_branch: Numbers = Field(ABSENT, description="The last driver branch that supports it.")
+    dropped_in: Numbers = Field(ABSENT, description="The branch after that.")
     sources: Listed[Text]
 
 
@@ -197,7 +159,7 @@ class FirstDriverEntry(FactsFile):
     """The first driver for a chip: a version, or only its branch. Left out where no source names one."""
 
     linux: Numbers
-    windows: Numbers = Field(_ABSENT)
+    windows: Numbers = Field(ABSENT)
 
 
 class ChipEntry(FactsFile):
@@ -205,7 +167,7 @@ class ChipEntry(FactsFile):
 
     generation: Text
     capability: Annotated[str, Field(pattern=r"^[0-9]+\.[0-9]$")] = Field(description="The compute capability.")
-    first_driver: FirstDriverEntry = Field(_ABSENT)
+    first_driver: FirstDriverEntry = Field(ABSENT)
     by_hand: bool = Field(False, description="Of a Jetson module: not in the lists of drivers, so written by hand.")
     names: Listed[Text] = Field(description="As NVIDIA sells them, without NVIDIA.")
     cuda: dict[Literal["first", "last"], Minor] = Field(
@@ -232,7 +194,7 @@ class MessageEntry(FactsFile):
     """An error message: a regular expression of Python, and texts in which {group} stands for a part of the message."""
 
     name: Text
-    pattern: Annotated[str, AfterValidator(_compiles)]
+    pattern: Annotated[str, AfterValidator(compiles)]
     means: Text
     check: Listed[Text]
     commands: Listed[Text]
@@ -244,94 +206,6 @@ class MessagesFile(FactsFile):
 
     sources: dict[str, SourceEntry] = Field(description="The sources of facts, by a short name.")
     messages: list[MessageEntry]
-
-
-class AddressEntry(FactsFile):
-    """A page that is the source of facts."""
-
-    title: Text
-    url: Address
-
-
-class WayEntry(FactsFile):
-    """One way to install a framework; {cuda}, {major} and {digits} are 12.9, 12 and 129."""
-
-    accelerator: Literal["gpu", "cpu"]
-    platforms: Listed[Subdir]
-    cuda: str = Field(_ABSENT, description="The CUDA versions that it supports; default: all.")
-    versions: str = Field(_ABSENT, description="The versions of the framework that it installs; default: all.")
-    wheels: str = Field(
-        _ABSENT, description="A key of wheels.yaml: one way for each release there; {minor} is its own."
-    )
-    package: str = Field(_ABSENT, description="The conda package whose build determines the accelerator.")
-    builds: str = Field(_ABSENT, description="The pattern of its build strings.")
-    exact: str = Field(_ABSENT, description="The pattern for builds made with the requested CUDA version.")
-    conda: Listed[Text] = Field(_ABSENT, description="Further conda packages.")
-    python: str = Field(_ABSENT, description="The versions of Python that its wheels support.")
-    pip: Listed[Text] = Field(_ABSENT, description="The packages that pip installs; the first is the framework.")
-    variables: dict[str, str] = Field({}, description="Variables of the environment; {prefix} is its folder.")
-    sources: Listed[Text]
-
-
-class NoWayEntry(FactsFile):
-    """The reason why there is no way to install a framework."""
-
-    accelerator: Literal["gpu", "cpu"]
-    platforms: Listed[Subdir]
-    reason: Text
-    sources: Listed[Text]
-
-
-class FrameworkEntry(FactsFile):
-    """A framework and the ways to install it, the best first."""
-
-    also: Listed[Text] = Field(_ABSENT, description="Other names that people use for it.")
-    check: Text = Field(description="One line of code that shows whether it sees the GPU.")
-    ways: Annotated[list[WayEntry], Field(min_length=1)]
-    none: Annotated[list[NoWayEntry], Field(min_length=1)] = Field(_ABSENT)
-
-
-class FrameworksFile(FactsFile):
-    """How frameworks are installed with and without a GPU: `variants/frameworks.yaml`."""
-
-    sources: dict[str, AddressEntry] = Field(description="The sources of facts, by a short name.")
-    without_cuda: dict[Subdir, str] = Field(description="Why no framework runs on CUDA there, by platform.")
-    frameworks: dict[Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$")], FrameworkEntry]
-
-
-class WheelEntry(FactsFile):
-    """The last release of a minor version of a framework, as its wheels and their metadata say."""
-
-    version: Numbers
-    python: Listed[Minor]
-    platforms: Listed[Subdir]
-    numpy: Text = Field(_ABSENT)
-    cuda: Text = Field(_ABSENT, description="The CUDA runtime that its metadata asks for.")
-    cudnn: Text = Field(_ABSENT)
-
-
-class TestedEntry(FactsFile):
-    """What a release was tested with."""
-
-    cuda: Minor
-    cudnn: Minor
-
-
-class TestedReleasesEntry(FactsFile):
-    """Releases of a framework by minor version, whose metadata names no CUDA."""
-
-    source: SourceEntry
-    releases: dict[Minor, TestedEntry]
-
-
-class WheelsFile(FactsFile):
-    """The wheels of frameworks: `variants/wheels.yaml`."""
-
-    tested: dict[str, TestedReleasesEntry] = Field(
-        description="What releases without CUDA in their metadata work with."
-    )
-
-    wheels: dict[str, list[WheelEntry]] = Field(description="Releases by framework, oldest first.")
 
 
 class RecipeEntry(FactsFile):
@@ -349,11 +223,11 @@ Templates = list[str] | dict[Annotated[str, Field(pattern=r"^(all|linux|osx|win|
 class RunExportsEntry(FactsFile):
     """The run exports of a package, by kind."""
 
-    weak: Templates = []
-    strong: Templates = []
-    noarch: Templates = []
-    weak_constrains: Templates = []
-    strong_constrains: Templates = []
+    weak: Templates = Field([])
+    strong: Templates = Field([])
+    noarch: Templates = Field([])
+    weak_constrains: Templates = Field([])
+    strong_constrains: Templates = Field([])
 
 
 class PackageEntry(FactsFile):
@@ -362,23 +236,23 @@ class PackageEntry(FactsFile):
     model_config = ConfigDict(extra="allow", strict=True)
     __pydantic_extra__: dict[str, str]
 
-    name: str = Field(_ABSENT)
-    version: str = Field(_ABSENT)
-    source: str = Field(_ABSENT, description="A key of `sources`.")
-    license: str = Field(_ABSENT)
-    subdirs: Listed[Subdir] = Field(_ABSENT, description="One package for each.")
-    noarch: Literal["generic", "python"] = Field(_ABSENT, description="One package for all platforms.")
+    name: str = Field(ABSENT)
+    version: str = Field(ABSENT)
+    source: str = Field(ABSENT, description="A key of `sources`.")
+    license: str = Field(ABSENT)
+    subdirs: Listed[Subdir] = Field(ABSENT, description="One package for each.")
+    noarch: Literal["generic", "python"] = Field(ABSENT, description="One package for all platforms.")
     number: Annotated[str, Field(pattern=r"^[0-9]+$")] = Field("0", description="The build number.")
     build: str = Field("h{hash}_{number}", description="The build string.")
-    hash: str | dict[Subdir, str] = Field(_ABSENT, description="The hash, or one for each subdir.")
-    depends: Templates = []
-    constrains: Templates = []
-    track_features: Templates = []
+    hash: str | dict[Subdir, str] = Field(ABSENT, description="The hash, or one for each subdir.")
+    depends: Templates = Field([])
+    constrains: Templates = Field([])
+    track_features: Templates = Field([])
     exact: Templates = Field([], description="Packages of the same recipe, pinned to their exact build.")
-    exact_constrains: Templates = []
-    run_exports: RunExportsEntry = Field(_ABSENT)
+    exact_constrains: Templates = Field([])
+    run_exports: RunExportsEntry = Field(ABSENT)
     role: Literal["binutils", "c_compiler", "cxx_compiler", "python", "nvcc", "nvcc_activation"] = Field(
-        _ABSENT, description="How the channel builds it."
+        ABSENT, description="How the channel builds it."
     )
 
 
@@ -395,20 +269,3 @@ class PackagesFile(FactsFile):
 
     sources: dict[str, RecipeEntry] = Field(description="Recipes, by a short name.")
     packages: list[FamilyEntry]
-
-
-def json_schema(model: type[FactsFile]) -> dict[str, Any]:
-    """The JSON Schema (2020-12) of a file of facts, for editors."""
-    schema = _without_null_defaults(model.model_json_schema())
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
-
-
-def _without_null_defaults(schema: Any) -> Any:
-    """An optional key has no value if it is left out; it cannot be null."""
-    if isinstance(schema, list):
-        return [_without_null_defaults(part) for part in schema]
-    if not isinstance(schema, dict):
-        return schema
-    return {
-        key: _without_null_defaults(part) for key, part in schema.items() if not (key == "default" and part is None)
-    }

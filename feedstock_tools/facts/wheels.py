@@ -1,6 +1,7 @@
 """Which CUDA, cuDNN and Python the wheels of frameworks are for.
 
-The facts are data: `variants/wheels.yaml`, read from the metadata of the wheels. `facts.models.WheelsFile` is its form.
+The facts are data: `variants/wheels.yaml`, read from the metadata of the wheels, in the form of
+`facts.framework_models.WheelsFile`.
 """
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ def _shipped() -> Any:
 
 def _given(path: Path) -> Any:
     from feedstock_tools.facts.checking import checked
-    from feedstock_tools.facts.models import WheelsFile
+    from feedstock_tools.facts.framework_models import WheelsFile
 
     return checked(path, WheelsFile)
 
