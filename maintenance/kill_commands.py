@@ -37,6 +37,7 @@ from tests.support import command
 from tests.support.channels import make_tiny_channel
 from tests.support.feedstocks import GPU, copy_of_tiny
 from tests.support.library import make_library_folder
+from tests.support.smithy_release import write_package_of_release
 from tests.support.waiting import processes_below, wait_until
 
 __all__ = ["SCENARIOS", "Scenario", "Tally", "kill_at_random"]
@@ -155,6 +156,11 @@ def _wheels(world: Path) -> None:
             archive.writestr(f"{stem}.dist-info/RECORD", "")
 
 
+def _releases(world: Path) -> None:
+    write_package_of_release(world / "releases", "2026.8.5")
+    index_channel(world / "releases")
+
+
 _PIP = (("PIP_NO_INDEX", "1"), ("PIP_FIND_LINKS", "{world}/wheels"))
 _CHANNEL = ("--channel", "{world}/channel")
 SCENARIOS = {
@@ -166,6 +172,7 @@ SCENARIOS = {
     ),
     "ci": Scenario(_tiny, ("ci",)),
     "pinning fetch": Scenario(_pinnings, ("pinning", "fetch", "--channel", "{world}/pinnings"), "."),
+    "smithy fetch": Scenario(_releases, ("smithy", "fetch", "--channel", "{world}/releases"), "."),
     "cuda fetch": Scenario(_wheels, ("cuda", "fetch", "12.9"), ".", _PIP),
     "build": Scenario(_tiny, ("build", _ONE, *_CHANNEL)),
     "build --jobs": Scenario(_tiny, ("build", "--all", "--jobs", "2", *_CHANNEL)),

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from feedstock_tools.cli import options
+from feedstock_tools.cli.opening import tidy
 from feedstock_tools.cli.printing import say, say_json
 from feedstock_tools.cli.spelling import Group
 
@@ -60,6 +61,7 @@ def fetch(version: str | None, channels: tuple[str, ...], cache: Path | None, as
     from feedstock_tools.channel.smithy import SMITHY
 
     folder = _folder(cache)
+    tidy()
     before = kept_packages(SMITHY, folder)
     kept = _from_first(channels or ("conda-forge",), folder, version)
     say(f"{'kept since before' if kept in before else 'fetched'}: {kept.folder}", err=True)
