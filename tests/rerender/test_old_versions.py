@@ -185,3 +185,17 @@ def test_a_name_may_be_a_variable_of_the_recipe(tmp_path: Path) -> None:
     recipe = "package: {name: '{{ kind }}', version: '1'}\n"
     found = _files(tmp_path, "3.45.0", recipe, "kind:\n- one\n- two\n", "{}\n")
     assert "linux_64_kindone" in found
+
+
+def test_a_script_that_a_release_does_not_clear_stays(tmp_path: Path) -> None:
+    release = _release(tmp_path)
+    code = release / "conda_smithy" / "configure_feedstock.py"
+    code.write_text(code.read_text() + '\n\ndef clear_scripts(forge_dir):\n    names = ["build_steps.sh"]\n')
+    feedstock = tmp_path / "demo-feedstock"
+    feedstock.mkdir()
+    _files(feedstock, "3.27.1", PLAIN, "zlib:\n- '1'\n", "{}\n")
+    for name in ("build_steps.sh", "run_win_build.bat"):
+        (feedstock / ".drone").mkdir(exist_ok=True)
+        (feedstock / ".drone" / name).write_text("old\n")
+    rerender(feedstock, rules=Rules.parse("3.27.1"), smithy=find_release(release)).changes().apply()
+    assert [path.name for path in (feedstock / ".drone").iterdir()] == ["run_win_build.bat"]

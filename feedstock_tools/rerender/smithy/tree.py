@@ -216,11 +216,17 @@ def _listed(packages: Mapping[str, Sequence[Package]]) -> list[Package]:
     return [package for provider in order for package in packages[provider]]
 
 
+def _cleared_scripts(release: Release) -> tuple[str, ...]:
+    """The scripts that a release removes before it writes them, as its code lists them."""
+    named = tuple(text for text in release.strings_in("clear_scripts") if text in _SCRIPTS)
+    return named or _SCRIPTS
+
+
 def _unwanted(workshop: Workshop, files: Mapping[str, File], skipped: frozenset[str]) -> Iterator[str]:
     """The paths that a feedstock must not have: obsolete files, and files that this version would have written."""
     candidates = [
         *(name for name in _OBSOLETE if name not in skipped),
-        *(f"{folder}/{script}" for folder in _SCRIPT_FOLDERS for script in _SCRIPTS),
+        *(f"{folder}/{script}" for folder in _SCRIPT_FOLDERS for script in _cleared_scripts(workshop.release)),
         *(target for _, target in PROVIDER_FILES.values()),
         *_CIRCLE,
         *(f"{_WORKFLOWS}/{name}" for name in workshop.rules.removed_workflows),
