@@ -262,8 +262,8 @@ def _azure_settings(workshop: Workshop, seen: Mapping[str, Any], system: str, en
     strategy = settings.setdefault("strategy", {})
     strategy.setdefault("matrix", {})
     systems = Counter(job["build_platform"].split("-")[0] for job in seen["configs"])
-    most = seen["azure"].get("max_parallel", 50)
-    if len(seen["configs"]) > most:
+    most = seen["azure"].get("max_parallel")  # old releases have no such setting
+    if most is not None and len(seen["configs"]) > most:
         strategy["maxParallel"] = max(1, round(most * (systems[system] / len(seen["configs"]))))
     configurations = [configuration for each in enabled for configuration in each.configurations]
     for job in azure_jobs(configurations, workshop.settings, workshop.ci):
