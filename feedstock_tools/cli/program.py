@@ -31,6 +31,7 @@ _SOLVING = frozenset({"pinning", "smithy", "cuda", "gpu", "search", "env", "rehe
 #: when it runs.
 MENU = {
     "Make": {
+        "init": "Write a first spec for a project: a folder or a git repository.",
         "generate": "Write the recipe and variant files that a spec describes.",
         "rerender": "Write .ci_support and CI files from recipe, pinning and migrations, as conda-smithy does.",
         "schema": "Print the JSON Schema of the spec, for editors.",

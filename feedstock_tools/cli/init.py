@@ -1,0 +1,95 @@
+"""`feedstock-tools init`: a first feedstock.yaml for a project."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from feedstock_tools.cli import options
+from feedstock_tools.cli.printing import say
+from feedstock_tools.cli.spelling import Command
+from feedstock_tools.errors import InputError, WorkError
+
+if TYPE_CHECKING:
+    from feedstock_tools.generate.first_spec import Origin
+    from feedstock_tools.generate.project import Project
+
+__all__ = ["command"]
+
+#: Seconds that a clone may take.
+_CLONE = 600
+
+
+@click.command("init", cls=Command)
+@click.argument("project", required=False)
+@options.output("a folder of the project's name", kind="folder")
+@click.option("--maintainer", metavar="NAME", help="Name on GitHub (default: asked for in a terminal).")
+@click.option("--self-contained", is_flag=True, help="Write a spec that needs no pinning.")
+def command(project: str | None, output: Path | None, maintainer: str | None, self_contained: bool) -> int:
+    """Write a first feedstock.yaml for PROJECT, with comments on what to decide next.
+
+    PROJECT is a folder with a CMakeLists.txt or a pyproject.toml, or the address of a git repository (file:// too);
+    without one it is asked for. Nothing of the project is run.
+    """
+    from feedstock_tools.generate.first_spec import first_spec
+    from feedstock_tools.generate.spec.reading import SPEC_NAME, spec_from_text
+    from feedstock_tools.writing import write_whole
+
+    given = project or str(click.prompt("Folder or git address of the project", err=True))
+    name = maintainer or (str(click.prompt("Your name on GitHub", err=True)) if project is None else "someone")
+    read, origin, folder = _found(given, output)
+    path = folder / SPEC_NAME
+    if path.exists():
+        raise InputError("there is a spec already", path=path, hint="Name another folder with --output.")
+    text = first_spec(read, origin, name, self_contained=self_contained)
+    spec_from_text(text, path)
+    folder.mkdir(parents=True, exist_ok=True)
+    write_whole(path, text)
+    say(f"wrote {path}; next: feedstock-tools generate {folder}")
+    return 0
+
+
+def _found(given: str, output: Path | None) -> tuple[Project, Origin, Path]:
+    """The project, where its sources are, and the folder for the spec.
+
+    Raises:
+        InputError: there is no such project.
+        WorkError: its repository cannot be cloned.
+    """
+    from feedstock_tools.generate.first_spec import Origin
+    from feedstock_tools.generate.project import read_project
+
+    if Path(given).is_dir():
+        project = read_project(Path(given))
+        folder = output or Path(f"{project.name}-feedstock")
+        relative = Path(os.path.relpath(Path(given).resolve(), (folder / "recipe").resolve())).as_posix()
+        return project, Origin({"path": relative}), folder
+    if "://" not in given and not given.startswith("git@"):
+        hint = "Name a folder, or the address of a git repository: https://…, file://…"
+        raise InputError(f"there is no project '{given}'", hint=hint)
+    with tempfile.TemporaryDirectory() as clone:
+        commit = _cloned(given, Path(clone))
+        project = read_project(Path(clone))
+    homepage = given.removesuffix(".git") if given.startswith("http") else None
+    return project, Origin({"git": given, "rev": commit}, homepage), output or Path(f"{project.name}-feedstock")
+
+
+def _cloned(address: str, folder: Path) -> str:
+    """Clone a repository into an empty folder; gives its commit."""
+    commands = (
+        ["git", "clone", "--quiet", "--depth", "1", "--", address, str(folder)],
+        ["git", "-C", str(folder), "rev-parse", "HEAD"],
+    )
+    done = None
+    for words in commands:
+        try:
+            done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=_CLONE)
+        except (OSError, subprocess.SubprocessError) as error:
+            said = str(getattr(error, "stderr", None) or error).strip()
+            raise WorkError(f"{address} cannot be cloned: {said}") from error
+    return done.stdout.strip() if done else ""

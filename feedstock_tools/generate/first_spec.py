@@ -1,0 +1,114 @@
+"""A first `feedstock.yaml` for a project, with comments on what a maintainer decides next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from feedstock_tools.generate.project import Project
+from feedstock_tools.generate.texts.lines import quoted
+
+__all__ = ["Origin", "first_spec"]
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where the sources are: the keys of an entry of `sources`, such as `path` or `git` and `rev`."""
+
+    keys: Mapping[str, str]
+    homepage: str | None = None
+
+
+def first_spec(project: Project, origin: Origin, maintainer: str, *, self_contained: bool) -> str:
+    """The text of the spec. It generates as it is; what the project does not say has a comment.
+
+    Args:
+        maintainer: a name on GitHub.
+        self_contained: whether it takes its versions from the facts that ship with this program.
+    """
+    parts = (_head(project, self_contained), _sources(origin), _output(project), _about(project, origin))
+    return "".join(f"{line}\n" for part in parts for line in part) + f"maintainers: [{quoted(maintainer)}]\n"
+
+
+def _head(project: Project, self_contained: bool) -> Iterator[str]:
+    yield "# `feedstock-tools generate` makes the recipe from this file; `feedstock-tools schema` has all its keys."
+    yield f"name: {project.name}"
+    yield f"version: {quoted(project.version or '0.1.0')}" + ("" if project.version else "  # the project names none")
+    if self_contained:
+        yield "# With the versions that feedstock-tools knows; `conda-forge` follows the pinning of the day."
+        yield "pinning: self-contained"
+    yield ""
+    yield "# linux-aarch64: {build_on: linux-64} cross-compiles; osx-64, osx-arm64 and win-64 are the other usual ones."
+    yield "platforms:"
+    yield "  linux-64:"
+    yield ""
+    if project.kind == "python" and self_contained:
+        yield "python: [3.12, 3.13]"
+        yield ""
+    if "cuda" in project.languages:
+        yield "# Without `versions`, those of conda-forge's pinning; a list selects from them."
+        yield "cuda:" if self_contained else "cuda: {architectures: common}"
+        if self_contained:
+            yield "  versions: [12.9]"
+            yield "  architectures: common"
+        yield ""
+
+
+def _sources(origin: Origin) -> Iterator[str]:
+    yield "# For conda-forge, name the archive of a release: url with {version}, and its sha256."
+    yield "sources:"
+    for at, (key, value) in enumerate(origin.keys.items()):
+        yield f"  {'- ' if at == 0 else '  '}{key}: {quoted(value)}"
+    yield ""
+
+
+def _output(project: Project) -> Iterator[str]:
+    yield "outputs:"
+    yield f"  - name: {project.name}"
+    yield f"    kind: {'python' if project.kind == 'python' else 'library'}"
+    yield f"    script: {{template: {'pip' if project.kind == 'python' else 'cmake'}}}"
+    needs = dict(_needs(project))
+    if needs:
+        yield "    requirements:"
+    for section, entries in needs.items():
+        yield f"      {section}:"
+        yield from (f"        - {entry}" for entry in entries)
+    yield "    test:"
+    if project.kind == "python":
+        yield f"      imports: [{project.module}]"
+        yield "      pip_check: true"
+    else:
+        yield "      # Replace it by what users rely on: a program that runs, a library that is there."
+        yield "      commands:"
+        yield '        - test -n "$(ls "$PREFIX")"'
+    if project.kind == "cmake":
+        yield "    run_exports:"
+        yield f"      - {{pin: {project.name}, max: x.x}}"
+    yield ""
+
+
+def _needs(project: Project) -> Iterator[tuple[str, list[str]]]:
+    tools = [f"compiler: {language}" for language in project.languages]
+    if project.languages:
+        tools.append("stdlib: c")
+    builds_with_cmake = project.kind == "cmake" or any(one.startswith("scikit-build-core") for one in project.build)
+    if builds_with_cmake:
+        tools += ["cmake", "ninja"]
+    if tools:
+        yield "build", tools
+    if project.kind == "python":
+        yield "host", ["python", "pip", *map(quoted, project.build)]
+        yield "run", ["python", *map(quoted, project.run)]
+
+
+def _about(project: Project, origin: Origin) -> Iterator[str]:
+    homepage = project.homepage or origin.homepage
+    yield "about:"
+    yield f"  homepage: {quoted(homepage or 'https://example.org')}" + ("" if homepage else "  # the project's page")
+    known = project.license is not None
+    yield f"  license: {quoted(project.license or 'LicenseRef-Unknown')}" + ("" if known else "  # an SPDX expression")
+    yield f"  license_file: {quoted(project.license_file or 'LICENSE')}" + (
+        "" if project.license_file else "  # the project has none under a usual name"
+    )
+    yield f"  summary: {quoted(project.summary or f'The package {project.name}')}"
+    yield ""

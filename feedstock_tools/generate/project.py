@@ -1,0 +1,186 @@
+"""What a project says of itself: CMakeLists.txt, pyproject.toml and the text of its license.
+
+Nothing of the project is run: names, versions and requirements are read where they stand as literals.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from feedstock_tools.errors import InputError
+from feedstock_tools.reading import is_file, read_text
+
+__all__ = ["Project", "read_project"]
+
+_LARGEST = 1024 * 1024
+_PROJECT = re.compile(r"^\s*project\s*\(\s*\"?([A-Za-z0-9_.+-]+)\"?([^)]*)\)", re.IGNORECASE | re.MULTILINE)
+_ENABLED = re.compile(r"^\s*(?:enable_language|check_language)\s*\(\s*([A-Z ]+)", re.IGNORECASE | re.MULTILINE)
+_REQUIREMENT = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[[^\]]*\])?\s*\(?([^;()]*)\)?\s*(;.*)?")
+#: Words of a license's text → its identifier, the more particular text first.
+_LICENSES = (
+    (r"Apache License\s+Version 2\.0", "Apache-2.0"),
+    (r"Permission is hereby granted, free of charge", "MIT"),
+    (r"Neither the name of", "BSD-3-Clause"),
+    (r"Redistribution and use in source and binary forms", "BSD-2-Clause"),
+    (r"Mozilla Public License Version 2\.0", "MPL-2.0"),
+    (r"GNU LESSER GENERAL PUBLIC LICENSE\s+Version 3", "LGPL-3.0-or-later"),
+    (r"GNU GENERAL PUBLIC LICENSE\s+Version 3", "GPL-3.0-or-later"),
+    (r"GNU GENERAL PUBLIC LICENSE\s+Version 2", "GPL-2.0-or-later"),
+)
+_LICENSE_FILES = ("LICENSE", "LICENSE.txt", "LICENSE.md", "LICENCE", "COPYING", "COPYING.txt")
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """A project as far as its files tell; None and empty where they do not.
+
+    `languages` are those that it compiles, as recipes name compilers. `build` and `run` are requirements as
+    conda writes them. `module` is the module that Python imports.
+    """
+
+    kind: Literal["cmake", "python"]
+    name: str
+    version: str | None
+    summary: str | None
+    homepage: str | None
+    license: str | None
+    license_file: str | None
+    languages: tuple[str, ...]
+    build: tuple[str, ...] = ()
+    run: tuple[str, ...] = ()
+    module: str | None = None
+
+
+def read_project(folder: Path) -> Project:
+    """The project in a folder: a Python project by its pyproject.toml, else one of CMake.
+
+    Raises:
+        InputError: the folder has neither file, or one that cannot be read.
+    """
+    if is_file(folder / "pyproject.toml"):
+        return _python_project(folder)
+    if is_file(folder / "CMakeLists.txt"):
+        return _cmake_project(folder)
+    hint = "Name a folder with a CMakeLists.txt or a pyproject.toml, or the address of such a git repository."
+    raise InputError("there is no project that `init` can read", path=folder, hint=hint)
+
+
+def _cmake_project(folder: Path) -> Project:
+    text = re.sub(r"#.*", "", read_text(folder / "CMakeLists.txt", _LARGEST, within=folder))
+    found = _PROJECT.search(text)
+    if found is None:
+        hint = "Add it: project(name VERSION 1.0.0 LANGUAGES CXX)"
+        raise InputError("there is no project(…)", path=folder / "CMakeLists.txt", hint=hint)
+    rest = found[2]
+    version = re.search(r"\bVERSION\s+\"?([0-9][0-9.]*)", rest)
+    summary = re.search(r"\bDESCRIPTION\s+\"([^\"]+)\"", rest)
+    homepage = re.search(r"\bHOMEPAGE_URL\s+\"([^\"]+)\"", rest)
+    return Project(
+        kind="cmake",
+        name=_package_name(found[1]),
+        version=version[1] if version else None,
+        summary=summary[1] if summary else None,
+        homepage=homepage[1] if homepage else None,
+        license=_license_of(folder),
+        license_file=_license_file(folder),
+        languages=_languages(text, rest),
+    )
+
+
+def _languages(text: str, arguments: str) -> tuple[str, ...]:
+    """The languages of a CMakeLists.txt; CMake takes C and C++ where project() names none."""
+    bare = re.sub(r"\"[^\"]*\"|\b(VERSION|DESCRIPTION|HOMEPAGE_URL)\s+[0-9.]+", " ", arguments)
+    words = set(re.findall(r"\b(CXX|CUDA|Fortran|C)\b", bare, re.IGNORECASE)) or {"C", "CXX"}
+    words |= {word for listed in _ENABLED.findall(text) for word in listed.split()}
+    named = {word.lower() for word in words}
+    return tuple(language for language in ("c", "cxx", "fortran", "cuda") if language in named)
+
+
+def _python_project(folder: Path) -> Project:
+    path = folder / "pyproject.toml"
+    try:
+        document = tomllib.loads(read_text(path, _LARGEST, within=folder))
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"is not TOML: {error}", path=path) from error
+    about = _table(document.get("project"))
+    system = _table(document.get("build-system"))
+    name = about.get("name")
+    if not isinstance(name, str):
+        raise InputError("[project] has no name", path=path, hint='Add it: name = "demo"')
+    backend = str(system.get("build-backend", "setuptools.build_meta"))
+    build = _requirements(system.get("requires", ["setuptools"]))
+    compiled = "scikit_build_core" in backend or "mesonpy" in backend
+    languages: tuple[str, ...] = ()
+    if is_file(folder / "CMakeLists.txt") and compiled:
+        languages = _cmake_project(folder).languages
+    elif compiled or any(folder.glob("src/**/*.c*")) or _names_extension(folder):
+        languages = ("c", "cxx")
+    version = about.get("version")
+    summary = about.get("description")
+    given = about.get("license")
+    urls = [url for url in _table(about.get("urls")).values() if isinstance(url, str)]
+    return Project(
+        kind="python",
+        name=_package_name(name),
+        version=version if isinstance(version, str) else None,
+        summary=summary if isinstance(summary, str) else None,
+        homepage=urls[0] if urls else None,
+        license=given if isinstance(given, str) else _license_of(folder),
+        license_file=_license_file(folder),
+        languages=languages,
+        build=build,
+        run=_requirements(about.get("dependencies", [])),
+        module=_module(folder, name),
+    )
+
+
+def _names_extension(folder: Path) -> bool:
+    return is_file(folder / "setup.py") and "Extension(" in read_text(folder / "setup.py", _LARGEST, within=folder)
+
+
+def _table(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _requirements(values: Any) -> tuple[str, ...]:
+    """Requirements of Python's packaging as conda writes them: `numpy>=1.20,<3` is `numpy >=1.20,<3`.
+
+    Those with a marker are left out, since it may not hold; extras have no meaning to conda.
+    """
+    found = []
+    for value in values if isinstance(values, list) else ():
+        match = _REQUIREMENT.fullmatch(str(value).strip())
+        if match and not match[3]:
+            version = re.sub(r"\s+", "", match[2])
+            found.append(f"{_package_name(match[1], keep=True)} {version}".strip())
+    return tuple(found)
+
+
+def _package_name(name: str, *, keep: bool = False) -> str:
+    """A name as conda-forge writes it; names of requirements keep their underscores."""
+    lower = name.lower()
+    return lower if keep else lower.replace("_", "-").replace("+", "-")
+
+
+def _module(folder: Path, name: str) -> str:
+    """The module that a project of this name installs: one that is there, else as its name says."""
+    usual = re.sub(r"[-.]", "_", name.lower())
+    parents = (folder / "src", folder / "python", folder)
+    packages = [path.parent.name for parent in parents for path in sorted(parent.glob("*/__init__.py"))]
+    return next((package for package in packages if package.lower() == usual), usual)
+
+
+def _license_file(folder: Path) -> str | None:
+    return next((name for name in _LICENSE_FILES if is_file(folder / name)), None)
+
+
+def _license_of(folder: Path) -> str | None:
+    """The license whose words the license file has."""
+    name = _license_file(folder)
+    text = re.sub(r"\s+", " ", read_text(folder / name, _LARGEST, within=folder)) if name else ""
+    return next((identifier for words, identifier in _LICENSES if re.search(words, text, re.IGNORECASE)), None)

@@ -1,0 +1,158 @@
+"""A first spec from a project: it generates, and asks by comments for what the project does not say."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from feedstock_tools.cli.init import command
+from feedstock_tools.errors import InputError, WorkError
+from feedstock_tools.generate import generate, read_spec
+
+CMAKE = """\
+cmake_minimum_required(VERSION 3.24)
+project(axpy_kernel VERSION 1.4.2 DESCRIPTION "Adds vectors" LANGUAGES CXX)  # LANGUAGES Fortran
+enable_language(CUDA)
+"""
+SETUPTOOLS = """\
+[build-system]
+requires = ["setuptools>=64", "wheel"]
+build-backend = "setuptools.build_meta"
+[project]
+name = "Py_Demo"
+version = "0.3"
+description = "Demonstrates: all of it"
+license = "BSD-3-Clause"
+dependencies = ["numpy>=1.24, <3", "tomli; python_version < '3.11'", "rich[jupyter]"]
+[project.urls]
+Homepage = "https://example.org/demo"
+"""
+SCIKIT = """\
+[build-system]
+requires = ["scikit-build-core>=0.10"]
+build-backend = "scikit_build_core.build"
+[project]
+name = "sk"
+version = "2.0"
+"""
+MIT = "MIT License\n\nPermission is hereby granted, free of\ncharge, to any person\n"
+
+
+def _project(folder: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return folder
+
+
+def _init(*arguments: object) -> Result:
+    return CliRunner().invoke(command, [str(one) for one in arguments], standalone_mode=False)
+
+
+@pytest.mark.parametrize("mode", [(), ("--self-contained",)], ids=["pinning", "self-contained"])
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"CMakeLists.txt": CMAKE, "LICENSE": MIT},
+        {"pyproject.toml": SETUPTOOLS},
+        {"pyproject.toml": SCIKIT, "CMakeLists.txt": CMAKE},
+        {"CMakeLists.txt": "project(bare)"},
+        {"pyproject.toml": "[project]\nname = 'bare'"},
+    ],
+    ids=["cmake", "setuptools", "scikit-build-core", "bare-cmake", "bare-python"],
+)
+@pytest.mark.parametrize("recipe_format", ["v0", "v1"])
+def test_the_first_spec_generates(
+    files: dict[str, str], mode: tuple[str, ...], recipe_format: str, tmp_path: Path
+) -> None:
+    made = _init(_project(tmp_path / "project", files), "-o", tmp_path / "feedstock", *mode)
+
+    assert made.exception is None, made.exception
+    folder = tmp_path / "out"
+    assert generate(tmp_path / "feedstock", recipe_format=recipe_format, folder=folder).stale  # type: ignore[arg-type]
+
+
+def test_a_project_of_cmake_with_cuda(tmp_path: Path) -> None:
+    _init(_project(tmp_path / "project", {"CMakeLists.txt": CMAKE, "LICENSE": MIT}), "-o", tmp_path / "feedstock")
+
+    spec = read_spec(tmp_path / "feedstock")
+
+    assert (spec.name, spec.version, spec.about.license) == ("axpy-kernel", "1.4.2", "MIT")
+    assert spec.about.summary == "Adds vectors"
+    assert [need.compiler for need in spec.outputs[0].requirements.build if need.compiler] == ["cxx", "cuda"]
+    assert spec.cuda is not None
+    assert spec.sources[0].path == "../../project"
+
+
+def test_a_python_project_with_the_requirements_that_always_hold(tmp_path: Path) -> None:
+    project = _project(tmp_path / "project", {"pyproject.toml": SETUPTOOLS, "src/py_demo/__init__.py": ""})
+    _init(project, "-o", tmp_path / "feedstock")
+
+    spec = read_spec(tmp_path / "feedstock")
+    output = spec.outputs[0]
+
+    assert (spec.name, output.kind, output.test.imports) == ("py-demo", "python", ("py_demo",))
+    assert [need.package for need in output.requirements.host] == ["python", "pip", "setuptools >=64", "wheel"]
+    assert [need.package for need in output.requirements.run] == ["python", "numpy >=1.24,<3", "rich"]
+    assert spec.about.homepage == "https://example.org/demo"
+
+
+def test_a_git_repository_is_taken_at_its_commit(tmp_path: Path) -> None:
+    project = _project(tmp_path / "project", {"CMakeLists.txt": CMAKE})
+    who = ["-c", "user.name=x", "-c", "user.email=x@example.org", "-c", "commit.gpgsign=false"]
+    for words in (["init", "-q"], ["add", "."], [*who, "commit", "-qm", "Begin"]):
+        subprocess.run(["git", "-C", str(project), *words], check=True)
+
+    made = _init(f"file://{project}", "-o", tmp_path / "feedstock")
+
+    assert made.exception is None, made.exception
+    source = read_spec(tmp_path / "feedstock").sources[0]
+    head = subprocess.run(["git", "-C", str(project), "rev-parse", "HEAD"], capture_output=True, text=True, check=True)
+    assert (source.git, source.rev) == (f"file://{project}", head.stdout.strip())
+
+
+def test_without_an_argument_it_asks(tmp_path: Path) -> None:
+    project = _project(tmp_path / "project", {"CMakeLists.txt": CMAKE})
+
+    made = CliRunner().invoke(
+        command, ["-o", str(tmp_path / "feedstock")], standalone_mode=False, input=f"{project}\nsomeone-else\n"
+    )
+
+    assert made.exception is None
+    assert read_spec(tmp_path / "feedstock").maintainers == ("someone-else",)
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({"README.md": ""}, "there is no project that `init` can read"),
+        ({"CMakeLists.txt": "add_library(x)"}, "there is no project"),
+        ({"pyproject.toml": "[project"}, "is not TOML"),
+        ({"pyproject.toml": "[tool.x]"}, "has no name"),
+    ],
+)
+def test_a_folder_without_a_project_ends_in_one_message(files: dict[str, str], message: str, tmp_path: Path) -> None:
+    made = _init(_project(tmp_path / "project", files), "-o", tmp_path / "feedstock")
+
+    assert isinstance(made.exception, InputError)
+    assert message in str(made.exception)
+    assert not (tmp_path / "feedstock").exists()
+
+
+def test_a_spec_that_is_there_stays(tmp_path: Path) -> None:
+    project = _project(tmp_path / "project", {"CMakeLists.txt": CMAKE, "feedstock.yaml": "mine"})
+
+    made = _init(project, "-o", project)
+
+    assert isinstance(made.exception, InputError)
+    assert (project / "feedstock.yaml").read_text() == "mine"
+
+
+def test_a_repository_that_cannot_be_cloned_is_work_that_failed(tmp_path: Path) -> None:
+    made = _init(f"file://{tmp_path}/nowhere", "-o", tmp_path / "feedstock")
+
+    assert isinstance(made.exception, WorkError)
+    assert "cannot be cloned" in str(made.exception)
