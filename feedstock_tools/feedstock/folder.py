@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from feedstock_tools.data import data_folder
 from feedstock_tools.errors import InputError
+from feedstock_tools.reading import read_text
 
 __all__ = ["EXAMPLE", "Feedstock", "example_of_checkout", "find_feedstock", "find_or_example", "user_cache"]
 
 #: The example that the README builds.
 EXAMPLE = "gpuprobe"
 _WHAT = "A feedstock has recipe/recipe.yaml or recipe/meta.yaml, or a feedstock.yaml to generate them from."
+_RECIPE_NAMES = (r"^\s+feedstock-name:\s*[\"']?([\w.-]+)", r"^(?:recipe|package):\s*\n\s+name:\s*[\"']?([\w.-]+)")
+#: File → a line of it that names the feedstock, the best source first.
+_NAMES = (
+    ("feedstock.yaml", re.compile(r"^name:\s*[\"']?([\w.-]+)", re.MULTILINE)),
+    *(
+        (f"recipe/{file}", re.compile(line, re.MULTILINE))
+        for line in _RECIPE_NAMES
+        for file in ("recipe.yaml", "meta.yaml")
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +50,16 @@ class Feedstock:
     def artifacts(self) -> Path:
         """The folder in which conda-smithy's scripts leave their packages."""
         return self.folder / "build_artifacts"
+
+    @property
+    def name(self) -> str:
+        """Its name: the spec's, else the one in its recipe, else the folder's; without `-feedstock` or `-split`."""
+        for file, key in _NAMES:
+            path = self.folder / file
+            found = key.search(read_text(path, within=self.folder)) if path.is_file() else None
+            if found:
+                return found[1].removesuffix("-split")
+        return self.folder.name.removesuffix("-feedstock")
 
     @property
     def inputs(self) -> tuple[Path, ...]:

@@ -30,6 +30,9 @@ LEDGER = "ledger.sqlite"
 #: The file in a private folder that names its row and its owner, as long as a build uses it.
 _OWNED = ".row.json"
 
+#: The file in it that keeps git from committing any of it.
+_IGNORE = ".gitignore"
+
 #: Bytes of a cached value, several times a plan with 1,000 configurations.
 _LARGEST = 256 << 20
 
@@ -90,7 +93,17 @@ class Artifacts:
     def remember(self, name: str, content: Any) -> None:
         """Cache a value for another run, if possible."""
         with suppress(WorkError):  # commands that only read, such as --list, also work in a read-only folder
+            self._keep_from_git()
             write_whole(self.cache / f"{name}.json", json.dumps(content))
+
+    def _keep_from_git(self) -> None:
+        """Have git pass the folder over, wherever it is: packages and caches do not belong into a commit.
+
+        Raises:
+            WorkError: the file cannot be written.
+        """
+        if not (self.root / _IGNORE).exists():
+            write_whole(self.root / _IGNORE, "*\n")
 
     def fresh_private(self, row: str) -> Path:
         """An empty private folder for a row whose lock is held.
@@ -99,6 +112,7 @@ class Artifacts:
             WorkError: it cannot be created.
         """
         folder = self.private(row)
+        self._keep_from_git()
         try:
             remove(folder)
             (folder / "tmp").mkdir(parents=True)

@@ -84,7 +84,7 @@ def test_a_workspace_that_is_opened_writes_nothing_but_caches(feedstock: TinyFee
     found = agenda(workspace, workspace.chosen([CPU]), CAPACITY, 1)
     assert len(found.todo) == 2
     assert files_of(feedstock.folder) == before
-    assert {path.name for path in feedstock.artifacts.iterdir()} == {".cache"}
+    assert {path.name for path in feedstock.artifacts.iterdir()} == {".cache", ".gitignore"}
 
 
 def test_from_a_folder_to_a_channel(

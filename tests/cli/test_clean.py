@@ -55,7 +55,7 @@ def test_packages_logs_and_the_ledger_stay_unless_they_are_asked_for(gpu_feedsto
     done = cleaned(gpu_feedstock, "--yes")
     assert done["removed_bytes"] == done["bytes"] > 0
     assert not work.exists()
-    left = {path.name for path in gpu_feedstock.artifacts.iterdir()} - {".lock", ".work"}
+    left = {path.name for path in gpu_feedstock.artifacts.iterdir()} - {".lock", ".work", ".gitignore"}
     assert left == {"ledger.sqlite", HERE.subdir, "logs", "noarch"}
     assert cleaned(gpu_feedstock, "--yes")["items"] == []
     assert "Nothing to do" in gpu_feedstock.build(BUILT).stdout

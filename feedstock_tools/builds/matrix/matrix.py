@@ -67,7 +67,7 @@ def read_matrix(workspace: Workspace, chosen: Sequence[PlannedConfiguration]) ->
             intact = _intact(ledger, deciding, candidates)
     around = Surroundings(candidates, _alive((*deciding, *last)), intact, refused(chosen, workspace.engines), now())
     return Matrix(
-        feedstock=workspace.feedstock.folder.name.removesuffix("-feedstock"),
+        feedstock=workspace.feedstock.name,
         artifacts=workspace.artifacts.root,
         at=around.at,
         configurations=states(chosen, deciding, around),

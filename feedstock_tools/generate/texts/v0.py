@@ -53,6 +53,7 @@ def v0_view(spec: Spec, cuda_versions: Sequence[str]) -> dict[str, Any]:
     wording = _Wording(spec, cuda_versions)
     return {
         "spec": spec,
+        "version": "{{ version }}" if quoted(spec.version) == spec.version else '"{{ version }}"',
         "number_lines": _number_lines(spec, wording),
         "sources": [_source(source, wording) for source in spec.sources],
         "build_lines": _build_lines(spec, wording),
