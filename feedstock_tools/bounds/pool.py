@@ -28,8 +28,8 @@ __all__ = ["each_bounded"]
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")
 _HEAD = struct.Struct("<q")
-#: A child is replaced after this many pieces, so that what its libraries never free cannot add up.
-_PIECES = 500
+#: A child is replaced after this many pieces, so that its caches and what libraries never free cannot add up.
+_PIECES = 32
 _PATIENCE = 10.0
 
 
