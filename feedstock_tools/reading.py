@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
 from feedstock_tools.errors import InputError
 
@@ -19,6 +19,7 @@ __all__ = [
     "open_file",
     "read_bytes",
     "read_text",
+    "read_up_to",
 ]
 
 #: Bytes, far above any recipe or variant file of conda-forge. A larger one is a mistake or an attack.
@@ -27,8 +28,17 @@ LARGEST_FILE = 512 * 1024
 LARGEST_SETTINGS = 256 * 1024
 #: The same for build scripts, CI files and the like, which are only searched and compared.
 LARGEST_SCRIPT = 4 * 1024 * 1024
+_PIECE = 1 << 20
 #: Opening a FIFO for reading would wait for a writer; the flag does nothing to a regular file.
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+
+
+class Readable(Protocol):
+    """A stream of bytes."""
+
+    def read(self, size: int, /) -> bytes:
+        """Up to `size` bytes; none at its end."""
+        ...
 
 
 def is_file(path: Path) -> bool:
@@ -79,12 +89,25 @@ def read_bytes(path: Path, largest: int = LARGEST_FILE, *, within: Path | None) 
     """
     with open_file(path, within=within) as file:
         try:
-            content = file.read(largest + 1)
+            content = read_up_to(file, largest + 1)
         except OSError as error:
             raise InputError(f"cannot be read: {error.strerror or error}", path=path) from error
     if len(content) > largest:
         raise InputError(f"is larger than {largest // 1024} KiB", path=path)
     return content
+
+
+def read_up_to(stream: Readable, size: float) -> bytes:
+    """The bytes of a stream, up to a size; piece by piece, since a buffer of the whole size would be allocated.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    parts = []
+    while size > 0 and (part := stream.read(int(min(size, _PIECE)))):
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)
 
 
 def read_text(path: Path, largest: int = LARGEST_FILE, *, within: Path | None) -> str:

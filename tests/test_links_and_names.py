@@ -307,6 +307,12 @@ def test_a_file_is_read_up_to_its_limit(tmp_path: Path) -> None:
         open_file(tmp_path, within=None)
 
 
+def test_a_high_limit_takes_no_memory(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"x" * 3_000_000)
+    with limited(memory=50 << 20):
+        assert len(read_bytes(tmp_path / "a", 1 << 40, within=None)) == 3_000_000
+
+
 def test_a_folder_whose_name_begins_like_another_is_outside(tmp_path: Path) -> None:
     (tmp_path / "feedstock-of-another").mkdir()
     assert not is_inside(tmp_path / "feedstock-of-another", tmp_path / "feedstock")
@@ -317,15 +323,21 @@ def test_a_folder_whose_name_begins_like_another_is_outside(tmp_path: Path) -> N
 OPENING = frozenset(
     {"bootstrap", "data", "locks", "reading", "writing", "bounds", "builds", "channel", "cli", "report", "gpu_code"}
 )
-#: What they open: processes and the driver of this machine, files of a release of conda-smithy, and caches of ours.
+#: What they open: processes, the driver and environments of this machine, files of a release of conda-smithy, records
+#: and caches of ours, and files that they compare with what they are about to write.
 OWN_FILES = frozenset(
     {
-        "processes.py",
+        "feedstock/cleaning.py",
         "feedstock/layout.py",
+        "feedstock/twin.py",
+        "file_sets.py",
         "pins/gpu/driver.py",
+        "processes.py",
         "recipe/v1_engine.py",
+        "redaction.py",
+        "rerender/record.py",
+        "rerender/smithy/compiled.py",
         "rerender/smithy/release.py",
-        "rerender/smithy/templates.py",
     }
 )
 

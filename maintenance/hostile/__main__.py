@@ -24,6 +24,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
@@ -78,7 +79,7 @@ def _ended(reader: Callable[[], object]) -> tuple[str, str]:
     """How a reader ended, and what is wrong with that."""
     signal.setitimer(signal.ITIMER_REAL, WAITING)
     try:
-        run_bounded(_without_result(reader), READING)
+        run_bounded(partial(_without_result, reader), READING)
     except BoundError:
         return "bound", ""
     except FeedstockError:
@@ -92,18 +93,13 @@ def _ended(reader: Callable[[], object]) -> tuple[str, str]:
     return "succeeds", ""
 
 
-def _without_result(reader: Callable[[], object]) -> Callable[[], None]:
-    def read() -> None:
-        try:
-            reader()
-        except FeedstockError:
-            raise
-        except MemoryError:
-            raise
-        except Exception as error:  # with the traceback, which does not travel
-            raise RuntimeError(traceback.format_exc()) from error
-
-    return read
+def _without_result(reader: Callable[[], object]) -> None:
+    try:
+        reader()
+    except (FeedstockError, MemoryError):
+        raise
+    except Exception as error:  # with the traceback, which does not travel
+        raise RuntimeError(traceback.format_exc()) from error
 
 
 def _seconds() -> float:

@@ -19,6 +19,7 @@ from feedstock_tools.builds.matrix.states import ConfigurationState
 from feedstock_tools.digests import files_below, sha256_of
 from feedstock_tools.errors import Mistake, WorkError
 from feedstock_tools.feedstock.layout import Artifacts
+from feedstock_tools.reading import LARGEST_SETTINGS, read_bytes
 from feedstock_tools.redaction import known_secrets, redacted, secrets_in_file
 from feedstock_tools.report.dossier.page import dossier_page
 from feedstock_tools.temporary import temporary_folder
@@ -191,7 +192,8 @@ def _fill(
         for state in chosen:
             folder = part / "configurations" / state.configuration.name
             folder.mkdir(parents=True)
-            shutil.copyfile(support / f"{state.configuration.name}.yaml", folder / "configuration.yaml")
+            content = read_bytes(support / f"{state.configuration.name}.yaml", LARGEST_SETTINGS, within=support.parent)
+            (folder / "configuration.yaml").write_bytes(content)
             records = _records([state])
             hashes = {package.sha256 for record in records for package in record.packages}
             tested = [test for test in tests if test.sha256 in hashes]

@@ -1,0 +1,63 @@
+"""The generator of hostile input: it is repeatable, its readers are reached, and its first cases hold."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections import Counter
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from maintenance.hostile.__main__ import one_case
+from maintenance.hostile.readers import KINDS, make_case
+from tests.support.needs import needs
+
+pytestmark = [pytest.mark.slow, needs("system", hasattr(os, "fork"), "one that can fork")]
+
+
+def _files(folder: Path) -> dict[str, bytes]:
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("kind", ["v0 templates", "v1 templates", "YAML", "archives"])
+def test_a_case_can_be_repeated(tmp_path: Path, kind: str) -> None:
+    for name in ("one", "other"):
+        (tmp_path / name / "inside").mkdir(parents=True)
+        make_case(kind, tmp_path / name / "inside", random.Random("1:2"))  # noqa: S311
+    one, other = _files(tmp_path / "one"), _files(tmp_path / "other")
+    assert one.keys() == other.keys()
+    same = [name for name in one if one[name].replace(b"/one/", b"/other/") == other[name]]
+    assert len(same) == len(one) or kind == "archives"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_first_cases_of_each_kind_hold(tmp_path: Path, kind: str) -> None:
+    ends: Counter[str] = Counter()
+    for number in range(6):
+        _, wrong, some = one_case(number, 1, kind, tmp_path / "work" / "case")
+        assert wrong == []
+        ends.update(some)
+    assert set(ends) <= {"succeeds", "refused", "bound"}
+    assert ends["refused"] + ends["bound"] > 0
+
+
+def _fails() -> None:
+    raise KeyError("a mistake of ours")
+
+
+def _writes(outside: Path) -> None:
+    (outside / "x").write_text("")
+
+
+def _readers(_kind: str, folder: Path, _chance: random.Random) -> dict[str, object]:
+    return {"fails": _fails, "writes": partial(_writes, folder.parent / "outside")}
+
+
+def test_what_does_not_hold_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("maintenance.hostile.__main__.make_case", _readers)
+    _, wrong, ends = one_case(1, 1, "YAML", tmp_path / "work" / "case")
+    assert ends == {"fails": 1, "succeeds": 1}
+    assert "KeyError: 'a mistake of ours'" in wrong[0]
+    assert wrong[1].startswith("writes: writes outside")
