@@ -291,7 +291,7 @@ def chosen_pinning(given: str | None, feedstock: Path) -> Path | None:
 
     cache = pinning_cache(os.environ)
     follows = given is None and follows_pinning(feedstock)
-    if follows and not cached_pinnings(cache):
+    if follows and not cached_pinnings(cache) and (feedstock / "recipe").is_dir():
         hint = "Give one with --pinning, or fetch one with 'feedstock-tools pinning update'."
         message = "the spec takes its versions from conda-forge's pinning, and there is none"
         raise InputError(message, path=feedstock / "feedstock.yaml", hint=hint)
