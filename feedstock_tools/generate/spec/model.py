@@ -103,14 +103,20 @@ class Script(Model):
     unix: RecipeFile | None = Field(default=None, description="The script on Linux and macOS.")
     win: RecipeFile | None = Field(default=None, description="The script on Windows.")
     commands: tuple[str, ...] = Field(default=(), description="Commands instead of a file.")
-    template: Literal["cmake", "pip"] | None = Field(
-        default=None, description="Generate a script that builds with `cmake` or `pip`."
+    template: Literal["cmake", "meson", "pip"] | None = Field(
+        default=None, description="Generate a script that builds with `cmake`, `meson` or `pip`."
     )
+    options: tuple[str, ...] = Field(
+        default=(), description="Options for a template's build system: `-DUSE_X=ON`; for pip `-Ccmake.define.X=ON`."
+    )
+    folder: RecipeFile = Field(default=".", description="The folder in the sources that a template builds.")
 
     @model_validator(mode="after")
     def _something(self) -> Script:
         if sum(map(bool, (self.commands, self.unix or self.win, self.template))) != 1:
             raise ValueError("a script must be a file (or 'unix' and 'win' files), a list of commands, or a template")
+        if (self.options or self.folder != ".") and self.template is None:
+            raise ValueError("'options' and 'folder' require a template")
         return self
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Any
@@ -33,14 +34,18 @@ def build_scripts(spec: Spec) -> Mapping[PurePosixPath, tuple[str, dict[str, Any
         for system in sorted(systems):
             suffix = "sh" if system == "unix" else "bat"
             template = f"build-{script.template}.{suffix}.j2"
-            templates[PurePosixPath("recipe") / str(files[system])] = (template, _view(spec))
+            templates[PurePosixPath("recipe") / str(files[system])] = (template, _view(spec, script))
     return templates
 
 
-def _view(spec: Spec) -> dict[str, Any]:
+def _view(spec: Spec, script: Script) -> dict[str, Any]:
     asks = spec.cuda.script if spec.cuda else None
     return {
         "cuda": spec.cuda is not None,
+        "options": [shlex.quote(option) for option in script.options],
+        "options_bat": [f'"{option}"' for option in script.options],
+        "folder": script.folder,
+        "folder_bat": script.folder.replace("/", "\\"),
         "architectures": asks.file if asks else None,
         "architectures_bat": str(PurePosixPath(asks.file).with_suffix(".bat")) if asks else None,
         "variable": asks.variable if asks else None,

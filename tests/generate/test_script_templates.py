@@ -1,0 +1,40 @@
+"""Generated build scripts: options and folder of the project reach its build system."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from feedstock_tools.errors import InputError
+from feedstock_tools.generate import render, spec_from_text
+from tests.generate.test_spec_mistakes import REVIEWED
+
+SCRIPT = "{template: cmake}"
+
+
+def _scripts(script: str) -> dict[str, str]:
+    texts = render(spec_from_text(REVIEWED.replace(SCRIPT, script)))
+    return {path.name: text for path, text in texts.items() if path.name.startswith("build-")}
+
+
+@pytest.mark.parametrize(
+    ("template", "unix", "windows"),
+    [
+        ("cmake", "cmake -S sub/dir -B build", "cmake -S sub\\dir -B build"),
+        ("meson", "build sub/dir", "build sub\\dir"),
+        ("pip", "pip install ./sub/dir ", "pip install .\\sub\\dir "),
+    ],
+)
+def test_options_and_folder_reach_the_build_system(template: str, unix: str, windows: str) -> None:
+    scripts = _scripts(f"{{template: {template}, folder: sub/dir, options: ['-DX=a b']}}")
+
+    assert unix in scripts["build-libdemo.sh"]
+    assert "'-DX=a b'" in scripts["build-libdemo.sh"]
+    assert windows in scripts["build-libdemo.bat"]
+    assert '"-DX=a b"' in scripts["build-libdemo.bat"]
+
+
+def test_options_without_a_template_are_a_mistake() -> None:
+    with pytest.raises(InputError, match="'options' and 'folder' require a template"):
+        spec_from_text(REVIEWED.replace(SCRIPT, "{commands: [x], options: [y]}"), Path("feedstock.yaml"))
