@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from feedstock_tools.errors import FeedstockError, InputError, WorkError
-from feedstock_tools.file_sets import NewFile, replace_files
-from feedstock_tools.locks import locked_in_place
+from feedstock_tools.files.locks import locked_in_place
+from feedstock_tools.files.sets import NewFile, replace_files
 
 
 @pytest.fixture
@@ -151,7 +151,7 @@ def test_a_file_that_somebody_changed_meanwhile_is_not_overwritten(folder: Path)
 
 def test_two_writers_take_turns(folder: Path) -> None:
     program = (
-        "import sys; from pathlib import Path; from feedstock_tools.file_sets import NewFile, replace_files\n"
+        "import sys; from pathlib import Path; from feedstock_tools.files.sets import NewFile, replace_files\n"
         "top, word = Path(sys.argv[1]), sys.argv[2].encode()\n"
         "for _ in range(40): replace_files(top, {top / f'file{n}': NewFile(word * 9) for n in range(9)})\n"
     )
@@ -174,7 +174,7 @@ def test_a_writer_that_never_ends_is_given_up(folder: Path) -> None:
 
 def test_a_killed_writer_leaves_whole_files_and_the_next_one_finishes(folder: Path) -> None:
     program = (
-        "import sys; from pathlib import Path; from feedstock_tools.file_sets import NewFile, replace_files\n"
+        "import sys; from pathlib import Path; from feedstock_tools.files.sets import NewFile, replace_files\n"
         "top = Path(sys.argv[1])\n"
         "while True:\n"
         "    for word in (b'a', b'b'): replace_files(top, {top / f'file{n}': NewFile(word * 9999) for n in range(9)})\n"

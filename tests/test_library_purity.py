@@ -26,6 +26,7 @@ OUTSIDE = (
     "report/run/",
     "builds/engines/embedded/debug_worker.py",
     "builds/engines/embedded/emulation.py",
+    "builds/engines/embedded/script_output.py",
     "builds/engines/embedded/worker.py",
     "builds/engines/process/program_worker.py",
     "builds/engines/process/supervision.py",
@@ -35,9 +36,13 @@ OUTSIDE = (
     "builds/testing/worker.py",
     "channel/upload_worker.py",
 )
-#: What needs the environment all the same: the engine's door hides it from recipes, and temporary files go where the
-#: system wants them.
-_MAY = {"recipe/v1_engine.py": "os.environ", "temporary.py": "os.environ"}
+#: What needs the environment all the same: the engine's door hides it from recipes, temporary files go where the
+#: system wants them, and RATTLER_AUTH_FILE and NETRC say where the user's credentials for channels are.
+_MAY = {
+    "channel/web/credentials.py": "os.environ",
+    "files/temporary.py": "os.environ",
+    "recipe/v1_engine.py": "os.environ",
+}
 _OF_THE_PROCESS = {
     "os.environ",
     "os.environb",

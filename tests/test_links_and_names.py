@@ -330,14 +330,14 @@ OWN_FILES = frozenset(
         "feedstock/cleaning.py",
         "feedstock/layout.py",
         "feedstock/twin.py",
-        "file_sets.py",
+        "files/sets.py",
         "pins/gpu/driver.py",
         "processes.py",
         "recipe/v1_engine.py",
         "redaction.py",
         "rerender/record.py",
-        "rerender/smithy/compiled.py",
-        "rerender/smithy/release.py",
+        "rerender/smithy/releases/compiled.py",
+        "rerender/smithy/releases/release.py",
     }
 )
 

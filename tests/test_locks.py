@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from feedstock_tools.errors import WorkError
-from feedstock_tools.locks import Locks, locked
+from feedstock_tools.files.locks import Locks, locked
 from tests.support.limits import limited
 
 

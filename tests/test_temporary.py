@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from feedstock_tools.errors import WorkError
-from feedstock_tools.temporary import (
+from feedstock_tools.files.temporary import (
     leftovers,
     own_mark,
     owned_name,
@@ -20,13 +20,13 @@ from feedstock_tools.temporary import (
     remove_leftovers,
     temporary_folder,
 )
-from feedstock_tools.writing import replacing, write_whole
+from feedstock_tools.files.writing import replacing, write_whole
 from tests.support import command
 
 _LEAVE = """
 import os, signal
 from pathlib import Path
-from feedstock_tools.temporary import new_folder, owned_name
+from feedstock_tools.files.temporary import new_folder, owned_name
 here = Path(os.environ["HERE"])
 (here / owned_name()).write_text("half of it")
 (new_folder(here) / "inner").mkdir()
@@ -44,7 +44,7 @@ def names(folder: Path) -> list[str]:
 
 def dead_mark() -> str:
     """The mark of a process that has ended."""
-    program = "from feedstock_tools.temporary import own_mark; print(own_mark())"
+    program = "from feedstock_tools.files.temporary import own_mark; print(own_mark())"
     return subprocess.run(
         [sys.executable, "-c", program], env=command.environment(), capture_output=True, text=True, check=True
     ).stdout.strip()

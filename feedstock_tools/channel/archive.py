@@ -21,7 +21,7 @@ from feedstock_tools.bounds.limits import LIFTING, most
 from feedstock_tools.channel.metadata import DAMAGED, PackageFile, PackageMetadata
 from feedstock_tools.channel.waiting import wait_for
 from feedstock_tools.errors import WorkError
-from feedstock_tools.writing import replacing
+from feedstock_tools.files.writing import replacing
 
 if TYPE_CHECKING:
     from rattler.package_streaming import ArchiveEntry, PackageArchive

@@ -12,10 +12,10 @@ from pathlib import Path
 from feedstock_tools.channel.archive import PACKAGE_SUFFIXES, read_package
 from feedstock_tools.channel.waiting import wait_for
 from feedstock_tools.errors import WorkError
-from feedstock_tools.locks import locked
+from feedstock_tools.files.locks import locked
+from feedstock_tools.files.temporary import remove
+from feedstock_tools.files.writing import replacing
 from feedstock_tools.platforms import KNOWN_SUBDIRS
-from feedstock_tools.temporary import remove
-from feedstock_tools.writing import replacing
 
 __all__ = ["add_packages", "index_channel"]
 

@@ -13,8 +13,8 @@ from feedstock_tools.channel.waiting import wait_for
 from feedstock_tools.channel.web.asking import NoAnswerError, ask
 from feedstock_tools.channel.web.credentials import rattler_client
 from feedstock_tools.errors import InputError, WorkError
+from feedstock_tools.files.temporary import temporary_folder
 from feedstock_tools.reading import read_bytes
-from feedstock_tools.temporary import temporary_folder
 
 __all__ = [
     "builds_of",

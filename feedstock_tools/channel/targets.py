@@ -22,7 +22,7 @@ from feedstock_tools.channel.upload.s3 import S3Target
 from feedstock_tools.channel.web.asking import NoAnswerError, ask
 from feedstock_tools.digests import sha256_of
 from feedstock_tools.errors import InputError, WorkError
-from feedstock_tools.locks import SAID_AFTER, say_wait
+from feedstock_tools.files.locks import SAID_AFTER, say_wait
 from feedstock_tools.units import size_text
 from feedstock_tools.workers import worker_command
 

@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any, TypeVar
 
 from feedstock_tools.errors import WorkError
-from feedstock_tools.locks import SAID_AFTER, say_wait
+from feedstock_tools.files.locks import SAID_AFTER, say_wait
 from feedstock_tools.redaction import redacted
 
 __all__ = ["wait_for"]

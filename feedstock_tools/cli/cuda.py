@@ -124,9 +124,9 @@ def show(
     The HTML page has table and picture in one file and needs no network.
     """
     options.refuse_both(as_json, markdown)
+    from feedstock_tools.files.writing import write_whole
     from feedstock_tools.platforms import Platform
     from feedstock_tools.report.pins import show as pin_show
-    from feedstock_tools.writing import write_whole
 
     form = "json" if as_json else "markdown" if markdown else form
     readable_channels = readable(channels, [Platform.parse(platform or "linux-64")])

@@ -85,8 +85,8 @@ def command(wish: _Wish, form: _Form) -> int:
     """
     from feedstock_tools.facts import load_cuda
     from feedstock_tools.facts.frameworks import load_frameworks
+    from feedstock_tools.files.writing import write_whole
     from feedstock_tools.pins.frameworks.environment import Request, environment, target_of
-    from feedstock_tools.writing import write_whole
 
     facts = load_cuda()
     target = target_of(wish.gpu, wish.cuda, wish.platform, facts)

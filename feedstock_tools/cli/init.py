@@ -36,9 +36,9 @@ def command(project: str | None, output: Path | None, maintainer: str | None, se
     PROJECT is a folder with a CMakeLists.txt or a pyproject.toml, or the address of a git repository (file:// too);
     without one it is asked for. Nothing of the project is run.
     """
+    from feedstock_tools.files.writing import write_whole
     from feedstock_tools.generate.first_spec import first_spec
     from feedstock_tools.generate.spec.reading import SPEC_NAME, spec_from_text
-    from feedstock_tools.writing import write_whole
 
     given = project or str(click.prompt("Folder or git address of the project", err=True))
     name = maintainer or (str(click.prompt("Your name on GitHub", err=True)) if project is None else "someone")

@@ -19,7 +19,7 @@ from feedstock_tools.cli import interruption
 from feedstock_tools.cli.printing import say
 from feedstock_tools.cli.spelling import Group, refuse_unknown
 from feedstock_tools.errors import FeedstockError, InputError
-from feedstock_tools.locks import tell_with
+from feedstock_tools.files.locks import tell_with
 
 __all__ = ["bounds_of", "main", "run"]
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from feedstock_tools.rerender.configurations.write import Changes
     from feedstock_tools.rerender.rerendering import Rerender
     from feedstock_tools.rerender.rules import Rules
-    from feedstock_tools.rerender.smithy.release import Release
+    from feedstock_tools.rerender.smithy.releases.release import Release
 
 __all__ = ["chosen_pinning", "command"]
 
@@ -151,7 +151,7 @@ def _rerender_many(feedstocks: tuple[Path, ...], how: _How, modes: _Modes, many:
     """Rerender feedstocks in several processes; exit with 1 if one failed, or changes with --check."""
     from feedstock_tools.channel.pinning.local import pinning_cache
     from feedstock_tools.cli.smithy import chosen_release
-    from feedstock_tools.rerender.smithy.release import chosen_rules
+    from feedstock_tools.rerender.smithy.releases.release import chosen_rules
 
     if modes.show_diff or modes.verify or modes.commit or how.online or how.platforms:
         raise click.UsageError("--diff, --verify, --commit, --online and --platform are for one feedstock")
@@ -195,7 +195,7 @@ def _rerendered(feedstock: Path, pinning: Path | None, how: _How) -> Rerender:
     from feedstock_tools.feedstock.pinned import require_what_is_asked
     from feedstock_tools.platforms import Platform
     from feedstock_tools.rerender.rerendering import rerender
-    from feedstock_tools.rerender.smithy.release import chosen_rules
+    from feedstock_tools.rerender.smithy.releases.release import chosen_rules
 
     release = chosen_release(how.smithy, how.rules).release
     rules = chosen_rules(how.rules, release)

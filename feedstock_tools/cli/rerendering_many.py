@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from feedstock_tools.rerender.many import RerenderedFeedstock
     from feedstock_tools.rerender.record import Record
     from feedstock_tools.rerender.rules import Rules
-    from feedstock_tools.rerender.smithy.release import Release
+    from feedstock_tools.rerender.smithy.releases.release import Release
 
 __all__ = ["Given", "Many", "rerender_all"]
 

@@ -19,7 +19,7 @@ from feedstock_tools.cli.spelling import Group
 
 if TYPE_CHECKING:
     from feedstock_tools.channel.kept.packages import KeptPackage
-    from feedstock_tools.rerender.smithy.choice import ReleaseChoice
+    from feedstock_tools.rerender.smithy.releases.choice import ReleaseChoice
 
 __all__ = ["chosen_release", "command"]
 
@@ -72,7 +72,7 @@ def chosen_release(given: str | None, rules: str | None) -> ReleaseChoice:
     """The release of conda-smithy to use, also printed on stderr; never uses the network."""
     from feedstock_tools.channel.kept.packages import kept_packages
     from feedstock_tools.channel.smithy import SMITHY, smithy_cache
-    from feedstock_tools.rerender.smithy.choice import choose_release, installed_release
+    from feedstock_tools.rerender.smithy.releases.choice import choose_release, installed_release
 
     kept = kept_packages(SMITHY, smithy_cache(os.environ))
     choice = choose_release(given, rules, {one.version: one.folder for one in kept}, installed_release(_environments()))

@@ -19,9 +19,9 @@ from feedstock_tools.data import data_folder
 from feedstock_tools.errors import WorkError
 from feedstock_tools.feedstock.layout import LEDGER, STAND_IN_CHANNEL, Artifacts
 from feedstock_tools.feedstock.leftovers import find_leftovers
-from feedstock_tools.locks import Locks
+from feedstock_tools.files.locks import Locks
+from feedstock_tools.files.temporary import owned_name, remove
 from feedstock_tools.platforms import KNOWN_SUBDIRS
-from feedstock_tools.temporary import owned_name, remove
 
 __all__ = ["KINDS", "USUAL", "Removable", "find_removable", "remove_all"]
 

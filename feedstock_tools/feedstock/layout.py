@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from feedstock_tools.errors import InputError, WorkError
+from feedstock_tools.files.temporary import own_mark, owner_lives, remove
+from feedstock_tools.files.writing import write_whole
 from feedstock_tools.reading import read_bytes
-from feedstock_tools.temporary import own_mark, owner_lives, remove
-from feedstock_tools.writing import write_whole
 
 __all__ = ["LEDGER", "STAND_IN_CHANNEL", "Artifacts"]
 
@@ -145,7 +145,7 @@ class Artifacts:
         Raises:
             WorkError: a lock cannot be taken.
         """
-        from feedstock_tools.locks import Locks
+        from feedstock_tools.files.locks import Locks
 
         for row, folder in self.dead_private():
             locks = Locks.take(self.locks, [f"row {row}"])

@@ -1,7 +1,7 @@
 """What killed commands left behind: in a feedstock, its artifacts, the user's cache and the system's temporary folder.
 
-Temporary files carry their owners (`feedstock_tools.temporary`), so what a dead owner left can be removed at any time,
-while other commands run.
+Temporary files carry their owners (`feedstock_tools.files.temporary`), so what a dead owner left can be removed at any
+time, while other commands run.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from feedstock_tools.channel.pinning.local import pinning_cache
 from feedstock_tools.errors import WorkError
 from feedstock_tools.feedstock.layout import STAND_IN_CHANNEL, Artifacts
-from feedstock_tools.temporary import leftovers, remove
+from feedstock_tools.files.temporary import leftovers, remove
 
 __all__ = ["find_leftovers", "remove_leftovers_of"]
 

@@ -13,7 +13,7 @@ from feedstock_tools.feedstock.folder import Feedstock
 from feedstock_tools.feedstock.layout import Artifacts
 from feedstock_tools.feedstock.twin import is_twin, make_twin, recipe_to_build
 from feedstock_tools.feedstock.up_to_date import update
-from feedstock_tools.temporary import temporary_folder
+from feedstock_tools.files.temporary import temporary_folder
 
 __all__ = ["updated_copy"]
 

@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from feedstock_tools.errors import WorkError
 from feedstock_tools.feedstock.folder import Feedstock
 from feedstock_tools.feedstock.layout import Artifacts
-from feedstock_tools.temporary import temporary_folder
+from feedstock_tools.files.temporary import temporary_folder
 
 __all__ = ["is_twin", "make_twin", "recipe_to_build", "twin_inputs"]
 

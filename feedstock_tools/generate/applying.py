@@ -15,8 +15,8 @@ from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from feedstock_tools.errors import InputError, Mistake
+from feedstock_tools.files.writing import write_whole
 from feedstock_tools.reading import read_text
-from feedstock_tools.writing import write_whole
 
 __all__ = ["RECORD", "Change", "apply", "compare", "diff"]
 

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from feedstock_tools.errors import InputError, Mistake
 from feedstock_tools.facts import CudaFacts, PinningRow
+from feedstock_tools.files.writing import write_whole
 from feedstock_tools.reading import read_bytes
-from feedstock_tools.writing import write_whole
 
 __all__ = ["Difference", "choose", "compare", "variant_files", "write"]
 

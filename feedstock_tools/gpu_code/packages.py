@@ -7,9 +7,9 @@ from pathlib import Path
 
 from feedstock_tools.channel.archive import PACKAGE_SUFFIXES, unpack
 from feedstock_tools.errors import WorkError
+from feedstock_tools.files.temporary import temporary_folder
 from feedstock_tools.gpu_code.architecture import Architecture
 from feedstock_tools.gpu_code.images import GpuCode, gpu_code_in_file
-from feedstock_tools.temporary import temporary_folder
 
 __all__ = ["architecture_names", "gpu_code", "lacking"]
 

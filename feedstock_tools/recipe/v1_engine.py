@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from feedstock_tools.bounds.held import is_held, step
 from feedstock_tools.bounds.limits import BoundError, most
 from feedstock_tools.errors import FeedstockError, InputError
+from feedstock_tools.files.temporary import temporary_folder
 from feedstock_tools.platforms import Platform
 from feedstock_tools.reading import read_text
 from feedstock_tools.recipe.v1.templates import asks_environment, check_templates
-from feedstock_tools.temporary import temporary_folder
 from feedstock_tools.variants.model import WholeNumber
 from feedstock_tools.yaml_reading.nodes import Schema, compose, members
 from feedstock_tools.yaml_reading.values import parse_texts

@@ -20,7 +20,7 @@ from feedstock_tools.rerender.configurations.configuration import CI_SUPPORT, Co
 from feedstock_tools.rerender.configurations.write import Changes
 from feedstock_tools.rerender.rerendering import Rerender, rerender
 from feedstock_tools.rerender.rules import Rules
-from feedstock_tools.rerender.smithy.release import Release
+from feedstock_tools.rerender.smithy.releases.release import Release
 from feedstock_tools.yaml_reading.values import parse_texts
 
 __all__ = ["OUTCOMES", "Outcome", "RerenderedFeedstock", "rerender_many"]

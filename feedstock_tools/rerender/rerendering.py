@@ -31,7 +31,7 @@ from feedstock_tools.rerender.pinning import Migrations, Pinning, find_pinning, 
 from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.rerender.smithy.files import CiUpdate, follow_configurations
 from feedstock_tools.rerender.smithy.packages import Package, PackageWatch
-from feedstock_tools.rerender.smithy.release import Release
+from feedstock_tools.rerender.smithy.releases.release import Release
 from feedstock_tools.rerender.smithy.tree import RenderedPlatform, Tree, whole_tree
 from feedstock_tools.rerender.smithy.tree_rules import tree_rules
 from feedstock_tools.variants import VariantConfig, combine, defaults, load, load_migration, migrate

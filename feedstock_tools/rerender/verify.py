@@ -14,10 +14,10 @@ from pathlib import Path
 
 from feedstock_tools.bounds.held import released
 from feedstock_tools.errors import InputError, WorkError
+from feedstock_tools.files.temporary import temporary_folder
 from feedstock_tools.reading import LARGEST_SCRIPT, read_bytes
 from feedstock_tools.rerender.configurations.write import Changes
 from feedstock_tools.rerender.smithy.services import File
-from feedstock_tools.temporary import temporary_folder
 
 __all__ = ["differences", "files_after", "files_of_conda_smithy", "lacks_number", "without_number"]
 

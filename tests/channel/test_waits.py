@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from feedstock_tools import locks
 from feedstock_tools.channel import repodata
 from feedstock_tools.channel import targets as uploads
 from feedstock_tools.channel.archive import write_package
@@ -26,7 +25,8 @@ from feedstock_tools.channel.targets import parse_target
 from feedstock_tools.channel.web import credentials
 from feedstock_tools.channel.web.asking import NoAnswerError, ask
 from feedstock_tools.errors import FeedstockError, WorkError
-from feedstock_tools.locks import Locks, locked
+from feedstock_tools.files import locks
+from feedstock_tools.files.locks import Locks, locked
 from tests.support.feedstocks import HERE, TinyFeedstock
 
 Talk = Callable[[socket.socket], None]

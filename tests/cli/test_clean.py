@@ -15,7 +15,7 @@ import pytest
 from feedstock_tools.builds.ledger import Ledger
 from feedstock_tools.feedstock.cleaning import KINDS, find_removable, remove_all
 from feedstock_tools.feedstock.layout import Artifacts
-from feedstock_tools.locks import Locks
+from feedstock_tools.files.locks import Locks
 from tests.support import command
 from tests.support.feedstocks import CPU, GPU, HERE, TinyFeedstock
 
@@ -153,7 +153,7 @@ def test_leftovers_of_killed_commands_are_found_wherever_they_are(
     (tmp_path / "tmp").mkdir()
     monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
     mark = subprocess.run(
-        [sys.executable, "-c", "from feedstock_tools.temporary import own_mark; print(own_mark())"],
+        [sys.executable, "-c", "from feedstock_tools.files.temporary import own_mark; print(own_mark())"],
         env=command.environment(),
         capture_output=True,
         text=True,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from feedstock_tools.locks import Locks
+from feedstock_tools.files.locks import Locks
 
 __all__ = ["made_once", "of_this_run"]
 

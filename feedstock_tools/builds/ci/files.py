@@ -13,8 +13,8 @@ from feedstock_tools import __version__
 from feedstock_tools.builds.ci.jobs import MACHINES
 from feedstock_tools.data import text_templates
 from feedstock_tools.errors import InputError
+from feedstock_tools.files.writing import write_whole
 from feedstock_tools.reading import read_bytes, read_text
-from feedstock_tools.writing import write_whole
 
 __all__ = ["SERVICES", "CiFiles", "ci_files"]
 

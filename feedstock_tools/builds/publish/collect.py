@@ -19,7 +19,7 @@ from feedstock_tools.channel.folder import add_packages
 from feedstock_tools.errors import FeedstockError, InputError, Mistake, WorkError
 from feedstock_tools.feedstock.folder import Feedstock
 from feedstock_tools.feedstock.layout import Artifacts
-from feedstock_tools.temporary import temporary_folder
+from feedstock_tools.files.temporary import temporary_folder
 
 __all__ = ["Collected", "collect"]
 

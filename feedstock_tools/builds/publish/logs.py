@@ -8,8 +8,8 @@ from pathlib import Path, PurePosixPath
 from feedstock_tools.digests import sha256_of
 from feedstock_tools.errors import InputError
 from feedstock_tools.feedstock.layout import Artifacts
+from feedstock_tools.files.writing import replacing
 from feedstock_tools.reading import open_file
-from feedstock_tools.writing import replacing
 
 __all__ = ["copied_log"]
 

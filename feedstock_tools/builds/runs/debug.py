@@ -24,7 +24,7 @@ from feedstock_tools.builds.runs.site import Site, Station, open_station
 from feedstock_tools.builds.stand_in.wheels import Watch, unwatched
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.feedstock.planned import PlannedOutput
-from feedstock_tools.locks import Locks
+from feedstock_tools.files.locks import Locks
 from feedstock_tools.workers import worker_command
 
 __all__ = ["ReadyOutput", "make_ready"]

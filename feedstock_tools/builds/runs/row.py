@@ -27,7 +27,7 @@ from feedstock_tools.channel.folder import index_channel
 from feedstock_tools.errors import FeedstockError, WorkError
 from feedstock_tools.feedstock.layout import Artifacts
 from feedstock_tools.feedstock.planned import PlannedOutput
-from feedstock_tools.locks import Locks, locked
+from feedstock_tools.files.locks import Locks, locked
 from feedstock_tools.redaction import redacted
 
 __all__ = ["BuiltRow", "build_row", "environment_of", "write_siblings"]

@@ -17,7 +17,7 @@ from feedstock_tools.builds.runs.site import Site, Station, why_untested
 from feedstock_tools.builds.stand_in.choice import STAND_IN
 from feedstock_tools.errors import WorkError
 from feedstock_tools.feedstock.planned import PlannedOutput
-from feedstock_tools.locks import Locks
+from feedstock_tools.files.locks import Locks
 from feedstock_tools.processes import this_machine, this_process
 from feedstock_tools.redaction import redacted
 

@@ -26,9 +26,9 @@ from feedstock_tools.errors import WorkError
 from feedstock_tools.facts.known_packages import KnownPackage
 from feedstock_tools.facts.packages import read_packages
 from feedstock_tools.feedstock.folder import user_cache
-from feedstock_tools.locks import locked
+from feedstock_tools.files.locks import locked
+from feedstock_tools.files.temporary import temporary_folder
 from feedstock_tools.platforms import Platform
-from feedstock_tools.temporary import temporary_folder
 
 __all__ = ["StandInChannel", "ensure_stand_in_channel", "is_stand_in", "stand_in_channel_of"]
 

@@ -19,8 +19,8 @@ from pathlib import Path
 from feedstock_tools.builds.stand_in.wheels import Download, Watch, download_wheels, unwatched
 from feedstock_tools.channel.metadata import PackageFile
 from feedstock_tools.errors import InputError, WorkError
-from feedstock_tools.locks import locked
-from feedstock_tools.temporary import temporary_folder
+from feedstock_tools.files.locks import locked
+from feedstock_tools.files.temporary import temporary_folder
 
 __all__ = ["CudaToolkit", "cuda_compiler_files", "fetch_toolkit", "found_toolkits", "toolkits_folder"]
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from feedstock_tools.errors import WorkError
-from feedstock_tools.temporary import temporary_folder
+from feedstock_tools.files.temporary import temporary_folder
 
 __all__ = ["Download", "Fetching", "Watch", "download_wheels", "unwatched"]
 

@@ -16,9 +16,9 @@ from pathlib import Path
 
 from feedstock_tools.builds.stand_in.wheels import Download, Fetching, Watch, download_wheels, unwatched
 from feedstock_tools.errors import WorkError
-from feedstock_tools.locks import locked
+from feedstock_tools.files.locks import locked
+from feedstock_tools.files.temporary import temporary_folder
 from feedstock_tools.platforms import Platform
-from feedstock_tools.temporary import temporary_folder
 
 __all__ = ["ZIG_VERSION", "Zig", "fetch_zig", "find_zig", "zig_compiles_for", "zig_folder"]
 

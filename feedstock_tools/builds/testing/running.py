@@ -33,7 +33,7 @@ from feedstock_tools.builds.testing.subject import Subject
 from feedstock_tools.channel.archive import PACKAGE_SUFFIXES
 from feedstock_tools.channel.folder import add_packages
 from feedstock_tools.errors import FeedstockError, WorkError
-from feedstock_tools.temporary import temporary_folder
+from feedstock_tools.files.temporary import temporary_folder
 from feedstock_tools.versions import parse_version
 from feedstock_tools.workers import worker_command
 

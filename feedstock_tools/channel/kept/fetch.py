@@ -22,7 +22,7 @@ from feedstock_tools.channel.repodata import channel_url, first_cause, read_reco
 from feedstock_tools.channel.waiting import wait_for
 from feedstock_tools.channel.web.credentials import rattler_client
 from feedstock_tools.errors import InputError, WorkError
-from feedstock_tools.temporary import temporary_folder
+from feedstock_tools.files.temporary import temporary_folder
 
 __all__ = ["available_packages", "fetch_package"]
 

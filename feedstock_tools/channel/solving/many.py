@@ -18,8 +18,8 @@ from feedstock_tools.channel.run_exports import run_exports_of
 from feedstock_tools.channel.solving.solve import Question, SolveError, plain_errors, solved_records
 from feedstock_tools.channel.solving.timestamp_ties import left_to_time
 from feedstock_tools.channel.web.credentials import rattler_client
+from feedstock_tools.files.temporary import new_folder, remove
 from feedstock_tools.platforms import Platform
-from feedstock_tools.temporary import new_folder, remove
 
 if TYPE_CHECKING:
     from rattler import Channel, Gateway, MultiSource, RepoDataRecord, SparseRepoData

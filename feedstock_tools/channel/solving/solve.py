@@ -16,8 +16,8 @@ from feedstock_tools.channel.solving.reasons import short_reason
 from feedstock_tools.channel.waiting import wait_for
 from feedstock_tools.channel.web.credentials import rattler_client
 from feedstock_tools.errors import InputError, WorkError
+from feedstock_tools.files.temporary import temporary_folder
 from feedstock_tools.platforms import Platform
-from feedstock_tools.temporary import temporary_folder
 
 if TYPE_CHECKING:
     from rattler import (

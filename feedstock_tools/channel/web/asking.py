@@ -13,7 +13,7 @@ from typing import IO, Any
 from urllib.parse import urlsplit
 
 from feedstock_tools.channel.web.credentials import address_of
-from feedstock_tools.locks import within
+from feedstock_tools.files.locks import within
 
 __all__ = ["NoAnswerError", "Reply", "ask"]
 

@@ -19,10 +19,10 @@ from feedstock_tools.builds.matrix.states import ConfigurationState
 from feedstock_tools.digests import files_below, sha256_of
 from feedstock_tools.errors import Mistake, WorkError
 from feedstock_tools.feedstock.layout import Artifacts
+from feedstock_tools.files.temporary import temporary_folder
 from feedstock_tools.reading import LARGEST_SETTINGS, read_bytes
 from feedstock_tools.redaction import known_secrets, redacted, secrets_in_file
 from feedstock_tools.report.dossier.page import dossier_page
-from feedstock_tools.temporary import temporary_folder
 
 if TYPE_CHECKING:
     from feedstock_tools.channel.targets import Target

@@ -19,11 +19,11 @@ from feedstock_tools.builds.ledger.records import BuildRecord
 from feedstock_tools.builds.matrix.matrix import Matrix
 from feedstock_tools.builds.matrix.states import OutputState
 from feedstock_tools.data import data_folder
+from feedstock_tools.files.writing import write_whole
 from feedstock_tools.report.matrix.timeline import draw, jobs_of
 from feedstock_tools.report.matrix.view import Line, by_state, groups, lines, moment, printable
 from feedstock_tools.units import size_text
 from feedstock_tools.wording import duration
-from feedstock_tools.writing import write_whole
 
 __all__ = ["page", "write_page"]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from feedstock_tools.errors import InputError
-from feedstock_tools.file_sets import NewFile, replace_files
+from feedstock_tools.files.sets import NewFile, replace_files
 from feedstock_tools.platforms import Platform
 from feedstock_tools.reading import LARGEST_SCRIPT, read_bytes
 from feedstock_tools.rerender.configurations.configuration import CI_SUPPORT, platform_of

@@ -8,7 +8,7 @@ from pathlib import Path
 from feedstock_tools.rerender.forge import read_forge
 from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.rerender.smithy.config import template_settings
-from feedstock_tools.rerender.smithy.release import Release
+from feedstock_tools.rerender.smithy.releases.release import Release
 from feedstock_tools.rerender.smithy.rules import ci_rules
 from feedstock_tools.rerender.smithy.tree_rules import tree_rules
 

@@ -18,10 +18,10 @@ from feedstock_tools.reading import read_text
 from feedstock_tools.rerender.configurations.configuration import Configuration
 from feedstock_tools.rerender.smithy.azure import dumped_settings
 from feedstock_tools.rerender.smithy.jobs import azure_jobs, runner, short_name, target_platform
-from feedstock_tools.rerender.smithy.release import Release
+from feedstock_tools.rerender.smithy.releases.release import Release
+from feedstock_tools.rerender.smithy.releases.templates import Templates
 from feedstock_tools.rerender.smithy.rules import CiRules
 from feedstock_tools.rerender.smithy.settings import Placement, docker_run_args, workflow_settings
-from feedstock_tools.rerender.smithy.templates import Templates
 from feedstock_tools.rerender.smithy.tree_rules import TreeRules
 
 __all__ = ["PROVIDER_FILES", "Built", "File", "Workshop", "render_provider"]

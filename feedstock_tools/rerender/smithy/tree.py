@@ -16,11 +16,11 @@ from feedstock_tools.rerender.configurations.configuration import CI_SUPPORT, Co
 from feedstock_tools.rerender.smithy.config import template_settings
 from feedstock_tools.rerender.smithy.packages import Package
 from feedstock_tools.rerender.smithy.readme import CODE_OWNERS, README, readme_files
-from feedstock_tools.rerender.smithy.release import Release
+from feedstock_tools.rerender.smithy.releases.release import Release
+from feedstock_tools.rerender.smithy.releases.templates import Templates
 from feedstock_tools.rerender.smithy.rules import ci_rules
 from feedstock_tools.rerender.smithy.services import PROVIDER_FILES, Built, File, Workshop, render_provider
 from feedstock_tools.rerender.smithy.settings import placements
-from feedstock_tools.rerender.smithy.templates import Templates
 from feedstock_tools.rerender.smithy.tree_rules import tree_rules
 
 __all__ = ["RenderedPlatform", "Tree", "whole_tree"]

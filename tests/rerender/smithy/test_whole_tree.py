@@ -13,7 +13,7 @@ import pytest
 from feedstock_tools.errors import InputError
 from feedstock_tools.rerender.rerendering import rerender
 from feedstock_tools.rerender.rules import Rules
-from feedstock_tools.rerender.smithy.release import chosen_rules, find_release
+from feedstock_tools.rerender.smithy.releases.release import chosen_rules, find_release
 from tests.support import command
 from tests.support.smithy_release import write_release
 
@@ -394,7 +394,7 @@ def _in_new_process(program: str) -> subprocess.CompletedProcess[str]:
     imports = (
         "from pathlib import Path\n"
         "from feedstock_tools.rerender.rerendering import rerender\n"
-        "from feedstock_tools.rerender.smithy.release import find_release\n"
+        "from feedstock_tools.rerender.smithy.releases.release import find_release\n"
     )
     return command.run([sys.executable, "-c", imports + program])
 

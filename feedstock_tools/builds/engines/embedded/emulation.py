@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from feedstock_tools.files.temporary import temporary_folder
 from feedstock_tools.platforms import Platform
-from feedstock_tools.temporary import temporary_folder
 from feedstock_tools.workers import worker_command
 
 __all__ = ["Emulator", "emulate", "find_emulator", "main"]

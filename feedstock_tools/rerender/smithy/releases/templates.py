@@ -12,9 +12,9 @@ from jinja2.sandbox import SandboxedEnvironment
 from feedstock_tools.bounds.held import step
 from feedstock_tools.errors import InputError
 from feedstock_tools.reading import read_bytes
-from feedstock_tools.rerender.smithy.compiled import CompiledTemplates
-from feedstock_tools.rerender.smithy.known_values import unknown_values
-from feedstock_tools.rerender.smithy.release import Release
+from feedstock_tools.rerender.smithy.releases.compiled import CompiledTemplates
+from feedstock_tools.rerender.smithy.releases.known_values import unknown_values
+from feedstock_tools.rerender.smithy.releases.release import Release
 
 __all__ = ["Templates"]
 

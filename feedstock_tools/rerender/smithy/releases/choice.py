@@ -9,7 +9,7 @@ from pathlib import Path
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.rerender.rules import Rules
-from feedstock_tools.rerender.smithy.release import Release, find_release
+from feedstock_tools.rerender.smithy.releases.release import Release, find_release
 from feedstock_tools.rerender.smithy.tree_rules import NEWEST
 from feedstock_tools.versions import parse_version
 

@@ -14,8 +14,8 @@ from types import CodeType
 import jinja2
 from jinja2.bccache import Bucket, BytecodeCache
 
-from feedstock_tools.rerender.smithy.known_values import used_values
-from feedstock_tools.temporary import owned_name
+from feedstock_tools.files.temporary import owned_name
+from feedstock_tools.rerender.smithy.releases.known_values import used_values
 
 __all__ = ["CompiledTemplates"]
 

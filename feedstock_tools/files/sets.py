@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from feedstock_tools.errors import InputError, WorkError
-from feedstock_tools.locks import locked_in_place
-from feedstock_tools.temporary import new_folder, remove
+from feedstock_tools.files.locks import locked_in_place
+from feedstock_tools.files.temporary import new_folder, remove
 
 __all__ = ["NewFile", "replace_files"]
 

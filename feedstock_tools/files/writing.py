@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from feedstock_tools.errors import WorkError
-from feedstock_tools.temporary import owned_name, remove_leftovers
+from feedstock_tools.files.temporary import owned_name, remove_leftovers
 
 __all__ = ["replacing", "write_whole"]
 

@@ -1,0 +1,1 @@
+"""Releases of conda-smithy: chosen, read as data, and their templates rendered."""
