@@ -321,7 +321,7 @@ def test_a_folder_whose_name_begins_like_another_is_outside(tmp_path: Path) -> N
 
 #: Modules that open files of their own making, or of this machine and its tools; all others open files by `reading`.
 OPENING = frozenset(
-    {"bootstrap", "data", "locks", "reading", "writing", "bounds", "builds", "channel", "cli", "report", "gpu_code"}
+    {"bootstrap", "data", "files", "reading", "bounds", "builds", "channel", "cli", "report", "gpu_code"}
 )
 #: What they open: processes, the driver and environments of this machine, files of a release of conda-smithy, records
 #: and caches of ours, and files that they compare with what they are about to write.
@@ -330,7 +330,6 @@ OWN_FILES = frozenset(
         "feedstock/cleaning.py",
         "feedstock/layout.py",
         "feedstock/twin.py",
-        "files/sets.py",
         "pins/gpu/driver.py",
         "processes.py",
         "recipe/v1_engine.py",
