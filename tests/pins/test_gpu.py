@@ -240,3 +240,32 @@ def test_the_driver_is_asked_with_the_standard_library_alone() -> None:
 def test_a_driver_of_a_named_gpu(facts: CudaFacts) -> None:
     card = card_named(facts, "v100", "470.57.02")
     assert (card.name, card.capability, card.driver, card.driver_cuda) == ("Tesla V100", "7.0", "470.57.02", "11.4")
+
+
+# --- what a real GPU does --------------------------------------------------------------------------------------------
+
+#: A kernel assembled by the ptxas of five toolkits, and as their PTX, on an H100 with driver 580.159.04 (CUDA 13.0):
+#: the result of cuModuleLoadData. 209: no kernel image; 218: the PTX does not compile; 222: unsupported PTX version.
+MEASURED = [
+    (cuda, code, status)
+    for cuda in ("11.8", "12.4", "12.9", "13.0", "13.5")
+    for code, status in (
+        ("sm_75", 209),
+        ("sm_80", 209),
+        ("sm_86", 209),
+        ("sm_90", 0),
+        ("compute_75", 222 if cuda == "13.5" else 0),
+        ("compute_80", 222 if cuda == "13.5" else 0),
+        ("compute_86", 222 if cuda == "13.5" else 0),
+        ("compute_90", 222 if cuda == "13.5" else 0),
+        *((("sm_100", 209), ("compute_100", 222 if cuda == "13.5" else 218)) if cuda >= "12.9" else ()),
+    )
+]
+
+
+@pytest.mark.parametrize(("cuda", "code", "status"), MEASURED)
+def test_a_verdict_is_what_an_h100_did(facts: CudaFacts, cuda: str, code: str, status: int) -> None:
+    verdict = judge(facts, card_named(facts, "H100", "580.159.04"), cuda, [code])
+    assert (verdict.how != "no") is (status == 0)
+    if status == 0:
+        assert verdict.how == ("native" if code.startswith("sm_") else "ptx")
