@@ -31,6 +31,7 @@ CALLS: dict[str, list[str]] = {
     "cuda audit": ["cuda", "audit", "-c", "CHANNEL"],
     "cuda binary": ["cuda", "binary", "recipe"],
     "cuda check": ["cuda", "check", "../gpuprobe", "linux_64_cuda11.2"],
+    "cuda explain": ["cuda", "explain", "CUDA out of memory"],
     "cuda fetch": ["cuda", "fetch"],
     "cuda resolve": ["cuda", "resolve", "cuda=11.2"],
     "cuda show": ["cuda", "show", "12.9"],
