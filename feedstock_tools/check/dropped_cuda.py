@@ -48,6 +48,11 @@ def why_dropped(version: str, platform: Platform, facts: CudaFacts, pinning: Pin
     if row is None or row.date == newest:
         return None
     where = f"{facts.pinning_repository}/tree/{row.commit}"
+    if row.origin == "ordering":
+        return (
+            f"conda-forge's pinning never had CUDA {version} for {platform}: only a migration's ordering named it",
+            where,
+        )
     return f"conda-forge's pinning dropped CUDA {version} for {platform} after {row.date}", where
 
 

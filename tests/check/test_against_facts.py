@@ -11,10 +11,12 @@ from click.testing import CliRunner
 
 from feedstock_tools.check.against_facts import check
 from feedstock_tools.check.architecture_lists import read_list
+from feedstock_tools.check.dropped_cuda import why_dropped
 from feedstock_tools.cli.cuda import command
 from feedstock_tools.data import data_folder
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts import load_cuda
+from feedstock_tools.platforms import Platform
 from feedstock_tools.rerender.configurations.configuration import Configuration, read_configurations
 
 FACTS = load_cuda()
@@ -38,6 +40,15 @@ def test_conda_forges_own_pins_have_no_mistake(path: Path) -> None:
         finding for finding in check(FACTS, [Configuration.from_file(path)]) if "ppc64le" not in finding.message
     ]
     assert findings == []
+
+
+def test_a_version_that_only_an_ordering_named_was_never_in_the_pinning() -> None:
+    complaint = why_dropped("12.4", Platform.parse("linux-64"), FACTS, None)
+    assert complaint is not None
+    assert "never had CUDA 12.4 for linux-64" in complaint[0]
+    complaint = why_dropped("11.2", Platform.parse("linux-64"), FACTS, None)
+    assert complaint is not None
+    assert "dropped CUDA 11.2 for linux-64" in complaint[0]
 
 
 def test_the_examples_have_no_mistake() -> None:
