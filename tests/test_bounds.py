@@ -98,8 +98,8 @@ from feedstock_tools.bounds.limits import Bounds
 def now(): return is_held(), resource.getrlimit(resource.RLIMIT_CPU)[0], resource.getrlimit(resource.RLIMIT_DATA)[0]
 before = now()
 with bounded(Bounds(seconds=100, memory=1 << 30)):
-    print(now())
-print(now() == before)
+    print(now(), flush=True)
+print(now() == before, flush=True)
 with bounded(Bounds(step_seconds=1)), step():
     while True: pass
 """
