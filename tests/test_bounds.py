@@ -133,7 +133,7 @@ def test_the_child_ends_with_its_parent() -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_to_the_parent_reaches_the_child(number: signal.Signals) -> None:
-    process = command.start(program("print('here', flush=True)\ntime.sleep(60)", "READING"))
+    process = command.start(program("print('here', flush=True)\nwhile True: time.sleep(0.05)", "READING"))
     assert process.stdout is not None
     process.stdout.readline()
     process.send_signal(number)
