@@ -14,14 +14,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from feedstock_tools.data import data_folder
 from feedstock_tools.errors import InputError
+from feedstock_tools.facts.content import content_of
 from feedstock_tools.facts.gpus import Gpu, find_gpu, load_gpus
 from feedstock_tools.facts.libraries import Library, libraries_of
 from feedstock_tools.platforms import Platform
-from feedstock_tools.reading import read_text
 from feedstock_tools.versions import Version, parse_version
-from feedstock_tools.yaml_reading.values import parse_json_types
 
 __all__ = ["MSVC", "CudaFacts", "Drivers", "PinningRow", "Preset", "Source", "Toolkit", "load_cuda"]
 
@@ -230,7 +228,7 @@ def load_cuda(path: Path | None = None) -> CudaFacts:
 
 @lru_cache(maxsize=4)
 def _load(path: Path | None) -> CudaFacts:
-    document = _shipped() if path is None else _given(path)
+    document = content_of("cuda.yaml", path)
     toolkits = {version: _toolkit(version, entry) for version, entry in document["toolkits"].items()}
     return CudaFacts(
         toolkits=MappingProxyType(dict(sorted(toolkits.items(), key=lambda item: parse_version(item[0])))),
@@ -242,19 +240,6 @@ def _load(path: Path | None) -> CudaFacts:
         ),
         pinning_repository=document["pinning"]["repository"],
     )
-
-
-def _shipped() -> Any:
-    """Tests check this file against its model, which takes longer to import than the file to read."""
-    path = data_folder("variants") / "cuda.yaml"
-    return parse_json_types(read_text(path, within=None), path)
-
-
-def _given(path: Path) -> Any:
-    from feedstock_tools.facts.checking import checked
-    from feedstock_tools.facts.models import CudaFile
-
-    return checked(path, CudaFile)
 
 
 def _drivers(entry: Mapping[str, Any] | None) -> Drivers | None:

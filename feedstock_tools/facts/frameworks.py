@@ -12,9 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from feedstock_tools.data import data_folder
-from feedstock_tools.reading import read_text
-from feedstock_tools.yaml_reading.values import parse_json_types
+from feedstock_tools.facts.content import content_of
 
 __all__ = ["Framework", "Frameworks", "NoWay", "Setup", "load_frameworks"]
 
@@ -92,25 +90,12 @@ def load_frameworks(path: Path | None = None) -> Frameworks:
     Raises:
         InputError: `path` breaks the form of such a file; all mistakes, each with line and column.
     """
-    document = _shipped() if path is None else _given(path)
+    document = content_of("frameworks.yaml", path)
     return Frameworks(
         MappingProxyType({name: _framework(name, entry) for name, entry in document["frameworks"].items()}),
         MappingProxyType(document["without_cuda"]),
         MappingProxyType({name: entry["url"] for name, entry in document["sources"].items()}),
     )
-
-
-def _shipped() -> Any:
-    """Tests check this file against its model, which takes longer to import than the file to read."""
-    path = data_folder("variants") / "frameworks.yaml"
-    return parse_json_types(read_text(path, within=None), path)
-
-
-def _given(path: Path) -> Any:
-    from feedstock_tools.facts.checking import checked
-    from feedstock_tools.facts.framework_models import FrameworksFile
-
-    return checked(path, FrameworksFile)
 
 
 def _framework(name: str, entry: Mapping[str, Any]) -> Framework:

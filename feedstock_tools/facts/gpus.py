@@ -13,11 +13,9 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
-from feedstock_tools.data import data_folder
 from feedstock_tools.errors import InputError
-from feedstock_tools.reading import read_text
+from feedstock_tools.facts.content import content_of
 from feedstock_tools.versions import parse_version
-from feedstock_tools.yaml_reading.values import parse_json_types
 
 __all__ = ["Gpu", "Gpus", "driver_version", "find_gpu", "load_gpus"]
 
@@ -170,7 +168,7 @@ def driver_version(text: str) -> str:
 
 @lru_cache(maxsize=4)
 def _load(path: Path | None) -> Gpus:
-    document = _shipped() if path is None else _given(path)
+    document = content_of("gpus.yaml", path)
     generations, familiar = document["generations"], document["familiar"]
     last = len(familiar)
     rank = {name: at for at, name in enumerate(familiar)}
@@ -184,18 +182,6 @@ def _load(path: Path | None) -> Gpus:
         document["machines"],
         {name: entry["title"] for name, entry in document["sources"].items()},
     )
-
-
-def _shipped() -> Any:
-    path = data_folder("variants") / "gpus.yaml"
-    return parse_json_types(read_text(path, within=None), path)
-
-
-def _given(path: Path) -> Any:
-    from feedstock_tools.facts.checking import checked
-    from feedstock_tools.facts.models import GpusFile
-
-    return checked(path, GpusFile)
 
 
 def _gpu(chip: str, name: str, entry: Mapping[str, Any], generation: Mapping[str, Any]) -> Gpu:

@@ -10,12 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
-from feedstock_tools.data import data_folder
 from feedstock_tools.errors import WorkError
-from feedstock_tools.reading import read_text
-from feedstock_tools.yaml_reading.values import parse_json_types
+from feedstock_tools.facts.content import content_of
 
 __all__ = ["Explanation", "explain_message", "load_messages"]
 
@@ -47,7 +44,7 @@ def load_messages(path: Path | None = None) -> tuple[Explanation, ...]:
 
 @lru_cache(maxsize=4)
 def _load(path: Path | None) -> tuple[Explanation, ...]:
-    document = _shipped() if path is None else _given(path)
+    document = content_of("messages.yaml", path)
     titles = {name: source["title"] for name, source in document["sources"].items()}
     return tuple(
         Explanation(
@@ -60,18 +57,6 @@ def _load(path: Path | None) -> tuple[Explanation, ...]:
         )
         for entry in document["messages"]
     )
-
-
-def _shipped() -> Any:
-    path = data_folder("variants") / "messages.yaml"
-    return parse_json_types(read_text(path, within=None), path)
-
-
-def _given(path: Path) -> Any:
-    from feedstock_tools.facts.checking import checked
-    from feedstock_tools.facts.models import MessagesFile
-
-    return checked(path, MessagesFile)
 
 
 def explain_message(text: str) -> tuple[Explanation, ...]:

@@ -14,9 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from feedstock_tools.data import data_folder
-from feedstock_tools.reading import read_text
-from feedstock_tools.yaml_reading.values import parse_json_types
+from feedstock_tools.facts.content import content_of
 
 __all__ = ["WheelRelease", "load_wheels"]
 
@@ -72,25 +70,13 @@ def load_wheels(path: Path | None = None) -> Mapping[str, tuple[WheelRelease, ..
 
 @lru_cache(maxsize=4)
 def _load(path: Path | None) -> Mapping[str, tuple[WheelRelease, ...]]:
-    document = _shipped() if path is None else _given(path)
+    document = content_of("wheels.yaml", path)
     return MappingProxyType(
         {
             name: tuple(_release(entry, document["tested"].get(name)) for entry in entries)
             for name, entries in document["wheels"].items()
         }
     )
-
-
-def _shipped() -> Any:
-    path = data_folder("variants") / "wheels.yaml"
-    return parse_json_types(read_text(path, within=None), path)
-
-
-def _given(path: Path) -> Any:
-    from feedstock_tools.facts.checking import checked
-    from feedstock_tools.facts.framework_models import WheelsFile
-
-    return checked(path, WheelsFile)
 
 
 def _release(entry: Mapping[str, Any], by_makers: Mapping[str, Any] | None) -> WheelRelease:

@@ -106,7 +106,7 @@ def judge(facts: CudaFacts, card: Card, cuda: str, architectures: Sequence[str] 
     if beside.how == "native":
         runs = f"A GPU of capability {card.capability} runs machine code for {beside.by}, where a build has it."
         return Verdict("native", str(beside.by), (runs, unknown, _at_run_time(card, toolkit.version)))
-    ptx = [Architecture(code.number, ptx=True) for code in known if _compiled_for(code, card)]
+    ptx = [Architecture(code.number, ptx=True) for code in known if code.number < card.number]
     if not ptx:
         return Verdict("no", None, (_dropped(facts, card, toolkit.version, known),))
     best = max(ptx, key=lambda code: code.number)
@@ -133,11 +133,6 @@ def _of_build(card: Card, cuda: str, built: Sequence[Architecture], known: Seque
     if own not in known:
         reasons.append(f"CUDA {cuda}'s own ptxas does not know {own}.")
     return Verdict("ptx", str(service.by), tuple(reasons))
-
-
-def _compiled_for(code: Architecture, card: Card) -> bool:
-    """Whether a driver compiles PTX of an architecture for a card: that of older GPUs."""
-    return code.number < card.number
 
 
 def _at_run_time(card: Card, cuda: str) -> str:
