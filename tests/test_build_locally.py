@@ -141,7 +141,7 @@ def test_ctrl_c_before_the_environment_s_python_has_started_is_answered_by_it(tm
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 def test_ctrl_c_is_left_to_the_program_on_path(copied: Path, tmp_path: Path) -> None:
-    folder = program(tmp_path / "bin", 'sleep 30 & trap "kill $!; exit 7" INT; echo ready; wait $!')
+    folder = program(tmp_path / "bin", 'sleep 30 & trap "kill $! 2>/dev/null; exit 7" INT; echo ready; wait $!')
     code = "import runpy, signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); del sys.argv[0]; "
     code += "runpy.run_path(sys.argv[0], run_name='__main__')"
     with subprocess.Popen(

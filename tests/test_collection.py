@@ -8,7 +8,7 @@ from fnmatch import fnmatch
 
 import pytest
 
-from tests.__main__ import arguments
+from tests.__main__ import IN_PARALLEL, ONCE_MORE, arguments
 from tests.support import command
 from tests.support.collected import COLLECTED
 from tests.support.paths import ROOT
@@ -59,10 +59,10 @@ def test_no_folder_has_a_name_that_test_runners_skip() -> None:
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        ([], ["-n", "logical", "--dist", "worksteal"]),
-        (["--fast", "tests/pins"], ["-n", "logical", "--dist", "worksteal", "--fast", "tests/pins"]),
-        (["-n", "0"], ["-n", "logical", "--dist", "worksteal", "-n", "0"]),
-        (["-p", "no:xdist"], ["-p", "no:xdist"]),
+        ([], [*IN_PARALLEL, *ONCE_MORE]),
+        (["--fast", "tests/pins"], [*IN_PARALLEL, *ONCE_MORE, "--fast", "tests/pins"]),
+        (["-n", "0"], [*IN_PARALLEL, *ONCE_MORE, "-n", "0"]),
+        (["-p", "no:xdist"], [*ONCE_MORE, "-p", "no:xdist"]),
     ],
 )
 def test_tests_run_on_all_cores_unless_told_otherwise(given: list[str], expected: list[str]) -> None:
