@@ -27,7 +27,7 @@ def main() -> int:
     options = _options()
     with tempfile.TemporaryDirectory() as scratch:
         copies = list(_copies(options.feedstocks, options.copies, Path(scratch)))
-        release = find_release(options.smithy) if options.smithy else None
+        release = find_release(options.smithy, cache=Path(scratch) / "templates") if options.smithy else None
         memory: list[int] = []
         outcomes: list[RerenderedFeedstock] = []
         began = time.monotonic()
@@ -36,7 +36,6 @@ def main() -> int:
             pinning=options.pinning,
             rules=chosen_rules(options.rules, release),
             smithy=release,
-            cache=Path(scratch) / "templates",
             write=options.write,
             jobs=options.jobs,
         ):

@@ -25,7 +25,7 @@ from maintenance.same_rerenders import git, lay_out, lay_out_pinning
 
 if TYPE_CHECKING:
     from feedstock_tools.recipe.v1_engine import ParsedV1
-    from feedstock_tools.rerender.rerendering import Source
+    from feedstock_tools.rerender.source import Source
 
 RECIPE = "recipe/recipe.yaml"
 
@@ -62,7 +62,7 @@ def outlined(recipe: ParsedV1, rendering: Any, config: Any) -> tuple[Any, float]
 def rendered(source: Source, rendering: Any, config: Any) -> tuple[Any, float]:
     """The same from the whole rendering."""
     from feedstock_tools.errors import FeedstockError
-    from feedstock_tools.rerender.rerendering import render_source
+    from feedstock_tools.rerender.source import render_source
 
     start = time.process_time()
     try:
@@ -81,8 +81,8 @@ def compare(folder: Path, pinning: Path, turn: int, platforms: int, count: Count
     """What differs for one version."""
     from feedstock_tools.errors import FeedstockError
     from feedstock_tools.recipe.v1_engine import ParsedV1
-    from feedstock_tools.rerender.rerendering import read_source, variants_of
     from feedstock_tools.rerender.rules import Rules
+    from feedstock_tools.rerender.source import read_source, variants_of
 
     try:
         source = read_source(folder, pinning, Rules.newest())

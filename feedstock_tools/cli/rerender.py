@@ -149,16 +149,15 @@ def command(
 
 def _rerender_many(feedstocks: tuple[Path, ...], how: _How, modes: _Modes, many: Many) -> None:
     """Rerender feedstocks in several processes; exit with 1 if one failed, or changes with --check."""
-    from feedstock_tools.channel.pinning.local import pinning_cache
     from feedstock_tools.cli.smithy import chosen_release
     from feedstock_tools.rerender.smithy.releases.release import chosen_rules
 
     if modes.show_diff or modes.verify or modes.commit or how.online or how.platforms:
         raise click.UsageError("--diff, --verify, --commit, --online and --platform are for one feedstock")
     pinning = chosen_pinning(how.pinning, Path(os.devnull))
-    release = chosen_release(how.smithy, how.rules).release
+    release = chosen_release(how.smithy, how.rules)
     rules = chosen_rules(how.rules, release)
-    given = Given(pinning, rules, release, pinning_cache(os.environ).with_name("templates"), not modes.check)
+    given = Given(pinning, rules, release, not modes.check)
     if not rerender_all(feedstocks, given, many, as_json=modes.as_json):
         raise SystemExit(1)
 
@@ -190,14 +189,13 @@ def _commit(repository: Repository, changes: Changes, result: Rerender, pinning:
 
 
 def _rerendered(feedstock: Path, pinning: Path | None, how: _How) -> Rerender:
-    from feedstock_tools.channel.pinning.local import pinning_cache
     from feedstock_tools.cli.smithy import chosen_release
     from feedstock_tools.feedstock.pinned import require_what_is_asked
     from feedstock_tools.platforms import Platform
     from feedstock_tools.rerender.rerendering import rerender
     from feedstock_tools.rerender.smithy.releases.release import chosen_rules
 
-    release = chosen_release(how.smithy, how.rules).release
+    release = chosen_release(how.smithy, how.rules)
     rules = chosen_rules(how.rules, release)
     result = rerender(
         feedstock,
@@ -205,7 +203,6 @@ def _rerendered(feedstock: Path, pinning: Path | None, how: _How) -> Rerender:
         rules=rules,
         platforms=[Platform.parse(name) for name in how.platforms] or None,
         smithy=release,
-        cache=pinning_cache(os.environ).with_name("templates"),
         azure_number=_azure_number(feedstock, release, rules) if how.online and release else None,
     )
     require_what_is_asked(feedstock, result)

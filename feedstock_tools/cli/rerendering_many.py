@@ -31,7 +31,6 @@ class Given:
     pinning: Path | None
     rules: Rules
     release: Release | None
-    templates: Path
     write: bool
 
 
@@ -75,7 +74,6 @@ def _outcomes(feedstocks: Sequence[Path], given: Given, many: Many) -> Iterator[
         pinning=given.pinning,
         rules=given.rules,
         smithy=given.release,
-        cache=given.templates,
         migration=many.migration,
         write=given.write,
         jobs=many.jobs,

@@ -7,6 +7,7 @@ import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,7 @@ from feedstock_tools.cli.spelling import Group
 
 if TYPE_CHECKING:
     from feedstock_tools.channel.kept.packages import KeptPackage
-    from feedstock_tools.rerender.smithy.releases.choice import ReleaseChoice
+    from feedstock_tools.rerender.smithy.releases.release import Release
 
 __all__ = ["chosen_release", "command"]
 
@@ -68,16 +69,18 @@ def fetch(version: str | None, channels: tuple[str, ...], cache: Path | None, as
     _print(kept, as_json)
 
 
-def chosen_release(given: str | None, rules: str | None) -> ReleaseChoice:
+def chosen_release(given: str | None, rules: str | None) -> Release | None:
     """The release of conda-smithy to use, also printed on stderr; never uses the network."""
     from feedstock_tools.channel.kept.packages import kept_packages
+    from feedstock_tools.channel.pinning.local import pinning_cache
     from feedstock_tools.channel.smithy import SMITHY, smithy_cache
     from feedstock_tools.rerender.smithy.releases.choice import choose_release, installed_release
 
     kept = kept_packages(SMITHY, smithy_cache(os.environ))
     choice = choose_release(given, rules, {one.version: one.folder for one in kept}, installed_release(_environments()))
     say(choice.remark, err=True)
-    return choice
+    templates = pinning_cache(os.environ).with_name("templates")
+    return replace(choice.release, cache=templates) if choice.release else None
 
 
 def _environments() -> Iterator[Path]:

@@ -18,7 +18,7 @@ from feedstock_tools.errors import FeedstockError, InputError
 from feedstock_tools.reading import read_text
 from feedstock_tools.rerender.configurations.configuration import CI_SUPPORT, Configuration
 from feedstock_tools.rerender.configurations.write import Changes
-from feedstock_tools.rerender.rerendering import Rerender, rerender
+from feedstock_tools.rerender.rerendering import Request, Rerender, rerendered
 from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.rerender.smithy.releases.release import Release
 from feedstock_tools.yaml_reading.values import parse_texts
@@ -53,7 +53,6 @@ class _Order:
     pinning: Path | None
     rules: Rules
     smithy: Release | None
-    cache: Path | None
     migration: Path | None
     write: bool
 
@@ -64,7 +63,6 @@ def rerender_many(
     pinning: Path | None = None,
     rules: Rules | None = None,
     smithy: Release | None = None,
-    cache: Path | None = None,
     migration: Path | None = None,
     write: bool = False,
     jobs: int = 1,
@@ -74,7 +72,7 @@ def rerender_many(
 
     Args:
         feedstocks: their folders, taken as processes become free.
-        pinning: as for `rerender`, for all of them; and so are `rules`, `smithy` and `cache`.
+        pinning: as for `rerender`, for all of them; and so are `rules` and `smithy`.
         migration: lay this migration on each feedstock that needs it; the others are not rerendered.
         write: apply the changes.
         jobs: how many processes work in parallel.
@@ -89,7 +87,7 @@ def rerender_many(
     """
     if migration is not None:
         _settings_of(migration)
-    order = _Order(pinning, rules or Rules.newest(), smithy, cache, migration, write)
+    order = _Order(pinning, rules or Rules.newest(), smithy, migration, write)
     for feedstock, found in each_bounded(partial(_rerendered, order), feedstocks, jobs, bounds):
         if isinstance(found, FeedstockError):
             outcome: Outcome = "refused" if isinstance(found, InputError) else "failed"
@@ -105,16 +103,14 @@ def _rerendered(order: _Order, feedstock: Path) -> RerenderedFeedstock:
 
 
 def _outcome(order: _Order, feedstock: Path) -> RerenderedFeedstock:
-    whole = partial(
-        rerender, feedstock, pinning=order.pinning, rules=order.rules, smithy=order.smithy, cache=order.cache
-    )
+    request = Request(feedstock, order.rules, order.pinning, smithy=order.smithy)
     if order.migration is None:
-        return _applied(order, feedstock, whole())
-    before = rerender(feedstock, pinning=order.pinning, rules=order.rules)
+        return _applied(order, feedstock, rerendered(request))
+    before = rerendered(replace(request, smithy=None))
     reason = _why_not(order.migration, feedstock, before.configurations)
     if reason:
         return RerenderedFeedstock(feedstock, "not needed", reason)
-    after = whole(migrations=[order.migration])
+    after = rerendered(replace(request, migrations=(order.migration,)))
     if after.files == before.files:
         return RerenderedFeedstock(feedstock, "not needed", _already(order.migration, before.configurations))
     return _applied(order, feedstock, after)

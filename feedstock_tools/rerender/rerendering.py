@@ -6,42 +6,38 @@ Everything is read and checked first; this module writes nothing and ignores the
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
 
 from feedstock_tools.bounds.limits import Bounds
 from feedstock_tools.bounds.supervision import run_bounded
 from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import Platform
-from feedstock_tools.recipe.model import OutlinedRecipe, RenderedOutput, RenderedRecipe
+from feedstock_tools.recipe.model import OutlinedRecipe, RenderedRecipe
 from feedstock_tools.recipe.v0 import recipe as v0
 from feedstock_tools.recipe.v1 import recipe as v1
 from feedstock_tools.recipe.v1.outline import outline_recipe_v1
-from feedstock_tools.recipe.v1_engine import ParsedV1, parse_v1
+from feedstock_tools.recipe.v1_engine import ParsedV1
 from feedstock_tools.rerender.collapse import JobSettings, collapse
 from feedstock_tools.rerender.configurations.configuration import Configuration, read_configurations
 from feedstock_tools.rerender.configurations.lost_jobs import LostJobs, lost_jobs
 from feedstock_tools.rerender.configurations.names import configuration_name
 from feedstock_tools.rerender.configurations.write import Changes, changes, with_tree
-from feedstock_tools.rerender.forge import Forge, Rendering, read_forge
-from feedstock_tools.rerender.pinning import Migrations, Pinning, find_pinning, migrations_of
+from feedstock_tools.rerender.forge import Rendering
 from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.rerender.smithy.files import CiUpdate, follow_configurations
 from feedstock_tools.rerender.smithy.packages import Package, PackageWatch
 from feedstock_tools.rerender.smithy.releases.release import Release
 from feedstock_tools.rerender.smithy.tree import RenderedPlatform, Tree, whole_tree
 from feedstock_tools.rerender.smithy.tree_rules import tree_rules
-from feedstock_tools.variants import VariantConfig, combine, defaults, load, load_migration, migrate
-from feedstock_tools.variants.conditional import load_conditional
+from feedstock_tools.rerender.source import Source, kept_labels, read_source, render_source, variants_of
+from feedstock_tools.variants import VariantConfig, combine, defaults, load
 
-__all__ = ["Rerender", "Source", "kept_labels", "read_source", "render_source", "rerender", "variants_of"]
+__all__ = ["Request", "Rerender", "rerender", "rerendered"]
 
 _PYTHON_MIN = re.compile(r".*\{\{ python_min \}\}")
-_RECIPE_CONFIG = "conda_build_config.yaml"
-_CONDITIONAL_CONFIG = "variants.yaml"
 
 
 @dataclass(frozen=True)
@@ -107,6 +103,19 @@ class Rerender:
         return replace(own, files={**own.files, **jobs})
 
 
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What to rerender and how: the arguments of `rerender`, except its bounds."""
+
+    feedstock: Path
+    rules: Rules
+    pinning: Path | None = None
+    platforms: tuple[Platform, ...] | None = None
+    migrations: tuple[Path, ...] = ()
+    smithy: Release | None = None
+    azure_number: int | None = None
+
+
 def rerender(
     feedstock: Path,
     *,
@@ -114,7 +123,6 @@ def rerender(
     rules: Rules | None = None,
     platforms: Collection[Platform] | None = None,
     smithy: Release | None = None,
-    cache: Path | None = None,
     azure_number: int | None = None,
     migrations: Sequence[Path] = (),
     bounds: Bounds | None = None,
@@ -127,7 +135,6 @@ def rerender(
         rules: which versions of conda-smithy and conda-build to follow; default the newest.
         platforms: render only these; default: all in conda-forge.yml.
         smithy: the release of conda-smithy that writes the whole tree; without one `.ci_support` and job lists do.
-        cache: a private folder that keeps compiled templates of the release.
         azure_number: the feedstock's number at Azure for the README; default: the one in the README.
         migrations: migrations to lay on the feedstock, besides those that it has.
         bounds: what the work may take, in a child process; None to do it in this process.
@@ -139,72 +146,66 @@ def rerender(
     >>> sorted(found.files)[0], bool(found.changes())
     ('linux_64_cuda_compiler_version12.9.yaml', True)
     """
-    if bounds is not None:
-        work = partial(
-            rerender,
-            feedstock,
-            pinning=pinning,
-            rules=rules,
-            platforms=platforms,
-            smithy=smithy,
-            cache=cache,
-            azure_number=azure_number,
-            migrations=migrations,
-        )
-        return run_bounded(work, bounds)
-    source = read_source(feedstock, pinning, rules or Rules.newest(), migrations)
+    only = None if platforms is None else tuple(platforms)
+    request = Request(feedstock, rules or Rules.newest(), pinning, only, tuple(migrations), smithy, azure_number)
+    return run_bounded(partial(rerendered, request), bounds)
+
+
+def rerendered(request: Request) -> Rerender:
+    """The answer to a request, without bounds; raises `InputError` as `rerender` does."""
+    source = read_source(request.feedstock, request.pinning, request.rules, request.migrations)
+    platforms = _rendered_platforms(source, request)
+    by_name = {configuration.name: configuration for platform in platforms for configuration in platform.configurations}
+    return Rerender(
+        request.feedstock,
+        tuple(by_name[name] for name in sorted(by_name)),
+        source.migrations.finished,
+        source.rules,
+        request.platforms,
+        _tree(source, request, platforms),
+        source.migrations.added,
+    )
+
+
+def _rendered_platforms(source: Source, request: Request) -> list[RenderedPlatform]:
+    """The requested platforms; one that several providers build in the same way is rendered once."""
     done: dict[object, RenderedPlatform] = {}
     for rendering in source.forge.renderings:
-        if platforms is not None and rendering.platform not in platforms:
+        if request.platforms is not None and rendering.platform not in request.platforms:
             continue
-        kept = kept_labels(rendering, source)
-        same = (rendering.platform, rendering.keep_noarch, tuple(sorted(rendering.environ.items())), kept)
+        labels = kept_labels(rendering, source)
+        same = (rendering.platform, rendering.keep_noarch, tuple(sorted(rendering.environ.items())), labels)
         if same not in done:
-            done[same] = _render(source, rendering, kept, PackageWatch() if smithy else None)
-    by_name = {
-        configuration.name: configuration for platform in done.values() for configuration in platform.configurations
-    }
-    ordered = tuple(by_name[name] for name in sorted(by_name))
-    rendered = tuple(platforms) if platforms is not None else None
-    tree = None
-    if smithy:
-        others = _other_platforms(source, rendered) if rendered is not None else ()
-        tree = _tree(source, smithy, (*done.values(), *others), cache, azure_number)
-    return Rerender(
-        feedstock, ordered, source.migrations.finished, source.rules, rendered, tree, source.migrations.added
+            done[same] = _render(source, rendering, labels, PackageWatch() if request.smithy else None)
+    return list(done.values())
+
+
+def _tree(source: Source, request: Request, rendered: Sequence[RenderedPlatform]) -> Tree | None:
+    """The whole tree of the feedstock, as the request's release writes it; None without a release."""
+    if request.smithy is None:
+        return None
+    others = _other_platforms(source, request.platforms) if request.platforms is not None else ()
+    platforms = [*rendered, *others]
+    return whole_tree(
+        request.smithy,
+        source.rules.smithy,
+        source.forge,
+        platforms,
+        unbuilt=_described_packages(source, platforms),
+        azure_number=request.azure_number,
     )
 
 
 def _other_platforms(source: Source, platforms: tuple[Platform, ...]) -> Iterator[RenderedPlatform]:
     """The platforms whose configurations stay as they are: their jobs and packages belong to the whole tree, too."""
-    there = read_configurations(source.forge.folder)
-    others = {one.platform: one for one in source.forge.renderings if one.platform not in platforms}
+    present = read_configurations(source.forge.folder)
+    others = {
+        rendering.platform: rendering for rendering in source.forge.renderings if rendering.platform not in platforms
+    }
     for rendering in others.values():
         packages = _render(source, rendering, kept_labels(rendering, source), PackageWatch()).packages
-        own = tuple(one for one in there if one.platform == rendering.platform)
+        own = tuple(configuration for configuration in present if configuration.platform == rendering.platform)
         yield RenderedPlatform(rendering.platform.name, own, packages)
-
-
-def _tree(
-    source: Source,
-    smithy: Release,
-    platforms: Sequence[RenderedPlatform],
-    cache: Path | None,
-    azure_number: int | None,
-) -> Tree:
-    forge = source.forge
-    return whole_tree(
-        smithy,
-        source.rules.smithy,
-        forge.folder,
-        forge.settings,
-        platforms,
-        forge.recipe,
-        forge.recipe_text,
-        unbuilt=_described_packages(source, platforms),
-        cache=cache,
-        azure_number=azure_number,
-    )
 
 
 def _described_packages(source: Source, platforms: Sequence[RenderedPlatform]) -> tuple[Package, ...]:
@@ -240,72 +241,8 @@ def _unbuilt_packages(source: Source) -> tuple[Package, ...]:
     return watch.packages
 
 
-@dataclass(frozen=True)
-class Source:
-    """The inputs for all platforms: `files` are the variant files in the order in which they are combined.
-
-    `pinning` is conda-forge's, or the user's own; the other files are the feedstock's.
-    """
-
-    parsed: v0.Recipe | ParsedV1
-    forge: Forge
-    files: list[Path]
-    migrations: Migrations
-    rules: Rules
-    pinning: Pinning | None = None
-
-    @property
-    def recipe(self) -> Path:
-        """The file of the recipe."""
-        return self.forge.recipe
-
-    @property
-    def text(self) -> str:
-        """Its text."""
-        return self.forge.recipe_text
-
-    def within(self, path: Path) -> Path | None:
-        """The folder that no link of an input may lead out of: the feedstock, for its own files."""
-        pinning = self.pinning
-        foreign = pinning is not None and (path == pinning.config or path.parent == pinning.migrations)
-        return None if foreign or path in self.migrations.added else self.forge.folder
-
-    @property
-    def conditional(self) -> Path | None:
-        """The variants.yaml beside a recipe.yaml, if there is one."""
-        path = self.recipe.with_name(_CONDITIONAL_CONFIG)
-        return path if self.forge.is_v1 and path.is_file() else None
-
-    @property
-    def applied_again(self) -> Path | None:
-        """The file that older versions applied on top of the migrated variants again, if there is one."""
-        own = self.recipe.with_name(_RECIPE_CONFIG)
-        return None if self.rules.recipe_config_only_merged or own not in self.files else own
-
-
-def read_source(feedstock: Path, pinning: Path | None, rules: Rules, added: Sequence[Path] = ()) -> Source:
-    """Find the inputs of a feedstock's rerender; `added` are migrations to lay on it.
-
-    Raises:
-        InputError: the feedstock, its recipe or the pinning is missing, or conda-forge.yml is invalid.
-    """
-    forge = read_forge(feedstock, rules)
-    global_pinning = find_pinning(pinning) if pinning else None
-    migrations = migrations_of(feedstock, global_pinning, rules, added)
-    files = [global_pinning.config] if global_pinning else []
-    own = forge.recipe.with_name(_RECIPE_CONFIG)
-    if own.is_file():
-        files.append(own)
-    parsed: v0.Recipe | ParsedV1
-    if forge.is_v1:
-        parsed = parse_v1(forge.recipe_text, forge.recipe)
-    else:
-        parsed = v0.parse_recipe(forge.recipe_text, forge.recipe, rules.conda_build)
-    return Source(parsed, forge, files, migrations, rules, global_pinning)
-
-
 def _render(
-    source: Source, rendering: Rendering, kept: tuple[str, ...], watch: PackageWatch | None
+    source: Source, rendering: Rendering, labels: tuple[str, ...], watch: PackageWatch | None
 ) -> RenderedPlatform:
     """The configurations of one platform, by name, and its packages where somebody watches for them."""
     platform, rules = rendering.platform, source.rules
@@ -319,7 +256,7 @@ def _render(
     settings = JobSettings(
         platform,
         rules,
-        kept=kept,
+        kept=labels,
         uses_python_min=any(_PYTHON_MIN.match(line) for line in source.text.splitlines()),
         ordered=source.forge.is_v1,
         fallback_image=source.forge.fallback_image if rendering.build_platform.os == "linux" else None,
@@ -359,57 +296,3 @@ def _in_order(recipe: RenderedRecipe, rules: Rules) -> RenderedRecipe:
 def _packages(watch: PackageWatch, rendering: Rendering, rules: Rules) -> tuple[Package, ...]:
     packages = [package for package in watch.packages if rendering.keep_noarch or not package.noarch]
     return tuple(sorted(packages, key=lambda package: package.file_stem) if rules.sorts_outputs else packages)
-
-
-def kept_labels(rendering: Rendering, source: Source) -> tuple[str, ...]:
-    """Runner labels stay in the files of jobs whose runner they determine."""
-    rules = source.rules
-    on_github = rules.keeps_labels == "on GitHub Actions" and rendering.provider == "github_actions"
-    own_runners = rules.keeps_labels == "self-hosted" and source.forge.self_hosted
-    return ("github_actions_labels",) if on_github or own_runners else ()
-
-
-def variants_of(source: Source, rendering: Rendering) -> VariantConfig:
-    """The variants of a platform: defaults, pinning and the recipe's own file, with migrations on top."""
-    platform, environ, rules = rendering.platform, rendering.environ, source.rules
-    behaviour = rules.conda_build
-    base = defaults(platform, behaviour)
-    within = source.within
-    loaded = [load(path, platform, environ=environ, rules=behaviour, within=within(path)) for path in source.files]
-    conditional = source.conditional
-    typed = (
-        [load_conditional(conditional, platform, environ=environ, rules=behaviour, within=within(conditional))]
-        if conditional is not None
-        else []
-    )
-    steps = [
-        load_migration(path, platform, environ=environ, rules=behaviour, within=within(path))
-        for path in source.migrations.applied
-    ]
-    if not rules.migrations_by_time:
-        steps = [replace(step, timestamp=0.0) for step in steps]
-    migrated = migrate(combine([base, *loaded, *typed]), steps, rules.migrations)
-    again = [config for path, config in zip(source.files, loaded, strict=True) if path == source.applied_again]
-    return combine([base, migrated, *again])
-
-
-def render_source(
-    source: Source,
-    config: VariantConfig,
-    rendering: Rendering,
-    watch: Callable[[Any, RenderedOutput], None] | None = None,
-) -> RenderedRecipe:
-    """The outputs of the recipe on one platform.
-
-    `watch`: called with every output and what it was made from.
-    """
-    recipe = source.parsed
-    if isinstance(recipe, ParsedV1):
-        return v1.render_recipe_v1(
-            replace(recipe, environ=rendering.environ),
-            config,
-            rendering.platform,
-            all_branches=source.rules.counts_untaken_branches,
-            watch=watch,
-        )
-    return v0.render_recipe(recipe, config, rendering.platform, environ=rendering.environ, watch=watch)

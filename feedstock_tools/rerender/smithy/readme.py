@@ -26,8 +26,6 @@ def readme_files(
     config: dict[str, Any],
     packages: Sequence[Package],
     configurations: Sequence[Configuration],
-    recipe: Path,
-    recipe_text: str,
     azure_number: int | None = None,
 ) -> dict[str, File]:
     """The README, and CODEOWNERS if the recipe names maintainers.
@@ -40,11 +38,12 @@ def readme_files(
     Raises:
         InputError: the template or the recipe's `about` cannot be rendered.
     """
-    before = _Before.of(workshop.feedstock / README)
+    forge = workshop.forge
+    before = _Before.of(forge.folder / README)
     if not workshop.rules.sorted_metadata:
         packages = before.in_order(packages)
     plain = workshop.rules.readme_of_plain_recipe
-    about = dict(packages[0].about) if plain else feedstock_about(packages, recipe_text, recipe)
+    about = dict(packages[0].about) if plain else feedstock_about(packages, forge.recipe_text, forge.recipe)
     last = {package.name: package for package in packages}
     parts = [(packages[0].feedstock, about)]
     parts += [(name, dict(package.about)) for name, package in last.items() if package.about != about]

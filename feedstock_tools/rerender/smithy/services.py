@@ -16,6 +16,7 @@ from typing import Any
 from feedstock_tools.errors import InputError
 from feedstock_tools.reading import read_text
 from feedstock_tools.rerender.configurations.configuration import Configuration
+from feedstock_tools.rerender.forge import Forge
 from feedstock_tools.rerender.smithy.azure import dumped_settings
 from feedstock_tools.rerender.smithy.jobs import azure_jobs, runner, short_name, target_platform
 from feedstock_tools.rerender.smithy.releases.release import Release
@@ -84,15 +85,24 @@ class Workshop:
 
     release: Release
     templates: Templates
-    feedstock: Path
-    settings: Mapping[str, Any]
+    forge: Forge
     rules: TreeRules
     ci: CiRules
 
     @property
+    def feedstock(self) -> Path:
+        """The feedstock's folder."""
+        return self.forge.folder
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """Its conda-forge.yml as YAML reads it."""
+        return self.forge.settings
+
+    @property
     def recipe(self) -> Path:
         """The recipe's folder."""
-        return self.feedstock / str(self.settings.get("recipe_dir") or "recipe")
+        return self.forge.folder / self.forge.recipe_dir
 
 
 def render_provider(
@@ -279,7 +289,7 @@ def _build_setup(workshop: Workshop, system: str) -> str:
     texts = workshop.release.texts_in("_get_build_setup_line")
     if (workshop.recipe / file).exists():
         found = [text for text in texts if own in text]
-        return found[0].replace("{recipe_dir}", str(workshop.settings.get("recipe_dir") or "recipe")) if found else ""
+        return found[0].replace("{recipe_dir}", workshop.forge.recipe_dir) if found else ""
     plain = [text for text in texts if "run_conda_forge_build_setup_" not in text]
     sourced = [text for text in plain if text.lstrip().startswith("source")]
     chosen = [text for text in plain if text not in sourced] if system == "win" else sourced

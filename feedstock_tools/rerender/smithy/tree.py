@@ -13,6 +13,7 @@ from typing import Any
 
 from feedstock_tools.reading import read_bytes
 from feedstock_tools.rerender.configurations.configuration import CI_SUPPORT, Configuration
+from feedstock_tools.rerender.forge import Forge
 from feedstock_tools.rerender.smithy.config import template_settings
 from feedstock_tools.rerender.smithy.packages import Package
 from feedstock_tools.rerender.smithy.readme import CODE_OWNERS, README, readme_files
@@ -94,53 +95,48 @@ class Tree:
 def whole_tree(
     release: Release,
     version: str,
-    feedstock: Path,
-    settings: Mapping[str, Any],
+    forge: Forge,
     platforms: Sequence[RenderedPlatform],
-    recipe: Path,
-    recipe_text: str,
     *,
     unbuilt: Sequence[Package] = (),
-    cache: Path | None = None,
     azure_number: int | None = None,
 ) -> Tree:
     """The files around `.ci_support`.
 
     Args:
         version: the version of conda-smithy to follow.
-        settings: conda-forge.yml as YAML reads it.
+        forge: the feedstock's conda-forge.yml and recipe.
         platforms: the rendered platforms, including those without configurations.
         unbuilt: the packages that the README describes instead of those that the platforms build.
-        cache: a private folder for compiled templates.
         azure_number: the feedstock's number at Azure, if it was looked up.
 
     Raises:
         InputError: a template or a setting cannot be used.
     """
     rules, ci = tree_rules(version), ci_rules(version)
-    workshop = Workshop(release, Templates(release, feedstock, cache), feedstock, settings, rules, ci)
-    config = template_settings(release, settings, feedstock, rules, ci)
+    workshop = Workshop(release, Templates(release, forge.folder), forge, rules, ci)
+    config = template_settings(release, forge.settings, forge.folder, rules, ci)
     skipped = frozenset(str(name) for name in config.get("skip_render") or ())
     files = {**dict(_copied(workshop, skipped)), **_note_on_configurations(workshop, platforms)}
-    found = {each.platform: each for each in platforms}
+    by_name = {platform.platform: platform for platform in platforms}
     packages: dict[str, list[Package]] = {}
     for provider in PROVIDER_FILES:
-        where = placements(settings, ci, provider)
-        built = [Built(place, found[place.platform].configurations) for place in where if place.platform in found]
+        where = placements(forge.settings, ci, provider)
+        built = [Built(place, by_name[place.platform].configurations) for place in where if place.platform in by_name]
         files.update(_service(workshop, config, provider, built))
         packages[provider] = [
-            package for each in built if each.configurations for package in found[each.placement.platform].packages
+            package for each in built if each.configurations for package in by_name[each.placement.platform].packages
         ]
-    configurations = [configuration for each in found.values() for configuration in each.configurations]
+    configurations = [configuration for platform in by_name.values() for configuration in platform.configurations]
     files.update(_service_workflows(workshop, config, skipped))
     files.update(_pixi(workshop, config, version, configurations))
     listed = list(unbuilt) or _listed(packages)
     if listed and README not in skipped:
-        files.update(readme_files(workshop, config, listed, configurations, recipe, recipe_text, azure_number))
+        files.update(readme_files(workshop, config, listed, configurations, azure_number))
     unwanted = list(_unwanted(workshop, files, skipped))
-    removed = tuple(name for name in unwanted if _exists(feedstock / name))
+    removed = tuple(name for name in unwanted if _exists(forge.folder / name))
     absent = tuple(name for name in unwanted if name not in removed)
-    return Tree(files, removed, tuple(_notes(files, feedstock)), absent)
+    return Tree(files, removed, tuple(_notes(files, forge.folder)), absent)
 
 
 def _notes(files: Mapping[str, File], feedstock: Path) -> Iterator[str]:

@@ -10,7 +10,7 @@ from itertools import islice
 from feedstock_tools.recipe.v1.expressions import Scope, UndecidedError, truth
 from feedstock_tools.recipe.v1.shapes import read_sites
 from feedstock_tools.rerender.forge import Rendering
-from feedstock_tools.rerender.rerendering import Source
+from feedstock_tools.rerender.source import Source
 from feedstock_tools.rerender.why.model import Loss, Place
 from feedstock_tools.variants.model import Variant, VariantSpace
 from feedstock_tools.variants.namespace import Namespace

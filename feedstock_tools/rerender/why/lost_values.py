@@ -8,7 +8,7 @@ from pathlib import Path
 
 from feedstock_tools.reading import read_text
 from feedstock_tools.rerender.forge import Rendering
-from feedstock_tools.rerender.rerendering import Source
+from feedstock_tools.rerender.source import Source
 from feedstock_tools.rerender.why.model import Loss, Place, Setting
 from feedstock_tools.rerender.why.values import TracedVariants
 from feedstock_tools.rerender.why.wishes import Wish

@@ -21,15 +21,9 @@ from feedstock_tools.reading import read_text
 from feedstock_tools.recipe.model import RenderedOutput
 from feedstock_tools.rerender.configurations.configuration import Configuration
 from feedstock_tools.rerender.forge import FORGE_FILE, Rendering
-from feedstock_tools.rerender.rerendering import (
-    Source,
-    kept_labels,
-    read_source,
-    render_source,
-    rerender,
-    variants_of,
-)
+from feedstock_tools.rerender.rerendering import rerender
 from feedstock_tools.rerender.rules import Rules
+from feedstock_tools.rerender.source import Source, kept_labels, read_source, render_source, variants_of
 from feedstock_tools.rerender.why.model import Explanation, Place, Setting, Use, ValueOrigin
 from feedstock_tools.rerender.why.uses import TextUses
 from feedstock_tools.rerender.why.uses_v1 import YamlUses

@@ -15,7 +15,7 @@ from typing import Any
 
 from feedstock_tools.reading import read_text
 from feedstock_tools.rerender.forge import Rendering
-from feedstock_tools.rerender.rerendering import Source
+from feedstock_tools.rerender.source import Source
 from feedstock_tools.rerender.why.model import Place, Setting
 from feedstock_tools.variants import Migration, VariantConfig, combine, defaults, load_migration, migrate
 from feedstock_tools.variants.conditional import load_conditional
@@ -69,7 +69,7 @@ class TracedVariants:
 
 
 def trace_variants(source: Source, rendering: Rendering) -> TracedVariants:
-    """The same variants as `rerendering.variants_of`, traced.
+    """The same variants as `source.variants_of`, traced.
 
     Raises:
         InputError: as a rerender.

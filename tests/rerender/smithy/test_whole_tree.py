@@ -384,8 +384,8 @@ def test_compiled_templates_that_others_could_have_written_are_not_run(
 
 def _rerender_in_new_process(feedstock: Path, release: Path, cache: Path) -> None:
     run = _in_new_process(
-        f"release, cache = find_release(Path({str(release)!r})), Path({str(cache)!r})\n"
-        f"rerender(Path({str(feedstock)!r}), smithy=release, cache=cache).changes().apply()"
+        f"release = find_release(Path({str(release)!r}), cache=Path({str(cache)!r}))\n"
+        f"rerender(Path({str(feedstock)!r}), smithy=release).changes().apply()"
     )
     assert run.returncode == 0, run.stderr
 

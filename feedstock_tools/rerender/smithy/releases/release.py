@@ -37,10 +37,14 @@ _HINT = "Give the folder of a source tree, of an unpacked conda package or of an
 
 @dataclass(frozen=True)
 class Release:
-    """A release of conda-smithy: the folder of its package, and its version if the folder records it."""
+    """A release of conda-smithy: the folder of its package, and its version if the folder records it.
+
+    `cache`: a private folder that keeps its compiled templates, by their content; None to keep none.
+    """
 
     folder: Path
     version: str | None
+    cache: Path | None = None
 
     @property
     def templates(self) -> Path:
@@ -172,8 +176,11 @@ class Release:
             raise InputError("is not UTF-8", path=path, hint=_HINT) from error
 
 
-def find_release(folder: Path) -> Release:
+def find_release(folder: Path, *, cache: Path | None = None) -> Release:
     """The release of conda-smithy in a folder: a source tree, an unpacked conda package, or an environment.
+
+    Args:
+        cache: a private folder that keeps compiled templates, so that the next process need not compile them.
 
     Raises:
         InputError: the folder is not a release.
@@ -183,7 +190,7 @@ def find_release(folder: Path) -> Release:
     """
     for package in _candidates(folder):
         if (package / _CODE).is_file() and (package / _TEMPLATES).is_dir() and (package / _COPIED).is_dir():
-            return Release(package, _version_of(folder, package))
+            return Release(package, _version_of(folder, package), cache)
     raise InputError("is not a release of conda-smithy", path=folder, hint=_HINT)
 
 

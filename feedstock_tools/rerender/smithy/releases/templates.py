@@ -26,16 +26,12 @@ _FAILURES = (jinja2.TemplateError, ArithmeticError, TypeError, ValueError, Looku
 class Templates:
     """Renders templates by name: the feedstock's own if it has one, else the release's."""
 
-    def __init__(self, release: Release, feedstock: Path, cache: Path | None = None) -> None:
-        """Read no template yet: each is read when it is rendered.
-
-        Args:
-            cache: a private folder that keeps compiled templates by their content; None to keep none.
-        """
+    def __init__(self, release: Release, feedstock: Path) -> None:
+        """Read no template yet: each is read when it is rendered."""
         self._release = release
         self._own = feedstock / _OWN
         self._has_own = self._own.is_dir()
-        self._compiled = CompiledTemplates(cache)
+        self._compiled = CompiledTemplates(release.cache)
         self._environment = SandboxedEnvironment(
             extensions=["jinja2.ext.do"],
             loader=jinja2.FunctionLoader(self._load),
