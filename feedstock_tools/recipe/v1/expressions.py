@@ -14,52 +14,29 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, cast
 
 from feedstock_tools.platforms import Platform
-from feedstock_tools.variants.model import WholeNumber
+from feedstock_tools.recipe.v1.certain_values import (
+    NOTHING,
+    PLATFORM_WORDS,
+    Term,
+    UndecidedError,
+    Written,
+    as_text,
+    is_platform,
+    scalar,
+    typed,
+)
+from feedstock_tools.recipe.v1.version_match import matches, short_version
 
 if TYPE_CHECKING:
     from jinja2 import nodes
 
-__all__ = ["NOTHING", "Scope", "Term", "UndecidedError", "Written", "pieces", "truth", "value_of"]
+__all__ = ["Scope", "pieces", "truth", "value_of"]
 
 _TEMPLATE = re.compile(r"\$\{\{(.*?)\}\}", re.DOTALL)
-_PLATFORM_WORDS = (
-    *("linux", "osx", "win", "unix"),
-    *("x86_64", "aarch64", "arm64", "ppc64le", "s390x", "riscv64"),
-    *("linux64", "linux32", "win64", "win32"),
-)
 #: Functions and filters without side effects whose result is used but not looked into.
 _FUNCTIONS = frozenset({"compiler", "stdlib", "cdt", "pin_subpackage", "pin_compatible"})
 _FILTERS = frozenset({"int", "split", "replace", "join", "first", "last", "list", "slice", "lower", "upper", "trim"})
-_VERSION = re.compile(r"(\d{1,9}(?:\.\d{1,9})*)(?:\.\*)?(?: \S+)?")
-_LIMIT = re.compile(r"(>=|<=|==|!=|<|>)\s*(\d{1,9}(?:\.\d{1,9})*)|(\d{1,9}(?:\.\d{1,9})*)\.\*")
-_WHOLE = re.compile(r"0|[1-9][0-9]{0,8}")
-_VERSION_LIKE = re.compile(r"[0-9]+(?:\.[0-9]+)+")
-#: Texts that YAML takes for nothing else.
-_PLAIN = re.compile(r"(?!(?i:true|false|yes|no|on|off|null|nan|inf)$)[A-Za-z_/][^\0]*")
 _DEEPEST = 40
-
-
-class UndecidedError(Exception):
-    """Only the engine knows the value."""
-
-
-@dataclass(frozen=True, slots=True)
-class Term:
-    """A value that is known by how it is made alone: equal terms have equal values, and no more is known of them."""
-
-    made_by: tuple[Hashable, ...]
-
-
-#: The result of a condition without `else` that is false: an empty text.
-NOTHING = Term(("nothing",))
-
-
-@dataclass(frozen=True, slots=True)
-class Written:
-    """A value as a recipe has it: its text, and whether it stands there without quotes."""
-
-    text: str
-    plain: bool
 
 
 @dataclass
@@ -94,11 +71,11 @@ class Scope:
             return self._of_context(name)
         if name in self.values:
             self.reads.add(name)
-            return _typed(self.values[name])
+            return typed(self.values[name])
         if name == "hash":
             return Term(("hash",))
-        if name in _PLATFORM_WORDS:
-            return _is_platform(name, self.platform)
+        if name in PLATFORM_WORDS:
+            return is_platform(name, self.platform)
         raise UndecidedError
 
     def _of_context(self, name: str) -> Hashable:
@@ -107,41 +84,19 @@ class Scope:
             raise UndecidedError
         text, plain = written.text, written.plain
         if "{" not in text:
-            return _scalar(text) if plain else text
+            return scalar(text) if plain else text
         before = frozenset(takewhile(lambda other: other != name, self.context))
         found = pieces(text, replace(self, known=before, depth=self.depth + 1))
         if len(found) == 1:
-            return found[0] if plain else _as_text(found[0])
+            return found[0] if plain else as_text(found[0])
         if not all(type(piece) is str for piece in found):
             return Term(found)
         whole = "".join(str(piece) for piece in found)
-        return _scalar(whole) if plain else whole
-
-
-def _as_text(value: Hashable) -> Hashable:
-    """What a template in quotes gives: a text of what it would give without them."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    return str(value) if isinstance(value, int) else value
-
-
-def _scalar(text: str) -> Hashable:
-    """What a text without quotes means.
-
-    Raises:
-        UndecidedError: it may be a number or another value than a text.
-    """
-    if text in ("true", "false"):
-        return text == "true"
-    if _WHOLE.fullmatch(text):
-        return int(text)
-    if _VERSION_LIKE.fullmatch(text) or _PLAIN.fullmatch(text):
-        return text
-    raise UndecidedError
+        return scalar(whole) if plain else whole
 
 
 def pieces(text: str, scope: Scope) -> tuple[Hashable, ...]:
-    """The parts of a text: what stands between its templates, and the values of these.
+    """The parts of a text: its templates' values, and the texts between them.
 
     Raises:
         UndecidedError: a template has no certain value, or the text has statements.
@@ -292,7 +247,7 @@ def _is_in(left: Hashable, right: Hashable) -> bool:
 def _is_defined(name: str, scope: Scope) -> bool:
     if scope.sees(name):
         return True
-    if name in _PLATFORM_WORDS:
+    if name in PLATFORM_WORDS:
         raise UndecidedError
     if name in scope.values:
         scope.reads.add(name)
@@ -315,7 +270,7 @@ def _filtered(node: nodes.Filter, scope: Scope) -> Hashable:
         case "int", int(), []:
             return int(given)
         case "version_to_buildstring", str(), []:
-            return _short_version(given)
+            return short_version(given)
         case "split", str(), [str(separator)] if separator:
             return tuple(given.split(separator))
         case "replace", str(), [str(old), str(new)] if old:
@@ -349,7 +304,7 @@ def _called(node: nodes.Call, scope: Scope) -> Hashable:
         return Term(("method", attribute, *_all((owner,), scope), *given))
     name = node.node.name if isinstance(node.node, nodes.Name) else ""
     if name == "match" and len(node.args) == 2 and not node.kwargs:
-        return _matches(_value(node.args[0], scope), _value(node.args[1], scope))
+        return matches(_value(node.args[0], scope), _value(node.args[1], scope))
     if name not in _FUNCTIONS:
         raise UndecidedError
     term = Term((name, *given))
@@ -365,68 +320,3 @@ def _combined(node: nodes.BinExpr | nodes.Concat, scope: Scope) -> Hashable:
     if all(type(value) is str for value in values) and isinstance(node, nodes.Add | nodes.Concat):
         return "".join(str(value) for value in values)
     return Term((type(node).__name__, *((type(value).__name__, value) for value in values)))
-
-
-def _matches(version: Hashable, spec: Hashable) -> bool:
-    """The engine's `match` for versions of numbers; `3.12.* *_cpython` counts as 3.12."""
-    if not isinstance(version, str) or not isinstance(spec, str):
-        raise UndecidedError
-    found = _VERSION.fullmatch(version)
-    if found is None:
-        raise UndecidedError
-    numbers = _numbers(found[1])
-    return any(all(_is_within(numbers, limit.strip()) for limit in one.split(",")) for one in spec.split("|"))
-
-
-def _is_within(version: tuple[int, ...], limit: str) -> bool:
-    found = _LIMIT.fullmatch(limit)
-    if found is None:
-        raise UndecidedError
-    if found[3]:
-        prefix = tuple(int(number) for number in found[3].split("."))
-        return (version + (0,) * len(prefix))[: len(prefix)] == prefix
-    other = _numbers(found[2])
-    return {
-        ">=": version >= other,
-        "<=": version <= other,
-        "==": version == other,
-        "!=": version != other,
-        "<": version < other,
-        ">": version > other,
-    }[found[1]]
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    """The numbers of a version without zeros at its end, so that 3.0 equals 3."""
-    numbers = [int(number) for number in version.split(".")]
-    while len(numbers) > 1 and numbers[-1] == 0:
-        numbers.pop()
-    return tuple(numbers)
-
-
-def _short_version(version: str) -> str:
-    found = re.fullmatch(r"(\d{1,9})\.(\d{1,9})(?:\.\*)?(?: \S+)?", version)
-    if found is None:
-        raise UndecidedError
-    return f"{found[1]}{found[2]}"
-
-
-def _typed(value: str) -> Hashable:
-    """A value of a variant with the type that the engine receives it in."""
-    if isinstance(value, WholeNumber):
-        return int(value)
-    return value == "true" if value in ("true", "false") else value
-
-
-def _is_platform(word: str, platform: Platform) -> bool:
-    system, _, machine = platform.subdir.partition("-")
-    machine = "x86_64" if machine == "64" else machine
-    if system not in ("linux", "osx", "win"):
-        raise UndecidedError
-    if word in ("linux", "osx", "win"):
-        return system == word
-    if word == "unix":
-        return system in ("linux", "osx")
-    if word in ("linux64", "linux32", "win64", "win32"):
-        return platform.subdir == f"{word[:-2]}-{word[-2:]}"
-    return machine == word

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from feedstock_tools.platforms import Platform
-from feedstock_tools.recipe.v1.expressions import NOTHING, Scope, Term, UndecidedError, Written, pieces, truth
+from feedstock_tools.recipe.v1.certain_values import NOTHING, Term, UndecidedError, Written
+from feedstock_tools.recipe.v1.expressions import Scope, pieces, truth
 from feedstock_tools.yaml_reading.nodes import Node, compose, items, members, pairs
 
 __all__ = ["Shapes", "Sites", "read_sites"]

@@ -7,7 +7,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from feedstock_tools.recipe.v1.expressions import Scope, UndecidedError, truth
+from feedstock_tools.recipe.v1.certain_values import UndecidedError
+from feedstock_tools.recipe.v1.expressions import Scope, truth
 from feedstock_tools.recipe.v1.shapes import read_sites
 from feedstock_tools.rerender.forge import Rendering
 from feedstock_tools.rerender.source import Source

@@ -1,0 +1,104 @@
+"""Values in a `recipe.yaml` as the engine takes them, as far as they are certain."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+from feedstock_tools.platforms import Platform
+from feedstock_tools.variants.model import WholeNumber
+
+__all__ = [
+    "NOTHING",
+    "PLATFORM_WORDS",
+    "Term",
+    "UndecidedError",
+    "Written",
+    "as_text",
+    "is_platform",
+    "scalar",
+    "typed",
+]
+
+#: The engine's variables for the target platform.
+PLATFORM_WORDS = (
+    *("linux", "osx", "win", "unix"),
+    *("x86_64", "aarch64", "arm64", "ppc64le", "s390x", "riscv64"),
+    *("linux64", "linux32", "win64", "win32"),
+)
+_WHOLE = re.compile(r"0|[1-9][0-9]{0,8}")
+_VERSION_LIKE = re.compile(r"[0-9]+(?:\.[0-9]+)+")
+#: Texts that YAML takes for nothing else.
+_PLAIN = re.compile(r"(?!(?i:true|false|yes|no|on|off|null|nan|inf)$)[A-Za-z_/][^\0]*")
+
+
+class UndecidedError(Exception):
+    """Only the engine knows the value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A value of which only its origin is known: equal terms have equal values."""
+
+    made_by: tuple[Hashable, ...]
+
+
+#: The result of a condition without `else` that is false: an empty text.
+NOTHING = Term(("nothing",))
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A value as a recipe has it: its text, and whether it is written without quotes."""
+
+    text: str
+    plain: bool
+
+
+def as_text(value: Hashable) -> Hashable:
+    """The value of a template in quotes: the text of its value without them."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, int) else value
+
+
+def scalar(text: str) -> Hashable:
+    """The value of a text without quotes.
+
+    Raises:
+        UndecidedError: it may be a number or another value than a text.
+    """
+    if text in ("true", "false"):
+        return text == "true"
+    if _WHOLE.fullmatch(text):
+        return int(text)
+    if _VERSION_LIKE.fullmatch(text) or _PLAIN.fullmatch(text):
+        return text
+    raise UndecidedError
+
+
+def typed(value: str) -> Hashable:
+    """A value of a variant with the type that the engine receives it in."""
+    if isinstance(value, WholeNumber):
+        return int(value)
+    return value == "true" if value in ("true", "false") else value
+
+
+def is_platform(word: str, platform: Platform) -> bool:
+    """The value of a variable such as `linux` or `x86_64` on a platform.
+
+    Raises:
+        UndecidedError: the platform is of another system.
+    """
+    system, _, machine = platform.subdir.partition("-")
+    machine = "x86_64" if machine == "64" else machine
+    if system not in ("linux", "osx", "win"):
+        raise UndecidedError
+    if word in ("linux", "osx", "win"):
+        return system == word
+    if word == "unix":
+        return system in ("linux", "osx")
+    if word in ("linux64", "linux32", "win64", "win32"):
+        return platform.subdir == f"{word[:-2]}-{word[-2:]}"
+    return machine == word

@@ -1,0 +1,67 @@
+"""Versions in expressions of a `recipe.yaml`: the engine's `match` and `version_to_buildstring`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable
+
+from feedstock_tools.recipe.v1.certain_values import UndecidedError
+
+__all__ = ["matches", "short_version"]
+
+_VERSION = re.compile(r"(\d{1,9}(?:\.\d{1,9})*)(?:\.\*)?(?: \S+)?")
+_LIMIT = re.compile(r"(>=|<=|==|!=|<|>)\s*(\d{1,9}(?:\.\d{1,9})*)|(\d{1,9}(?:\.\d{1,9})*)\.\*")
+_SHORT = re.compile(r"(\d{1,9})\.(\d{1,9})(?:\.\*)?(?: \S+)?")
+
+
+def matches(version: Hashable, spec: Hashable) -> bool:
+    """The engine's `match` for versions of numbers; `3.12.* *_cpython` counts as 3.12.
+
+    Raises:
+        UndecidedError: version or spec has another form.
+    """
+    if not isinstance(version, str) or not isinstance(spec, str):
+        raise UndecidedError
+    found = _VERSION.fullmatch(version)
+    if found is None:
+        raise UndecidedError
+    numbers = _numbers(found[1])
+    return any(all(_is_within(numbers, limit.strip()) for limit in limits.split(",")) for limits in spec.split("|"))
+
+
+def _is_within(version: tuple[int, ...], limit: str) -> bool:
+    found = _LIMIT.fullmatch(limit)
+    if found is None:
+        raise UndecidedError
+    if found[3]:
+        prefix = tuple(int(number) for number in found[3].split("."))
+        return (version + (0,) * len(prefix))[: len(prefix)] == prefix
+    other = _numbers(found[2])
+    return {
+        ">=": version >= other,
+        "<=": version <= other,
+        "==": version == other,
+        "!=": version != other,
+        "<": version < other,
+        ">": version > other,
+    }[found[1]]
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """The numbers of a version without zeros at its end, so that 3.0 equals 3."""
+    numbers = [int(number) for number in version.split(".")]
+    while len(numbers) > 1 and numbers[-1] == 0:
+        numbers.pop()
+    return tuple(numbers)
+
+
+def short_version(version: str) -> str:
+    """The engine's `version_to_buildstring`: 3.12 as `312`.
+
+    Raises:
+        UndecidedError: the version has another form.
+    """
+    found = _SHORT.fullmatch(version)
+    if found is None:
+        raise UndecidedError
+    return f"{found[1]}{found[2]}"
