@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from feedstock_tools.check.against_facts import Finding
     from feedstock_tools.check.against_facts import check_feedstock as check
     from feedstock_tools.check.rehearsal.model import Environment, Pick, Rehearsal
+    from feedstock_tools.check.rehearsal.of_feedstock import RehearsalChannels
     from feedstock_tools.check.rehearsal.of_feedstock import rehearse_configurations as rehearse
     from feedstock_tools.errors import FeedstockError, InputError, Mistake, WorkError
     from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedOutput, PlannedRow
@@ -102,6 +103,7 @@ __all__ = [
     "PublishObserver",
     "Published",
     "Rehearsal",
+    "RehearsalChannels",
     "Release",
     "Rerender",
     "RerenderedFeedstock",
@@ -164,7 +166,7 @@ _WHERE = {
     "channel.targets": "Target parse_target",
     "check.against_facts": "Finding check=check_feedstock",
     "check.rehearsal.model": "Environment Pick Rehearsal",
-    "check.rehearsal.of_feedstock": "rehearse=rehearse_configurations",
+    "check.rehearsal.of_feedstock": "RehearsalChannels rehearse=rehearse_configurations",
     "errors": "FeedstockError InputError Mistake WorkError",
     "feedstock.planned": "PlannedConfiguration PlannedOutput PlannedRow",
     "generate.applying": "Change",

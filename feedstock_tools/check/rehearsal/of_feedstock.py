@@ -50,11 +50,16 @@ class RehearsalChannels:
 
     Attributes:
         by_subdir: names, URLs or folders, the first preferred, by the subdir of a platform or of its builders.
-        stand_in: why the channels are incomplete, if they are: missing packages are then unknown and not mistakes.
+        stand_in: why the channels are incomplete, if they are: missing packages then count as unknown, not as mistakes.
     """
 
     by_subdir: Mapping[str, Sequence[str]]
     stand_in: str | None = None
+
+    @classmethod
+    def everywhere(cls, channels: Sequence[str], platforms: Iterable[Platform]) -> RehearsalChannels:
+        """The same channels for all platforms."""
+        return cls({platform.subdir: tuple(channels) for platform in platforms})
 
 
 def rehearse_feedstock(
@@ -82,9 +87,7 @@ def rehearse_feedstock(
     remembered = _remembered(artifacts)
     if key is not None and not fresh and (known := _known(remembered.get(key))) is not None:
         return known
-    rehearsal = rehearse_configurations(
-        feedstock.folder, configurations, channels.by_subdir, stand_in=channels.stand_in, progress=progress
-    )
+    rehearsal = rehearse_configurations(feedstock.folder, configurations, channels, progress=progress)
     if key is not None:
         latest = [(name, answer) for name, answer in remembered.items() if name != key][-_KEPT + 1 :]
         artifacts.remember(_CACHE, {**dict(latest), key: rehearsal.to_json()})
@@ -94,21 +97,17 @@ def rehearse_feedstock(
 def rehearse_configurations(
     feedstock: Path,
     configurations: Sequence[Configuration],
-    channels: Sequence[str] | Mapping[str, Sequence[str]],
+    channels: Sequence[str] | RehearsalChannels,
     *,
     rules: Rules | None = None,
-    stand_in: str | None = None,
     progress: Callable[[int], None] = lambda _count: None,
     bounds: Bounds | None = None,
 ) -> Rehearsal:
-    """Solve every environment of some configurations, and determine which builds users would get, without caching the
-    answer.
+    """Solve every environment of some configurations, and determine which builds users would get; nothing is cached.
 
     Args:
-        channels: names, URLs or folders, the first has priority; for all platforms or by subdir (also those of
-            builders).
+        channels: names, URLs or folders for all platforms, the first has priority; or channels by subdir.
         rules: the version of conda-build that renders a `meta.yaml`; default: the newest.
-        stand_in: why the channels are incomplete, if they are: missing packages are then unknown and not mistakes.
         progress: called with the number of solved environments; never with bounds.
         bounds: what the work may take, in a child process, such as `SOLVING`; None to do it in this process.
 
@@ -122,16 +121,16 @@ def rehearse_configurations(
     (False, 'no channel has cuda-nvcc_linux-64, gxx_linux-64')
     """
     if bounds is not None:
-        work = partial(rehearse_configurations, feedstock, configurations, channels, rules=rules, stand_in=stand_in)
+        work = partial(rehearse_configurations, feedstock, configurations, channels, rules=rules)
         return run_bounded(work, bounds)
     chosen = rules or Rules.newest()
     forge = read_forge(feedstock, chosen)
     platforms = platforms_of(forge, configurations)
-    by_subdir = (
-        channels if isinstance(channels, Mapping) else {platform.subdir: tuple(channels) for platform in platforms}
-    )
+    if not isinstance(channels, RehearsalChannels):
+        channels = RehearsalChannels.everywhere(channels, platforms)
     rows = rows_to_rehearse(feedstock, configurations, chosen, forge)
-    return rehearse(rows, by_subdir, drivers=drivers_to_ask(platforms), stand_in=stand_in, progress=progress)
+    drivers = drivers_to_ask(platforms)
+    return rehearse(rows, channels.by_subdir, drivers=drivers, stand_in=channels.stand_in, progress=progress)
 
 
 def drivers_to_ask(platforms: Iterable[Platform]) -> list[str]:
