@@ -183,7 +183,7 @@ def _is_named(spec: str, text: str) -> bool:
 def _tables(facts: CudaFacts, packages: Iterable[KnownPackage]) -> dict[str, dict[str, Read]]:
     by_source: dict[PackageSource, list[KnownPackage]] = {}
     for package in packages:
-        by_source.setdefault(package.source, []).append(package)
+        by_source.setdefault(package.recipe, []).append(package)
     return {
         "pinning": {row.name: _pinning_entry(row) for row in facts.rows},
         "dropped": {f"{platform} {cuda}": _dropped_entry(platform, cuda, at) for platform, cuda, at in DROPPED},

@@ -102,8 +102,12 @@ def test_the_spec_of_the_readme_is_all_that_a_feedstock_takes(tmp_path: Path) ->
     assert len(list((tmp_path / ".ci_support").glob("*.yaml"))) == 4
 
 
+def test_the_spec_of_the_readme_is_that_of_its_example() -> None:
+    assert readme_block("yaml", "name: hello") == (ROOT / "examples" / "hello" / "feedstock.yaml").read_text("utf-8")
+
+
 def test_the_mistakes_in_the_readme_are_those_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    spec = readme_block("yaml", "name: hello").replace("version:", "verson:").replace("12.9]", "12.99]")
+    spec = readme_block("yaml", "name: hello").replace("version:", "verson:").replace("[12.9,", "[12.99,")
     (tmp_path / "hello").mkdir()
     (tmp_path / "hello" / "feedstock.yaml").write_text(spec, encoding="utf-8")
     monkeypatch.chdir(tmp_path)

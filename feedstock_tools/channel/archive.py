@@ -282,7 +282,10 @@ def _info_archive(metadata: PackageMetadata, paths: list[dict[str, object]]) -> 
     if metadata.run_exports:
         documents["info/run_exports.json"] = metadata.run_exports.to_json()
     if metadata.noarch == "python":
-        documents["info/link.json"] = {"noarch": {"type": "python"}, "package_metadata_version": 1}
+        noarch: dict[str, object] = {"type": "python"}
+        if metadata.entry_points:
+            noarch["entry_points"] = list(metadata.entry_points)
+        documents["info/link.json"] = {"noarch": noarch, "package_metadata_version": 1}
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.GNU_FORMAT) as archive:
         for name, document in sorted(documents.items()):

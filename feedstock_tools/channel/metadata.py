@@ -51,8 +51,8 @@ class RunExports:
 class PackageMetadata:
     """The metadata of one package file.
 
-    `timestamp` counts milliseconds since 1970. `noarch` is None, "generic" or "python". `extra` becomes the section of
-    that name in info/about.json.
+    `timestamp` counts milliseconds since 1970. `noarch` is None, "generic" or "python". `entry_points` are the programs
+    that installing a noarch Python package makes. `extra` becomes the section of that name in info/about.json.
     """
 
     name: str
@@ -69,6 +69,7 @@ class PackageMetadata:
     timestamp: int = 0
     summary: str | None = None
     python_site_packages_path: str | None = None
+    entry_points: tuple[str, ...] = ()
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     @property

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts.form import FactsFile
 from feedstock_tools.facts.framework_models import FrameworksFile, WheelsFile
-from feedstock_tools.facts.models import CudaFile, GpusFile, MessagesFile, PackagesFile
+from feedstock_tools.facts.models import CudaFile, GpusFile, MessagesFile, PackagesFile, ToolsFile
 from feedstock_tools.reading import read_text
 from feedstock_tools.yaml_reading.checking import mistakes_of
 from feedstock_tools.yaml_reading.positions import Document, parse_document
@@ -25,6 +25,7 @@ FILES: dict[str, type[FactsFile]] = {
     "gpus.yaml": GpusFile,
     "messages.yaml": MessagesFile,
     "packages.yaml": PackagesFile,
+    "tools.yaml": ToolsFile,
     "wheels.yaml": WheelsFile,
 }
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha1
 from typing import Any
 
-from feedstock_tools.facts.known_packages import KnownPackage, PackageSource
+from feedstock_tools.facts.known_packages import KnownPackage, OwnSource, PackageSource
 from feedstock_tools.platforms import KNOWN_SUBDIRS
 
 __all__ = ["expanded"]
@@ -19,6 +19,7 @@ __all__ = ["expanded"]
 Location = tuple[str | int, ...]
 #: The location of a mistake, and its message.
 Finding = tuple[Location, str]
+_Source = PackageSource | OwnSource
 
 _SUBDIRS = (*KNOWN_SUBDIRS, "noarch")
 _RUN_EXPORTS = ("weak", "strong", "noarch", "weak_constrains", "strong_constrains")
@@ -44,12 +45,15 @@ class _Draft:
     location: Location
 
 
-def expanded(content: Mapping[str, Any], *, check: bool) -> tuple[tuple[KnownPackage, ...], list[Finding]]:
+def expanded(
+    content: Mapping[str, Any], *, check: bool, others: Iterable[KnownPackage] = ()
+) -> tuple[tuple[KnownPackage, ...], list[Finding]]:
     """The packages of a file, and its mistakes.
 
     Args:
         content: of a file that conforms to `facts.models.PackagesFile`, every scalar a string.
         check: also report duplicate packages and missing dependencies.
+        others: packages of another file, which may be dependencies too.
     """
     findings: list[Finding] = []
     sources = {name: _source(entry) for name, entry in content["sources"].items()}
@@ -58,22 +62,24 @@ def expanded(content: Mapping[str, Any], *, check: bool) -> tuple[tuple[KnownPac
         for at, family in enumerate(content["packages"])
         for draft in _drafts(family, ("packages", at, "rows"), sources, findings)
     ]
-    siblings: dict[PackageSource, list[KnownPackage]] = {}
+    siblings: dict[_Source, list[KnownPackage]] = {}
     for draft in drafts:
         siblings.setdefault(draft.package.source, []).append(draft.package)
     packages = tuple(_pinned(draft, siblings[draft.package.source], findings) for draft in drafts)
     if check:
-        findings += _disagreements(packages, [draft.location for draft in drafts])
+        findings += _disagreements(packages, [draft.location for draft in drafts], others)
     return packages, findings
 
 
-def _source(entry: Mapping[str, str]) -> PackageSource:
+def _source(entry: Mapping[str, str]) -> _Source:
     date = datetime.date.fromisoformat(entry["date"])
+    if "feedstock" not in entry:
+        return OwnSource(entry["own"], date)
     return PackageSource(entry["feedstock"], entry["commit"], entry.get("path", "recipe/meta.yaml"), date)
 
 
 def _drafts(
-    family: Mapping[str, Any], rows: Location, sources: Mapping[str, PackageSource], findings: list[Finding]
+    family: Mapping[str, Any], rows: Location, sources: Mapping[str, _Source], findings: list[Finding]
 ) -> Iterator[_Draft]:
     common = {key: value for key, value in family.items() if key != "rows"}
     for at, row in enumerate(family["rows"]):
@@ -92,7 +98,7 @@ def _drafts(
                 findings.append((location, f"{merged.get('name', 'a package')}: {error}"))
 
 
-def _draft(row: Mapping[str, Any], subdir: str, sources: Mapping[str, PackageSource], location: Location) -> _Draft:
+def _draft(row: Mapping[str, Any], subdir: str, sources: Mapping[str, _Source], location: Location) -> _Draft:
     if subdir not in _SUBDIRS:
         raise _UnreadableError(f"'{subdir}' is not a subdir")
     for key in ("name", "version", "source"):
@@ -214,9 +220,13 @@ def _pinned(draft: _Draft, siblings: Iterable[KnownPackage], findings: list[Find
     )
 
 
-def _disagreements(packages: Sequence[KnownPackage], locations: Sequence[Location]) -> Iterator[Finding]:
+def _disagreements(
+    packages: Sequence[KnownPackage], locations: Sequence[Location], others: Iterable[KnownPackage]
+) -> Iterator[Finding]:
     """Duplicate packages, and missing dependencies."""
     places: dict[str, set[str]] = {}
+    for package in others:
+        places.setdefault(package.name, set()).add(package.subdir)
     seen: set[tuple[str, str]] = set()
     for package, location in zip(packages, locations, strict=True):
         if (package.subdir, package.distribution) in seen:

@@ -6,7 +6,7 @@ import datetime
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["KnownPackage", "PackageSource"]
+__all__ = ["KnownPackage", "OwnSource", "PackageSource"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +24,27 @@ class PackageSource:
     @property
     def timestamp(self) -> int:
         """Midnight (UTC) of the day, in milliseconds since 1970."""
-        midnight = datetime.datetime.combine(self.date, datetime.time(), datetime.UTC)
-        return int(midnight.timestamp()) * 1000
+        return _midnight(self.date)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnSource:
+    """The origin of a package whose metadata follows no recipe: `the wheel of cmake`, `make on PATH`."""
+
+    text: str
+    date: datetime.date
+
+    def __str__(self) -> str:
+        return self.text
+
+    @property
+    def timestamp(self) -> int:
+        """Midnight (UTC) of the day, in milliseconds since 1970."""
+        return _midnight(self.date)
+
+
+def _midnight(day: datetime.date) -> int:
+    return int(datetime.datetime.combine(day, datetime.time(), datetime.UTC).timestamp()) * 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +60,7 @@ class KnownPackage:
     build: str
     build_number: int
     subdir: str
-    source: PackageSource
+    source: PackageSource | OwnSource
     noarch: str | None = None
     license: str | None = None
     depends: tuple[str, ...] = ()
@@ -55,3 +74,9 @@ class KnownPackage:
     def distribution(self) -> str:
         """Name, version and build joined as conda does."""
         return f"{self.name}-{self.version}-{self.build}"
+
+    @property
+    def recipe(self) -> PackageSource:
+        """Its recipe; every package but some tools has one."""
+        assert isinstance(self.source, PackageSource)  # noqa: S101  (the model of packages.yaml holds it)
+        return self.source

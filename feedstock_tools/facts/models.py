@@ -28,7 +28,7 @@ from feedstock_tools.facts.form import (
     compiles,
 )
 
-__all__ = ["CudaFile", "GpusFile", "MessagesFile", "PackagesFile"]
+__all__ = ["CudaFile", "GpusFile", "MessagesFile", "PackagesFile", "ToolsFile"]
 
 
 class DriversEntry(FactsFile):
@@ -251,7 +251,7 @@ class PackageEntry(FactsFile):
     exact: Templates = Field([], description="Packages of the same recipe, pinned to their exact build.")
     exact_constrains: Templates = Field([])
     run_exports: RunExportsEntry = Field(ABSENT)
-    role: Literal["binutils", "c_compiler", "cxx_compiler", "python", "nvcc", "nvcc_activation"] = Field(
+    role: Literal["binutils", "c_compiler", "cxx_compiler", "python", "nvcc", "nvcc_activation", "make"] = Field(
         ABSENT, description="How the channel builds it."
     )
 
@@ -269,3 +269,41 @@ class PackagesFile(FactsFile):
 
     sources: dict[str, RecipeEntry] = Field(description="Recipes, by a short name.")
     packages: list[FamilyEntry]
+
+
+class OwnEntry(FactsFile):
+    """What is behind a package whose metadata follows no recipe."""
+
+    own: Text
+    date: Day
+
+
+class WheelEntry(FactsFile):
+    """One wheel: its name in the index, its size and hash, and what it is for."""
+
+    subdir: Subdir | Annotated[str, Field(pattern="^noarch$")]
+    python: Minor = Field(ABSENT, description="The Python that it is for, if only one.")
+    file: Annotated[str, Field(pattern=r"^[^/]+\.whl$")]
+    size: Annotated[str, Field(pattern=r"^[0-9]+$")]
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
+class ToolEntry(FactsFile):
+    """The wheels of a package."""
+
+    name: Text
+    version: Text
+    project: Text = Field(ABSENT, description="Its name in the package index, if another.")
+    needs: list[str] = Field([], description="The other tools that it runs with.")
+    take: dict[str, str] = Field(
+        ABSENT, description="Files and folders in the wheel, each with its place in the prefix."
+    )
+    files: Annotated[list[WheelEntry], Field(min_length=1)]
+
+
+class ToolsFile(FactsFile):
+    """The tools of the stand-in channel: `variants/tools.yaml`. Every scalar is read as a string."""
+
+    sources: dict[str, RecipeEntry | OwnEntry] = Field(description="Recipes and other origins, by a short name.")
+    packages: list[FamilyEntry]
+    wheels: list[ToolEntry]

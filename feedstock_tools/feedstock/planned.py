@@ -19,7 +19,8 @@ class PlannedOutput:
     `identity` is a hash of all its inputs except the channel; `inputs` has the digest of each part. `siblings` are
     the outputs of the same row that it needs, by name. `pins` are the outputs of the row that it must depend on
     exactly, as `version build`. `uses_python`: its tests run the row's Python. `staging` are the staging
-    outputs whose files it inherits. `whole`: its pins and features are known; those of a `meta.yaml` are not.
+    outputs whose files it inherits. `whole`: its pins and features are known; those of a `meta.yaml` are not. `tools`
+    are the tools of the stand-in channel among its requirements and those of its siblings, each with its digest.
     """
 
     name: str
@@ -35,6 +36,7 @@ class PlannedOutput:
     staging: tuple[str, ...] = ()
     inputs: Mapping[str, str] = field(default_factory=dict)
     whole: bool = True
+    tools: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def stem(self) -> str:

@@ -79,16 +79,16 @@ def test_the_preset_conda_forge_is_what_its_nvcc_sets(version: str) -> None:
     assert list(FACTS.preset("conda-forge", version)) == RECORDED["presets"][version]["architectures"]
 
 
-@pytest.mark.parametrize("feedstock", sorted({package.source.feedstock for package in PACKAGES}))
+@pytest.mark.parametrize("feedstock", sorted({package.recipe.feedstock for package in PACKAGES}))
 def test_recipes_have_what_the_data_on_packages_says(feedstock: str) -> None:
     by_source: dict[str, list[KnownPackage]] = {}
     for package in PACKAGES:
-        if package.source.feedstock == feedstock:
-            by_source.setdefault(f"{feedstock} {package.source.commit[:8]}", []).append(package)
+        if package.recipe.feedstock == feedstock:
+            by_source.setdefault(f"{feedstock} {package.recipe.commit[:8]}", []).append(package)
     unknown = by_source.keys() - RECORDED["packages"].keys()
     for key in by_source.keys() - unknown:
         recorded = RECORDED["packages"][key]
-        source = by_source[key][0].source
+        source = by_source[key][0].recipe
         assert (source.commit, source.path) == (recorded["commit"], recorded["path"])
         assert source.date.isoformat() == recorded["date"]
         now = {

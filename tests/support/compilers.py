@@ -1,4 +1,4 @@
-"""zig for machines without a compiler: fetched once for whoever runs the tests, and lent to each test's own cache."""
+"""zig and tools of the stand-in channel: fetched once for whoever runs the tests, and lent to each test's own cache."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ import tempfile
 from pathlib import Path
 
 from feedstock_tools.builds.stand_in.limits import lacking_compiler
+from feedstock_tools.builds.stand_in.tools import tools_folder
 from feedstock_tools.builds.stand_in.zig import Zig, fetch_zig, zig_folder
 from feedstock_tools.feedstock.folder import user_cache
 from feedstock_tools.platforms import Platform
 
-__all__ = ["c_compiler_in", "lend_zig", "zig_without_compiler"]
+__all__ = ["c_compiler_in", "lend_tools", "lend_zig", "zig_without_compiler"]
 
 #: The folder of the user who runs the tests; read before a test's own cache takes its place.
 _SHARED = zig_folder(user_cache(os.environ, Path(tempfile.gettempdir(), "feedstock-tools")))
+_SHARED_TOOLS = tools_folder(user_cache(os.environ, Path(tempfile.gettempdir(), "feedstock-tools")))
 
 
 def lend_zig(cache: Path) -> None:
@@ -25,6 +27,15 @@ def lend_zig(cache: Path) -> None:
     borrowed = zig_folder(user_cache({"XDG_CACHE_HOME": str(cache)}, cache))
     if not borrowed.exists():
         borrowed.symlink_to(_SHARED, target_is_directory=True)
+
+
+def lend_tools(cache: Path) -> None:
+    """Let builds whose `XDG_CACHE_HOME` is this folder use zig and the shared wheels, fetched by the first of them."""
+    lend_zig(cache)
+    _SHARED_TOOLS.mkdir(parents=True, exist_ok=True)
+    borrowed = tools_folder(user_cache({"XDG_CACHE_HOME": str(cache)}, cache))
+    if not borrowed.exists():
+        borrowed.symlink_to(_SHARED_TOOLS, target_is_directory=True)
 
 
 def zig_without_compiler() -> Zig | None:

@@ -41,12 +41,20 @@ Candidates = Mapping[tuple[str, str], tuple[Candidate, ...]]
 
 def identity_on(base: str, output: PlannedOutput) -> str:
     """The identity of an output's build in the ledger: from its plan, and the channels (`base`)."""
-    return sha256(f"{output.identity}\n{base}".encode()).hexdigest()
+    return sha256(f"{output.identity}\n{_with_tools(base, output)}".encode()).hexdigest()
 
 
 def inputs_on(base: str, output: PlannedOutput) -> dict[str, str]:
     """The parts of that identity, each with its digest."""
-    return {**output.inputs, "channels": base}
+    return {**output.inputs, "channels": _with_tools(base, output)}
+
+
+def _with_tools(base: str, output: PlannedOutput) -> str:
+    """The channels' part of an output's identity: on the stand-in channel with the tools that it needs, no others."""
+    if not output.tools or not base.startswith(f"{STAND_IN} "):
+        return base
+    listed = "\n".join(f"{name} {digest}" for name, digest in sorted(output.tools.items()))
+    return f"{base} {sha256(listed.encode()).hexdigest()}"
 
 
 def channels_identity(machine: Mapping[str, str], platform: str, choice: ChannelChoice) -> str:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from feedstock_tools.builds.stand_in.tools import tools_among
 from feedstock_tools.digests import digest_of_files, digest_of_values
 from feedstock_tools.errors import InputError
 from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedOutput, PlannedRow
@@ -88,6 +89,7 @@ def _outputs(
             inputs=inputs,
             uses_python="python" in output.variant and output.noarch is None,
             whole=False,
+            tools=tools_among({str(need).split()[0] for needs in output.requirements.values() for need in needs}),
         )
         for output in built
         for inputs in [

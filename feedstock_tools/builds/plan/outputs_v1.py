@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from feedstock_tools.builds.stand_in.tools import tools_among
 from feedstock_tools.digests import digest_of_files, digest_of_values
 from feedstock_tools.feedstock.planned import PlannedOutput
 from feedstock_tools.recipe.v1_engine import RenderedV1
@@ -72,7 +73,17 @@ def _promise(
         track_features=_track_features(name, down),
         uses_python=_uses_python(content, needed, earlier),
         staging=tuple(staging["name"] for staging in content.get("staging_caches") or ()),
+        tools=_tools(content, needed, earlier),
     )
+
+
+def _tools(content: Mapping[str, Any], siblings: Iterable[str], earlier: Mapping[str, PlannedOutput]) -> dict[str, str]:
+    """The tools that building and testing an output installs, each with its digest."""
+    tests = [test for test in content.get("tests") or [] if isinstance(test, dict)]
+    parts = (content, *(content.get("staging_caches") or ()), *tests)
+    names = {name for part in parts for name in _names_in(part.get("requirements") or {})}
+    found = [earlier[name].tools for name in siblings if name in earlier]
+    return {name: digest for tools in (tools_among(names), *found) for name, digest in tools.items()}
 
 
 def _track_features(name: str, down_prioritize: int) -> tuple[str, ...]:

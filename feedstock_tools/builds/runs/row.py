@@ -34,6 +34,9 @@ __all__ = ["BuiltRow", "build_row", "environment_of", "write_siblings"]
 
 #: A disk with fewer free bytes than this counts as full.
 _FULL = 1 << 20
+#: The limit of the stand-in channel, for a build that meets it.
+_REMEDY = "Build this on conda-forge (--channel conda-forge)."
+_LIMIT = f"The stand-in channel has compilers, Python, packages of CUDA and some build tools only. {_REMEDY}"
 #: The guard's exception → the step that failed.
 _BY_GUARD = {OutOfMemoryError: "memory", OutOfTimeError: "time"}
 Watch = Callable[[Event], None]
@@ -218,6 +221,8 @@ def _explained(build: RowBuild, event: Failed) -> str:
     from feedstock_tools.builds.runs.unsolved import explain_solve
 
     why = explain_solve(build.log_of_output, build.site.target, build.station.channels.urls)
+    if why and why.startswith("no channel has ") and build.station.channels.stand_in is not None:
+        why = f"{why}\n{_LIMIT}"
     return f"{event.reason}\n{why}" if why else event.reason
 
 
@@ -225,4 +230,10 @@ def _with_note(build: RowBuild, event: Failed) -> str:
     """A script's failure, with the reason why its output could not have been tested either, which may be the same."""
     output = build.outputs.get(event.output)
     unable = build.why_untested(output) if output and event.during == "script" else None
+    stand_in = build.station.channels.stand_in
+    if stand_in is not None and event.during == "script":
+        from feedstock_tools.builds.runs.unsolved import named_in
+
+        empty = sorted(named_in(build.log_of_output) & stand_in.empty)
+        unable = unable or (f"on the stand-in channel {', '.join(empty)} has no files. {_REMEDY}" if empty else None)
     return f"{event.reason}\nNote: {unable}" if unable else event.reason

@@ -10,7 +10,7 @@ from feedstock_tools.errors import FeedstockError
 from feedstock_tools.platforms import Platform
 from feedstock_tools.redaction import without_credentials
 
-__all__ = ["explain_solve", "last_question"]
+__all__ = ["explain_solve", "last_question", "named_in"]
 
 _PLATFORM = re.compile(r"^\s*Platform: (?P<subdir>\S+) \[(?P<virtual>.*)\]$")
 _ITEM = re.compile(r"^\s+- (?P<text>.+)$")
@@ -36,6 +36,20 @@ def last_question(log: Iterable[str]) -> tuple[str, tuple[str, ...], tuple[str, 
         return None
     virtual = tuple(package.strip() for package in match["virtual"].split(",") if package.strip())
     return match["subdir"], virtual, tuple(lists["Channels:"]), tuple(lists["Specs:"])
+
+
+def named_in(log: Iterable[str]) -> set[str]:
+    """The names of the packages that the environments in a log were asked for."""
+    names: set[str] = set()
+    inside = False
+    for text in log:
+        if text.strip() == "Specs:":
+            inside = True
+        elif inside and (item := _ITEM.match(text)):
+            names.add(re.split(r"[\s=<>!~\[]", item["text"].strip(), maxsplit=1)[0])
+        else:
+            inside = False
+    return names
 
 
 def explain_solve(log: Iterable[str], target: str, known: Sequence[str] = ()) -> str | None:

@@ -1,12 +1,13 @@
 """The stand-in channel: packages with the metadata of real ones, made on the spot if no real channel can be reached.
 
-Its packages are marked in `info/about.json` (`extra: stand-in: …`), and its last folder is named `stand-in`. Python and
-the compilers can be used; everything else is metadata. It is never mixed with a real channel.
+Its packages are marked in `info/about.json` (`extra: stand-in: …`), and its last folder is named `stand-in`. Python,
+the compilers and fetched tools can be used; everything else is metadata. It is never mixed with a real channel.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,12 +20,15 @@ from feedstock_tools.builds.stand_in.compilers import Compiler, compiler_files, 
 from feedstock_tools.builds.stand_in.identity import STAND_IN_FORMAT, digest, stand_in_identity
 from feedstock_tools.builds.stand_in.python import Installation, find_pythons, python_files, site_packages
 from feedstock_tools.builds.stand_in.toolkits import CudaToolkit, cuda_compiler_files, found_toolkits, toolkits_folder
+from feedstock_tools.builds.stand_in.tools import found_tools, tools_folder
+from feedstock_tools.builds.stand_in.wheel_contents import entry_points, make_files, wheel_files
 from feedstock_tools.builds.stand_in.zig import Zig, find_zig, zig_folder
 from feedstock_tools.channel.archive import write_package
 from feedstock_tools.channel.metadata import PackageFile, PackageMetadata, RunExports
 from feedstock_tools.errors import WorkError
 from feedstock_tools.facts.known_packages import KnownPackage
 from feedstock_tools.facts.packages import read_packages
+from feedstock_tools.facts.tools import MAKE, Wheel, read_tools, tools_file
 from feedstock_tools.feedstock.folder import user_cache
 from feedstock_tools.files.locks import locked
 from feedstock_tools.files.temporary import temporary_folder
@@ -34,6 +38,11 @@ __all__ = ["StandInChannel", "ensure_stand_in_channel", "is_stand_in", "stand_in
 
 _COMPILER_ROLES = ("binutils", "c_compiler", "cxx_compiler")
 _CUDA_ROLES = ("nvcc", "nvcc_activation")
+#: Packages without files that no build misses: versions, and what the compiler of the machine has of its own.
+_NOT_MISSED = re.compile(
+    r"_|cuda-version$|python(_abi)?$|tzdata$|(sysroot|kernel-headers|binutils\w*|ld_impl|gcc\w*|gxx\w*|nvcc)_"
+    r"|lib(gcc|gomp|stdcxx|sanitizer)|cuda-(nvcc|crt|nvvm)|binutils$"
+)
 
 
 @dataclass(frozen=True)
@@ -47,6 +56,7 @@ class StandInChannel:
         identity: a hash over the inputs of the channel, except the requested Pythons.
         compiler: the compiler behind the compiler packages, in words; None if this machine cannot compile for the
             platform.
+        empty: the packages that are requested for their files and have none here.
         real_pythons: version (`3.12`) to full version (`3.12.1`) of the Pythons that can be run. Any other version of
             Python is metadata only.
     """
@@ -57,6 +67,7 @@ class StandInChannel:
     identity: str
     compiler: str | None
     pythons: tuple[tuple[str, str], ...]
+    empty: frozenset[str] = frozenset()
 
     @property
     def url(self) -> str:
@@ -87,6 +98,7 @@ def ensure_stand_in_channel(
     path: str | None = None,
     zig: Zig | None = None,
     toolkits: Path | None = None,
+    tools: Path | None = None,
 ) -> StandInChannel:
     """A stand-in channel for builds on this machine; an existing one is reused if nothing has changed.
 
@@ -99,6 +111,7 @@ def ensure_stand_in_channel(
         zig: the fetched zig; its compilers are used if PATH has none.
         toolkits: the folder of fetched CUDA compilers (`fetch_toolkit`); they are
             used by the packages of nvcc.
+        tools: the folder of fetched wheels (`fetch_tools`); without its wheel, a tool is metadata only.
 
     Raises:
         WorkError: the folder cannot be written.
@@ -109,7 +122,9 @@ def ensure_stand_in_channel(
     installations = find_pythons(wanted, path=path)
     base = stand_in_identity(platform, path=path, toolkits=toolkits if native else None)
     calls = (str(zig.folder),) if zig else ()
-    key = digest(base, *(installation.identity for installation in installations), *calls)[:16]
+    make = shutil.which(MAKE, path=path)
+    behind_tools = [sha256(tools_file().read_bytes()).hexdigest(), *sorted(found_tools(tools)), str(make)]
+    key = digest(base, *(installation.identity for installation in installations), *calls, *behind_tools)[:16]
     folder = root / key / STAND_IN
     record = folder / "stand-in.json"
     if not record.is_file():
@@ -118,15 +133,25 @@ def ensure_stand_in_channel(
                 compiler = find_compiler(path=path, zig=zig)
                 cross = None if native else find_cross_compiler(platform, path=path, zig=zig)
                 cuda = {toolkit.version: toolkit for toolkit in found_toolkits(toolkits)} if native else {}
-                _make_whole(folder, platform, _Behind(installations, compiler, cuda, cross), root / "pythons")
+                wheels = tuple(wheel for wheel in read_tools().wheels if wheel.file in found_tools(tools))
+                behind = _Behind(installations, compiler, cuda, cross, make, wheels, tools)
+                _make_whole(folder, platform, behind, root / "pythons")
     return _from_record(folder, root, platform, base)
 
 
 @cache
 def _ensured(
-    root: Path, platform: Platform, pythons: frozenset[str], path: str | None, zig: Zig | None, toolkits: Path
+    root: Path,
+    platform: Platform,
+    pythons: frozenset[str],
+    path: str | None,
+    zig: Zig | None,
+    folders: tuple[Path, Path],
+    fetched: frozenset[str],
 ) -> StandInChannel:
-    return ensure_stand_in_channel(root, platform, pythons, path=path, zig=zig, toolkits=toolkits)
+    """The channel of a run; `fetched` are the wheels in its second folder, of which another build may need more."""
+    toolkits, tools = folders
+    return ensure_stand_in_channel(root, platform, pythons, path=path, zig=zig, toolkits=toolkits, tools=tools)
 
 
 def stand_in_channel_of(
@@ -143,15 +168,17 @@ def stand_in_channel_of(
         WorkError, InputError: like `ensure_stand_in_channel`.
     """
     cache = user_cache(machine, fallback)
-    path, toolkits = machine.get("PATH"), toolkits_folder(machine)
-    return _ensured(cache / STAND_IN, platform, frozenset(pythons), path, find_zig(zig_folder(cache)), toolkits)
+    folders = toolkits_folder(machine), tools_folder(cache)
+    zig, fetched = find_zig(zig_folder(cache)), found_tools(folders[1])
+    return _ensured(cache / STAND_IN, platform, frozenset(pythons), machine.get("PATH"), zig, folders, fetched)
 
 
 def _from_record(folder: Path, root: Path, platform: Platform, identity: str) -> StandInChannel:
     try:
         record = json.loads((folder / "stand-in.json").read_bytes())
         pythons = tuple((minor, version) for minor, version in record["pythons"].items())
-        return StandInChannel(folder, root / "cache", platform, identity, record["compiler"], pythons)
+        compiler, empty = record["compiler"], frozenset(record["empty"])
+        return StandInChannel(folder, root / "cache", platform, identity, compiler, pythons, empty)
     except (OSError, ValueError, KeyError, AttributeError) as error:
         raise WorkError(
             "the stand-in channel is damaged",
@@ -162,12 +189,27 @@ def _from_record(folder: Path, root: Path, platform: Platform, identity: str) ->
 
 @dataclass(frozen=True, slots=True)
 class _Behind:
-    """The programs behind the packages with contents."""
+    """What is behind the packages with contents: programs of this machine, and fetched wheels with their folder."""
 
     pythons: Sequence[Installation]
     compiler: Compiler | None
     cuda: Mapping[str, CudaToolkit]
     cross: Compiler | None
+    make: str | None = None
+    wheels: Sequence[Wheel] = ()
+    tools: Path | None = None
+
+    def wheel_of(self, package: KnownPackage) -> tuple[Wheel, Path] | None:
+        """The fetched wheel of a package, and its file; None without one."""
+        for wheel in self.wheels:
+            its_python = wheel.python is None or f"py{wheel.python.replace('.', '')}h" in package.build
+            if self.tools and its_python and (wheel.package, wheel.version, wheel.subdir) == _key(package):
+                return wheel, self.tools / wheel.file
+        return None
+
+
+def _key(package: KnownPackage) -> tuple[str, str, str]:
+    return package.name, package.version, package.subdir
 
 
 def _make_whole(folder: Path, platform: Platform, behind: _Behind, kept: Path) -> None:
@@ -188,24 +230,33 @@ def _make(channel: Path, platform: Platform, behind: _Behind, kept: Path) -> Non
     real = {installation.minor: installation for installation in behind.pythons}
     here = Platform.here()
     entries: dict[str, dict[str, object]] = {"noarch": {}, platform.subdir: {}, here.subdir: {}}
-    for package in (*read_packages(), *_cross_tools(platform, here)):
+    contents: dict[str, bool] = {}
+    for package in (*read_packages(), *read_tools().packages, *_cross_tools(platform, here)):
         if package.subdir not in entries:
             continue
         minor = ".".join(package.version.split(".")[:2])
         if package.role == "python" and package.subdir == here.subdir and minor in real:
             metadata = replace(_metadata(package, real=True), version=real[minor].version)
-            written = _real_python(channel, metadata, real[minor], kept)
+            made = python_files(real[minor])
+            written = _linked(channel, metadata, real[minor].identity, made, kept)
+        elif (wheel := behind.wheel_of(package)) is not None:
+            points = entry_points(wheel[1]) if package.noarch else ()
+            metadata = replace(_metadata(package, real=True), entry_points=points)
+            written = _linked(channel, metadata, wheel[0].sha256, wheel_files(*wheel), kept)
         else:
             files = tuple(_files(package, platform, behind))
             metadata = _metadata(package, real=bool(files) and package.role != "python")
             written = write_package(channel, metadata, files)
         entries[package.subdir][written.name] = _entry(metadata, written)
+        has_files = metadata.extra[STAND_IN] != _mark(package, real=False)
+        contents[package.name] = has_files or contents.get(package.name, False)
     for subdir, packages in entries.items():
         _write_repodata(channel, subdir, packages)
     compiler = behind.compiler if platform == here else behind.cross
     record = {
         "compiler": " ".join(compiler.c) if compiler else None,
         "pythons": {minor: installation.version for minor, installation in real.items()} if platform == here else {},
+        "empty": sorted(name for name, has_files in contents.items() if not has_files and not _NOT_MISSED.match(name)),
     }
     (channel / "stand-in.json").write_text(json.dumps(record, indent=2), encoding="utf-8")
 
@@ -233,16 +284,23 @@ def _files(package: KnownPackage, platform: Platform, behind: _Behind) -> Iterab
         yield from compiler_files(
             package.role, package.name, its_platform, behind.cross if crosses else behind.compiler
         )
+    if package.role == MAKE and package.subdir == Platform.here().subdir and behind.make is not None:
+        yield from make_files(behind.make)
     if package.role in _CUDA_ROLES and behind.compiler is not None:
         yield from cuda_compiler_files(package.role, package.name, version, behind.cuda.get(version))
 
 
-def _real_python(channel: Path, metadata: PackageMetadata, installation: Installation, kept: Path) -> Path:
-    """The package of a Python of this machine, built once and linked into each channel."""
-    place = kept / digest(str(STAND_IN_FORMAT), installation.identity, json.dumps(metadata.index_json()))[:16]
+def _linked(channel: Path, metadata: PackageMetadata, origin: str, files: Iterable[PackageFile], kept: Path) -> Path:
+    """A large package, built once and linked into each channel.
+
+    Args:
+        origin: changes when the files do.
+        files: read only if the package must be built.
+    """
+    place = kept / digest(str(STAND_IN_FORMAT), origin, json.dumps(metadata.index_json()))[:16]
     package = place / metadata.subdir / metadata.file_name
     if not package.is_file():
-        write_package(place, metadata, python_files(installation))
+        write_package(place, metadata, files)
     target = channel / metadata.subdir / metadata.file_name
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -252,8 +310,11 @@ def _real_python(channel: Path, metadata: PackageMetadata, installation: Install
     return target
 
 
+def _mark(package: KnownPackage, *, real: bool) -> dict[str, str]:
+    return {"contents": "of this machine" if real else "metadata only", "source": str(package.source)}
+
+
 def _metadata(package: KnownPackage, *, real: bool) -> PackageMetadata:
-    mark = {"contents": "of this machine" if real else "metadata only", "source": str(package.source)}
     return PackageMetadata(
         name=package.name,
         version=package.version,
@@ -268,7 +329,7 @@ def _metadata(package: KnownPackage, *, real: bool) -> PackageMetadata:
         run_exports=RunExports.from_json(package.run_exports),
         timestamp=package.source.timestamp,
         summary="A stand-in for the real package, made by feedstock-tools.",
-        extra={STAND_IN: mark},
+        extra={STAND_IN: _mark(package, real=real)},
     )
 
 

@@ -56,13 +56,15 @@ def unwatched(progress: Fetching) -> None:
 class Download:
     """Wheels to fetch: the lines of a requirements file, with hashes of known files.
 
-    `what` is the name of it all, `size` its bytes if known, and `why` it is fetched: for those who watch.
+    `what` is the name of it all, `size` its bytes if known, and `why` it is fetched: for those who watch. `options`
+    are pip's, such as those for another platform.
     """
 
     requirements: Sequence[str]
     what: str
     size: int | None = None
     why: str = ""
+    options: Sequence[str] = ()
 
 
 def download_wheels(
@@ -82,7 +84,8 @@ def download_wheels(
     with temporary_folder(folder.parent) as temporary:
         listed = temporary / "requirements.txt"
         listed.write_text("\n".join([*download.requirements, ""]), encoding="utf-8")
-        command = [*_pip(), "download", *_OPTIONS, "--requirement", str(listed), "--dest", str(folder)]
+        options = (*_OPTIONS, *download.options, "--requirement", str(listed), "--dest", str(folder))
+        command = [*_pip(), "download", *options]
         environment = {**machine, "TMPDIR": str(temporary), "PYTHONUTF8": "1"}
         with (temporary / "log").open("w+b") as log:
             process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)

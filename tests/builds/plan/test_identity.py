@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from feedstock_tools.feedstock.configurations import outline
 from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedOutput, PlannedRow
 from tests.support.feedstocks import HERE, TinyFeedstock
 from tests.support.needs import needs
+from tests.support.paths import EXAMPLES
 
 RECORDED: list[dict[str, Any]] = json.loads(Path(__file__).with_name("identities_of_tiny.json").read_text())
 ENGINE = "rattler-build 0.73.0"
@@ -86,3 +88,25 @@ def test_what_an_earlier_version_has_built_is_done(feedstock: TinyFeedstock) -> 
 def test_an_output_that_no_engine_renders_has_no_candidates() -> None:
     row = PlannedRow("row", {}, None, None, (PlannedOutput("a", "1", "0", 0, "linux-64", ""),))
     assert candidates_of([PlannedConfiguration("a", "linux-64", (row,))], (), {}) == {}
+
+
+def test_tools_of_the_stand_in_channel_count_where_a_build_needs_them() -> None:
+    plain = PlannedOutput("tiny", "1", "0", 0, "linux-64", "identity")
+    built = replace(plain, tools={"cmake": "1"})
+    stand_in = "stand-in abc"
+
+    assert identity_on(stand_in, plain) == sha256(b"identity\nstand-in abc").hexdigest()
+    assert inputs_on(stand_in, plain) == {"channels": stand_in}
+    assert identity_on(stand_in, built) not in (
+        identity_on(stand_in, plain),
+        identity_on(stand_in, replace(plain, tools={"cmake": "2"})),
+    )
+    assert inputs_on(stand_in, built).keys() == {"channels"}, "the reason to build again is the channels"
+    assert identity_on("conda-forge", built) == identity_on("conda-forge", plain)
+
+
+@pytest.mark.parametrize("example", ["gpuprobe", "gpukernel"])
+def test_the_examples_need_no_tools_so_that_their_builds_stay_done(example: str) -> None:
+    chosen = [each for each in outline(EXAMPLES / example) if each.platform == "linux-64"][:1]
+    rendered, _ = render_outputs(chosen, EXAMPLES / example / "recipe" / "recipe.yaml", {"linux-64": ENGINE})
+    assert [output.tools for _, output in outputs(rendered)] == [{} for _ in outputs(rendered)]

@@ -139,5 +139,5 @@ def test_a_download_is_reported_at_its_start_every_two_seconds_and_at_its_end() 
         "Fetching zig: 40 MB of 100 MB after 2 s",
         "Fetching zig: 80 MB of 100 MB after 4 s",
         "Unpacking zig after 6 s",
-        "zig is ready after 6 s; later builds reuse it.",
+        "zig: ready after 6 s, and kept for later builds",
     ]

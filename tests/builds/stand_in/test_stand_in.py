@@ -231,7 +231,7 @@ def test_the_toolkit_of_cuda_11_runs_with_any_driver_of_cuda_11(channel: StandIn
 
 def test_every_source_is_used() -> None:
     named = yaml.safe_load(packages_file().read_text())["sources"]
-    used = {package.source.commit for package in read_packages()}
+    used = {package.recipe.commit for package in read_packages()}
     assert [name for name, source in named.items() if source["commit"] not in used] == []
 
 

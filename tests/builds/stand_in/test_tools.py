@@ -1,0 +1,202 @@
+"""Tools of the stand-in channel: which a build needs, fetching their wheels, and the packages made of them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import zipfile
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from feedstock_tools.builds.stand_in import tools
+from feedstock_tools.builds.stand_in.channel import ensure_stand_in_channel
+from feedstock_tools.builds.stand_in.tools import fetch_tools, found_tools, tools_among, wheels_for, why_no_tools
+from feedstock_tools.builds.stand_in.wheel_contents import entry_points, make_files, wheel_files
+from feedstock_tools.builds.stand_in.wheels import Fetching
+from feedstock_tools.channel.archive import read_documents
+from feedstock_tools.errors import WorkError
+from feedstock_tools.facts.packages import read_packages
+from feedstock_tools.facts.tools import Wheel, read_tools
+from feedstock_tools.platforms import Platform
+from tests.support.needs import needs
+
+HERE = Platform.here()
+ARM = Platform.parse("linux-aarch64")
+on_linux = needs("system", HERE.os == "linux", "the stand-in channel has tools for Linux only")
+
+
+def _zip(path: Path, members: dict[str, str]) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, text in members.items():
+            archive.writestr(name, text)
+    return path
+
+
+def _wheel(index: Path, name: str, members: dict[str, str]) -> Wheel:
+    """A wheel in a folder, with the metadata that pip asks for."""
+    about = {
+        f"{name}-1.0.dist-info/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n",
+        f"{name}-1.0.dist-info/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    path = _zip(index / f"{name}-1.0-py3-none-any.whl", {**members, **about})
+    content = path.read_bytes()
+    return Wheel(name, "1.0", name, "noarch", None, path.name, len(content), sha256(content).hexdigest())
+
+
+def _machine(index: Path) -> dict[str, str]:
+    own = {name: value for name, value in os.environ.items() if not name.startswith("PIP_")}
+    return own | {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(index), "PIP_CONFIG_FILE": os.devnull}
+
+
+def test_the_tools_among_requirements_come_with_what_they_run_with() -> None:
+    assert list(tools_among({"zlib", "scikit-build-core"})) == ["packaging", "pathspec", "scikit-build-core"]
+    assert tools_among({"python", "gcc_linux-64"}) == {}
+
+
+def test_each_tool_has_a_digest_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = tools_among({"cmake", "ninja"})
+    known = read_tools()
+    changed = [replace(wheel, sha256="0" * 64) if wheel.package == "cmake" else wheel for wheel in known.wheels]
+    monkeypatch.setattr(tools, "read_tools", lambda: replace(known, wheels=tuple(changed)))
+
+    after = tools_among({"cmake", "ninja"})
+
+    assert after["cmake"] != before["cmake"]
+    assert after["ninja"] == before["ninja"]
+
+
+def test_needs_are_the_tools_among_the_dependencies() -> None:
+    known = read_tools()
+    for name, needed in known.needs.items():
+        packages = [package for package in (*read_packages(), *known.packages) if package.name == name]
+        depends = {spec.split(" ")[0] for package in packages for spec in package.depends}
+        assert packages
+        assert set(needed) == depends & known.names, name
+
+
+def test_every_wheel_has_its_package() -> None:
+    known = read_tools()
+    packages = {(package.name, package.version, package.subdir) for package in (*read_packages(), *known.packages)}
+    assert [wheel.file for wheel in known.wheels if (wheel.package, wheel.version, wheel.subdir) not in packages] == []
+
+
+def test_a_build_needs_the_wheels_of_its_machine_its_platform_and_its_python() -> None:
+    files = {wheel.file for wheel in wheels_for("numpy", ARM, "3.12")}
+    assert {name.split("-")[2] for name in files} == {"cp312"}
+    assert any("aarch64" in name for name in files)
+
+
+def test_what_the_channel_lacks_is_named(tmp_path: Path) -> None:
+    linux = Platform.parse("linux-64")
+    assert why_no_tools(["make"], linux, None, str(tmp_path)) == (
+        "there is no make on PATH (Debian: make), which the stand-in channel's make calls"
+    )
+    assert why_no_tools(["numpy"], linux, "3.9", None) == (
+        "the stand-in channel has numpy for Python 3.10, 3.11, 3.12, 3.13 and 3.14, not for 3.9"
+    )
+    assert why_no_tools(["packaging", "numpy"], linux, "3.12", None) is None
+
+
+def test_wheels_are_fetched_once(tmp_path: Path) -> None:
+    wheels = [_wheel(tmp_path / "index", name, {f"{name}.py": ""}) for name in ("one", "two")]
+    steps: list[Fetching] = []
+    fetch_tools(wheels, tmp_path / "kept", _machine(tmp_path / "index"), steps.append)
+
+    assert found_tools(tmp_path / "kept") == {wheel.file for wheel in wheels}
+    assert steps[-1].stage == "ready"
+    fetch_tools(wheels, tmp_path / "kept", _machine(tmp_path / "nowhere"))
+
+
+def test_a_wheel_with_another_hash_is_refused(tmp_path: Path) -> None:
+    wheel = replace(_wheel(tmp_path / "index", "one", {"one.py": ""}), sha256="0" * 64)
+    with pytest.raises(WorkError, match="SHA-256 differs"):
+        fetch_tools([wheel], tmp_path / "kept", _machine(tmp_path / "index"))
+    assert not found_tools(tmp_path / "kept")
+
+
+def test_a_python_package_goes_where_each_python_finds_it(tmp_path: Path) -> None:
+    members = {
+        "demo/__init__.py": "",
+        "demo-1.0.data/scripts/run": "#!python\nprint()\n",
+        "demo-1.0.data/data/share/demo.txt": "",
+        "demo-1.0.dist-info/entry_points.txt": "[console_scripts]\nDemo=demo.cli:main\n[other]\nx = y\n",
+    }
+    wheel = _wheel(tmp_path, "demo", members)
+    path = tmp_path / wheel.file
+
+    places = {file.path for file in wheel_files(wheel, path)}
+
+    assert {"site-packages/demo/__init__.py", "python-scripts/run", "share/demo.txt"} <= places
+    assert entry_points(path) == ("Demo = demo.cli:main",)
+
+
+def test_a_package_for_one_python_has_its_programs(tmp_path: Path) -> None:
+    members = {"demo.py": "", "demo-1.0.dist-info/entry_points.txt": "[console_scripts]\nrun = demo:Main.go\n"}
+    wheel = replace(_wheel(tmp_path, "demo", members), python="3.12")
+
+    files = {file.path: file for file in wheel_files(wheel, tmp_path / wheel.file)}
+
+    script = files["bin/run"]
+    assert "lib/python3.12/site-packages/demo.py" in files
+    assert script.executable
+    assert script.prefix is not None
+    assert script.content.decode().startswith(f"#!{script.prefix}/bin/python\n")
+    assert "from demo import Main\n" in script.content.decode()
+    assert "sys.exit(Main.go())" in script.content.decode()
+
+
+def test_of_a_program_only_what_belongs_to_it_is_taken(tmp_path: Path) -> None:
+    members = {"demo/__init__.py": "", "demo/data/bin/demo": "x", "demo/data/share/demo/a": "y", "demo/other": "z"}
+    wheel = replace(_wheel(tmp_path, "demo", members), take=(("demo/data", "."), ("demo/other", "bin/renamed")))
+
+    files = {file.path: file.executable for file in wheel_files(wheel, tmp_path / wheel.file)}
+
+    assert files == {"bin/demo": True, "share/demo/a": False, "bin/renamed": True}
+
+
+def test_make_calls_the_make_of_the_machine(tmp_path: Path) -> None:
+    (script, _) = make_files("/usr/bin/env echo called")
+    program = tmp_path / "make"
+    program.write_bytes(script.content)
+    program.chmod(0o755)
+    assert subprocess.run([program, "all"], capture_output=True, text=True, check=True).stdout == "called all\n"
+
+
+def test_a_file_that_is_no_wheel_is_work_that_failed(tmp_path: Path) -> None:
+    wheel = _wheel(tmp_path, "demo", {})
+    (tmp_path / wheel.file).write_text("<html>")
+    with pytest.raises(WorkError, match="cannot read the wheel"):
+        list(wheel_files(wheel, tmp_path / wheel.file))
+
+
+@on_linux
+def test_a_tool_has_contents_once_its_wheel_is_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pip = next(wheel for wheel in read_tools().wheels if wheel.package == "pip")
+    folder = tmp_path / "tools"
+    without = ensure_stand_in_channel(tmp_path / "channels", HERE, [], path="", tools=folder)
+    _zip(
+        folder / pip.file, {"pip/__init__.py": "", "p.dist-info/entry_points.txt": "[console_scripts]\npip=pip:main\n"}
+    )
+    with_pip = ensure_stand_in_channel(tmp_path / "channels", HERE, [], path="", tools=folder)
+
+    (package, *_) = sorted((with_pip.folder / "noarch").glob("pip-*.conda"))
+    documents = read_documents(package, ["info/link.json", "info/about.json", "site-packages/pip/__init__.py"])
+
+    assert without.folder != with_pip.folder
+    assert without.identity == with_pip.identity
+    assert "pip" in without.empty
+    assert "pip" not in with_pip.empty
+    assert b'"pip = pip:main"' in (documents["info/link.json"] or b"")
+    assert b"of this machine" in (documents["info/about.json"] or b"")
+    assert documents["site-packages/pip/__init__.py"] == b""
+
+
+@on_linux
+def test_packages_without_files_are_named_where_a_build_would_miss_them(tmp_path: Path) -> None:
+    empty = ensure_stand_in_channel(tmp_path, HERE, [], path="").empty
+    assert {"cmake", "cudnn", "libcublas-dev"} <= empty if HERE.subdir == "linux-64" else {"cmake"} <= empty
+    assert not {name for name in empty if name.startswith(("_", "sysroot", "gcc", "libgcc", "cuda-version"))}
