@@ -20,6 +20,7 @@ from feedstock_tools.channel.solving.solve import SolveError, solve, virtual_pac
 from feedstock_tools.data import data_folder
 from feedstock_tools.errors import WorkError
 from feedstock_tools.facts.packages import packages_file, read_packages
+from feedstock_tools.facts.tools import read_tools
 from feedstock_tools.platforms import Platform
 from tests.support.needs import needs
 
@@ -73,7 +74,8 @@ def test_it_says_what_it_is(channel: StandInChannel) -> None:
 
 def test_its_repodata_is_that_of_its_packages(channel: StandInChannel) -> None:
     records = read_records(channel.url, [HERE.subdir, "noarch"])
-    metadata = {f"{known.subdir}/{known.distribution}" for known in read_packages() if known.role != "python"}
+    listed = (*read_packages(), *read_tools().packages)
+    metadata = {f"{known.subdir}/{known.distribution}" for known in listed if known.role != "python"}
     for record in records:
         read = read_package(channel.folder / record.subdir / record.file_name)
         assert (record.depends, record.constrains, record.build) == (read.depends, read.constrains, read.build)
