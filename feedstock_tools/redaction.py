@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -30,16 +31,18 @@ _BLANK = re.compile(rb"\s")
 #: Kind → its form. The group `secret` is the secret part; stars are not secret. In a URL it is a user with a
 #: password, or, for the web, a single word before the `@`, where tokens are put; in `ssh://git@…` it is a user.
 _FORMS = {
-    "a token of GitHub": re.compile(r"\b(?P<secret>gh[pousr]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{40,})"),
-    "an access key of AWS": re.compile(r"\b(?P<secret>(?:AKIA|ASIA)[0-9A-Z]{16})\b"),
-    "a password in a URL": re.compile(
-        r"\b(?:https?://|[a-z][\w+.-]*://(?=[^/@\s]*:))(?P<secret>(?!(?:[^/@\s:]*:)?\*+@)[^/\s?#]+)@"
-    ),
-    "a token in a URL": re.compile(
-        r"\bhttps?://[^\s/]+(?:/[^\s/]+)*?/t/(?P<secret>(?!\*+(?:/|\s|$))[^/\s]+)(?=/|\s|$)"
-    ),
-    "a private key": re.compile(r"(?P<secret>-----BEGIN [A-Z ]*PRIVATE KEY-----)"),
+    "a token of GitHub": r"\b(?P<secret>gh[pousr]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{40,})",
+    "an access key of AWS": r"\b(?P<secret>(?:AKIA|ASIA)[0-9A-Z]{16})\b",
+    "a password in a URL": r"\b(?:https?://|[a-z][\w+.-]*://(?=[^/@\s]*:))(?P<secret>(?!(?:[^/@\s:]*:)?\*+@)[^/\s?#]+)@",
+    "a token in a URL": r"\bhttps?://[^\s/]+(?:/[^\s/]+)*?/t/(?P<secret>(?!\*+(?:/|\s|$))[^/\s]+)(?=/|\s|$)",
+    "a private key": r"(?P<secret>-----BEGIN [A-Z ]*PRIVATE KEY-----)",
 }
+
+
+@cache
+def _forms() -> dict[str, re.Pattern[str]]:
+    """Compiled when a text has a sign of one, which few have."""
+    return {kind: re.compile(form) for kind, form in _FORMS.items()}
 
 
 def known_secrets(environment: Mapping[str, str]) -> Mapping[str, str]:
@@ -112,7 +115,7 @@ def redacted(text: str) -> str:
     """
     if not any(sign in text for sign in _SIGNS_IN_TEXT):
         return text
-    for form in _FORMS.values():
+    for form in _forms().values():
         text = form.sub(_starred, text)
     return text
 
@@ -231,6 +234,6 @@ def _secrets(text: str, known: Mapping[str, str]) -> Iterator[tuple[int, str]]:
         if at >= 0:
             yield text.count("\n", 0, at) + 1, f"the value of {name}"
     for number, line in enumerate(text.splitlines(), 1):
-        for kind, form in _FORMS.items():
+        for kind, form in _forms().items():
             if form.search(line):
                 yield number, kind

@@ -16,11 +16,11 @@ from click.core import ParameterSource
 from feedstock_tools.cli import options
 from feedstock_tools.cli.opening import tidy
 from feedstock_tools.cli.printing import say, say_json
-from feedstock_tools.cli.rerendering_many import Given, Many, rerender_all
 from feedstock_tools.cli.spelling import Command
 from feedstock_tools.errors import InputError, WorkError
 
 if TYPE_CHECKING:
+    from feedstock_tools.cli.rerendering_many import Many
     from feedstock_tools.rerender.committing import Repository
     from feedstock_tools.rerender.configurations.write import Changes
     from feedstock_tools.rerender.rerendering import Rerender
@@ -117,6 +117,8 @@ def command(
         or resume
         or context.get_parameter_source("jobs") is not ParameterSource.DEFAULT
     ):
+        from feedstock_tools.cli.rerendering_many import Many
+
         _rerender_many(feedstocks, how, modes, Many(jobs, migration, resume))
         return
     [feedstock] = feedstocks
@@ -149,6 +151,7 @@ def command(
 
 def _rerender_many(feedstocks: tuple[Path, ...], how: _How, modes: _Modes, many: Many) -> None:
     """Rerender feedstocks in several processes; exit with 1 if one failed, or changes with --check."""
+    from feedstock_tools.cli.rerendering_many import Given, rerender_all
     from feedstock_tools.cli.smithy import chosen_release
     from feedstock_tools.rerender.smithy.releases.release import chosen_rules
 
@@ -238,15 +241,14 @@ def _say_report(report: Mapping[str, Any], *, err: bool, with_jobs: bool) -> Non
 
 def _report(result: Rerender, changes: Changes) -> dict[str, Any]:
     """The result of a rerender, before anything is written, as JSON values."""
-    from feedstock_tools.rerender.smithy.files import CiUpdate
-
-    update = result.ci_files() if result.tree is None else CiUpdate({}, (), result.tree.notes)
+    update = result.ci_files() if result.tree is None else None
+    notes = result.tree.notes if result.tree is not None else result.ci_files().notes
     return {
         "rules": result.rules.name,
         "configurations": [configuration.name for configuration in result.configurations],
         "changes": [{"file": name, "change": kind} for kind, name in changes.listed()],
-        "stale_jobs": [str(job) for job in update.stale],
-        "notes": [*([result.rules.note] if result.rules.note else []), *update.notes],
+        "stale_jobs": [str(job) for job in (update.stale if update else ())],
+        "notes": [*([result.rules.note] if result.rules.note else []), *notes],
         "warnings": [str(lost) for lost in result.lost_jobs()],
     }
 

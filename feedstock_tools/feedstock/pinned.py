@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from feedstock_tools.errors import InputError, Mistake
 from feedstock_tools.reading import read_text
-from feedstock_tools.rerender.configurations.configuration import Configuration
-from feedstock_tools.rerender.rerendering import Rerender
-from feedstock_tools.yaml_reading.positions import Document, Location, parse_document
 from feedstock_tools.yaml_reading.values import read_texts
+
+if TYPE_CHECKING:
+    from feedstock_tools.rerender.configurations.configuration import Configuration
+    from feedstock_tools.rerender.rerendering import Rerender
+    from feedstock_tools.yaml_reading.positions import Document, Location
 
 __all__ = ["follows_pinning", "require_what_is_asked"]
 
@@ -37,6 +40,8 @@ def require_what_is_asked(feedstock: Path, result: Rerender) -> None:
     """
     if result.platforms is not None or not follows_pinning(feedstock):
         return
+    from feedstock_tools.yaml_reading.positions import parse_document
+
     path = feedstock / _SPEC
     document = parse_document(read_text(path, within=feedstock), path)
     missing = [

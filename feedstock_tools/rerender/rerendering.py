@@ -10,16 +10,13 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from feedstock_tools.bounds.limits import Bounds
 from feedstock_tools.bounds.supervision import run_bounded
 from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.model import OutlinedRecipe, RenderedRecipe
-from feedstock_tools.recipe.v0 import recipe as v0
-from feedstock_tools.recipe.v1 import recipe as v1
-from feedstock_tools.recipe.v1.outline import outline_recipe_v1
-from feedstock_tools.recipe.v1_engine import ParsedV1
 from feedstock_tools.rerender.collapse import JobSettings, collapse
 from feedstock_tools.rerender.configurations.configuration import Configuration, read_configurations
 from feedstock_tools.rerender.configurations.lost_jobs import LostJobs, lost_jobs
@@ -27,13 +24,22 @@ from feedstock_tools.rerender.configurations.names import configuration_name
 from feedstock_tools.rerender.configurations.write import Changes, changes, with_tree
 from feedstock_tools.rerender.forge import Rendering
 from feedstock_tools.rerender.rules import Rules
-from feedstock_tools.rerender.smithy.files import CiUpdate, follow_configurations
 from feedstock_tools.rerender.smithy.packages import Package, PackageWatch
 from feedstock_tools.rerender.smithy.releases.release import Release
 from feedstock_tools.rerender.smithy.tree import RenderedPlatform, Tree, whole_tree
 from feedstock_tools.rerender.smithy.tree_rules import tree_rules
-from feedstock_tools.rerender.source import Source, kept_labels, read_source, render_source, variants_of
+from feedstock_tools.rerender.source import (
+    Source,
+    kept_labels,
+    read_source,
+    render_everything,
+    render_source,
+    variants_of,
+)
 from feedstock_tools.variants import VariantConfig, combine, defaults, load
+
+if TYPE_CHECKING:
+    from feedstock_tools.rerender.smithy.files import CiUpdate
 
 __all__ = ["Request", "Rerender", "rerender", "rerendered"]
 
@@ -80,6 +86,8 @@ class Rerender:
                 for configuration in read_configurations(self.feedstock)
                 if configuration.platform not in self.platforms
             )
+        from feedstock_tools.rerender.smithy.files import follow_configurations  # needless for a whole tree
+
         return follow_configurations(self.feedstock, (*self.configurations, *kept), self.rules.smithy)
 
     def lost_jobs(self) -> tuple[LostJobs, ...]:
@@ -234,10 +242,7 @@ def _unbuilt_packages(source: Source) -> tuple[Package, ...]:
     )
     config = combine([defaults(platform, behaviour), *files])
     watch = PackageWatch(skipped=True)
-    if isinstance(source.parsed, v0.Recipe):
-        v0.render_recipe(source.parsed, config, platform, environ=environ, watch=watch, keep_skipped=True)
-    else:
-        v1.render_recipe_v1(source.parsed, config, platform, watch=watch)
+    render_everything(source, config, platform, environ, watch)
     return watch.packages
 
 
@@ -275,9 +280,11 @@ def _outline(
     source: Source, config: VariantConfig, rendering: Rendering, watch: PackageWatch | None
 ) -> OutlinedRecipe | None:
     """The outputs without their contents, where they and their order are not needed for the configurations."""
-    recipe, rules = source.parsed, source.rules
-    if not isinstance(recipe, ParsedV1) or not (rules.sorts_outputs and rules.splits_by_common_keys):
+    recipe, rules = source.v1, source.rules
+    if recipe is None or not (rules.sorts_outputs and rules.splits_by_common_keys):
         return None
+    from feedstock_tools.recipe.v1.outline import outline_recipe_v1
+
     return outline_recipe_v1(
         replace(recipe, environ=rendering.environ),
         config,

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
+from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.model import RenderedOutput, RenderedRecipe
-from feedstock_tools.recipe.v0 import recipe as v0
-from feedstock_tools.recipe.v1 import recipe as v1
-from feedstock_tools.recipe.v1_engine import ParsedV1, parse_v1
 from feedstock_tools.rerender.forge import Forge, Rendering, read_forge
 from feedstock_tools.rerender.pinning import Migrations, Pinning, find_pinning, migrations_of
 from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.variants import VariantConfig, combine, defaults, load, load_migration, migrate
 from feedstock_tools.variants.conditional import load_conditional
 
-__all__ = ["Source", "kept_labels", "read_source", "render_source", "variants_of"]
+if TYPE_CHECKING:  # a rerender imports what its format of recipe needs, and no more: importing both takes longer
+    from feedstock_tools.recipe.v0.recipe import Recipe
+    from feedstock_tools.recipe.v1_engine import ParsedV1
+
+__all__ = ["Source", "kept_labels", "read_source", "render_everything", "render_source", "variants_of"]
 
 _RECIPE_CONFIG = "conda_build_config.yaml"
 _CONDITIONAL_CONFIG = "variants.yaml"
@@ -30,12 +32,17 @@ class Source:
     `pinning` is conda-forge's, or the user's own; the other files are the feedstock's.
     """
 
-    parsed: v0.Recipe | ParsedV1
+    parsed: Recipe | ParsedV1
     forge: Forge
     files: list[Path]
     migrations: Migrations
     rules: Rules
     pinning: Pinning | None = None
+
+    @property
+    def v1(self) -> ParsedV1 | None:
+        """The recipe, if it is a recipe.yaml."""
+        return cast("ParsedV1", self.parsed) if self.forge.is_v1 else None
 
     @property
     def recipe(self) -> Path:
@@ -79,11 +86,15 @@ def read_source(feedstock: Path, pinning: Path | None, rules: Rules, added: Sequ
     own = forge.recipe.with_name(_RECIPE_CONFIG)
     if own.is_file():
         files.append(own)
-    parsed: v0.Recipe | ParsedV1
+    parsed: Recipe | ParsedV1
     if forge.is_v1:
+        from feedstock_tools.recipe.v1_engine import parse_v1
+
         parsed = parse_v1(forge.recipe_text, forge.recipe)
     else:
-        parsed = v0.parse_recipe(forge.recipe_text, forge.recipe, rules.conda_build)
+        from feedstock_tools.recipe.v0.recipe import parse_recipe
+
+        parsed = parse_recipe(forge.recipe_text, forge.recipe, rules.conda_build)
     return Source(parsed, forge, files, migrations, rules, global_pinning)
 
 
@@ -121,16 +132,36 @@ def render_source(
 
     `watch`: called with every output and what it was made from.
     """
-    recipe = source.parsed
-    if isinstance(recipe, ParsedV1):
-        return v1.render_recipe_v1(
-            replace(recipe, environ=rendering.environ),
-            config,
-            rendering.platform,
-            all_branches=source.rules.counts_untaken_branches,
-            watch=watch,
+    platform, environ = rendering.platform, rendering.environ
+    if source.v1 is not None:
+        from feedstock_tools.recipe.v1.recipe import render_recipe_v1
+
+        recipe = replace(source.v1, environ=environ)
+        return render_recipe_v1(
+            recipe, config, platform, all_branches=source.rules.counts_untaken_branches, watch=watch
         )
-    return v0.render_recipe(recipe, config, rendering.platform, environ=rendering.environ, watch=watch)
+    from feedstock_tools.recipe.v0.recipe import render_recipe
+
+    return render_recipe(cast("Recipe", source.parsed), config, platform, environ=environ, watch=watch)
+
+
+def render_everything(
+    source: Source,
+    config: VariantConfig,
+    platform: Platform,
+    environ: Mapping[str, str],
+    watch: Callable[[Any, RenderedOutput], None],
+) -> None:
+    """Show `watch` every output of the recipe on a platform, those that are not built too."""
+    if source.v1 is not None:
+        from feedstock_tools.recipe.v1.recipe import render_recipe_v1
+
+        render_recipe_v1(source.v1, config, platform, watch=watch)
+    else:
+        from feedstock_tools.recipe.v0.recipe import render_recipe
+
+        recipe = cast("Recipe", source.parsed)
+        render_recipe(recipe, config, platform, environ=environ, watch=watch, keep_skipped=True)
 
 
 def kept_labels(rendering: Rendering, source: Source) -> tuple[str, ...]:

@@ -2,30 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from feedstock_tools.bounds.held import step
-from feedstock_tools.bounds.limits import BoundError, most
-from feedstock_tools.errors import InputError
 from feedstock_tools.recipe.model import RenderedOutput
-from feedstock_tools.yaml_reading.nodes import Schema, compose
 
 if TYPE_CHECKING:
-    from jinja2 import Undefined
-
     from feedstock_tools.recipe.v0.meta import Meta
 
-__all__ = ["Package", "PackageWatch", "about_of_text"]
-
-_PYTHON_MIN = re.compile(r"""^\s*\{% set python_min\s*=\s*["'].*$""")
-#: Characters, many times those of any `about` of conda-forge.
-_LONGEST_ABOUT = 64 * 1024
-_KEY = re.compile(r"^[A-Za-z_]")
+__all__ = ["Package", "PackageWatch", "feedstock_about"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,108 +102,11 @@ def _maintainers(extra: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(str(name) for name in ([named] if isinstance(named, str) else named))
 
 
-def about_of_text(text: str, path: Path) -> dict[str, Any]:
-    """The section `about` in the text of a meta.yaml: selectors are comments, and the first of equal keys counts.
-
-    (conda-smithy, utils.py: get_feedstock_about_from_meta, render_meta_yaml.)
-
-    Raises:
-        InputError: the text cannot be rendered, or its `about` is not a mapping.
-    """
-    from ruamel.yaml import YAML
-    from ruamel.yaml.error import YAMLError
-
-    block = _block(_rendered_with_stubs(text, path), "about")
-    if len(block) > most(_LONGEST_ABOUT):
-        raise BoundError(f"has an 'about' of more than {_LONGEST_ABOUT} characters", path=path)
-    compose(block, path, Schema.TYPES)  # refuses what would nest or grow without limit
-    reader = YAML(typ="rt")
-    reader.allow_duplicate_keys = True
-    try:
-        with step(path):
-            found = reader.load(block)
-    except (YAMLError, ValueError, RecursionError) as error:
-        raise InputError("has an 'about' that is not YAML without its selectors", path=path) from error
-    about = found.get("about") if isinstance(found, dict) else None
-    return _mapping(about)
-
-
-def _block(text: str, key: str) -> str:
-    """The lines of a key at the top level of a YAML text."""
-    lines = text.splitlines(keepends=True)
-    start = next((number for number, line in enumerate(lines) if line.startswith(f"{key}:")), None)
-    if start is None:
-        return ""
-    end = next((number for number in range(start + 1, len(lines)) if _KEY.match(lines[number])), len(lines))
-    return "".join(lines[start:end])
-
-
-@cache
-def _named() -> type[Undefined]:
-    import jinja2
-
-    class Named(jinja2.Undefined):
-        """An undefined value, which renders as its name."""
-
-        def __str__(self) -> str:
-            return str(self._undefined_name)
-
-        def __getattr__(self, name: str) -> Any:
-            return f"{self}.{name}"
-
-        def __getitem__(self, name: Any) -> str:  # type: ignore[override]
-            return f'{self}["{name}"]'
-
-    return Named
-
-
-def _rendered_with_stubs(text: str, path: Path) -> str:
-    import time
-    from collections import defaultdict
-    from datetime import datetime
-
-    from feedstock_tools.recipe.v0.jinja import render
-
-    def nothing(*_args: Any, **_kwargs: Any) -> Any:
-        return defaultdict(str)
-
-    machine = _Machine()
-    context = dict[str, Any](
-        compiler=lambda name: f"{name}_compiler_stub",
-        stdlib=lambda name: f"{name}_stdlib_stub",
-        pin_subpackage=lambda name, *_args, **_kwargs: f"subpackage_pin {name}",
-        pin_compatible=lambda name, *_args, **_kwargs: f"compatible_pin {name}",
-        cdt=lambda name: f"{name.replace('-', '_')}_cdt_stub",
-        **dict.fromkeys(("load_file_regex", "load_file_data", "load_setup_py_data", "load_str_data"), nothing),
-        datetime=datetime,
-        time=time,
-        target_platform="linux-64",
-        build_platform="linux-64",
-        mpi="mpi",
-        python_min="9999",
-        os=machine,
-        environ=machine.environ,
-        PY_VER="3.7",
-    )
-    lines = [
-        "{% set python_min = '9999' %}\n" if _PYTHON_MIN.match(line) else line
-        for line in text.splitlines(keepends=True)
-    ]
-    return render(path, None, "".join(lines), context, _named())
-
-
-class _Machine(dict[str, str]):
-    """Stands for the module `os`: an environment in which every variable is empty."""
-
-    def __init__(self) -> None:
-        from collections import defaultdict
-
-        super().__init__()
-        self.environ: Mapping[str, str] = defaultdict(str)
-        self.sep = "/"
-
-
 def feedstock_about(packages: Sequence[Package], text: str, path: Path) -> dict[str, Any]:
     """The `about` of the feedstock as a whole: that of its first package, or of the recipe's text."""
     first = packages[0]
-    return about_of_text(text, path) if first.is_part else dict(first.about)
+    if not first.is_part:
+        return dict(first.about)
+    from feedstock_tools.rerender.smithy.about import about_of_text
+
+    return _mapping(about_of_text(text, path))
