@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,8 +43,8 @@ def readme_files(
     before = _Before.of(forge.folder / README)
     if not workshop.rules.sorted_metadata:
         packages = before.in_order(packages)
-    plain = workshop.rules.readme_of_plain_recipe
-    about = dict(packages[0].about) if plain else feedstock_about(packages, forge.recipe_text, forge.recipe)
+    first_alone = workshop.rules.describes_first_package
+    about = dict(packages[0].about) if first_alone else feedstock_about(packages, forge.recipe_text, forge.recipe)
     last = {package.name: package for package in packages}
     parts = [(packages[0].feedstock, about)]
     parts += [(name, dict(package.about)) for name, package in last.items() if package.about != about]
@@ -52,7 +53,7 @@ def readme_files(
     context = {
         **config,
         "noarch_python": all(package.noarch for package in packages),
-        "package_about": about if plain else [(name, _with_old_keys(each)) for name, each in parts],
+        "package_about": about if first_alone else [(name, _with_old_keys(each)) for name, each in parts],
         "package_name": packages[0].feedstock,
         "package": {"meta": {"about": packages[0].about}},
         "variants": sorted(configuration.name for configuration in configurations),
@@ -115,9 +116,10 @@ class _Before:
 
 
 def _channel_targets(configurations: Sequence[Configuration], before: _Before) -> list[str]:
-    """The channels to publish to, the README's first."""
+    """The channels to publish to: the README's first, else the one that most configurations have, as is most likely."""
     targets = [configuration.values.get("channel_targets", (_CHANNEL,))[0] for configuration in configurations]
-    return sorted(targets, key=lambda target: _as_shown(target) != before.channel) or [_CHANNEL]
+    counts = Counter(targets)
+    return sorted(targets, key=lambda target: (_as_shown(target) != before.channel, -counts[target])) or [_CHANNEL]
 
 
 def _as_shown(target: str) -> str:

@@ -44,6 +44,8 @@ class TreeRules:
     github_artifacts: tuple[str, ...] = (".sh",)
     #: Whether the README describes the recipe's packages on Linux without migrations, skipped or not.
     readme_of_plain_recipe: bool = True
+    #: Whether the README describes the first package alone.
+    describes_first_package: bool = True
     #: Whether templates see `remote_ci_setup` as a list, even if it is written as one text.
     lists_ci_setup: bool = False
     #: How `.ci_support/README` is written from a text in the code; None: it is one of the copied files.
@@ -59,7 +61,8 @@ class TreeRules:
 _CHANGES: tuple[tuple[str, dict[str, Any]], ...] = (
     ("3.13.0", {"service_workflows": ("automerge.yml", "webservices.yml")}),
     ("3.17.0", {"lists_ci_setup": True, "note": "wrapped"}),
-    ("3.23.0", {"readme_of_plain_recipe": False}),
+    ("3.21.0", {"readme_of_plain_recipe": False}),
+    ("3.23.0", {"describes_first_package": False}),
     ("3.25.1", {"settings_of_templates": ("swapfile_size",)}),
     ("3.30.3", {"note": None}),
     ("3.37.2", {"maintainers_with_address": True}),
