@@ -12,10 +12,10 @@ import selectors
 import signal
 import struct
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Generic, NoReturn, TypeVar
 
 from feedstock_tools.bounds.held import Note, reason_of, renew
@@ -66,39 +66,63 @@ def each_bounded(
             yield piece, _attempt(work, piece)
         return
     waiting = iter(pieces)
-    children: dict[int, _Child[Piece]] = {}
-    free: deque[_Child[Piece]] = deque()
-    with selectors.DefaultSelector() as selector:
-        try:
-            more = True
-            while more or children:
-                while more and len(children) < jobs:
-                    try:
-                        piece = next(waiting)
-                    except StopIteration:
-                        more = False
-                        break
-                    child = free.pop() if free else _started(work, piece, bounds, children.values())
-                    child.piece = piece
-                    _send(child.orders, pickle.dumps(piece))
-                    children[child.answers] = child
-                    selector.register(child.answers, selectors.EVENT_READ)
-                for key, _ in selector.select() if children else ():
-                    child = children[key.fd]
-                    outcome = _received(child, bounds)
-                    if outcome is None:
-                        continue
-                    selector.unregister(child.answers)
-                    del children[child.answers]
-                    result, lives = outcome
-                    child.done += 1
-                    if lives and child.done < _PIECES:
-                        free.append(child)
-                    elif lives:
-                        _end([child])
-                    yield child.piece, result  # type: ignore[misc]
-        finally:
-            _end([*children.values(), *free])
+    pool = _Pool(work, bounds)
+    try:
+        while True:
+            for piece in islice(waiting, jobs - pool.busy):
+                pool.begin(piece)
+            if not pool.busy:
+                return
+            yield from pool.finished()
+    finally:
+        pool.close()
+
+
+class _Pool(Generic[Piece, Result]):
+    """The children: those that work on a piece, and those that wait for one."""
+
+    def __init__(self, work: Callable[[Piece], Result], bounds: Bounds) -> None:
+        """Start no child yet."""
+        self._work = work
+        self._bounds = bounds
+        self._working: dict[int, _Child[Piece]] = {}
+        self._idle: list[_Child[Piece]] = []
+        self._selector = selectors.DefaultSelector()
+
+    @property
+    def busy(self) -> int:
+        """The number of children that work."""
+        return len(self._working)
+
+    def begin(self, piece: Piece) -> None:
+        """Let a child work on a piece: one that waits, or a new one."""
+        child = self._idle.pop() if self._idle else _started(self._work, piece, self._bounds, self._working.values())
+        child.piece = piece
+        _send(child.orders, pickle.dumps(piece))
+        self._working[child.answers] = child
+        self._selector.register(child.answers, selectors.EVENT_READ)
+
+    def finished(self) -> Iterator[tuple[Piece, Result | FeedstockError]]:
+        """Wait until children write, and give the results that are complete."""
+        for key, _ in self._selector.select():
+            child = self._working[key.fd]
+            outcome = _received(child, self._bounds)
+            if outcome is None:
+                continue
+            result, lives = outcome
+            self._selector.unregister(child.answers)
+            del self._working[child.answers]
+            child.done += 1
+            if lives and child.done < _PIECES:
+                self._idle.append(child)
+            elif lives:
+                _end([child])
+            yield child.piece, result  # type: ignore[misc]
+
+    def close(self) -> None:
+        """End all children."""
+        _end([*self._working.values(), *self._idle])
+        self._selector.close()
 
 
 def _attempt(work: Callable[[Piece], Result], piece: Piece) -> Result | FeedstockError:

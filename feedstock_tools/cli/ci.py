@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import click
@@ -14,6 +14,16 @@ from feedstock_tools.cli.spelling import Command
 from feedstock_tools.wording import counted
 
 __all__ = ["command"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """The files to write, or to compare with."""
+
+    service: str
+    install: str | None
+    branch: str
+    check: bool
 
 
 @click.command("ci", cls=Command)
@@ -34,15 +44,13 @@ __all__ = ["command"]
 )
 @options.as_json
 @options.configurations
+@options.gathered("wanted", _Wanted)
 def command(
     names: tuple[str, ...],
     feedstock: Path | None,
-    service: str,
-    check: bool,
-    install: str | None,
-    branch: str,
-    matrix: str | None,
+    wanted: _Wanted,
     channels: tuple[str, ...],
+    matrix: str | None,
     as_json: bool,
 ) -> int:
     """Write a GitHub Actions workflow and an Azure pipeline that build what a channel lacks.
@@ -61,22 +69,26 @@ def command(
         raise click.UsageError("names need --matrix; the files are for all configurations")
     if len(channels) > 1:
         raise click.UsageError("the files take one --missing CHANNEL; several need --matrix")
+    return _write_files(folder, wanted, (*channels, "conda-forge")[0], as_json=as_json)
+
+
+def _write_files(folder: Path, wanted: _Wanted, channel: str, *, as_json: bool) -> int:
+    """Write the files, or with --check only report those that differ; the exit status is then 1 if any does."""
     from feedstock_tools.builds.ci.files import SERVICES, ci_files
 
-    services = tuple(SERVICES) if service == "both" else (service,)
+    check = wanted.check
+    services = tuple(SERVICES) if wanted.service == "both" else (wanted.service,)
     if not check:
         tidy(folder)
-    files = ci_files(folder, services, install=install, channel=(*channels, "conda-forge")[0], branch=branch)
+    files = ci_files(folder, services, install=wanted.install, channel=channel, branch=wanted.branch)
     changed = files.stale() if check else files.write()
     missing = {name for name in changed if check and not (folder / name).exists()}
+    states = {name: "missing" if name in missing else "stale" if check else "written" for name in changed}
     if as_json:
-        states = {name: "missing" if name in missing else "stale" if check else "written" for name in changed}
-        entries = [{"file": str(folder / name), "state": states.get(name, "same")} for name in files.texts]
-        say_json(entries)
+        say_json([{"file": str(folder / name), "state": states.get(name, "same")} for name in files.texts])
     else:
-        lines = [
-            f"{'missing:' if name in missing else 'stale:' if check else 'wrote'} {folder / name}" for name in changed
-        ]
+        words = {"missing": "missing:", "stale": "stale:", "written": "wrote"}
+        lines = [f"{words[state]} {folder / name}" for name, state in states.items()]
         say("\n".join(lines) or "The CI files are up to date.")
     return 1 if check and changed else 0
 

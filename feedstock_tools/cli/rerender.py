@@ -20,7 +20,6 @@ from feedstock_tools.cli.spelling import Command
 from feedstock_tools.errors import InputError, WorkError
 
 if TYPE_CHECKING:
-    from feedstock_tools.cli.rerendering_many import Many
     from feedstock_tools.rerender.committing import Repository
     from feedstock_tools.rerender.configurations.write import Changes
     from feedstock_tools.rerender.rerendering import Rerender
@@ -53,6 +52,15 @@ class _Modes:
     as_json: bool
     verify: bool
     commit: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Many:
+    """How many feedstocks are rerendered in parallel, the migration to lay on them, and the record of outcomes."""
+
+    jobs: int
+    migration: Path | None
+    resume: Path | None
 
 
 @click.command("rerender", cls=Command)
@@ -90,18 +98,11 @@ class _Modes:
     metavar="FILE",
     help="Record outcomes in this file, and skip the feedstocks that it has.",
 )
+@options.gathered("many", _Many)
 @options.gathered("modes", _Modes)
 @options.gathered("how", _How)
 @click.pass_context
-def command(
-    context: click.Context,
-    feedstocks: tuple[Path, ...],
-    how: _How,
-    modes: _Modes,
-    jobs: int,
-    migration: Path | None,
-    resume: Path | None,
-) -> None:
+def command(context: click.Context, feedstocks: tuple[Path, ...], how: _How, modes: _Modes, many: _Many) -> None:
     """Write the .ci_support of each FEEDSTOCK and all other files of conda-smithy: CI files, scripts, README.md.
 
     They are made with the templates of a release of conda-smithy: the one that --rules names, else the newest that
@@ -111,17 +112,15 @@ def command(
     Without --pinning, a feedstock with a spec needs only its recipe's conda_build_config.yaml; other feedstocks use the
     newest pinning that `feedstock-tools pinning` fetched. The command prints which one it uses.
     """
-    if (
-        len(feedstocks) > 1
-        or migration
-        or resume
-        or context.get_parameter_source("jobs") is not ParameterSource.DEFAULT
-    ):
-        from feedstock_tools.cli.rerendering_many import Many
+    asks_for_jobs = context.get_parameter_source("jobs") is not ParameterSource.DEFAULT
+    if len(feedstocks) > 1 or many.migration or many.resume or asks_for_jobs:
+        _rerender_many(feedstocks, how, modes, many)
+    else:
+        _rerender_one(feedstocks[0], how, modes)
 
-        _rerender_many(feedstocks, how, modes, Many(jobs, migration, resume))
-        return
-    [feedstock] = feedstocks
+
+def _rerender_one(feedstock: Path, how: _How, modes: _Modes) -> None:
+    """Rerender a feedstock and print what changes; exit with 1 if something does with --check."""
     _refuse_mixtures(feedstock, modes)
     gc.disable()  # a short process without reference cycles: collecting garbage would take a third of its time
     repository = _repository(feedstock) if modes.commit else None
@@ -149,9 +148,9 @@ def command(
         _commit(repository, changes, result, pinning, modes.commit or "")
 
 
-def _rerender_many(feedstocks: tuple[Path, ...], how: _How, modes: _Modes, many: Many) -> None:
+def _rerender_many(feedstocks: tuple[Path, ...], how: _How, modes: _Modes, many: _Many) -> None:
     """Rerender feedstocks in several processes; exit with 1 if one failed, or changes with --check."""
-    from feedstock_tools.cli.rerendering_many import Given, rerender_all
+    from feedstock_tools.cli.rerendering_many import Shared, rerender_all
     from feedstock_tools.cli.smithy import chosen_release
     from feedstock_tools.rerender.smithy.releases.release import chosen_rules
 
@@ -160,8 +159,8 @@ def _rerender_many(feedstocks: tuple[Path, ...], how: _How, modes: _Modes, many:
     pinning = chosen_pinning(how.pinning, Path(os.devnull))
     release = chosen_release(how.smithy, how.rules)
     rules = chosen_rules(how.rules, release)
-    given = Given(pinning, rules, release, not modes.check)
-    if not rerender_all(feedstocks, given, many, as_json=modes.as_json):
+    shared = Shared(pinning, rules, release, many.migration, not modes.check, many.jobs)
+    if not rerender_all(feedstocks, shared, many.resume, as_json=modes.as_json):
         raise SystemExit(1)
 
 

@@ -21,83 +21,80 @@ if TYPE_CHECKING:
     from feedstock_tools.rerender.rules import Rules
     from feedstock_tools.rerender.smithy.releases.release import Release
 
-__all__ = ["Given", "Many", "rerender_all"]
+__all__ = ["Shared", "rerender_all"]
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
-    """What all feedstocks share, and whether they are written."""
+class Shared:
+    """The options that all feedstocks share: `migration` is laid on each, and `jobs` are rerendered in parallel."""
 
     pinning: Path | None
     rules: Rules
     release: Release | None
-    write: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Many:
-    """How many work in parallel, the migration to lay on them, and the record of outcomes."""
-
-    jobs: int
     migration: Path | None
-    resume: Path | None
+    write: bool
+    jobs: int
 
 
-def rerender_all(feedstocks: Sequence[Path], given: Given, many: Many, *, as_json: bool) -> bool:
-    """Rerender feedstocks and print the outcomes; whether none failed and, unless they are written, none changes."""
+def rerender_all(feedstocks: Sequence[Path], shared: Shared, resume: Path | None, *, as_json: bool) -> bool:
+    """Rerender feedstocks and print the outcomes; whether none failed and, unless they are written, none changes.
+
+    Args:
+        resume: the record of outcomes; the feedstocks that it has are skipped.
+    """
     from feedstock_tools.bounds.held import released
     from feedstock_tools.rerender.record import opened_record
 
     began = time.monotonic()
-    found: list[RerenderedFeedstock] = []
-    record = opened_record(many.resume, _options(given, many)) if many.resume else nullcontext()
-    with record as kept, released():  # each feedstock has bounds of its own
-        found += _earlier(feedstocks, kept)
-        left = [each for each in feedstocks if kept is None or not kept.has(each)]
-        for done in _outcomes(left, given, many):
-            if kept is not None:
-                kept.add(done)
-            found.append(done)
-            _show(done, len(found), len(feedstocks), as_json=as_json)
+    outcomes: list[RerenderedFeedstock] = []
+    opened = opened_record(resume, _options(shared)) if resume else nullcontext()
+    with opened as record, released():  # each feedstock has bounds of its own
+        outcomes += _earlier(feedstocks, record)
+        left = [feedstock for feedstock in feedstocks if record is None or not record.has(feedstock)]
+        for outcome in _outcomes(left, shared):
+            if record is not None:
+                record.add(outcome)
+            outcomes.append(outcome)
+            _show(outcome, len(outcomes), len(feedstocks), as_json=as_json)
     if as_json:
-        say_json([_as_json(each) for each in found])
-    _say_summary(found, len(left), time.monotonic() - began)
-    bad = {"refused", "failed"} if given.write else {"refused", "failed", "changed"}
-    return not any(each.outcome in bad for each in found)
+        say_json([_as_json(outcome) for outcome in outcomes])
+    _say_summary(outcomes, len(left), time.monotonic() - began)
+    bad = {"refused", "failed"} if shared.write else {"refused", "failed", "changed"}
+    return not any(outcome.outcome in bad for outcome in outcomes)
 
 
-def _outcomes(feedstocks: Sequence[Path], given: Given, many: Many) -> Iterator[RerenderedFeedstock]:
+def _outcomes(feedstocks: Sequence[Path], shared: Shared) -> Iterator[RerenderedFeedstock]:
     from feedstock_tools.rerender.many import rerender_many
 
     return rerender_many(
         feedstocks,
-        pinning=given.pinning,
-        rules=given.rules,
-        smithy=given.release,
-        migration=many.migration,
-        write=given.write,
-        jobs=many.jobs,
+        pinning=shared.pinning,
+        rules=shared.rules,
+        smithy=shared.release,
+        migration=shared.migration,
+        write=shared.write,
+        jobs=shared.jobs,
     )
 
 
 def _earlier(feedstocks: Sequence[Path], record: Record | None) -> list[RerenderedFeedstock]:
     if record is None:
         return []
-    return [record.earlier[str(each.resolve())] for each in feedstocks if record.has(each)]
+    return [record.earlier[str(feedstock.resolve())] for feedstock in feedstocks if record.has(feedstock)]
 
 
-def _options(given: Given, many: Many) -> dict[str, str | None]:
+def _options(shared: Shared) -> dict[str, str | None]:
     """What outcomes depend on, for the record."""
 
     def digest(path: Path | None) -> str | None:
         return sha256(path.read_bytes()).hexdigest() if path is not None and path.is_file() else None
 
     return {
-        "rules": given.rules.name,
-        "release": given.release.version or str(given.release.folder) if given.release else None,
-        "pinning": digest(given.pinning),
-        "migration": digest(many.migration),
-        "writing": "yes" if given.write else "no",
+        "rules": shared.rules.name,
+        "release": shared.release.version or str(shared.release.folder) if shared.release else None,
+        "pinning": digest(shared.pinning),
+        "migration": digest(shared.migration),
+        "writing": "yes" if shared.write else "no",
     }
 
 
