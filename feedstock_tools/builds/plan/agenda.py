@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 from feedstock_tools.builds.ledger import BuildRecord, Ledger
 from feedstock_tools.builds.plan.capacity import Capacity
 from feedstock_tools.builds.plan.history import History
-from feedstock_tools.builds.plan.identity import channels_identity, identity_on, inputs_on
+from feedstock_tools.builds.plan.identity import channels_identities, identity_on, inputs_on
 from feedstock_tools.builds.plan.inputs import PlannedInputs
 from feedstock_tools.builds.plan.needs import Declared, Needs, expected_seconds, needs_of
 from feedstock_tools.builds.plan.refusals import refused
 from feedstock_tools.builds.plan.work import Place, Work, place_of
 from feedstock_tools.builds.stand_in.choice import DEFAULT_CHANNELS, ChannelChoice, choose_channels
 from feedstock_tools.errors import InputError
-from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedRow
+from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedOutput, PlannedRow
 
 if TYPE_CHECKING:
     from feedstock_tools.builds.engines.contract import Engine
@@ -57,8 +57,7 @@ class Agenda:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A row before its needs are known: the channels' identity, the records of finished outputs, the names of the
-    rest."""
+    """A row before its needs are known, with the identity of its channels, and the records of finished outputs."""
 
     configuration: PlannedConfiguration
     row: PlannedRow
@@ -67,6 +66,7 @@ class _Row:
 
     @property
     def missing(self) -> list[str]:
+        """The names of the other outputs."""
         return [output.name for output in self.row.outputs if output.name not in self.done]
 
 
@@ -115,29 +115,34 @@ def _rows(
 ) -> tuple[list[_Row], History]:
     """Every row of some configurations with its finished outputs, and the history of earlier builds."""
     bases = {
-        configuration.name: channels_identity(workspace.machine, configuration.platform, channels[configuration.name])
+        configuration.name: channels_identities(workspace.machine, configuration.platform, channels[configuration.name])
         for configuration in possible
     }
     if not workspace.artifacts.ledger.is_file():
         nothing: dict[str, BuildRecord] = {}
         return [
-            _Row(configuration, row, bases[configuration.name], nothing)
+            _Row(configuration, row, bases[configuration.name][0], nothing)
             for configuration in possible
             for row in configuration.rows
         ], History({}, {})
     with Ledger(workspace.artifacts.ledger) as ledger:
         rows = [
-            _Row(configuration, row, bases[configuration.name], _done(ledger, row, bases[configuration.name]))
+            _Row(configuration, row, bases[configuration.name][0], _done(ledger, row, bases[configuration.name]))
             for configuration in possible
             for row in configuration.rows
         ]
         return rows, History.of(ledger, ((planned.row.name, name) for planned in rows for name in planned.missing))
 
 
-def _done(ledger: Ledger, row: PlannedRow, base: str) -> dict[str, BuildRecord]:
-    """The records of a row's finished outputs, by name."""
-    records = {output.name: ledger.done(identity_on(base, output)) for output in row.outputs}
-    return {name: record for name, record in records.items() if record is not None}
+def _done(ledger: Ledger, row: PlannedRow, bases: Sequence[str]) -> dict[str, BuildRecord]:
+    """The records of a row's finished outputs, by name, under any identity of their channels."""
+    records = {}
+    for output in row.outputs:
+        builds = (ledger.done(identity_on(base, output)) for base in bases)
+        record = next((build for build in builds if build is not None), None)
+        if record is not None:
+            records[output.name] = record
+    return records
 
 
 def _work(planned: _Row, needs: Needs) -> Work:
@@ -147,7 +152,7 @@ def _work(planned: _Row, needs: Needs) -> Work:
         configuration=planned.configuration.name,
         platform=planned.configuration.platform,
         row=planned.row,
-        identities={output.name: identity_on(planned.base, output) for output in outputs},
+        identities={output.name: _identity(planned, output) for output in outputs},
         inputs={output.name: inputs_on(planned.base, output) for output in outputs},
         done=planned.done,
         missing=missing,
@@ -155,6 +160,12 @@ def _work(planned: _Row, needs: Needs) -> Work:
         needs=needs,
         seconds_source="history",
     )
+
+
+def _identity(planned: _Row, output: PlannedOutput) -> str:
+    """An output's identity in the ledger: what is done keeps the one that it was recorded with."""
+    record = planned.done.get(output.name)
+    return record.identity if record else identity_on(planned.base, output)
 
 
 def _ordered(todo: Sequence[Work], history: History, declared: Declared) -> tuple[Work, ...]:

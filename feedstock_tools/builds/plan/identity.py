@@ -17,7 +17,7 @@ __all__ = [
     "Candidate",
     "Candidates",
     "candidates_of",
-    "channels_identity",
+    "channels_identities",
     "identity_of_channels",
     "identity_on",
     "inputs_on",
@@ -57,15 +57,16 @@ def _with_tools(base: str, output: PlannedOutput) -> str:
     return f"{base} {sha256(listed.encode()).hexdigest()}"
 
 
-def channels_identity(machine: Mapping[str, str], platform: str, choice: ChannelChoice) -> str:
-    """The part of an identity for the channels that builds for a platform use."""
+def channels_identities(machine: Mapping[str, str], platform: str, choice: ChannelChoice) -> tuple[str, ...]:
+    """The part of an identity for the channels that builds for a platform use, then its forms in old ledgers."""
     if not choice.is_stand_in:
-        return identity_of_channels(choice.channels)
-    from feedstock_tools.builds.stand_in.identity import stand_in_identity
+        return (identity_of_channels(choice.channels),)
+    from feedstock_tools.builds.stand_in.identity import stand_in_identities
     from feedstock_tools.builds.stand_in.toolkits import toolkits_folder
 
-    toolkits = toolkits_folder(machine)
-    return f"{STAND_IN} {stand_in_identity(Platform.parse(platform), path=machine.get('PATH'), toolkits=toolkits)}"
+    target, toolkits = Platform.parse(platform), toolkits_folder(machine)
+    found = stand_in_identities(target, path=machine.get("PATH"), toolkits=toolkits)
+    return tuple(f"{STAND_IN} {identity}" for identity in found)
 
 
 def identity_of_channels(channels: Sequence[str]) -> str:
@@ -110,14 +111,13 @@ def candidates_of(
         given: the channels from the command line.
         machine: the environment of the machine.
     """
-    base = cache(lambda platform, choice: channels_identity(machine, platform, choice))
+    bases_of = cache(lambda platform, choice: channels_identities(machine, platform, choice))
     candidates: dict[tuple[str, str], tuple[Candidate, ...]] = {}
     for configuration in configurations:
         choices = tuple(possible_channels(given, configuration.channels))
+        bases = [(base, choice) for choice in choices for base in bases_of(configuration.platform, choice)]
         for output in (output for row in configuration.rows for output in row.outputs if output.identity):
-            bases = [(base(configuration.platform, choice), choice) for choice in choices]
             candidates[configuration.name, output.identity] = tuple(
-                Candidate(identity_on(known, output), inputs_on(known, output), choice.channels)
-                for known, choice in bases
+                Candidate(identity_on(base, output), inputs_on(base, output), choice.channels) for base, choice in bases
             )
     return candidates

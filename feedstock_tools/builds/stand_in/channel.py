@@ -17,7 +17,7 @@ from pathlib import Path
 
 from feedstock_tools.builds.stand_in.choice import STAND_IN
 from feedstock_tools.builds.stand_in.compilers import Compiler, compiler_files, find_compiler, find_cross_compiler
-from feedstock_tools.builds.stand_in.identity import STAND_IN_FORMAT, digest, stand_in_identity
+from feedstock_tools.builds.stand_in.identity import STAND_IN_FORMAT, digest, stand_in_identities
 from feedstock_tools.builds.stand_in.python import Installation, find_pythons, python_files, site_packages
 from feedstock_tools.builds.stand_in.toolkits import CudaToolkit, cuda_compiler_files, found_toolkits, toolkits_folder
 from feedstock_tools.builds.stand_in.tools import found_tools, tools_folder
@@ -120,11 +120,11 @@ def ensure_stand_in_channel(
     native = platform == Platform.here()
     wanted = sorted({".".join(version.split(".")[:2]) for version in pythons})
     installations = find_pythons(wanted, path=path)
-    base = stand_in_identity(platform, path=path, toolkits=toolkits if native else None)
+    identities = stand_in_identities(platform, path=path, toolkits=toolkits if native else None)
     calls = (str(zig.folder),) if zig else ()
     make = shutil.which(MAKE, path=path)
     behind_tools = [sha256(tools_file().read_bytes()).hexdigest(), *sorted(found_tools(tools)), str(make)]
-    key = digest(base, *(installation.identity for installation in installations), *calls, *behind_tools)[:16]
+    key = digest(identities[-1], *(installation.identity for installation in installations), *calls, *behind_tools)[:16]
     folder = root / key / STAND_IN
     record = folder / "stand-in.json"
     if not record.is_file():
@@ -136,7 +136,7 @@ def ensure_stand_in_channel(
                 wheels = tuple(wheel for wheel in read_tools().wheels if wheel.file in found_tools(tools))
                 behind = _Behind(installations, compiler, cuda, cross, make, wheels, tools)
                 _make_whole(folder, platform, behind, root / "pythons")
-    return _from_record(folder, root, platform, base)
+    return _from_record(folder, root, platform, identities[0])
 
 
 @cache

@@ -7,6 +7,7 @@ digests of what goes in, its identity in a plan, and its identity in a ledger fo
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -16,9 +17,18 @@ import pytest
 
 from feedstock_tools.builds.ledger import BuildRecord, Ledger, PackageRecord, now
 from feedstock_tools.builds.matrix.matrix import read_matrix
-from feedstock_tools.builds.plan.identity import candidates_of, identity_of_channels, identity_on, inputs_on
+from feedstock_tools.builds.plan.agenda import agenda
+from feedstock_tools.builds.plan.capacity import Capacity
+from feedstock_tools.builds.plan.identity import (
+    candidates_of,
+    channels_identities,
+    identity_of_channels,
+    identity_on,
+    inputs_on,
+)
 from feedstock_tools.builds.plan.rendering import render_outputs
-from feedstock_tools.builds.plan.workspace import open_workspace
+from feedstock_tools.builds.plan.workspace import Workspace, open_workspace
+from feedstock_tools.builds.stand_in.choice import ChannelChoice
 from feedstock_tools.digests import digest_of_values, sha256_of
 from feedstock_tools.feedstock.configurations import outline
 from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedOutput, PlannedRow
@@ -40,6 +50,27 @@ def recorded(row: str, output: str) -> dict[str, Any]:
 def outputs(configurations: tuple[PlannedConfiguration, ...]) -> list[tuple[PlannedRow, PlannedOutput]]:
     """Each output with its row."""
     return [(row, output) for each in configurations for row in each.rows for output in row.outputs]
+
+
+def record(
+    workspace: Workspace,
+    chosen: tuple[PlannedConfiguration, ...],
+    identity: Callable[[PlannedRow, PlannedOutput], str],
+) -> None:
+    """Record each output as done under an identity, with a package."""
+    with Ledger(workspace.artifacts.ledger) as ledger:
+        for row, output in outputs(chosen):
+            path = workspace.artifacts.root / output.subdir / output.file_name
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(output.stem)
+            state = path.stat()
+            file = f"{output.subdir}/{output.file_name}"
+            package = PackageRecord(".", file, state.st_size, sha256_of(path), state.st_mtime_ns)
+            name, channels = "linux_64_cuda_compiler_versionNone", ("conda-forge",)
+            begun = BuildRecord(
+                identity(row, output), name, row.name, output.name, "running", now(), "logs/a", ENGINE, channels
+            )
+            ledger.finish(replace(ledger.begin(begun), result="done", ended=now(), packages=(package,)))
 
 
 @pytest.mark.parametrize("recorded", RECORDED, ids=lambda each: f"{each['row']} {each['output']}")
@@ -65,24 +96,28 @@ def test_a_feedstock_is_rendered_to_the_identities_that_it_had(feedstock: TinyFe
 def test_what_an_earlier_version_has_built_is_done(feedstock: TinyFeedstock) -> None:
     workspace = open_workspace(feedstock.folder, None, ("conda-forge",), {})
     chosen = workspace.chosen(["linux_64_cpu"])
-    with Ledger(workspace.artifacts.ledger) as ledger:
-        for row, output in outputs(chosen):
-            path = workspace.artifacts.root / output.subdir / output.file_name
-            path.parent.mkdir(exist_ok=True)
-            path.write_text(output.stem)
-            state = path.stat()
-            file = f"{output.subdir}/{output.file_name}"
-            package = PackageRecord(".", file, state.st_size, sha256_of(path), state.st_mtime_ns)
-            identity = recorded(row.name, output.name)["on conda-forge"]
-            name = "linux_64_cuda_compiler_versionNone"
-            begun = BuildRecord(
-                identity, name, row.name, output.name, "running", now(), "logs/a", ENGINE, ("conda-forge",)
-            )
-            ledger.finish(replace(ledger.begin(begun), result="done", ended=now(), packages=(package,)))
+    record(workspace, chosen, lambda row, output: recorded(row.name, output.name)["on conda-forge"])
     (configuration,) = read_matrix(workspace, chosen).configurations
     assert {each.state for each in configuration.outputs} == {"done"}
     (stand_in, *_) = read_matrix(replace(workspace, channels=("stand-in",)), chosen).configurations
     assert "done" not in {each.state for each in stand_in.outputs}
+
+
+@pytest.mark.parametrize("form", [0, 1], ids=["by this version", "by an earlier one"])
+def test_builds_without_a_compiler_on_path_are_done_whichever_version_recorded_them(
+    form: int, feedstock: TinyFeedstock
+) -> None:
+    workspace = open_workspace(feedstock.folder, None, ("stand-in",), {"PATH": ""})
+    chosen = workspace.chosen(["linux_64_cpu"])
+    bases = channels_identities(workspace.machine, "linux-64", ChannelChoice(("stand-in",), "listed"))
+    record(workspace, chosen, lambda _row, output: identity_on(bases[form], output))
+    (configuration,) = read_matrix(workspace, chosen).configurations
+    assert {each.state for each in configuration.outputs} == {"done"}
+    planned = agenda(workspace, chosen, Capacity.of_machine())
+    assert not planned.todo
+    assert {name for work in planned.done for name in work.identities.values()} == {
+        identity_on(bases[form], output) for _, output in outputs(chosen)
+    }
 
 
 def test_an_output_that_no_engine_renders_has_no_candidates() -> None:

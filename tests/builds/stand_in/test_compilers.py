@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from feedstock_tools.builds.stand_in.compilers import compiler_files, find_compiler, find_cross_compiler
-from feedstock_tools.builds.stand_in.identity import stand_in_identity
+from feedstock_tools.builds.stand_in.identity import stand_in_identities
 from feedstock_tools.builds.stand_in.zig import ZIG_VERSION, Zig
 from feedstock_tools.facts.packages import packages_file
 from feedstock_tools.platforms import Platform
@@ -90,14 +90,23 @@ def stat(path: Path) -> str:
 
 
 def test_the_identity_of_builds_whose_compiler_is_not_new_stays(tmp_path: Path) -> None:
-    assert stand_in_identity(HERE, path="") == identity(HERE, sys.executable)
     gcc = program(tmp_path, "gcc")
-    assert stand_in_identity(HERE, path=str(tmp_path)) == identity(HERE, stat(gcc))
+    assert stand_in_identities(HERE, path=str(tmp_path)) == (identity(HERE, stat(gcc)),)
     cross, qemu = program(tmp_path, f"{MACHINE}-linux-gnu-gcc"), program(tmp_path, f"qemu-{MACHINE}")
     parts = stat(gcc), str(cross), str(qemu)
-    assert stand_in_identity(OTHER, path=str(tmp_path)) == identity(OTHER, *parts)
+    assert stand_in_identities(OTHER, path=str(tmp_path)) == (identity(OTHER, *parts),)
 
 
 def test_the_identity_of_a_cross_build_by_zig_names_its_version(tmp_path: Path) -> None:
     gcc = program(tmp_path, "gcc")
-    assert stand_in_identity(OTHER, path=str(tmp_path)) == identity(OTHER, stat(gcc), f"zig {ZIG_VERSION}")
+    assert stand_in_identities(OTHER, path=str(tmp_path)) == (identity(OTHER, stat(gcc), f"zig {ZIG_VERSION}"),)
+
+
+def test_the_identity_without_a_compiler_depends_on_no_interpreter_and_old_ones_count(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    zig = f"zig {ZIG_VERSION}"
+    for interpreter in ("/one/python", "/other/python"):
+        monkeypatch.setattr(sys, "executable", interpreter)
+        assert stand_in_identities(HERE, path="") == (identity(HERE, zig), identity(HERE, interpreter))
+        assert stand_in_identities(OTHER, path="") == (identity(OTHER, zig, zig), identity(OTHER, interpreter, zig))
