@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     )
     from feedstock_tools.channel.missing import lacking
     from feedstock_tools.channel.targets import Target, parse_target
-    from feedstock_tools.check.against_facts import Finding
     from feedstock_tools.check.against_facts import check_feedstock as check
+    from feedstock_tools.check.findings import Finding
     from feedstock_tools.check.rehearsal.model import Environment, Pick, Rehearsal
     from feedstock_tools.check.rehearsal.of_feedstock import RehearsalChannels
     from feedstock_tools.check.rehearsal.of_feedstock import rehearse_configurations as rehearse
@@ -164,7 +164,8 @@ _WHERE = {
     "builds.testing.tests": "TestOptions TestWatcher TestedPackage built_packages packages_in_files run_tests",
     "channel.missing": "lacking",
     "channel.targets": "Target parse_target",
-    "check.against_facts": "Finding check=check_feedstock",
+    "check.against_facts": "check=check_feedstock",
+    "check.findings": "Finding",
     "check.rehearsal.model": "Environment Pick Rehearsal",
     "check.rehearsal.of_feedstock": "RehearsalChannels rehearse=rehearse_configurations",
     "errors": "FeedstockError InputError Mistake WorkError",

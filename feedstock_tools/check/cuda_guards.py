@@ -1,59 +1,102 @@
-"""Whether a build's requirement on `__cuda` keeps it off machines whose driver is too old for it."""
+"""Whether a build's requirement on `__cuda` keeps it off machines that cannot run it, and off no others."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
+import re
+from collections.abc import Iterable, Iterator, Sequence
 
 from feedstock_tools.channel.specs import admits
-from feedstock_tools.errors import FeedstockError
-from feedstock_tools.facts import CudaFacts
-from feedstock_tools.platforms import Platform
+from feedstock_tools.check.findings import Complaint
+from feedstock_tools.check.rendered import Built
+from feedstock_tools.facts import CudaFacts, Toolkit
 from feedstock_tools.recipe.model import RenderedOutput
-from feedstock_tools.rerender.configurations.configuration import Configuration
-from feedstock_tools.rerender.forge import read_forge
-from feedstock_tools.rerender.outputs import render_with_conda_build, render_with_rattler_build
-from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.versions import parse_version
 
-__all__ = ["low_guards"]
+__all__ = ["missing_guards", "wrong_guards"]
+
+#: A build string that only GPU builds have, as in `pytorch * cuda*`.
+_GPU_BUILD = re.compile(r"(?:^|[\s=*_])(?:cuda|gpu)[\w.]*\*?")
+_LAST_NUMBER = re.compile(r"_(\d+)(?:_[a-z]\w*)?$")
 
 
-def low_guards(feedstock: Path, configuration: Configuration, facts: CudaFacts) -> Iterator[str]:
-    """The mistakes in the guards of one configuration's outputs, one sentence each.
+def wrong_guards(outputs: Iterable[Built], facts: CudaFacts) -> Iterator[Complaint]:
+    """The guards of one configuration's outputs that admit drivers too old for the build, or refuse those it is for.
 
-    A guard without a version is fine: `cuda-version` and `cudatoolkit`, which such builds depend on,
-    require the driver. A recipe that cannot be rendered is skipped, since a rerender reports it.
+    A guard without a version is fine: `cuda-version` and `cudatoolkit`, which such builds depend on, require the
+    driver. So is a guard by minor version, which code that drivers compile needs.
     """
-    try:
-        outputs = _rendered(feedstock, configuration)
-    except FeedstockError:
-        return
-    mistakes: dict[str, None] = {}
-    for output in outputs:
-        toolkit = facts.toolkits.get(".".join(output.variant.get("cuda_compiler_version", "").split(".")[:2]))
-        if toolkit is None or output.skip:
+    mistakes: dict[Complaint, None] = {}
+    for built in outputs:
+        output = built.output
+        toolkit = _toolkit(output, facts)
+        if toolkit is None:
             continue
         major = parse_version(toolkit.version).major
         least = f"{major}.0" if major >= 11 else toolkit.version
-        for spec in (*output.requirements.get("run", ()), *output.requirements.get("run_constrained", ())):
-            name, _, wanted = spec.strip().partition(" ")
-            below = _below(least, facts)
-            if name == "__cuda" and wanted.strip() and any(admits(wanted.strip().split(" ")[0], old) for old in below):
+        below = [version for version in facts.toolkits if parse_version(version) < parse_version(least)]
+        for spec in _guards(output):
+            wanted = spec.partition(" ")[2].strip().split(" ")[0]
+            if wanted and any(admits(wanted, old) for old in below):
                 message = f"{output.name} is built with CUDA {toolkit.version}, which needs a driver for CUDA {least}"
-                mistakes[f"{message}, but its '{spec.strip()}' allows older ones"] = None
+                mistakes[Complaint("__cuda", f"{message}, but its '{spec}' allows older ones")] = None
+            elif wanted and not admits(wanted, toolkit.version):
+                message = (
+                    f"{output.name} is built with CUDA {toolkit.version}, which runs with a driver for CUDA {least}"
+                )
+                mistakes[Complaint("__cuda", f"{message}, but its '{spec}' refuses even {toolkit.version}")] = None
     yield from mistakes
 
 
-def _rendered(feedstock: Path, configuration: Configuration) -> list[RenderedOutput]:
-    rules = Rules.newest()
-    forge = read_forge(feedstock, rules)
-    builders = {rendering.platform: rendering.build_platform for rendering in forge.renderings}
-    builder: Platform = builders.get(configuration.platform, configuration.platform)
-    render = render_with_rattler_build if forge.is_v1 else render_with_conda_build
-    return list(render(feedstock / forge.recipe_dir, configuration, builder, rules))
+def missing_guards(outputs: Sequence[tuple[str, Built]], facts: CudaFacts) -> Iterator[tuple[str, Complaint]]:
+    """GPU builds that machines without a GPU get too, by configuration: solvers prefer them to the CPU builds.
+
+    They do if nothing requires `__cuda`: not the build, nor another output of the feedstock or a GPU build that it
+    depends on, and the build number is higher than that of the CPU build. A recipe that raises it only in the build
+    string meant to. With equal numbers, it is left to time stamps.
+
+    Args:
+        outputs: all outputs of the feedstock, each with the name of its configuration.
+    """
+    lowest: dict[tuple[str, str | None], int] = {}
+    for _, built in outputs:
+        output = built.output
+        if output.variant.get("cuda_compiler_version") == "None":
+            key = (output.name, output.variant.get("target_platform"))
+            lowest[key] = min(lowest.get(key, output.build_number), output.build_number)
+    names = {built.output.name for _, built in outputs}
+    for configuration, built in outputs:
+        output = built.output
+        of_cpu = lowest.get((output.name, output.variant.get("target_platform")))
+        if of_cpu is None or _toolkit(output, facts) is None or "cuda_compiler_version" not in output.used.own:
+            continue
+        if built.track_features or _guards(output) or _is_guarded_by_others(output, names):
+            continue
+        message = (
+            f"nothing keeps the CUDA build of {output.name} off machines without a GPU: it does not require __cuda"
+        )
+        written = _LAST_NUMBER.search(output.build_string)
+        if output.build_number > of_cpu:
+            yield configuration, Complaint("__cuda", f"{message}, and its build number is above the CPU build's")
+        elif written and int(written[1]) > output.build_number:
+            inside = f"its build number is the CPU build's, though its build string ends in {written[1]}"
+            yield configuration, Complaint("__cuda", f"{message}, and {inside}")
+        elif output.build_number == of_cpu:
+            inside = "its build number is the CPU build's, so solvers take the newer file"
+            yield configuration, Complaint("__cuda", f"{message}, and {inside}", weight="remark")
 
 
-def _below(least: str, facts: CudaFacts) -> list[str]:
-    """CUDA versions of drivers that are too old; a guard must exclude the newest of them."""
-    return [version for version in facts.toolkits if parse_version(version) < parse_version(least)]
+def _toolkit(output: RenderedOutput, facts: CudaFacts) -> Toolkit | None:
+    return facts.toolkits.get(".".join(output.variant.get("cuda_compiler_version", "").split(".")[:2]))
+
+
+def _guards(output: RenderedOutput) -> list[str]:
+    sections = (*output.requirements.get("run", ()), *output.requirements.get("run_constrained", ()))
+    return [spec.strip() for spec in sections if spec.split()[:1] == ["__cuda"]]
+
+
+def _is_guarded_by_others(output: RenderedOutput, siblings: Iterable[str]) -> bool:
+    for spec in output.requirements.get("run", ()):
+        name, _, rest = spec.strip().partition(" ")
+        if (name != output.name and name in siblings) or _GPU_BUILD.search(rest):
+            return True
+    return False

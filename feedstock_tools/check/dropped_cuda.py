@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from feedstock_tools.facts import CudaFacts
 from feedstock_tools.platforms import Platform
 from feedstock_tools.reading import read_text
 from feedstock_tools.rerender.pinning import Pinning
+from feedstock_tools.versions import parse_version
 
-__all__ = ["named_by_feedstock", "why_dropped"]
+__all__ = ["named_by_feedstock", "next_cuda", "why_dropped"]
 
 _KEY = re.compile(r"^cuda_compiler_version\s*:\s*(?P<inline>.*)$")
 _USE_LOCAL = re.compile(r"^[ \t]*use_local:[ \t]*true", re.IGNORECASE | re.MULTILINE)
@@ -54,6 +55,23 @@ def why_dropped(version: str, platform: Platform, facts: CudaFacts, pinning: Pin
             where,
         )
     return f"conda-forge's pinning dropped CUDA {version} for {platform} after {row.date}", where
+
+
+def next_cuda(versions: Collection[str], platform: Platform, facts: CudaFacts) -> str | None:
+    """The CUDA version that conda-forge's newest pinning, or a migration of it, has next for a platform; None if none.
+
+    Args:
+        versions: those that a feedstock builds for the platform.
+    """
+    newest = max((row.date for row in facts.rows), default="")
+    built = max(versions, key=parse_version, default=None)
+    later = [
+        row.cuda
+        for row in facts.rows
+        if row.platform == platform and row.cuda and row.date == newest and built is not None
+        if parse_version(row.cuda) > parse_version(built)
+    ]
+    return min(later, key=parse_version, default=None)
 
 
 def _named_in(path: Path, within: Path | None) -> Iterator[str]:

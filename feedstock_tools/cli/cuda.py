@@ -171,8 +171,9 @@ def check(names: tuple[str, ...], feedstock: Path | None, pinning: str | None, a
 
     Without a NAME: all configurations. The command reports host compilers that nvcc refuses, libraries that were never
     built for a CUDA version, images for another CUDA or platform, a glibc that is too old, CUDA versions that the
-    pinning dropped, guards that accept too old a driver, zipped keys out of step, and, in configurations, scripts,
-    recipe and spec, architectures that nvcc does not know and lists without PTX. Exits with 1 if it finds a mistake.
+    pinning dropped or that never were, guards that are missing or do not fit, zipped keys out of step, and, in
+    configurations, scripts, recipe and spec, architectures that nvcc does not know and lists that leave GPUs out.
+    Exits with 1 if it finds a mistake; remarks do not count.
     """
     from feedstock_tools.channel.pinning.local import find_pinning as fetched_pinning
     from feedstock_tools.channel.pinning.local import pinning_cache
@@ -185,7 +186,7 @@ def check(names: tuple[str, ...], feedstock: Path | None, pinning: str | None, a
     path = fetched_pinning(pinning, pinning_cache(os.environ)).path if pinning else None
     findings = check_feedstock(folder, configurations, pinning=path)
     say(findings_json(findings) if as_json else findings_text(findings, len(configurations)))
-    return 1 if findings else 0
+    return 1 if any(finding.weight == "mistake" for finding in findings) else 0
 
 
 @command.command("binary", short_help="List the GPU architectures that a package or library was compiled for.")

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from feedstock_tools.errors import InputError
 
-__all__ = ["Architecture", "parse_architectures"]
+__all__ = ["TEGRA", "Architecture", "parse_architectures"]
 
 #: GPUs of systems on a chip, by capability: their machine code and that of others do not run on each other
 #: (CUDA Programming Guide, Compute Capabilities; nvcc's documentation, "Application Compatibility").
-_TEGRA = frozenset({32, 53, 62, 72, 87, 101, 110})
+TEGRA = frozenset({32, 53, 62, 72, 87, 101, 110})
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Architecture:
         if self.ptx and not self.suffix:
             return True
         same_family = self.number // 10 == capability // 10
-        return same_family and self.number not in _TEGRA and capability not in _TEGRA
+        return same_family and self.number not in TEGRA and capability not in TEGRA
 
 
 def parse_architectures(names: Sequence[str]) -> tuple[Architecture, ...]:

@@ -6,24 +6,26 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from feedstock_tools.check.against_facts import Finding
+from feedstock_tools.check.findings import Complaint, Finding
 from feedstock_tools.wording import counted
 
 __all__ = ["findings_json", "findings_text"]
 
 
 def findings_text(findings: Sequence[Finding], count: int) -> str:
-    """One line for each mistake, with the configurations that have it, then the count."""
-    where: dict[tuple[str, str, str | None], list[str]] = {}
+    """One line for each mistake and remark, with the configurations that have it, then the counts."""
+    where: dict[Complaint, list[str]] = {}
     for finding in findings:
-        where.setdefault((finding.key, finding.message, finding.source), []).append(finding.configuration)
+        complaint = Complaint(finding.key, finding.message, finding.source, finding.weight)
+        where.setdefault(complaint, []).append(finding.configuration)
     lines = []
     for complaint, names in where.items():
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-        lines.append(str(Finding(f"{names[0]}{more}", *complaint)))
-    of = counted(count, "configuration")
-    last = f"{counted(len(lines), 'mistake')} in {of}." if findings else f"No mistake in {of}."
-    return "\n".join([*lines, last])
+        lines.append(str(Finding.of(f"{names[0]}{more}", complaint)))
+    remarks = sum(complaint.weight == "remark" for complaint in where)
+    mistakes = counted(len(where) - remarks, "mistake") if len(where) > remarks else "No mistake"
+    also = f", {counted(remarks, 'remark')}" if remarks else ""
+    return "\n".join([*lines, f"{mistakes}{also} in {counted(count, 'configuration')}."])
 
 
 def findings_json(findings: Sequence[Finding]) -> str:

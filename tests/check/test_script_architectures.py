@@ -75,20 +75,3 @@ def test_a_list_that_may_be_there_or_not_is_not_certain(tmp_path: Path) -> None:
 def test_scripts_of_other_systems_are_passed_over(tmp_path: Path) -> None:
     assert texts(tmp_path, "bld.bat", "set CUDAARCHS=90", LINUX) == set()
     assert texts(tmp_path, "build.sh", "CUDAARCHS=90", WINDOWS) == {"90"}  # of bld.bat
-
-
-@pytest.mark.parametrize(
-    ("recipe", "expected"),
-    [
-        ("build:\n  script:\n    env:\n      TORCH_CUDA_ARCH_LIST: '8.0;9.0+PTX'\n", {"8.0;9.0+PTX"}),
-        ("build:\n  script_env:\n    - CUDAARCHS=80;90\n", {"80;90"}),
-        ("build:\n  script_env:\n    - CUDAARCHS=80;90  # [linux]\n", set()),
-        ("build:\n  script:\n    - if: win\n      then:\n        - export CUDAARCHS=80\n", set()),
-        ("context:\n  CUDAARCHS: ${{ archs }}\n", set()),
-        # Inputs that take minutes if time grows with the square of the lines, or of a line's length.
-        ("x:\n" + "  CUDAARCHS: 80\n" * 30_000, {"80"}),
-        (f"x:\n  CUDAARCHS: 80{' ' * 150_000}' y\n{' ' * 150_000}x\n  CUDAARCHS: {'9' * 150_000}!\n", set()),
-    ],
-)
-def test_in_a_recipe(tmp_path: Path, recipe: str, expected: set[str]) -> None:
-    assert texts(tmp_path, "recipe.yaml", recipe, LINUX) == expected

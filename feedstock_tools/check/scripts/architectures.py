@@ -3,32 +3,36 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from feedstock_tools.check.architecture_lists import ARCHITECTURE_KEYS
+from feedstock_tools.check.architecture_lists import (
+    VARIABLES,
+    argument_pattern,
+    form_of,
+    is_native,
+    kokkos_architecture,
+    options_in,
+    read_list,
+)
+from feedstock_tools.check.rendered import Built
 from feedstock_tools.check.scripts.batch import read_batch
 from feedstock_tools.check.scripts.shell import read_shell
 from feedstock_tools.check.scripts.tree import Assigned, Node, run
+from feedstock_tools.errors import InputError
 from feedstock_tools.gpu_code.architecture import Architecture
 from feedstock_tools.reading import LARGEST_SCRIPT, read_bytes, read_text
 
 __all__ = ["ScriptList", "lists_in_scripts"]
 
-#: Names that hold lists in scripts, in addition to those of configurations.
-_NAMES = frozenset({*ARCHITECTURE_KEYS, "HERMETIC_CUDA_COMPUTE_CAPABILITIES", "CMAKE_CUDA_ARCHS"})
-_GENCODE = re.compile(r"-gencode[= ]+arch=compute_\w+,code=(?P<codes>\[[^\]]*\]|[\w,]+)")
-#: `env:` of a v1 recipe and `script_env` of a v0 one: `TORCH_CUDA_ARCH_LIST: "8.0"`, `- TORCH_CUDA_ARCH_LIST=8.0`.
-_IN_RECIPE = re.compile(
-    rf"^\s*+(?:-\s*+)?(?:export |set )?\"?(?P<name>{'|'.join(sorted(_NAMES))})"
-    r"\s*+[:=]\s*+[\"']?(?P<value>[^\"'#$\[\]{}]++)[\"']?\s*+$"
-)
+_ARGUMENT = argument_pattern(r"[^\s\"')]+")
 #: bash's name of the system, by the first part of a subdir.
 _OSTYPES = {"linux": "linux-gnu", "osx": "darwin"}
-_BRANCH = re.compile(r"\s*+(?:-\s*+)?(?:if|then|else)\s*+:")
-_LIST = re.compile(r"^(?=\D*\d)[\w.,;+\s-]*$")
+#: More than any list: what is longer is not read as one.
+_LONGEST = 10_000
+_Values = Mapping[str, frozenset[Assigned]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,52 +47,93 @@ class ScriptList:
     name: str
     text: str
 
-    def gencodes(self) -> tuple[Architecture, ...]:
-        """The architectures in nvcc's own options; empty for any other kind of list."""
-        return tuple(
-            Architecture.parse(code)
-            for match in _GENCODE.finditer(self.text)
-            for code in match["codes"].strip("[]").replace("'", "").split(",")
-            if re.fullmatch(r"(sm|compute)_\d{2,3}[af]?", code)
-        )
+    @property
+    def is_command(self) -> bool:
+        """Whether it is a call of nvcc, which need not be the only one."""
+        return self.name.startswith("nvcc@")
+
+    @property
+    def title(self) -> str:
+        """The variable, or `nvcc`."""
+        return "nvcc" if self.is_command else self.name
+
+    @property
+    def is_native(self) -> bool:
+        """Whether it means the GPU of the machine that builds."""
+        return is_native(self.text) or (self.name not in VARIABLES and options_in(self.text)[1])
+
+    def architectures(self) -> tuple[Architecture, ...]:
+        """The architectures; empty where there is no list, or names that stand for those of the toolkit."""
+        if of_kokkos := kokkos_architecture(self.name, self.text):
+            return of_kokkos
+        if self.name not in VARIABLES:
+            return options_in(self.text)[0]
+        try:
+            return read_list(self.text, form_of(self.name))
+        except InputError:
+            return options_in(self.text)[0]
 
 
-def lists_in_scripts(folder: Path, feedstock: Path, values: Mapping[str, tuple[str, ...]]) -> Iterator[ScriptList]:
+def lists_in_scripts(
+    folder: Path, feedstock: Path, values: Mapping[str, tuple[str, ...]], outputs: Iterable[Built] = ()
+) -> Iterator[ScriptList]:
     """The lists that the scripts and the recipe in a folder set with the values of one row of a configuration.
 
     Scripts are read but not run: a value that depends on the output of a command is skipped.
+
+    Args:
+        outputs: what the recipe says of its builds in this configuration.
     """
     platform = values.get("target_platform", ("",))[0]
     # A configuration that is not for ARM does not set this key, and scripts find it empty.
     given = {"arm_variant_type": ("",), "OSTYPE": (_OSTYPES.get(platform.partition("-")[0], ""),), **values}
     known = {key: frozenset({Assigned(texts[0], 0)}) for key, texts in given.items() if len(texts) == 1}
-    for path in sorted(folder.glob("*")):
+    built = list(outputs)
+    known |= _environments(built)
+    on_windows = platform.startswith("win-")
+    for path in sorted(folder.glob("*.bat" if on_windows else "*.sh")):
         name = path.relative_to(feedstock).as_posix()
-        wanted = {".sh": _not_windows, ".bat": _windows}.get(path.suffix)
-        if wanted is not None and wanted(platform):
-            yield from _in_script(path, name, known)
-        elif path.name in ("meta.yaml", "recipe.yaml"):
-            yield from _in_recipe(path, name)
+        yield from _in_tree(_tree(path, path.stat().st_mtime_ns), name, known)
+    for path in (folder / "recipe.yaml", folder / "meta.yaml"):
+        if built and path.is_file():
+            name, text = path.relative_to(feedstock).as_posix(), read_text(path, within=folder)
+            yield from dict.fromkeys(_in_recipe(text, name, known, built, read_batch if on_windows else read_shell))
+            return
 
 
-def _windows(platform: str) -> bool:
-    return platform.startswith("win-")
+def _environments(outputs: Iterable[Built]) -> _Values:
+    """The variables that the recipe sets for scripts; of those that outputs set differently, every value."""
+    values: dict[str, set[Assigned]] = {}
+    for built in outputs:
+        for name, text in built.environment.items():
+            values.setdefault(name, set()).add(Assigned(text, 0))
+    return {name: frozenset(texts) for name, texts in values.items()}
 
 
-def _not_windows(platform: str) -> bool:
-    return not _windows(platform)
-
-
-def _in_script(path: Path, name: str, known: Mapping[str, frozenset[Assigned]]) -> Iterator[ScriptList]:
-    after = run(_tree(path, path.stat().st_mtime_ns), known)
-    for variable, values in sorted((after or {}).items()):
+def _in_tree(tree: Iterable[Node], path: str, known: _Values) -> Iterator[ScriptList]:
+    """The lists in the values that variables have after a script, but for those that they had before."""
+    after = run(tree, known) or {}
+    for variable, values in sorted(after.items()):
         possible = sorted(values - known.get(variable, frozenset()), key=lambda value: (value.line, str(value.text)))
-        if any(_is_list(variable, value.text or "") for value in possible):
-            yield from (ScriptList(name, value.line, variable, value.text or "") for value in possible)
+        found = [(value.line, _lists_of(variable, value.text or "")) for value in possible]
+        for name in dict.fromkeys(name for _, lists in found for name in lists):
+            if name == variable or name not in after:
+                yield from (ScriptList(path, line, name, lists.get(name, "")) for line, lists in found)
 
 
-def _is_list(variable: str, text: str) -> bool:
-    return (variable in _NAMES and _LIST.match(text) is not None) or _GENCODE.search(text) is not None
+def _lists_of(variable: str, text: str) -> dict[str, str]:
+    """The lists in the value of a variable, by the variable or argument that they are for."""
+    if len(text) > _LONGEST:
+        return {}
+    if ScriptList("", 0, variable, text).architectures() or (variable in VARIABLES and is_native(text)):
+        return {variable: text}
+    arguments = {match["defined"] or match["plain"]: match["value"] for match in _ARGUMENT.finditer(text)}
+    lists = {name: value for name, value in arguments.items() if _lists_of_argument(name, value)}
+    return lists or ({variable: text} if any(options_in(text)) else {})
+
+
+def _lists_of_argument(name: str, value: str) -> bool:
+    return bool(ScriptList("", 0, name, value).architectures()) or is_native(value)
 
 
 @lru_cache(maxsize=64)
@@ -98,18 +143,32 @@ def _tree(path: Path, changed: int) -> tuple[Node, ...]:
     return read_shell(text) if path.suffix == ".sh" else read_batch(text)
 
 
-def _in_recipe(path: Path, name: str) -> Iterator[ScriptList]:
-    """Lists that apply to every configuration: a line with a selector or under an `if` is skipped."""
-    # The parents of a line, by indentation, and whether one of them is an `if`.
-    above: list[tuple[int, bool]] = []
-    for number, line in enumerate(read_text(path, within=path.parent).splitlines(), 1):
-        if not line.strip():
-            continue
-        depth = len(line) - len(line.lstrip())
-        while above and above[-1][0] >= depth:
-            above.pop()
-        conditional = bool(above) and above[-1][1]
-        match = _IN_RECIPE.match(line)
-        if match and _LIST.match(match["value"]) and not conditional:
-            yield ScriptList(name, number, match["name"], match["value"].rstrip())
-        above.append((depth, conditional or _BRANCH.match(line) is not None))
+def _in_recipe(
+    text: str, path: str, known: _Values, outputs: Iterable[Built], read: Callable[[str], tuple[Node, ...]]
+) -> Iterator[ScriptList]:
+    """The lists in the variables and commands that a recipe has for its outputs, at their lines in its text."""
+    lines = _Lines(text)
+    for built in outputs:
+        for variable, value in built.environment.items():
+            for name, listed in _lists_of(variable, value).items():
+                yield ScriptList(path, lines.of(name, listed), name, listed)
+        for found in _in_tree(read(built.commands), path, known):
+            yield ScriptList(path, lines.of(found.name, found.text), found.name, found.text)
+
+
+class _Lines:
+    """The lines of a recipe by the variables that they name."""
+
+    def __init__(self, text: str) -> None:
+        self._lines = text.splitlines()
+        self._naming: dict[str, list[tuple[int, str]]] = {}
+
+    def of(self, name: str, value: str) -> int:
+        """The line that sets a variable to a value, else the first that names it, else the first of all."""
+        plain = name.partition("@")[0]
+        if plain not in self._naming:
+            naming = re.compile(rf"(?:(?<!\w)|(?<=-D)){re.escape(plain)}(?!\w)")
+            found = [(number, line) for number, line in enumerate(self._lines, 1) if naming.search(line)]
+            self._naming[plain] = found or [(1, "")]
+        lines = self._naming[plain]
+        return next((number for number, line in lines if value in line), lines[0][0])

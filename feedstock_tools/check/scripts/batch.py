@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from feedstock_tools.check.architecture_lists import argument_pattern
 from feedstock_tools.check.scripts.expressions import Always, Condition, Not, Reference, Same, Text, Unclear
-from feedstock_tools.check.scripts.tree import Assignment, Choice, Exit, Node
+from feedstock_tools.check.scripts.tree import Assignment, Choice, Exit, Node, command_of_nvcc
 
 __all__ = ["read_batch"]
 
@@ -16,12 +17,11 @@ _COMPARED = re.compile(
     r'^(?P<negated>not\s+)?(?:/i\s+)?(?P<left>"[^"]*"|\S+?)\s*==\s*(?P<right>"[^"]*"|[^\s("]+)\s*(?P<then>.*)$', re.I
 )
 _VARIABLE = re.compile(r"%(?P<name>\w+)(?::~0,(?P<length>\d+))?%|!(?P<late>\w+)!")
-#: With `-D`, or without it as an argument of a script that adds it (build.py --cmake_extra_defines).
-_ARGUMENT = re.compile(r'(?:-D|(?<=[\s"]))(?P<name>CMAKE_CUDA_ARCHITECTURES)(?::\w+)?=(?P<value>"[^"]*"|[^\s"^]+)')
+_ARGUMENT = argument_pattern(r'"[^"]*"|[^\s"^]+')
 
 
 def read_batch(text: str) -> tuple[Node, ...]:
-    """The tree of a batch script; everything but `set`, `if` and `exit` is skipped."""
+    """The tree of a batch script: `set`, `if`, `exit`, arguments with lists and calls of nvcc."""
     return _Reader(list(_lines(text))).block()
 
 
@@ -112,8 +112,10 @@ def _simple(line: int, text: str) -> Iterator[Node]:
     if match:
         name, _, value = (match["quoted"] if match["quoted"] is not None else match["plain"]).partition("=")
         yield Assignment(line, name.strip(), _text(value))
+    else:
+        yield from command_of_nvcc(line, text, _text)
     for argument in _ARGUMENT.finditer(text):
-        yield Assignment(line, argument["name"], _text(argument["value"]))
+        yield Assignment(line, argument["defined"] or argument["plain"], _text(argument["value"]))
 
 
 def _text(written: str) -> Text:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
+from feedstock_tools.check.architecture_lists import argument_pattern
 from feedstock_tools.check.scripts.expressions import (
     All,
     Always,
@@ -17,17 +18,14 @@ from feedstock_tools.check.scripts.expressions import (
     Text,
     Unclear,
 )
-from feedstock_tools.check.scripts.tree import Assignment, Choice, Exit, Node
+from feedstock_tools.check.scripts.tree import Assignment, Choice, Exit, Node, command_of_nvcc
 
 __all__ = ["read_shell"]
 
 _ASSIGNMENT = re.compile(
     r"(?:(?:export|local|readonly|declare(?:\s+-\w+)?)\s+)?(?P<name>[A-Za-z_]\w*)(?P<more>\+?)=(?P<value>\"[^\"]*\"|'[^']*'|[^\s;&|]*)"
 )
-#: With `-D`, or without it as an argument of a script that adds it (build.py --cmake_extra_defines).
-_ARGUMENT = re.compile(
-    r"(?:-D|(?<=[\s\"'(]))(?P<name>CMAKE_CUDA_ARCHITECTURES)(?::\w+)?=(?P<value>\"[^\"]*\"|'[^']*'|[^\s\"')]+)"
-)
+_ARGUMENT = argument_pattern(r"\"[^\"]*\"|'[^']*'|[^\s\"')]+")
 _VARIABLE = re.compile(r"\$(?:\{(?P<braced>\w+)(?P<rest>[^}]*)\}|(?P<plain>\w+))")
 _PATTERN = re.compile(r"^\s*\(?(?P<patterns>[^()]+)\)\s*(?P<rest>.*)$")
 _HEREDOC = re.compile(r"<<-?\s*['\"]?(?P<end>\w+)['\"]?\s*$")
@@ -44,7 +42,7 @@ _UNKNOWN = Text(None)
 
 
 def read_shell(text: str) -> tuple[Node, ...]:
-    """The tree of a shell script; everything but assignments, `if`, `case` and `exit` is skipped."""
+    """The tree of a shell script: assignments, `if`, `case`, `exit`, arguments with lists and calls of nvcc."""
     return _Reader(_statements(text)).block()
 
 
@@ -170,7 +168,7 @@ class _Reader:
 
 
 def _simple(line: int, text: str) -> Iterator[Node]:
-    """One command: an assignment, an exit, arguments of cmake, or `condition && command`."""
+    """One command: an assignment, an exit, arguments of cmake, a call of nvcc, or `condition && command`."""
     test, operator, command = text.partition("&&")
     if operator and test.strip().startswith("["):
         yield Choice(((_condition(test), tuple(_simple(line, command.strip()))),))
@@ -182,8 +180,10 @@ def _simple(line: int, text: str) -> Iterator[Node]:
     if match:
         value = _text(match["value"])
         yield Assignment(line, match["name"], _joined(match["name"], value) if match["more"] else value)
+    else:
+        yield from command_of_nvcc(line, text, _text)
     for argument in _ARGUMENT.finditer(text):
-        yield Assignment(line, argument["name"], _text(argument["value"]))
+        yield Assignment(line, argument["defined"] or argument["plain"], _text(argument["value"]))
 
 
 def _text(written: str) -> Text:

@@ -6,13 +6,14 @@ known (the output of a command, a file that may exist) stays unknown, and both b
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 
+from feedstock_tools.check.architecture_lists import options_in, options_of
 from feedstock_tools.check.scripts.expressions import Condition, Text, holds, names_in, value_of
 
-__all__ = ["Assigned", "Assignment", "Choice", "Exit", "Node", "Values", "run"]
+__all__ = ["Assigned", "Assignment", "Choice", "Exit", "Node", "Values", "command_of_nvcc", "run"]
 
 #: A variable with more possible values than this counts as unknown.
 _MOST = 16
@@ -52,6 +53,16 @@ class Exit:
 
 
 Node = Assignment | Choice | Exit
+
+
+def command_of_nvcc(line: int, text: str, read: Callable[[str], Text]) -> Iterator[Assignment]:
+    """A call of nvcc with options on architectures, as if it set a variable `nvcc@<line>` to these options.
+
+    Args:
+        read: how the language of the script reads a text.
+    """
+    if "nvcc" in text.lower() and any(options_in(text)):
+        yield Assignment(line, f"nvcc@{line}", read(options_of(text)))
 
 
 def run(nodes: Iterable[Node], values: Values) -> Values | None:

@@ -1,0 +1,42 @@
+"""What a check reports: mistakes, and remarks on what works but will not, or costs something for nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = ["Complaint", "Finding", "Weight"]
+
+#: A mistake fails the build or breaks the package for some users; a remark does not yet.
+Weight = Literal["mistake", "remark"]
+
+
+@dataclass(frozen=True, slots=True)
+class Complaint:
+    """What is wrong at a place: a key of a configuration, or a file with a line."""
+
+    key: str
+    message: str
+    source: str | None = None
+    weight: Weight = "mistake"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One mistake or remark: the configuration, the key, the message, and the source of the violated fact."""
+
+    configuration: str
+    key: str
+    message: str
+    source: str | None = None
+    weight: Weight = "mistake"
+
+    @classmethod
+    def of(cls, configuration: str, complaint: Complaint) -> Finding:
+        """A complaint about a configuration."""
+        return cls(configuration, complaint.key, complaint.message, complaint.source, complaint.weight)
+
+    def __str__(self) -> str:
+        weight = "remark: " if self.weight == "remark" else ""
+        source = f" [{self.source}]" if self.source else ""
+        return f"{self.configuration}: {self.key}: {weight}{self.message}{source}"
