@@ -1,6 +1,6 @@
 """Read from an index of wheels which CUDA, cuDNN and Python each release of a framework is for.
 
-    python -m maintenance.wheels --index URL
+    python -m maintenance.wheels [--index URL]
 
 rewrites `variants/wheels.yaml`: for the last release of each minor version of a framework, the versions of Python and
 the platforms of its wheels, and the CUDA and cuDNN that its metadata asks for. A release that the file has is not read
@@ -13,13 +13,10 @@ Only the metadata of a wheel is read: beside it (PEP 658), or out of it by range
 from __future__ import annotations
 
 import argparse
-import io
-import json
 import re
 import sys
 import urllib.error
 import urllib.request
-import zipfile
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -27,6 +24,7 @@ import yaml
 
 from feedstock_tools.data import data_folder
 from feedstock_tools.versions import parse_version
+from maintenance.wheel_index import Wheel, add_index_option, archive, wheels_of
 
 #: The projects of each framework on the index, the extra that brings CUDA along, and the first version that is read.
 PROJECTS: Mapping[str, tuple[str, str | None, str]] = {
@@ -38,8 +36,6 @@ PROJECTS: Mapping[str, tuple[str, str | None, str]] = {
     "cupy-cuda12x": ("cupy-cuda12x", "ctk", "11.5"),
     "cupy-cuda13x": ("cupy-cuda13x", "ctk", "13"),
 }
-ACCEPT = {"Accept": "application/vnd.pypi.simple.v1+json"}
-WHEEL = re.compile(r"[^-]+-(?P<version>\d[\d.]*)(?:-\d+)?-(?P<python>[^-]+)-(?P<abi>[^-]+)-(?P<platform>.+)\.whl$")
 PLATFORMS = (
     (re.compile(r"manylinux.*x86_64"), "linux-64"),
     (re.compile(r"manylinux.*aarch64"), "linux-aarch64"),
@@ -52,41 +48,6 @@ REQUIRED = re.compile(
 )
 
 
-class Ranges(io.RawIOBase):
-    """A file on a server, read by ranges, for zipfile."""
-
-    def __init__(self, url: str) -> None:
-        self._url, self._at = url, 0
-        with urllib.request.urlopen(urllib.request.Request(url, method="HEAD"), timeout=60) as answer:
-            self._size = int(answer.headers["Content-Length"])
-
-    def seekable(self) -> bool:
-        return True
-
-    def readable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._at
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        self._at = offset + (0, self._at, self._size)[whence]
-        return self._at
-
-    def readinto(self, buffer: Any) -> int:
-        end = min(self._at + len(buffer), self._size)
-        if end <= self._at:
-            return 0
-        request = urllib.request.Request(self._url, headers={"Range": f"bytes={self._at}-{end - 1}"})
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            if answer.status != 206:
-                raise OSError("the server does not serve ranges")
-            data: bytes = answer.read(end - self._at)
-        buffer[: len(data)] = data
-        self._at += len(data)
-        return len(data)
-
-
 def metadata_of(url: str) -> str:
     """The METADATA of a wheel: from the file beside it, or out of its archive."""
     try:
@@ -94,22 +55,9 @@ def metadata_of(url: str) -> str:
             text: bytes = answer.read(1 << 20)
         return text.decode()
     except urllib.error.HTTPError:
-        with zipfile.ZipFile(io.BufferedReader(Ranges(url), 1 << 16)) as archive:
-            name = next(name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
-            return archive.read(name).decode()
-
-
-def files_of(index: str, project: str) -> dict[str, list[dict[str, Any]]]:
-    """The wheels of a project by version, without those that were withdrawn."""
-    request = urllib.request.Request(f"{index.rstrip('/')}/{project}/", headers=ACCEPT)
-    with urllib.request.urlopen(request, timeout=60) as answer:
-        document = json.load(answer)
-    found: dict[str, list[dict[str, Any]]] = {}
-    for file in document["files"]:
-        match = WHEEL.match(file["filename"])
-        if match and not file.get("yanked"):
-            found.setdefault(match["version"], []).append({**file, **match.groupdict()})
-    return found
+        with archive(url) as opened:
+            name = next(name for name in opened.namelist() if name.endswith(".dist-info/METADATA"))
+            return opened.read(name).decode()
 
 
 def last_of_minors(versions: Iterable[str]) -> list[str]:
@@ -120,16 +68,14 @@ def last_of_minors(versions: Iterable[str]) -> list[str]:
     return list(last.values())
 
 
-def read_release(version: str, files: list[dict[str, Any]], extra: str | None) -> dict[str, Any]:
+def read_release(version: str, files: list[Wheel], extra: str | None) -> dict[str, Any]:
     """One release: the Pythons and platforms of its wheels, and what its metadata asks for."""
-    tags = {file["python"] for file in files}
+    tags = {file.python for file in files}
     pythons = sorted({f"{tag[2]}.{tag[3:]}" for tag in tags if re.fullmatch(r"cp3\d+", tag)}, key=parse_version)
-    subdirs = [subdir for pattern, subdir in PLATFORMS if any(pattern.search(file["platform"]) for file in files)]
-    chosen = next(
-        (file for file in files if "manylinux" in file["platform"] and "x86_64" in file["platform"]), files[-1]
-    )
+    subdirs = [subdir for pattern, subdir in PLATFORMS if any(pattern.search(file.platform) for file in files)]
+    chosen = next((file for file in files if "manylinux" in file.platform and "x86_64" in file.platform), files[-1])
     entry: dict[str, Any] = {"version": version, "python": pythons, "platforms": subdirs}
-    for name, spec, marker in requirements(metadata_of(chosen["url"])):
+    for name, spec, marker in requirements(metadata_of(chosen.url)):
         if "extra ==" in marker and (extra is None or f'"{extra}"' not in marker.replace("'", '"')):
             continue
         library = re.fullmatch(r"nvidia-(?P<what>cuda-runtime|cudnn)(?:-cu\d+)?", name)
@@ -153,7 +99,7 @@ def requirements(metadata: str) -> Iterable[tuple[str, str, str]]:
 def main(arguments: list[str]) -> int:
     """The exit code: 0, or 1 if a release that the file has differs from the index."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--index", required=True, metavar="URL")
+    add_index_option(parser)
     parser.add_argument("--again", action="store_true", help="Read every release again, and report what differs.")
     given = parser.parse_args(arguments)
     path = data_folder("variants") / "wheels.yaml"
@@ -162,7 +108,7 @@ def main(arguments: list[str]) -> int:
     differs = 0
     table: dict[str, list[dict[str, Any]]] = {}
     for framework, (project, extra, oldest) in PROJECTS.items():
-        every = files_of(given.index, project)
+        every = wheels_of(given.index, project)
         files = {version: every[version] for version in every if parse_version(version) >= parse_version(oldest)}
         before = {entry["version"]: entry for entry in known.get(framework, ())}
         for version in last_of_minors(files):

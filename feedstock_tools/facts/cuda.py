@@ -59,21 +59,24 @@ class Drivers:
 
 @dataclass(frozen=True, slots=True)
 class Toolkit:
-    """One CUDA toolkit by its minor version, as of its first release unless a source says otherwise.
+    """One CUDA toolkit by its minor version, as of its last release, which is what conda-forge has.
 
     `architectures` is the set that nvcc accepts, without the prefix `sm_` or `compute_`, by number: `35`, `90`, `90a`.
+    `ptx` is the version of PTX (`8.5`) that it writes and reads; some minor versions share one.
     `era` says how conda-forge packages it: `cudatoolkit` (one runtime package, nvcc from the image) or `cuda-version`
     (components). Limits on host compilers are major versions, the newest that it accepts; `oldest_gcc` is the oldest
     that works according to its source, which nvcc does not check. `visual_studio` is the oldest and the newest year,
     and `newest_msvc` the newest _MSC_VER (1939 is 17.9 of 2022, 1944 its 17.14). `newest_conda_forge_gcc` is the newest
     GCC that conda-forge's packages accept, where they accept less than nvcc.
-    `driver` is the one it ships with, `least_driver` the minimum that runs its machine code. `platforms` are those for
-    which conda-forge has it. `sources` names the sources of each fact. An unknown fact is None.
+    `driver` is the one that its first release ships with, `least_driver` the minimum that runs its machine code.
+    `platforms` are those for which conda-forge has it. `sources` names the sources of each fact. An unknown fact is
+    None.
     """
 
     version: str
     era: str
     architectures: tuple[str, ...]
+    ptx: str | None
     oldest_gcc: int | None
     newest_gcc: int | None
     newest_clang: int | None
@@ -252,6 +255,7 @@ def _toolkit(version: str, entry: Mapping[str, Any]) -> Toolkit:
         version=version,
         era=entry["era"],
         architectures=tuple(entry["architectures"]),
+        ptx=entry.get("ptx"),
         oldest_gcc=entry.get("oldest_gcc"),
         newest_gcc=entry.get("newest_gcc"),
         newest_clang=entry.get("newest_clang"),

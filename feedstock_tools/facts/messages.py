@@ -13,6 +13,7 @@ from pathlib import Path
 
 from feedstock_tools.errors import WorkError
 from feedstock_tools.facts.content import content_of
+from feedstock_tools.facts.cuda import load_cuda
 
 __all__ = ["Explanation", "explain_message", "load_messages"]
 
@@ -85,7 +86,15 @@ def _words(match: re.Match[str]) -> Mapping[str, str]:
         words["capability"] = f"{words['arch'][:-1]}.{words['arch'][-1]}"
     if "number" in words:
         words["cuda"] = f"{int(words['number']) // 1000}.{int(words['number']) % 1000 // 10}"
+    if "ptx" in words:
+        words["writers"], words["readers"] = _cuda_of_ptx(words["ptx"]), _cuda_of_ptx(words["reads"])
     return words
+
+
+def _cuda_of_ptx(version: str) -> str:
+    """The toolkits with a version of PTX: `CUDA 12.5 or 12.6`."""
+    toolkits = [toolkit.version for toolkit in load_cuda().toolkits.values() if toolkit.ptx == version]
+    return f"CUDA {' or '.join(toolkits)}" if toolkits else "a CUDA version that is not known"
 
 
 def _filled(known: Explanation, words: Mapping[str, str]) -> Explanation:

@@ -39,10 +39,13 @@ class DriversEntry(FactsFile):
 
 
 class ToolkitEntry(FactsFile):
-    """A CUDA toolkit as of its first release."""
+    """A CUDA toolkit as of its last release, with the driver of its first."""
 
     era: Literal["cudatoolkit", "cuda-version"] = Field(description="How conda-forge packages it.")
     architectures: Listed[Accepted] = Field(description="The names that nvcc accepts after sm_ and compute_.")
+    ptx: Annotated[str, Field(pattern=r"^[0-9]+\.[0-9]$")] = Field(
+        ABSENT, description="The version of PTX that its nvcc writes and its ptxas reads."
+    )
     oldest_gcc: int = Field(ABSENT, description="The oldest major version of GCC that works, according to its source.")
     newest_gcc: int = Field(ABSENT, description="The newest major version of GCC that nvcc accepts.")
     newest_clang: int = Field(ABSENT, description="The newest major version of Clang that nvcc accepts.")

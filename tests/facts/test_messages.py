@@ -31,7 +31,16 @@ MESSAGES = [
     ),
     ("the provided PTX was compiled with an unsupported toolchain.", "PTX newer than the driver", ""),
     ("CUDA_ERROR_UNSUPPORTED_PTX_VERSION", "PTX newer than the driver", ""),
-    ("ptxas fatal : Unsupported .version 8.4; current version is '8.2'", "PTX newer than the driver", ""),
+    (
+        "ptxas fatal : Unsupported .version 8.5; current version is '8.2'",
+        "PTX of a newer version",
+        "version 8.5, which CUDA 12.5 or 12.6 writes; this ptxas, or the driver's, reads up to 8.2, that of CUDA 12.2",
+    ),
+    (
+        "ptxas /tmp/t.ptx, line 5; fatal   : Unsupported .version 99.1; current version is '8.6'",
+        "PTX of a newer version",
+        "version 99.1, which a CUDA version that is not known writes",
+    ),
     (
         "Loaded runtime CuDNN library: 8.1.0 but source was compiled with: 8.6.0.",
         "cuDNN versions differ",

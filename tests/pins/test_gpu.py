@@ -59,6 +59,8 @@ def test_a_toolkit_that_has_dropped_the_gpu() -> None:
         ("9.0", None, "11.2", None, "ptx"),
         ("9.0", "525.60.13", "12.4", None, "native"),  # minor-version compatibility
         ("12.0", "525.60.13", "12.4", None, "no"),  # PTX of a newer CUDA than the driver's
+        ("9.0", "555.42.02", "12.6", ["compute_90"], "ptx"),  # 12.5 and 12.6 have the same version of PTX
+        ("9.0", "550.54.14", "12.5", ["compute_90"], "no"),
         ("12.0", "570.26", "12.4", None, "ptx"),
         ("8.6", "470.57.02", "12.4", None, "no"),
         ("8.6", None, "11.0", ["sm_80", "compute_80"], "native"),

@@ -97,7 +97,7 @@ def judge(facts: CudaFacts, card: Card, cuda: str, architectures: Sequence[str] 
         return Verdict("no", None, (refused,))
     known = [Architecture(int(name)) for name in toolkit.architectures if name.isdigit()]
     if architectures is not None:
-        return _of_build(card, toolkit.version, parse_architectures(architectures), known)
+        return _of_build(facts, card, toolkit.version, parse_architectures(architectures), known)
     own = Architecture(card.number)
     if own in known:
         return Verdict("native", str(own), (f"CUDA {toolkit.version} compiles for {own}.",))
@@ -105,19 +105,21 @@ def judge(facts: CudaFacts, card: Card, cuda: str, architectures: Sequence[str] 
     beside = served(known, card.number)
     if beside.how == "native":
         runs = f"A GPU of capability {card.capability} runs machine code for {beside.by}, where a build has it."
-        return Verdict("native", str(beside.by), (runs, unknown, _at_run_time(card, toolkit.version)))
+        return Verdict("native", str(beside.by), (runs, unknown, _at_run_time(facts, card, toolkit.version)))
     ptx = [Architecture(code.number, ptx=True) for code in known if code.number < card.number]
     if not ptx:
         return Verdict("no", None, (_dropped(facts, card, toolkit.version, known),))
     best = max(ptx, key=lambda code: code.number)
-    too_old = _cannot_compile(card, toolkit.version)
+    too_old = _cannot_compile(facts, card, toolkit.version)
     if too_old:
         return Verdict("no", None, (f"CUDA {toolkit.version} does not know {own}, so there is PTX only.", too_old))
     compiles = f"The driver compiles the build's PTX ({best}) at first start, and keeps the result in its cache."
     return Verdict("ptx", str(best), (unknown, compiles))
 
 
-def _of_build(card: Card, cuda: str, built: Sequence[Architecture], known: Sequence[Architecture]) -> Verdict:
+def _of_build(
+    facts: CudaFacts, card: Card, cuda: str, built: Sequence[Architecture], known: Sequence[Architecture]
+) -> Verdict:
     """The verdict on a build whose architectures are given."""
     service = served(built, card.number)
     own = Architecture(card.number)
@@ -126,7 +128,7 @@ def _of_build(card: Card, cuda: str, built: Sequence[Architecture], known: Seque
     if service.how == "native":
         note = "" if service.by == own else f", which a GPU of capability {card.capability} runs"
         return Verdict("native", str(service.by), (f"The build contains machine code for {service.by}{note}.",))
-    too_old = _cannot_compile(card, cuda)
+    too_old = _cannot_compile(facts, card, cuda)
     if too_old:
         return Verdict("no", None, (f"The build contains only PTX ({service.by}) for this GPU.", too_old))
     reasons = [f"The driver compiles the build's PTX ({service.by}) at first start."]
@@ -135,10 +137,11 @@ def _of_build(card: Card, cuda: str, built: Sequence[Architecture], known: Seque
     return Verdict("ptx", str(service.by), tuple(reasons))
 
 
-def _at_run_time(card: Card, cuda: str) -> str:
+def _at_run_time(facts: CudaFacts, card: Card, cuda: str) -> str:
     """What becomes of code that a program generates at run time, or of a build with PTX alone."""
     return (
-        _cannot_compile(card, cuda) or "PTX, and code generated at run time, is compiled by the driver at first start."
+        _cannot_compile(facts, card, cuda)
+        or "PTX, and code generated at run time, is compiled by the driver at first start."
     )
 
 
@@ -175,11 +178,20 @@ def _refused_by_driver(card: Card, cuda: str) -> str | None:
     return f"The {driver} runs CUDA up to {card.driver_cuda}, but CUDA {cuda} needs one for {least} or later."
 
 
-def _cannot_compile(card: Card, cuda: str) -> str | None:
-    """A driver compiles PTX of toolkits up to its own CUDA version."""
+def _cannot_compile(facts: CudaFacts, card: Card, cuda: str) -> str | None:
+    """A driver compiles PTX up to the version of its own CUDA, which toolkits such as 12.5 and 12.6 share."""
     if card.driver_cuda is None or parse_version(card.driver_cuda) >= parse_version(cuda):
         return None
-    return f"A driver for CUDA {card.driver_cuda} does not compile PTX of CUDA {cuda}."
+    reads, writes = _ptx(facts, card.driver_cuda), _ptx(facts, cuda)
+    if reads and writes and parse_version(reads) >= parse_version(writes):
+        return None
+    versions = f" (PTX {writes}; the driver reads up to {reads})" if reads and writes else ""
+    return f"A driver for CUDA {card.driver_cuda} does not compile PTX of CUDA {cuda}{versions}."
+
+
+def _ptx(facts: CudaFacts, cuda: str) -> str | None:
+    """The version of PTX of a CUDA version; None where that is not known."""
+    return facts.toolkits[cuda].ptx if cuda in facts.toolkits else None
 
 
 def _dropped(facts: CudaFacts, card: Card, cuda: str, known: Sequence[Architecture]) -> str:

@@ -1,0 +1,231 @@
+"""Reading wheels on an index: by ranges, checked, and only what the record lacks. The index is a folder on loopback."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import threading
+import zipfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from feedstock_tools.builds.stand_in.nvcc_from_nvrtc import fatbin
+from maintenance import libraries, recorded_facts, toolkits, wheel_index
+
+HEADER = """\
+#if defined(__GNUC__)
+#if __GNUC__ > 14
+#endif
+#if defined(__HORIZON__)
+#if (__clang_major__ >= 7) || (__clang_major__ < 3)
+#endif
+#endif
+#if defined(__clang__) && !defined(__ibmxl_vrm__) && !defined(__ICC)
+
+#if (__clang_major__ >= 20) || (__clang_major__ < 3)
+#endif
+#endif
+#endif
+#if defined(_WIN32)
+#if _MSC_VER < 1910 || _MSC_VER >= 1950
+#endif
+#endif
+"""
+#: A program that names architectures as ptxas does: after other bytes, each with a null at its end.
+PTXAS = b"\x7fELF" + bytes(60) + b"alloccompute_75\0compute_80\0sm_90\0compute_90a\0compute_\0compute_99x\0"
+
+
+@dataclass
+class Index:
+    """Wheels by file name, served as PEP 691 asks; `asked` are the requests for parts of wheels."""
+
+    wheels: dict[str, bytes] = field(default_factory=dict)
+    asked: list[tuple[str, str]] = field(default_factory=list)
+    address: str = ""
+
+    def add(self, name: str, files: Mapping[str, bytes]) -> None:
+        """A wheel with some files, the first of which is stored, the others packed."""
+        content = io.BytesIO()
+        with zipfile.ZipFile(content, "w") as archive:
+            for number, (path, data) in enumerate(files.items()):
+                kind = zipfile.ZIP_DEFLATED if number else zipfile.ZIP_STORED
+                archive.writestr(path, data, compress_type=kind)
+        self.wheels[name] = content.getvalue()
+
+    def listing(self, project: str) -> bytes:
+        """The wheels of a project, with their hashes; those of 1.5 are withdrawn."""
+        files = [
+            {
+                "filename": name,
+                "url": f"{self.address}/files/{name}",
+                "hashes": {"sha256": hashlib.sha256(content).hexdigest()},
+                "size": len(content),
+                "yanked": "-1.5-" in name,
+            }
+            for name, content in self.wheels.items()
+            if name.startswith(project.replace("-", "_") + "-")
+        ]
+        return json.dumps({"files": files}).encode()
+
+    def part(self, name: str, span: str | None) -> bytes:
+        """A wheel, or the bytes of it that a header `Range` names."""
+        self.asked.append((name, span or "all"))
+        if span is None:
+            return self.wheels[name]
+        first, last = span.removeprefix("bytes=").split("-")
+        return self.wheels[name][int(first) : int(last) + 1]
+
+
+def handler(index: Index) -> type[BaseHTTPRequestHandler]:
+    """What answers for an index."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_HEAD(self) -> None:
+            self.send_response(HTTPStatus.OK)
+            self.send_header("Content-Length", str(len(index.wheels[self.path.split("/")[-1]])))
+            self.end_headers()
+
+        def do_GET(self) -> None:
+            name = self.path.strip("/").split("/")[-1]
+            span = self.headers["Range"]
+            content = index.part(name, span) if "/files/" in self.path else index.listing(name)
+            self.send_response(HTTPStatus.PARTIAL_CONTENT if span else HTTPStatus.OK)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    return Handler
+
+
+@pytest.fixture
+def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Index]:
+    made = Index()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler(made))
+    made.address = f"http://127.0.0.1:{server.server_port}"
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    for module in (libraries, toolkits, recorded_facts):
+        monkeypatch.setattr(module, "RECORDED", tmp_path)
+    yield made
+    server.shutdown()
+    server.server_close()
+
+
+def library(*names: str) -> bytes:
+    return b"\x7fELF" + bytes(100) + fatbin([(name, b".version 8.0\n code") for name in names]) + bytes(2000)
+
+
+def test_the_first_and_the_last_release_of_each_minor_version_are_chosen() -> None:
+    versions = ["2.10.1", "2.9.0", "2.10.0", "2.9.12", "2.10.3", "2.8.1"]
+    assert wheel_index.first_and_last_of_minors(versions) == ["2.8.1", "2.9.0", "2.9.12", "2.10.0", "2.10.3"]
+
+
+def test_releases_that_were_withdrawn_betas_and_placeholders_are_left_out(index: Index) -> None:
+    for version in ("1.4", "1.5", "1.6rc1", "1.6.dev3", "1.6.post1"):
+        index.add(f"tool-{version}-py3-none-manylinux2014_x86_64.whl", {"a": b""})
+    index.wheels["tool-1.7.tar.gz"] = b""
+    assert list(wheel_index.wheels_of(index.address, "tool")) == ["1.4"]
+
+
+def test_libraries_are_read_by_ranges_and_once(index: Index, capsys: pytest.CaptureFixture[str]) -> None:
+    name = "nvidia_cudnn_cu12-9.11.0.98-py3-none-manylinux_2_27_x86_64.whl"
+    unread = {"big.bin": bytes(200_000), "lib/libcudnn.so.9": b"\x7fELF" + bytes(50)}
+    index.add(
+        name,
+        {
+            "lib/libcudnn_cnn.so.9": library("sm_75", "sm_80", "compute_80"),
+            **unread,
+            "lib/libcudnn_ops.so.9": library("sm_50", "sm_75", "sm_75"),
+        },
+    )
+    index.add("nvidia_cudnn_cu12-9.11.0.98-py3-none-win_amd64.whl", {"bin/cudnn.dll": library("sm_75")})
+    arguments = ["--index", index.address, "nvidia-cudnn-cu12"]
+    assert libraries.main(arguments) == 0
+    recorded = recorded_facts.read_table(libraries.TABLE)["nvidia-cudnn-cu12 9.11.0.98"]
+    assert recorded["wheel"] == name
+    assert recorded["sha256"] == hashlib.sha256(index.wheels[name]).hexdigest()
+    assert {path: file["code"] for path, file in recorded["files"].items()} == {
+        "libcudnn_cnn.so.9": "sm_75:1 sm_80:1 compute_80:1",
+        "libcudnn_ops.so.9": "sm_50:1 sm_75:2",
+    }
+    assert libraries.oldest_capability(recorded) == 75, "a GPU needs code in every library"
+    assert {asked for asked, span in index.asked if span == "all"} == set()
+    before = len(index.asked)
+    assert libraries.main(arguments) == 0
+    assert len(index.asked) == before, "a wheel that the record has is not read again"
+    assert "1 wheels in the record, 0 contradict the facts" in capsys.readouterr().out
+
+
+def test_a_wheel_that_changed_is_reported_when_it_is_read_again(
+    index: Index, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = "nvidia_cudnn_cu12-9.11.0.98-py3-none-manylinux_2_27_x86_64.whl"
+    index.add(name, {"lib/libcudnn_cnn.so.9": library("sm_75")})
+    arguments = ["--index", index.address, "nvidia-cudnn-cu12"]
+    assert libraries.main(arguments) == 0
+    index.add(name, {"lib/libcudnn_cnn.so.9": library("sm_80")})
+    assert libraries.main([*arguments, "--again"]) == 1
+    out = capsys.readouterr().out
+    assert "nvidia-cudnn-cu12 9.11.0.98: differs" in out
+    assert "nvidia-cudnn-cu12 9.11.0.98 has code for GPUs from 80 on; the facts say 75" in out
+
+
+def test_a_damaged_library_is_an_error_and_not_recorded(index: Index, capsys: pytest.CaptureFixture[str]) -> None:
+    name = "nvidia_cudnn_cu12-9.11.0.98-py3-none-manylinux_2_27_x86_64.whl"
+    index.add(name, {"lib/libcudnn_cnn.so.9": library("sm_75")})
+    index.wheels[name] = index.wheels[name].replace(b"code", b"cold", 1)
+    assert libraries.main(["--index", index.address, "nvidia-cudnn-cu12"]) == 1
+    assert "not read: lib/libcudnn_cnn.so.9 is damaged or cut off" in capsys.readouterr().out
+    assert recorded_facts.read_table(libraries.TABLE) == {}
+
+
+def test_a_toolkit_is_read_from_its_wheels_without_running_it(index: Index, capsys: pytest.CaptureFixture[str]) -> None:
+    files = {"nvidia/bin/ptxas": PTXAS, "nvidia/include/crt/host_config.h": HEADER.encode()}
+    index.add("nvidia_cuda_nvcc_cu12-12.9.86-py3-none-manylinux2014_x86_64.whl", files)
+    index.add("nvidia_cuda_nvcc-13.9.1-py3-none-manylinux2014_x86_64.whl", {"cu13/bin/ptxas": PTXAS})
+    index.add("nvidia_cuda_crt-13.9.1-py3-none-manylinux2014_x86_64.whl", {"cu13/crt/host_config.h": HEADER.encode()})
+    assert toolkits.main(["--index", index.address]) == 1
+    recorded = recorded_facts.read_table(toolkits.TABLE)
+    assert list(recorded) == ["12.9.86", "13.9.1"]
+    entry = recorded["13.9.1"]
+    assert entry["architectures"] == "75 80 90a"
+    assert (entry["newest_gcc"], entry["newest_clang"]) == (14, 19)
+    assert (entry["oldest_msvc"], entry["newest_msvc"]) == (1910, 1949)
+    assert len(entry["wheels"]) == 2
+    out = capsys.readouterr().out
+    assert "CUDA 12.9: architectures is 50 52 53" in out
+    assert "CUDA 13.9 has no facts; 13.9.1 has {'architectures': '75 80 90a'" in out
+
+
+def test_a_wheel_that_is_not_the_one_the_index_names_is_an_error(
+    index: Index, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = {"nvidia/bin/ptxas": PTXAS, "nvidia/include/crt/host_config.h": HEADER.encode()}
+    name = "nvidia_cuda_nvcc_cu12-12.9.86-py3-none-manylinux2014_x86_64.whl"
+    index.add(name, files)
+    monkeypatch.setattr(index, "part", lambda *_: b"another file")
+    assert toolkits.main(["--index", index.address]) == 1
+    assert f"12.9.86: not read: {name} is not the file that the index names" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("form", ["", HEADER.replace("__GNUC__ > 14", "__GNUC__ >= 15")])
+def test_a_header_of_another_form_is_an_error(form: str) -> None:
+    with pytest.raises(ValueError, match="another form"):
+        toolkits.host_compilers(form)
+
+
+def test_without_an_index_the_one_of_pip_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:1/simple")
+    wheel_index.pip_index.cache_clear()
+    try:
+        assert wheel_index.pip_index() == "http://127.0.0.1:1/simple"
+    finally:
+        wheel_index.pip_index.cache_clear()
