@@ -1,6 +1,6 @@
 """Read from the wheels of NVIDIA's libraries which GPUs they hold code for.
 
-    python -m maintenance.libraries [--index URL] [PROJECT …]
+    python -m maintenance.libraries [--index URL] [--largest MB] [PROJECT …]
 
 reads the first and the last release of each minor version of cuDNN, NCCL, cuSPARSELt and cuTENSOR for Linux on x86-64,
 one at a time, and records in tests/facts/recorded/library_wheels.json the architectures in each shared library, with
@@ -10,13 +10,16 @@ new; `--again` reads it again and reports what differs. At the end it reports ev
 
 Of a wheel it loads the directory of the archive and the shared libraries, unpacks one of these at a time into a
 temporary file, and reads that with feedstock_tools.gpu_code. It holds a megabyte of a wheel in memory; the disk needs
-room for the largest library, 600 MB.
+room for the largest library, 600 MB. With `--largest` it leaves out the libraries that take more in the wheel, and
+names them as `unread`; a run with a higher limit reads those of them that fit. The small libraries of cuDNN 9 (ops and
+cnn) have the same oldest GPU as the large one (adv); libcudnn_engines_precompiled goes back further than all others.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import re
 import sys
 from collections import Counter
@@ -49,23 +52,35 @@ _SHARED_LIBRARY = re.compile(r"\.so(?:\.[0-9]+)*$")
 Entry = Mapping[str, Any]
 
 
-def read_wheel(wheel: Wheel, folder: Path) -> Entry:
+def read_wheel(wheel: Wheel, folder: Path, largest: float, before: Entry | None = None) -> Entry:
     """The code in each shared library of a wheel, unpacked one after the other into a folder.
+
+    Args:
+        largest: the bytes of the largest library in the wheel that is read.
+        before: an earlier record, whose files are kept and not read again.
 
     Raises:
         OSError: the wheel cannot be loaded.
     """
-    files = {}
+    files = {**before["files"]} if before else {}
+    unread = []
     with archive(wheel.url) as opened:
         members = [member for member in opened.infolist() if _SHARED_LIBRARY.search(member.filename)]
     for member in members:
+        name = PurePosixPath(member.filename).name
+        if before and name not in before["unread"]:
+            continue
+        if member.compress_size > largest:
+            unread.append(name)
+            continue
         path = folder / "library"
         digest = copy_member(wheel.url, member, path)
         pieces = counted_names(gpu_code_in_file(path))
         path.unlink()
         if pieces:
-            files[PurePosixPath(member.filename).name] = {"sha256": digest, "code": pieces}
-    return {"wheel": wheel.filename, "sha256": wheel.sha256, "files": files}
+            files[name] = {"sha256": digest, "code": pieces}
+    entry = {"wheel": wheel.filename, "sha256": wheel.sha256, "files": dict(sorted(files.items()))}
+    return {**entry, "unread": unread} if unread else entry
 
 
 def counted_names(codes: tuple[GpuCode, ...]) -> str:
@@ -91,7 +106,7 @@ def contradictions(facts: CudaFacts, table: Mapping[str, Entry]) -> list[str]:
     for key, entry in table.items():
         project, version = key.split(" ")
         library, major = PROJECTS[project]
-        if library not in facts.libraries:
+        if library not in facts.libraries or not entry["files"]:
             continue
         of_major = [toolkit for toolkit in facts.toolkits.values() if toolkit.version.split(".")[0] == major]
         oldest = min(int(name.rstrip("af")) for toolkit in of_major for name in toolkit.architectures)
@@ -125,22 +140,27 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_index_option(parser)
     parser.add_argument("--again", action="store_true", help="Read every wheel again, and report what differs.")
+    parser.add_argument("--largest", type=float, metavar="MB", default=math.inf, help="Leave out larger libraries.")
     parser.add_argument("projects", nargs="*", metavar="PROJECT", help="Default: all.")
     given = parser.parse_args(arguments)
     table: dict[str, Entry] = dict(read_table(TABLE))
     wrong = 0
     for wheel in chosen_wheels(given.index, given.projects or list(PROJECTS)):
         key = f"{wheel.project} {wheel.version}"
-        if key in table and not given.again:
+        before = table.get(key)
+        if before and not given.again and "unread" not in before:
             continue
+        kept = None if given.again else before
         try:
             with temporary_folder() as folder:
-                entry = read_wheel(wheel, folder)
+                entry = read_wheel(wheel, folder, given.largest * 1_000_000, kept)
         except OSError as error:
             wrong += 1
             sys.stdout.write(f"{key}: not read: {error}\n")
             continue
-        differs = key in table and table[key] != entry
+        if entry == before:
+            continue
+        differs = given.again and before is not None and before != entry
         wrong += differs
         sys.stdout.write(f"{key}: {'differs' if differs else 'read'}\n")
         sys.stdout.writelines(f"  {name}: {file['code']}\n" for name, file in entry["files"].items())

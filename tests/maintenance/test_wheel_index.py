@@ -164,6 +164,22 @@ def test_libraries_are_read_by_ranges_and_once(index: Index, capsys: pytest.Capt
     assert "1 wheels in the record, 0 contradict the facts" in capsys.readouterr().out
 
 
+def test_large_libraries_can_be_left_for_a_later_run(index: Index) -> None:
+    name = "nvidia_cudnn_cu12-9.11.0.98-py3-none-manylinux_2_27_x86_64.whl"
+    large = library("sm_50", "sm_75") + bytes(1_000_000)
+    index.add(name, {"lib/libcudnn_adv.so.9": large, "lib/libcudnn_cnn.so.9": library("sm_75")})
+    arguments = ["--index", index.address, "nvidia-cudnn-cu12"]
+    assert libraries.main([*arguments, "--largest", "0.5"]) == 0
+    (first,) = recorded_facts.read_table(libraries.TABLE).values()
+    assert (list(first["files"]), first["unread"]) == (["libcudnn_cnn.so.9"], ["libcudnn_adv.so.9"])
+    index.asked.clear()
+    assert libraries.main(arguments) == 0
+    (whole,) = recorded_facts.read_table(libraries.TABLE).values()
+    assert list(whole["files"]) == ["libcudnn_adv.so.9", "libcudnn_cnn.so.9"]
+    assert "unread" not in whole
+    assert whole["files"]["libcudnn_cnn.so.9"] == first["files"]["libcudnn_cnn.so.9"]
+
+
 def test_a_wheel_that_changed_is_reported_when_it_is_read_again(
     index: Index, capsys: pytest.CaptureFixture[str]
 ) -> None:
