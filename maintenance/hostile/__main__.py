@@ -4,9 +4,9 @@
 
 A case is one feedstock, package or ledger, made at random from its number. Each reader works on it under the bounds of
 a command, in a child process, and must succeed or raise an error of ours: without a traceback, within five seconds of
-processor time and one to start (a step of four that the system measures in whole seconds), within 600 MB, and without
-a file outside of the case's folder. A case that does not hold is kept as a folder with a file `what`; `--case` repeats
-one. Run it in the root of the repository.
+processor time and 600 MB, and without a file outside of the case's folder. A case that does not hold is kept as a
+folder with a file `what`; `--case` repeats one. At the end a table shows, for each kind, how its readers ended, the
+most processor time and wall time of a reader, and the largest memory. Run it in the root of the repository.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ import tempfile
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -34,9 +35,35 @@ from feedstock_tools.errors import FeedstockError
 from maintenance.hostile.readers import KINDS, make_case, prepare
 
 #: Of processor time for one reader, of waiting for one, and of memory.
-SECONDS, WAITING, MEMORY = 6.0, 60.0, 600 * 1024 * 1024
-#: Cases of one process, whose children's largest memory the system reports as one figure.
-CASES_A_PROCESS = 50
+SECONDS, WAITING, MEMORY = 5.0, 60.0, 600 * 1024 * 1024
+#: Cases of one process, all of one kind: the system reports the largest memory of its children as one figure.
+CASES_A_PROCESS = 20
+
+
+@dataclass(slots=True)
+class Tally:
+    """What the cases of a kind took: how their readers ended, the slowest one in seconds, and the largest memory."""
+
+    cases: int = 0
+    finds: int = 0
+    ends: dict[str, int] = field(default_factory=dict)
+    processor: float = 0.0
+    wall: float = 0.0
+    slowest: str = ""
+    mebibytes: int = 0
+
+    def add(self, other: Tally) -> None:
+        """Take over what other cases took."""
+        if other.processor > self.processor:
+            self.processor, self.slowest = other.processor, other.slowest
+        self.cases, self.finds = self.cases + other.cases, self.finds + other.finds
+        self.ends = dict(Counter(self.ends) + Counter(other.ends))
+        self.wall, self.mebibytes = max(self.wall, other.wall), max(self.mebibytes, other.mebibytes)
+
+    def __str__(self) -> str:
+        ends = ", ".join(f"{count} {end}" for end, count in sorted(self.ends.items()))
+        times = f"{self.processor:.1f} s ({self.slowest}), wall {self.wall:.1f} s"
+        return f"{self.cases} cases, {ends}; {times}; {self.mebibytes} MiB; {self.finds} finds"
 
 
 class _HangsError(BaseException):
@@ -47,32 +74,37 @@ def _hangs(_signal: int, _frame: FrameType | None) -> None:
     raise _HangsError
 
 
-def one_case(number: int, seed: int, kind: str | None, scratch: Path) -> tuple[str, list[str], Counter[str]]:
+def one_case(number: int, seed: int, kind: str, scratch: Path) -> tuple[list[str], Tally]:
     """Make a case and try its readers.
 
     Returns:
-        Its kind, what did not hold, and how often its readers succeeded, refused, and met a bound of the system.
+        What did not hold, and what the readers took.
     """
     chance = random.Random(f"{seed}:{number}")  # noqa: S311 - repeatable on purpose
-    kind = kind or chance.choice([*KINDS])
     shutil.rmtree(scratch, ignore_errors=True)
     inside = scratch / "inside"
     inside.mkdir(parents=True)
     (scratch / "outside").mkdir()
     before = _outside(scratch)
-    ends: Counter[str] = Counter()
+    tally = Tally(cases=1)
     wrong = []
     for name, reader in make_case(kind, inside, chance).items():
-        used = _seconds()
+        used, began = _seconds(), time.monotonic()
         end, said = _ended(reader)
-        ends[end] += 1
+        used, wall = _seconds() - used, time.monotonic() - began
+        tally.add(Tally(ends={end: 1}, processor=used, wall=wall, slowest=f"{name} of case {number}"))
         wrong += [f"{name}: {said}"] if said else []
-        if _seconds() - used > SECONDS:
-            wrong.append(f"{name}: takes {_seconds() - used:.1f} s")
+        if used > SECONDS:
+            wrong.append(f"{name}: takes {used:.1f} s")
         if _outside(scratch) != before:
             wrong.append(f"{name}: writes outside, {sorted(_outside(scratch) - before)[:3]}")
             before = _outside(scratch)
-    return kind, wrong, ends
+    return wrong, tally
+
+
+def kind_of(number: int) -> str:
+    """The kind of a case: the same for all cases of a process."""
+    return [*KINDS][number // CASES_A_PROCESS % len(KINDS)]
 
 
 def _ended(reader: Callable[[], object]) -> tuple[str, str]:
@@ -113,25 +145,25 @@ def _outside(scratch: Path) -> set[str]:
     return near | {str(path) for path in scratch.parent.iterdir()}
 
 
-def _cases(numbers: Iterator[int], args: argparse.Namespace, folder: Path, end: float) -> None:
-    """Some cases in this process; writes a line for each that does not hold, and the counts at its end."""
+def _cases(numbers: range, args: argparse.Namespace, folder: Path, end: float) -> None:
+    """Some cases in this process; writes a line for each that does not hold, and at its end what they took."""
     signal.signal(signal.SIGALRM, _hangs)
     scratch = folder / "work" / "case"
-    counts: Counter[str] = Counter()
-    peak = 0
+    total = Tally()
+    kind = args.kind or kind_of(numbers[0])
     for number in numbers:
         if time.monotonic() > end:
             break
         (folder / "current").write_text(str(number))
-        kind, wrong, ends = one_case(number, args.seed, args.kind, scratch)
-        counts.update({"cases": 1, kind: 1, **ends})
-        now = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
-        if now > max(MEMORY, peak):
-            wrong.append(f"needs {now >> 20} MiB")
-        peak = max(peak, now)
+        wrong, tally = one_case(number, args.seed, kind, scratch)
+        tally.mebibytes = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss >> 10
+        if tally.mebibytes << 20 > MEMORY >= total.mebibytes << 20:
+            wrong.append(f"needs {tally.mebibytes} MiB")
+        tally.finds = bool(wrong)
+        total.add(tally)
         if wrong:
             _keep(scratch, args, number, kind, wrong)
-    (folder / "counts").write_text(json.dumps([counts, peak >> 20]))
+    (folder / "tally").write_text(json.dumps([kind, asdict(total)]))
 
 
 def _keep(scratch: Path, args: argparse.Namespace, number: int, kind: str, wrong: list[str]) -> None:
@@ -156,34 +188,40 @@ def main() -> int:
         (folder / "work").mkdir()
         if args.case is not None:
             signal.signal(signal.SIGALRM, _hangs)
-            print(*one_case(args.case, args.seed, args.kind, folder / "work" / "case"), sep="\n")
+            print(*one_case(args.case, args.seed, args.kind or kind_of(args.case), folder / "work" / "case"), sep="\n")
             return 0
-        total, peak = _run(args, folder)
-    print(", ".join(f"{key} {count}" for key, count in sorted(total.items())), f"peak {peak} MiB", sep="; ")
-    return int(args.keep.is_dir())
+        tallies = _run(args, folder)
+    for kind, tally in tallies.items():
+        print(f"{kind}: {tally}")
+    return int(any(tally.finds for tally in tallies.values()))
 
 
-def _run(args: argparse.Namespace, folder: Path) -> tuple[Counter[str], int]:
-    """All cases, some in each process; their counts, and the largest memory in MiB."""
-    started, number, peak = time.monotonic(), 0, 0
+def _run(args: argparse.Namespace, folder: Path) -> dict[str, Tally]:
+    """All cases, some in each process; what those of each kind took."""
+    started, number = time.monotonic(), 0
     end = started + args.minutes * 60
-    total: Counter[str] = Counter()
+    tallies = {kind: Tally() for kind in KINDS}
     while time.monotonic() < end:
         child = os.fork()
         if child == 0:
-            _cases(iter(range(number, number + CASES_A_PROCESS)), args, folder, end)
-            os._exit(0)
+            status = 1
+            try:
+                _cases(range(number, number + CASES_A_PROCESS), args, folder, end)
+                status = 0
+            finally:
+                os._exit(status)
         _, status = os.waitpid(child, 0)
         number += CASES_A_PROCESS
         if status:
-            number = int((folder / "current").read_text()) + 1
-            print(f"case {number - 1}: ended the generator's process, {os.waitstatus_to_exitcode(status)}", flush=True)
+            at = (folder / "current").read_text()
+            print(f"case {at}: ended the generator's process, {os.waitstatus_to_exitcode(status)}", flush=True)
+            tallies[args.kind or kind_of(int(at))].add(Tally(cases=1, finds=1))
             continue
-        counts, largest = json.loads((folder / "counts").read_text())
-        total.update(counts)
-        peak = max(peak, largest)
-        print(f"{time.monotonic() - started:.0f} s: {total['cases']} cases, peak {peak} MiB", flush=True)
-    return total, peak
+        kind, values = json.loads((folder / "tally").read_text())
+        tally = Tally(**values)
+        tallies[kind].add(tally)
+        print(f"{time.monotonic() - started:.0f} s, {kind}: {tally}", flush=True)
+    return tallies
 
 
 if __name__ == "__main__":

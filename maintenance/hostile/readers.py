@@ -14,6 +14,7 @@ from maintenance.hostile.archives import hostile_package, hostile_repodata
 from maintenance.hostile.ledgers import hostile_ledger
 from maintenance.hostile.templates import meta_yaml, recipe_yaml
 from maintenance.hostile.texts import FILES, yaml_text
+from tests.support.smithy_release import write_release
 
 if TYPE_CHECKING:
     from feedstock_tools.builds.plan.workspace import Workspace
@@ -73,7 +74,13 @@ def _archives(folder: Path, chance: random.Random) -> Readers:
         "GPU code": partial(_gpu_code, path),
         "adding": partial(_adding, path, folder / "made"),
         "repodata": partial(_repodata, channel),
+        "solving": partial(_rehearse, _plain(folder / "plain"), channel),
     }
+
+
+def _plain(folder: Path) -> Path:
+    _write(folder, _PLAIN)
+    return folder
 
 
 def _ledgers(folder: Path, chance: random.Random) -> Readers:
@@ -83,7 +90,8 @@ def _ledgers(folder: Path, chance: random.Random) -> Readers:
     hostile_ledger(artifacts / "ledger.sqlite", _identity(folder), chance)
     _write(artifacts, {"logs/a.log": "a\n", "built/noarch/bomb-1-0.conda": "0123456789"})
     return {
-        "matrix": partial(_matrix, folder),
+        "status": partial(_matrix, folder),
+        "build --list": partial(_list, folder),
         "collect": partial(_collect, folder, artifacts, folder / "collected"),
         "page": partial(_page, folder),
     }
@@ -105,19 +113,44 @@ def make_case(kind: str, folder: Path, chance: random.Random) -> Readers:
 
 
 def _of_feedstock(folder: Path) -> Readers:
+    channel, release = folder / "channel", folder / "release"
+    _write(channel, {"noarch/repodata.json": "{}"})
+    write_release(release)
     return {
         "rerender": partial(_rerender, folder),
+        "rerender --smithy": partial(_rerender, folder, release),
         "outputs": partial(_outputs, folder),
         "why": partial(_why, folder),
         "status": partial(_matrix, folder),
+        "build --list": partial(_list, folder),
+        "rehearse": partial(_rehearse, folder, channel),
         "check": partial(_check, folder),
     }
 
 
-def _rerender(folder: Path) -> None:
+def _rerender(folder: Path, release: Path | None = None) -> None:
     from feedstock_tools.rerender.rerendering import rerender
+    from feedstock_tools.rerender.smithy.releases.release import find_release
 
-    list(rerender(folder).changes().diff())
+    list(rerender(folder, smithy=find_release(release) if release else None).changes().diff())
+
+
+def _rehearse(folder: Path, channel: Path) -> None:
+    from feedstock_tools.check.rehearsal.of_feedstock import rehearse_configurations
+    from feedstock_tools.report.rehearsal import rehearsal_text
+    from feedstock_tools.rerender.configurations.configuration import read_configurations
+
+    rehearsal_text(rehearse_configurations(folder, read_configurations(folder), [channel.as_uri()]))
+
+
+def _list(folder: Path) -> None:
+    from feedstock_tools.builds.matrix.listing import listing
+    from feedstock_tools.feedstock.names import rows_by_short_name
+    from feedstock_tools.report.matrix.listing import list_text
+
+    workspace = _workspace(folder)
+    chosen = workspace.chosen()
+    list_text(listing(workspace, chosen), rows_by_short_name(chosen))
 
 
 def _outputs(folder: Path) -> None:
@@ -209,6 +242,7 @@ def prepare() -> None:
     for name in (
         *("rerender.rerendering", "rerender.outputs", "rerender.why.reasons", "check.against_facts", "generate"),
         *("builds.plan.workspace", "builds.plan.rendering", "builds.matrix.matrix", "builds.publish.collect"),
+        *("builds.matrix.listing", "check.rehearsal.of_feedstock", "report.matrix.listing", "report.rehearsal"),
         *("report.matrix.text", "report.matrix.page", "channel.folder", "channel.repodata", "gpu_code.packages"),
         *("recipe.v1.recipe", "recipe.v1.branches", "variants.conditional", "generate.texts"),
     ):

@@ -9,60 +9,39 @@ __all__ = ["meta_yaml", "recipe_yaml"]
 
 _NAMES = ("a", "b", "c", "l", "d", "n.x", "python", "loop.index", "nothing", "version", "self", "environ", "range")
 _METHODS = (
-    *(
-        "encode",
-        "ljust",
-        "center",
-        "zfill",
-        "replace",
-        "split",
-        "join",
-        "format",
-        "format_map",
-        "translate",
-        "expandtabs",
-    ),
-    *(
-        "count",
-        "find",
-        "partition",
-        "splitlines",
-        "title",
-        "upper",
-        "strip",
-        "startswith",
-        "rsplit",
-        "casefold",
-        "index",
-    ),
+    *("ljust", "center", "zfill", "replace", "split", "join", "format", "format_map", "expandtabs", "count", "find"),
+    *("partition", "splitlines", "title", "upper", "strip", "startswith", "rsplit", "casefold", "index", "rjust"),
     *("append", "extend", "insert", "copy", "pop", "sort", "reverse", "update", "items", "keys", "values", "get"),
-    *("setdefault", "fromkeys", "to_bytes", "bit_length", "hex", "as_integer_ratio", "__class__", "__mul__", "__add__"),
+    *("setdefault", "bit_length"),
 )
+#: Refused whatever their arguments, so a case with one of them tries little else.
+_REFUSED = ("fromkeys", "hex", "encode", "translate", "to_bytes", "__class__", "__mul__", "__add__")
 _FILTERS = (
-    *(
-        "replace('a', 'aaaaaaaa')",
-        "join('aaaa')",
-        "list",
-        "string",
-        "length",
-        "sort",
-        "sum",
-        "sum(start=[])",
-        "reverse",
-    ),
-    *("map('upper')", "map('list')", "batch(2)", "center(99999)", "indent(9999)", "format(a, b)", "tojson", "pprint"),
-    *("unique", "dictsort", "groupby('x')", "wordwrap(1)", "urlize", "xmlattr", "attr('__class__')", "first", "last"),
-    *("int", "float", "round(9)", "abs", "max", "min", "wordcount", "truncate(9)", "title", "default('x')", "select"),
-    *("items", "slice(9)", "random", "escape", "forceescape", "striptags", "filesizeformat", "selectattr('x')"),
+    *("replace('a', 'aaaaaaaa')", "join('aaaa')", "list", "string", "length", "sort", "sum", "reverse", "trim"),
+    *("map('upper')", "map('list')", "map('string')", "map('length')", "format(a, b)", "unique", "dictsort", "first"),
+    *("last", "int", "float", "round(9)", "abs", "max", "min", "wordcount", "truncate(9)", "title", "default('x')"),
+    *("select", "items", "escape", "selectattr('x')", "reject('defined')", "capitalize", "lower", "upper|lower"),
+)
+#: Known to one of the two formats at most.
+_STRANGE_FILTERS = (
+    *("sum(start=[])", "batch(2)", "center(99999)", "indent(9999)", "tojson", "pprint", "groupby('x')", "wordwrap(1)"),
+    *("urlize", "xmlattr", "attr('__class__')", "slice(9)", "random", "forceescape", "striptags", "filesizeformat"),
 )
 _OPERATORS = ("+", "-", "*", "**", "/", "//", "%", "~", "==", "<", "in", "and", "or", "if a else")
-_NUMBERS = ("0", "1", "2", "9", "64", "1000", "99999", "10 ** 9", "9 ** 9 ** 9", "-1", "1e308", "0.1")
-_TEXTS = ("''", "'a'", "'a' * 1000", "'a' * 900000", "'%s' * 1000", "'{0}' * 9999", "'%(a)999999d'", "'{:999999999}'")
+_NUMBERS = ("0", "1", "2", "9", "64", "1000", "-1", "0.1")
+_TEXTS = ("''", "'a'", "'aa'", "a", "b", "'a' * 1000", "'%s' * 9", "'a b'", "version", "'1.2.3'")
+#: What the counting guards refuse at once in most places.
+_HUGE = (
+    *("99999", "10 ** 9", "9 ** 9 ** 9", "1e308", "'a' * 900000", "'%s' * 1000", "'{0}' * 9999"),
+    *("'%(a)999999d'", "'{:999999999}'"),
+)
 
 
 def _expression(chance: random.Random, depth: int) -> str:
     """A random expression; most of them fail, some are costly."""
     if depth <= 0:
+        if chance.random() < 0.03:
+            return chance.choice(_HUGE)
         return chance.choice((chance.choice(_NAMES), chance.choice(_NUMBERS), chance.choice(_TEXTS)))
 
     def inner() -> str:
@@ -72,9 +51,10 @@ def _expression(chance: random.Random, depth: int) -> str:
     if kind < 3:
         return f"({inner()} {chance.choice(_OPERATORS)} {inner()})"
     if kind == 3:
-        return f"{inner()}.{chance.choice(_METHODS)}({', '.join(inner() for _ in range(chance.randrange(3)))})"
+        method = chance.choice(_METHODS if chance.random() < 0.95 else _REFUSED)
+        return f"{inner()}.{method}({', '.join(inner() for _ in range(chance.randrange(3)))})"
     if kind == 4:
-        return f"({inner()}|{chance.choice(_FILTERS)})"
+        return f"({inner()}|{chance.choice(_FILTERS if chance.random() < 0.95 else _STRANGE_FILTERS)})"
     if kind == 5:
         return f"[{', '.join(inner() for _ in range(chance.randrange(4)))}]"
     if kind == 6:
@@ -85,7 +65,7 @@ def _expression(chance: random.Random, depth: int) -> str:
         return (
             f"({inner()} is {chance.choice(('defined', 'eq(a)', 'sameas(a)', 'iterable', 'in(l)', 'divisibleby(0)'))})"
         )
-    return f"range({chance.choice(('9', '999', '99999', '10 ** 9', '0, 99999, 0'))})|list"
+    return f"range({chance.choice(('9', '99', '999', '9999', '0, 99999, 7'))})|list"
 
 
 def _statement(chance: random.Random, depth: int) -> str:
@@ -101,7 +81,7 @@ def _statement(chance: random.Random, depth: int) -> str:
         lambda: f"{{% set {name} = {name} ~ {name} %}}" * chance.choice((1, 9, 40)),
         lambda: f"{{% set n.x = [n.x, {value}] %}}",
         lambda: f"{{% set {name} %}}{inner()}{{% endset %}}",
-        lambda: f"{{% for i in range({chance.choice((9, 999, 99999))}) %}}{inner()}{{% endfor %}}",
+        lambda: f"{{% for i in range({chance.choice((9, 99, 999, 9999))}) %}}{inner()}{{% endfor %}}",
         lambda: f"{{% for i in {value} recursive %}}{inner()}{{{{ loop({name}) }}}}{{% endfor %}}",
         lambda: f"{{% if {value} %}}{inner()}{{% else %}}{inner()}{{% endif %}}",
         lambda: f"{{% macro m{name}(x) %}}{inner()}{{{{ m{name}(x) if x }}}}{{% endmacro %}}{{{{ m{name}({value}) }}}}",
@@ -120,7 +100,7 @@ def _statement(chance: random.Random, depth: int) -> str:
 def meta_yaml(chance: random.Random) -> str:
     """The text of a meta.yaml."""
     begin = "{% set a = 'a' * 1000 %}{% set l = [] %}{% set d = {} %}{% set n = namespace(x=[]) %}\n"
-    body = "".join(f"{_statement(chance, 3)}\n" for _ in range(chance.randrange(1, 6)))
+    body = "".join(f"{_statement(chance, 3)}\n" for _ in range(chance.choice((1, 1, 1, 2, 3, 5))))
     lines = [
         f"  name: p{_inline(chance)}",
         f"  version: {_inline(chance)}",
@@ -136,12 +116,29 @@ def meta_yaml(chance: random.Random) -> str:
 
 
 def _inline(chance: random.Random) -> str:
-    return f"{{{{ {_expression(chance, 3)} }}}}" if chance.random() < 0.4 else "1"
+    return f"{{{{ {_expression(chance, 3)} }}}}" if chance.random() < 0.15 else "1"
 
 
 def _selector(chance: random.Random) -> str:
-    kinds = ("linux", "py<3", "not " * 50 + "win", "(" * 90 + "linux" + ")" * 90, "python * 99999", "environ.get('A')")
+    if chance.random() < 0.9:
+        return chance.choice(("linux", "py<3", "win", "unix and not osx", "python", "cuda_compiler_version != 'None'"))
+    kinds = ("not " * 50 + "win", "(" * 90 + "linux" + ")" * 90, "python * 99999", "environ.get('A')")
     return chance.choice((*kinds, " or ".join(["osx"] * 200), "__import__('os')", "[x for x in y]", "'a' * 10 ** 9"))
+
+
+#: How a context grows from one value to the next.
+_STEPS = (
+    *("X ~ X", "[X, X]", "X|replace('a', 'aaa')", "X * 3", "X|join(X)", "X ~ X ~ python", "[X] * 9", "X + X"),
+    *("X|list|string", "(X, X)|string", "X|replace('a', X)", "X|batch(2)|list|string", "X|tojson", "X|upper ~ X|lower"),
+    *(
+        "X|split('a')|join('aaa')",
+        "X|indent(9)",
+        "'%s%s'|format(X, X)",
+        "X[1:] ~ X",
+        "X if X == X else 0",
+        "X is in(X)",
+    ),
+)
 
 
 def recipe_yaml(chance: random.Random) -> str:
@@ -159,21 +156,24 @@ def recipe_yaml(chance: random.Random) -> str:
     def condition() -> str:
         return '"' + _expression(chance, 2).replace("\\", "\\\\").replace('"', '\\"') + '"'
 
-    names = [f"c{number}" for number in range(chance.randrange(8))]
-    context = [f"  {name}: {value()}" for name in names]
+    def some(plain: str) -> str:
+        return value() if chance.random() < 0.15 else plain
+
+    context = [f"  {name}: {value()}" for name in "abcd"[: chance.choice((0, 1, 1, 2, 4))]]
     if chance.random() < 0.3:
-        context += [f"  e{n}: ${{{{ e{n - 1} ~ e{n - 1} }}}}" for n in range(1, 40)]
+        step = chance.choice(_STEPS)
+        context += [f"  e{n}: ${{{{ {step.replace('X', f'e{n - 1}')} }}}}" for n in range(1, chance.choice((4, 9, 40)))]
     lines = [
-        *(["context:", "  e0: aaaaaaaa", *context] if context else []),
-        f"package: {{name: {chance.choice(('p', value()))}, version: {chance.choice(('1', value()))}}}",
+        *("context:", "  e0: aaaaaaaa", *context),
+        f"package: {{name: {some('p')}, version: {some('1')}}}",
         "build:",
-        f"  number: {chance.choice(('0', value()))}",
-        f"  string: {chance.choice(('x', value()))}",
-        f"  skip: [{condition()}]" if chance.random() < 0.5 else "  noarch: generic",
+        f"  number: {some('0')}",
+        f"  string: {some('x')}",
+        f"  skip: [{condition()}]" if chance.random() < 0.2 else "  noarch: generic",
         "requirements:",
         "  host:",
-        f"    - {chance.choice(('python', value()))}",
-        *(["    - if: " + condition(), "      then: zlib"] if chance.random() < 0.5 else []),
-        *(["tests: [{script: [" + value() + "]}]"] if chance.random() < 0.3 else []),
+        f"    - {some('python')}",
+        *(["    - if: " + condition(), "      then: zlib"] if chance.random() < 0.2 else []),
+        *(["tests: [{script: [" + value() + "]}]"] if chance.random() < 0.2 else []),
     ]
     return "\n".join(lines) + "\n"

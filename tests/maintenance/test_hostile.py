@@ -36,9 +36,9 @@ def test_a_case_can_be_repeated(tmp_path: Path, kind: str) -> None:
 def test_the_first_cases_of_each_kind_hold(tmp_path: Path, kind: str) -> None:
     ends: Counter[str] = Counter()
     for number in range(6):
-        _, wrong, some = one_case(number, 1, kind, tmp_path / "work" / "case")
+        wrong, tally = one_case(number, 1, kind, tmp_path / "work" / "case")
         assert wrong == []
-        ends.update(some)
+        ends.update(tally.ends)
     assert set(ends) <= {"succeeds", "refused", "bound"}
     assert ends["refused"] + ends["bound"] > 0
 
@@ -57,7 +57,7 @@ def _readers(_kind: str, folder: Path, _chance: random.Random) -> dict[str, obje
 
 def test_what_does_not_hold_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("maintenance.hostile.__main__.make_case", _readers)
-    _, wrong, ends = one_case(1, 1, "YAML", tmp_path / "work" / "case")
-    assert ends == {"fails": 1, "succeeds": 1}
+    wrong, tally = one_case(1, 1, "YAML", tmp_path / "work" / "case")
+    assert tally.ends == {"fails": 1, "succeeds": 1}
     assert "KeyError: 'a mistake of ours'" in wrong[0]
     assert wrong[1].startswith("writes: writes outside")
