@@ -2,10 +2,11 @@
 
     python benchmarks/logs.py [--gigabytes 2] [--repeat 3]
 
-A recipe with nothing but that script is built, alternately with its output into the log and into a file. The script
-measures itself. The least time of each counts, so that other work on the machine disturbs the figures little. `cost`
-is the processor time of feedstock-tools alone for each megabyte: a core that the script leaves free keeps up with its
-inverse. The memory is the peak of feedstock-tools and of each process that it starts.
+A recipe with nothing but that script is built, alternately with its output into a file, through `cat` into a file, and
+into the log. The script measures itself. `cat` shows what any reader costs. The least time of each counts, so that
+other work on the machine disturbs the figures little. `cost` is the processor time of feedstock-tools alone for each
+megabyte: a core that the script leaves free keeps up with its inverse. The memory is the peak of feedstock-tools and
+of each process that it starts.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ KINDS = {
     ),
     "random bytes": "head -c {size} /dev/urandom",
 }
+#: Where the output goes → what follows the command.
+WAYS = {"file": "> {} 2>&1", "cat": "2>&1 | cat > {}", "log": ""}
 RECIPE = "package: {name: flood, version: '1'}\nbuild: {number: 0, script: build.sh}\n"
 SCRIPT = """\
 set +x -o pipefail
@@ -53,25 +56,25 @@ def main() -> None:
     parser.add_argument("--kind", choices=KINDS, action="append", help="what is printed (default: all)")
     asked = parser.parse_args()
     size = int(asked.gigabytes * 1e9)
-    print(f"{'printed':20} {'to a file':>12} {'to the log':>12} {'ratio':>7} {'cost':>11} {'log':>9}")
+    print(f"{'printed':20} {'to a file':>10} {'to cat':>10} {'to the log':>10} {'ratio':>6} {'cost':>11} {'log':>9}")
     for kind, command in ((kind, KINDS[kind]) for kind in asked.kind or KINDS):
-        seconds: dict[bool, list[float]] = {True: [], False: []}
+        seconds: dict[str, list[float]] = {way: [] for way in WAYS}
         kept, costs = 0, []
         for _ in range(asked.repeat):
-            for to_file in (True, False):
+            for way in WAYS:
                 with tempfile.TemporaryDirectory() as name:
-                    taken, cost, kept = built(Path(name), command.format(size=size), asked.limit, to_file=to_file)
-                    seconds[to_file].append(taken)
-                    costs += [] if to_file else [cost / size * 1e9]
-        file, log = min(seconds[True]), min(seconds[False])
-        rates = (f"{size / each / 1e6:.0f} MB/s" for each in (file, log))
-        cells = f"{next(rates):>12} {next(rates):>12} {log / file:7.2f} {min(costs):5.1f} ms/MB {kept >> 20:5} MiB"
+                    taken, cost, kept = built(Path(name), command.format(size=size), asked.limit, way)
+                    seconds[way].append(taken)
+                    costs += [cost / size * 1e9] if way == "log" else []
+        least = {way: min(times) for way, times in seconds.items()}
+        rates = " ".join(f"{size / each / 1e6:5.0f} MB/s" for each in least.values())
+        cells = f"{rates} {least['log'] / least['file']:6.2f} {min(costs):5.1f} ms/MB {kept >> 20:5} MiB"
         print(f"{kind:20} {cells}", flush=True)
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss >> 10
     print(f"peak memory of the largest process: {peak} MiB")
 
 
-def built(folder: Path, command: str, limit: str, *, to_file: bool) -> tuple[float, float, int]:
+def built(folder: Path, command: str, limit: str, way: str) -> tuple[float, float, int]:
     """Build once; return the seconds that the script measured, the processor time of the rest, and the log's bytes."""
     feedstock, platform = folder / "flood-feedstock", Platform.here()
     (feedstock / "recipe").mkdir(parents=True)
@@ -79,7 +82,7 @@ def built(folder: Path, command: str, limit: str, *, to_file: bool) -> tuple[flo
     (feedstock / ".ci_support" / f"{platform.name}_.yaml").write_text(f"target_platform:\n- {platform.subdir}\n")
     (feedstock / "recipe" / "recipe.yaml").write_text(RECIPE)
     times = folder / "times"
-    target = f"> {folder / 'printed'} 2>&1" if to_file else ""
+    target = WAYS[way].format(folder / "printed")
     (feedstock / "recipe" / "build.sh").write_text(SCRIPT.format(command=command, target=target, times=times))
     index_channel(folder / "channel")
     before = processor_seconds()

@@ -102,7 +102,9 @@ class Redaction:
         for value in self._values:
             if value in data:
                 data = data.replace(value, b"***")
-        if b"@" in data:  # the quickest to look for
+        if b":" not in data or b"://" not in data:  # a single byte is found many times as fast
+            return data
+        if b"@" in data:
             data = _without(data, b"://", _password_at)
         return _without(data, b"/t/", _token_at)
 

@@ -35,7 +35,7 @@ class Bounds:
     """
 
     step_memory: int | None = 256 * _MIB
-    step_seconds: float | None = 4
+    step_seconds: float | None = 3
     memory: int | None = 2 * _GIB
     seconds: float | None = 120
     file_size: int | None = _GIB

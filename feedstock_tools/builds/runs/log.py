@@ -1,4 +1,4 @@
-"""Log files of builds and tests: each line with its time, the bytes as they were printed, and of a flood both ends."""
+"""Log files of builds and tests: lines with their time, the bytes as they were printed, and of a flood both ends."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ LONGEST_END = 16 << 20
 #: Bytes that are joined before they enter the end.
 _BLOCK = 1 << 16
 _KEPT = 200
+#: Output of at least as many bytes at once is a flood: only its first line gets the time, which all of them share.
+_FLOOD = 1 << 18
 
 
 class Ends:
@@ -155,7 +157,7 @@ class LogFile:
             self._stream.close()
 
     def output(self, content: bytes, stage: str = "") -> None:
-        """What a program printed: lines, each of which gets the time of day (UTC) and the stage.
+        """What a program printed: lines, each of which gets the time of day (UTC) and the stage; of a flood the first.
 
         Raises:
             WorkError: the disk is full.
@@ -167,6 +169,12 @@ class LogFile:
         self.last.add(content)
         head = f"{datetime.now(UTC):%H:%M:%S.%f}"[:-3] + (f" [{stage}] " if stage else " ")
         mark = head.encode(errors="replace")
+        if len(content) >= _FLOOD:
+            if self._begins_line:
+                self._keep(mark)
+            self._begins_line = content.endswith(b"\n")
+            self._keep(content)
+            return
         # Every line but the first is marked with the line feed before it; after the last one comes a mark too many.
         marked = content.replace(b"\n", b"\n" + mark)
         if self._begins_line:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from io import TextIOWrapper
 from typing import TYPE_CHECKING, TextIO
 
 from feedstock_tools.report.run.folding import UNFOLDED, Fold
+from feedstock_tools.units import size_text
 from feedstock_tools.wording import counted, shown, shown_log
 
 if TYPE_CHECKING:
@@ -19,6 +23,36 @@ __all__ = ["Terminal", "again_text", "described", "ending_text"]
 
 #: Stages of the engine's log that are hidden from the reader; they are in the log file.
 _QUIET_STAGES = frozenset({"index_subdir", "get_or_create_subdir"})
+#: The processor time that showing a log may take at once, in seconds, and as a share of the run's time. Only a flood
+#: takes more, which nobody can read, and for which the build would have to wait.
+_AT_ONCE, _SHARE = 0.1, 0.05
+
+
+class _Pace:
+    """How much of a log is shown: all of it, up to some share of the time.
+
+    Attributes:
+        left_out: the bytes that were not shown since the last ones that were.
+    """
+
+    def __init__(self) -> None:
+        self._room = _AT_ONCE
+        self._since = time.monotonic()
+        self.left_out = 0
+
+    def has_room(self) -> bool:
+        """Whether more is shown now."""
+        now = time.monotonic()
+        self._room = min(_AT_ONCE, self._room + (now - self._since) * _SHARE)
+        self._since = now
+        return self._room > 0
+
+    @contextmanager
+    def taken(self) -> Iterator[None]:
+        """A block that shows something; waiting for a slow terminal does not count."""
+        before = time.thread_time()
+        yield
+        self._room -= time.thread_time() - before
 
 
 class Terminal:
@@ -30,21 +64,33 @@ class Terminal:
         self.stream = stream
         self.fold = fold
         self._begins_line = True
+        self._pace = _Pace()
 
     def say(self, text: str) -> None:
         """Write something the user should know, on lines of its own."""
         self._write(shown(text))
 
     def _write(self, text: str) -> None:
+        self._say_left_out()
         self.stream.write(f"{'' if self._begins_line else chr(10)}{text}\n")
         self.stream.flush()
         self._begins_line = True
 
     def _output(self, content: bytes) -> None:
         """What a program printed: whole lines, or a part of a long one."""
-        self.stream.write(shown_log(content.decode(errors="replace")))
-        self.stream.flush()
+        if not self._pace.has_room():
+            self._pace.left_out += len(content)
+            return
+        self._say_left_out()
+        with self._pace.taken():
+            self.stream.write(shown_log(content.decode(errors="replace")))
+            self.stream.flush()
         self._begins_line = content.endswith(b"\n")
+
+    def _say_left_out(self) -> None:
+        if size := self._pace.left_out:
+            self._pace.left_out = 0
+            self._write(f"-- {size_text(size)} that were printed too fast to be shown are in the log file")
 
     def begin(self, work: Work) -> None:
         """See `Observer`."""

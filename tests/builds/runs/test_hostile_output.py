@@ -64,6 +64,20 @@ def test_output_is_text_on_a_terminal(attack: str) -> None:
     assert stream.getvalue().endswith("-- demo failed: its build script failed\n")
 
 
+def test_a_flood_does_not_wait_for_the_terminal() -> None:
+    stream = io.StringIO()
+    terminal = Terminal(stream)
+    block = b"\xff\x1b[2J" * 200_000
+    began = time.thread_time()
+    for _ in range(200):
+        terminal.event(WORK, Output(block, "script"))
+    assert time.thread_time() - began < 5
+    terminal.event(WORK, Failed("demo", "its build script failed"))
+    *_, left_out, reason = stream.getvalue().splitlines()
+    assert re.fullmatch(r"-- [\d.]+ MiB that were printed too fast to be shown are in the log file", left_out)
+    assert reason == "-- demo failed: its build script failed"
+
+
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_output_is_text_among_the_lines_of_many_rows(attack: str) -> None:
     for fold in (UNFOLDED, Fold("::group::", "::endgroup::")):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import resource
 import sys
 import time
@@ -187,7 +188,7 @@ ATTACKS = {
     "another process that goes on": ("echo before; (sleep 300; echo late) & exit 0\n", b" before\n"),
     "a secret": (f"echo {HIDDEN[:9]}{HIDDEN[9:]}; printf {HIDDEN[:9]}; sleep 0.2; echo {HIDDEN[9:]}\n", b" ***\n"),
     "addresses": ("echo https://me:word@h/x; echo https://h/t/ab-12/x\n", b" https://h/t/***/x\n"),
-    "many short lines": ("seq 300000\n", b" 300000\n"),
+    "many short lines": ("seq 300000\n", b"300000\n"),
 }
 
 
@@ -232,6 +233,20 @@ def test_a_log_of_any_limit_has_whole_lines_and_says_what_is_missing(limit: int,
     assert len(head) <= limit
     assert len(tail) <= limit + 100
     assert all(line.endswith(b"line %d" % (999 - at)) for at, line in enumerate(reversed(tail.splitlines()[1:])))
+
+
+def test_the_lines_of_a_flood_share_one_time(tmp_path: Path) -> None:
+    lines = b"".join(b"%d\n" % number for number in range(100_000))
+    with LogFile(tmp_path, "log") as log:
+        log.output(b"before\n", "script")
+        log.output(lines, "script")
+        log.output(b"after\n", "script")
+    before, first, *rest, after = log.path.read_bytes().splitlines()
+    stamp = rb"\d\d:\d\d:\d\d\.\d{3} \[script\] "
+    assert re.fullmatch(stamp + b"before", before)
+    assert re.fullmatch(stamp + b"0", first)
+    assert re.fullmatch(stamp + b"after", after)
+    assert rest == lines.splitlines()[1:]
 
 
 def test_both_ends_in_memory() -> None:
