@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Literal
 
 import click
 
 from feedstock_tools.cli import options
-from feedstock_tools.cli.opening import tidy
+from feedstock_tools.cli.opening import migrations_of, tidy
 from feedstock_tools.cli.printing import say, say_json
 from feedstock_tools.cli.spelling import Command
 
@@ -45,7 +44,7 @@ def command(
 
     if as_json and show_diff:
         raise click.UsageError("--json and --diff exclude each other")
-    generated = generate(feedstock, recipe_format=recipe_format, folder=output, migrations=_migrations(pinning))
+    generated = generate(feedstock, recipe_format=recipe_format, folder=output, migrations=migrations_of(pinning))
     folder, stale = generated.folder, generated.stale
     for change in stale:
         if show_diff or (change.kind == "edited" and not (force or check)):
@@ -63,16 +62,6 @@ def command(
     if not (stale or as_json):
         say(f"nothing to do: {len(generated.texts)} files match the spec")
     return 0
-
-
-def _migrations(given: str | None) -> Path | None:
-    """The folder of the pinning's migrations; None without a pinning."""
-    from feedstock_tools.channel.pinning.local import cached_pinnings, find_pinning, pinning_cache
-
-    cache = pinning_cache(os.environ)
-    if given is None and not cached_pinnings(cache):
-        return None
-    return find_pinning(given, cache).migrations_folder
 
 
 _STALE = {

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from feedstock_tools.feedstock.layout import Artifacts
     from feedstock_tools.feedstock.up_to_date import Updates
 
-__all__ = ["note_on_stderr", "opened_ahead", "opened_to_build", "opened_to_read", "tidy"]
+__all__ = ["migrations_of", "note_on_stderr", "opened_ahead", "opened_to_build", "opened_to_read", "tidy"]
 
 
 def note_on_stderr(text: str) -> None:
@@ -109,3 +109,13 @@ def _note_outdated(pending: Updates) -> None:
     from feedstock_tools.report.generated_files import outdated_note
 
     note_on_stderr(outdated_note(pending))
+
+
+def migrations_of(given: str | None) -> Path | None:
+    """The folder of the pinning's migrations; None without a pinning."""
+    from feedstock_tools.channel.pinning.local import cached_pinnings, find_pinning, pinning_cache
+
+    cache = pinning_cache(os.environ)
+    if given is None and not cached_pinnings(cache):
+        return None
+    return find_pinning(given, cache).migrations_folder

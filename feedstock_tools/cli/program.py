@@ -25,7 +25,7 @@ __all__ = ["bounds_of", "main", "run"]
 
 #: Commands that read a feedstock, and those that also read channels and packages.
 _READING = frozenset({"generate", "rerender", "variants", "outputs", "why", "plan", "status", "ci"})
-_SOLVING = frozenset({"pinning", "smithy", "cuda", "gpu", "search", "env", "rehearse", "dossier", "collect"})
+_SOLVING = frozenset({"pinning", "smithy", "cuda", "edit", "gpu", "search", "env", "rehearse", "dossier", "collect"})
 
 #: Section of `--help` → command → its description. The module of that name defines it as `command` and is imported
 #: when it runs.
@@ -33,6 +33,7 @@ MENU = {
     "Make": {
         "init": "Write a first spec for a project: a folder or a git repository.",
         "generate": "Write the recipe and variant files that a spec describes.",
+        "edit": "Change a recipe that people wrote: version, requirements, maintainers.",
         "rerender": "Write .ci_support and CI files from recipe, pinning and migrations, as conda-smithy does.",
         "schema": "Print the JSON Schema of the spec, for editors.",
         "variants": "List or write the named variant files.",

@@ -1,0 +1,314 @@
+"""`feedstock-tools edit`: change recipes that people wrote, line by line."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from feedstock_tools.cli import options
+from feedstock_tools.cli.opening import migrations_of
+from feedstock_tools.cli.printing import say
+from feedstock_tools.cli.spelling import Command, Group
+from feedstock_tools.errors import InputError
+
+if TYPE_CHECKING:
+    from feedstock_tools.edit.document import Document
+    from feedstock_tools.edit.draft import Draft
+    from feedstock_tools.rerender.committing import Repository
+
+__all__ = ["command"]
+
+Edit = Callable[["Draft"], "Draft"]
+
+#: The value of --commit without a message.
+_OWN_MESSAGE = "\0"
+_MOST_DIGITS = 9
+
+
+@dataclass(frozen=True, slots=True)
+class _Ending:
+    """Which feedstock is edited, and what becomes of the result."""
+
+    feedstock: Path | None
+    write: bool
+    commit: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """One edit: what it is called in a commit message, and the options given with it."""
+
+    name: str
+    edit: Edit
+    ending: _Ending
+
+
+class _Edits(Group):
+    """A group that takes several of its commands in one call, each with its options after its words."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Keep the arguments of the edits together; `--help` alone is that of the group."""
+        if args[:1] and not args[0].startswith("-"):
+            ctx.args = args
+            return args
+        return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Read all edits, then make them."""
+        steps = []
+        left = list(ctx.args)
+        while left:
+            name, found, left = self.resolve_command(ctx, left)
+            assert found is not None  # noqa: S101 - resolve_command ends with an error for an unknown name
+            own, left = _split(found, left)
+            with found.make_context(name, own, parent=ctx) as context:
+                steps.append(found.invoke(context))
+        return _finish(steps)
+
+
+def _split(found: click.Command, words: list[str]) -> tuple[list[str], list[str]]:
+    """The words of one edit, and those from the next edit's name on: after its last argument and its options."""
+    arguments = sum(isinstance(parameter, click.Argument) for parameter in found.params)
+    valued = {
+        name
+        for parameter in found.params
+        if isinstance(parameter, click.Option) and not parameter.is_flag and parameter.name != "commit"
+        for name in parameter.opts
+    }
+    at = 0
+    while at < len(words):
+        word = words[at]
+        if word in valued:
+            at += 1
+        elif not word.startswith("-"):
+            if not arguments and (word in command.commands or words[at - 1] != "--commit"):
+                break
+            arguments = max(0, arguments - 1)
+        at += 1
+    return words[:at], words[at:]
+
+
+@click.group("edit", cls=_Edits, no_args_is_help=True)
+def command() -> None:
+    """Change a recipe and the files beside it: each line that need not change stays as it is.
+
+    Shows a diff; --write applies it. Several edits work in one call, in the order given:
+    `feedstock-tools edit version 2.3.0 --sha256 HASH maintainer add someone --write`.
+    """
+
+
+def _finish(steps: Sequence[_Step]) -> int:
+    """Make all edits, then show or write what they change."""
+    from feedstock_tools.edit.draft import open_draft
+    from feedstock_tools.feedstock.folder import find_feedstock
+
+    ending = _merged([step.ending for step in steps])
+    draft = open_draft(find_feedstock(ending.feedstock, Path()).folder)
+    repository = _repository(draft.folder) if ending.commit is not None else None
+    for step in steps:
+        draft = step.edit(draft)
+    changes = draft.changes()
+    for line in changes.diff():
+        say(line, nl=False)
+    for remark in draft.remarks:
+        say(f"note: {remark}", err=True)
+    if not changes:
+        say("nothing to change", err=True)
+        return 0
+    names = ", ".join(path for _, path in changes.listed())
+    if not ending.write and repository is None:
+        say(f"would change {names}; --write does", err=True)
+        return 0
+    changes.apply()
+    say(f"changed {names}", err=True)
+    if repository is not None:
+        message = "; ".join(step.name for step in steps) if ending.commit == _OWN_MESSAGE else ending.commit or ""
+        repository.commit(changes, message)
+        say(f"committed: {message}", err=True)
+    return 0
+
+
+def _merged(endings: Sequence[_Ending]) -> _Ending:
+    """The options of all edits of a call together.
+
+    Raises:
+        UsageError: they name several feedstocks.
+    """
+    folders = {ending.feedstock for ending in endings if ending.feedstock is not None}
+    if len(folders) > 1:
+        raise click.UsageError("the edits of one call are for one feedstock")
+    commits = [ending.commit for ending in endings if ending.commit is not None]
+    return _Ending(next(iter(folders), None), any(ending.write for ending in endings), commits[-1] if commits else None)
+
+
+def _repository(folder: Path) -> Repository:
+    from feedstock_tools.rerender.committing import find_repository
+
+    return find_repository(folder, os.environ)
+
+
+def _edit(name: str) -> Callable[[Callable[..., tuple[str, Edit]]], click.Command]:
+    """A command of the group: its function gives the edit and what it is called."""
+
+    def decorate(function: Callable[..., tuple[str, Edit]]) -> click.Command:
+        @wraps(function)
+        def run(feedstock: Path | None, write: bool, commit: str | None, **values: Any) -> _Step:
+            title, edit = function(**values)
+            return _Step(title, edit, _Ending(feedstock, write, commit))
+
+        return command.command(name, cls=Command)(options.feedstock(_WRITE(_COMMIT(run))))
+
+    return decorate
+
+
+def _of_recipe(change: Callable[..., Document], *values: Any) -> Callable[[Draft], Draft]:
+    """An edit of the recipe alone."""
+    return lambda draft: draft.with_recipe(lambda recipe: change(recipe, *values))
+
+
+_WRITE = click.option("--write", is_flag=True, help="Write the changes (default: only show them).")
+_COMMIT = click.option(
+    "--commit",
+    metavar="MESSAGE",
+    is_flag=False,
+    flag_value=_OWN_MESSAGE,
+    help="Write and commit the changes (default: with a message that names the edits).",
+)
+
+
+@_edit("version")
+@click.argument("version")
+@click.option(
+    "--sha256", multiple=True, metavar="HASH", help="SHA-256 of a source that changes, in order (repeatable)."
+)
+def _version(version: str, sha256: tuple[str, ...]) -> tuple[str, Edit]:
+    """Set the version to VERSION: version, hashes of sources, build number 0.
+
+    Without --sha256, the sources are downloaded from the addresses that the recipe gives them.
+    """
+    from feedstock_tools.edit.version import set_version
+
+    return f"Update to {version}", _of_recipe(set_version, version, sha256 or _downloaded)
+
+
+def _downloaded(url: str) -> str:
+    """The SHA-256 of what an address gives."""
+    from feedstock_tools.channel.web.hashing import sha256_of
+
+    say(f"-- downloading {url}", err=True)
+    return sha256_of(url)
+
+
+@_edit("build-number")
+@click.argument("number")
+def _build_number(number: str) -> tuple[str, Edit]:
+    """Set the build number to NUMBER; +N raises it by N."""
+    from feedstock_tools.edit.build_number import raise_build_number, set_build_number
+
+    digits = number.removeprefix("+")
+    if not digits.isdecimal() or len(digits) > _MOST_DIGITS:
+        hint = "Expected a whole number such as 2, or +1 to raise it."
+        raise InputError(f"'{number}' is not a build number", hint=hint)
+    change = raise_build_number if number.startswith("+") else set_build_number
+    return f"Build number {number}", _of_recipe(change, int(digits))
+
+
+@_edit("maintainer")
+@click.argument("action", type=click.Choice(["add", "drop"]))
+@click.argument("name")
+def _maintainer(action: str, name: str) -> tuple[str, Edit]:
+    """Add or drop the maintainer NAME, a user or team on GitHub."""
+    from feedstock_tools.edit.maintainers import add_maintainer, drop_maintainer
+
+    change = {"add": add_maintainer, "drop": drop_maintainer}[action]
+    return f"{action.capitalize()} maintainer {name}", _of_recipe(change, name)
+
+
+@_edit("requirement")
+@click.argument("action", type=click.Choice(["add", "drop", "pin"]))
+@click.argument("requirement")
+@click.option(
+    "--section",
+    type=click.Choice(["build", "host", "run", "run_constrained", "run_constraints"]),
+    help="Section of the requirements (default: all for drop and pin).",
+)
+@click.option("--of", "output", metavar="OUTPUT", help="Output that requires it (default: the recipe; drop, pin: all).")
+@click.option(
+    "--if", "condition", metavar="CONDITION", help="Selector, or `if` of a recipe.yaml, that it stands under."
+)
+def _requirement(action: str, requirement: str, **where: str | None) -> tuple[str, Edit]:
+    """Add, drop or pin REQUIREMENT, such as 'numpy >=2'.
+
+    `drop` removes each requirement that names the package, `pin` gives it the version constraint behind the name.
+    """
+    from feedstock_tools.edit.requirements import Where, add_requirement, drop_requirement, pin_requirement
+
+    change = {"add": add_requirement, "drop": drop_requirement, "pin": pin_requirement}[action]
+    return f"{action.capitalize()} requirement {requirement}", _of_recipe(change, requirement, Where(**where))
+
+
+@_edit("add-cuda")
+@click.argument("version")
+@options.pinning
+def _add_cuda(version: str, pinning: str | None) -> tuple[str, Edit]:
+    """Build for CUDA VERSION too: in the recipe's variant file, or by the pinning's migration."""
+    from feedstock_tools.edit.variant_lists import CUDA, add_version
+
+    folder = migrations_of(pinning)
+    return f"Add CUDA {version}", lambda draft: add_version(draft, CUDA, version, folder)
+
+
+@_edit("drop-cuda")
+@click.argument("version")
+def _drop_cuda(version: str) -> tuple[str, Edit]:
+    """Stop building for CUDA VERSION: unlist it, remove its migration, or skip it."""
+    from feedstock_tools.edit.variant_lists import CUDA, drop_version
+
+    return f"Drop CUDA {version}", lambda draft: drop_version(draft, CUDA, version)
+
+
+@_edit("add-python")
+@click.argument("version")
+@options.pinning
+def _add_python(version: str, pinning: str | None) -> tuple[str, Edit]:
+    """Build for Python VERSION too: in the recipe's variant file, or by the pinning's migration."""
+    from feedstock_tools.edit.variant_lists import PYTHON, add_version
+
+    folder = migrations_of(pinning)
+    return f"Add Python {version}", lambda draft: add_version(draft, PYTHON, version, folder)
+
+
+@_edit("drop-python")
+@click.argument("version")
+def _drop_python(version: str) -> tuple[str, Edit]:
+    """Stop building for Python VERSION: unlist it, remove its migration, or skip it."""
+    from feedstock_tools.edit.variant_lists import PYTHON, drop_version
+
+    return f"Drop Python {version}", lambda draft: drop_version(draft, PYTHON, version)
+
+
+@_edit("platform")
+@click.argument("action", type=click.Choice(["add"]))
+@click.argument("platform")
+@click.option("--native", is_flag=True, help="Build it on its own machines (default: crossed where conda-forge can).")
+def _platform(action: str, platform: str, native: bool) -> tuple[str, Edit]:
+    """Build for PLATFORM too, such as linux-aarch64."""
+    from feedstock_tools.edit.platforms import add_platform
+
+    return f"{action.capitalize()} {platform}", lambda draft: add_platform(draft, platform, native=native)
+
+
+@_edit("provider")
+@click.argument("platform")
+@click.argument("service")
+def _provider(platform: str, service: str) -> tuple[str, Edit]:
+    """Have the CI SERVICE build PLATFORM: azure, github_actions, circle, travis, …"""
+    from feedstock_tools.edit.platforms import set_provider
+
+    return f"Build {platform} on {service}", lambda draft: set_provider(draft, platform, service)

@@ -1,0 +1,82 @@
+"""The build number of a recipe, as a literal, or as what its variables compute from one."""
+
+from __future__ import annotations
+
+import re
+
+from feedstock_tools.edit.document import Change, Document, Part
+from feedstock_tools.edit.variables import Variable, names_behind, read_variables
+from feedstock_tools.edit.writing import replaced
+
+__all__ = ["raise_build_number", "set_build_number"]
+
+_NUMBER = re.compile(r"\d{1,9}")
+
+
+def set_build_number(document: Document, number: int) -> Document:
+    """Give a recipe and its outputs another build number.
+
+    Where one output has several, by selectors or branches, its lowest gets the number and the others keep their
+    distance. `{% set build = build + 200 %}` and the like stay as they are: what they start from changes.
+
+    Raises:
+        InputError: no literal decides the build number.
+    """
+    changes: list[Change] = []
+    for group in _groups(document):
+        lowest = min(base for _, base in group)
+        for place, base in group:
+            changes += _changes(document, place, number + base - lowest)
+    return document.changed(changes)
+
+
+def raise_build_number(document: Document, by: int = 1) -> Document:
+    """Raise the build number.
+
+    Raises:
+        InputError: no literal decides the build number.
+    """
+    places = dict(place for group in _groups(document) for place in group)
+    return document.changed(change for place, base in places.items() for change in _changes(document, place, base + by))
+
+
+def _changes(document: Document, place: Part | Variable, number: int) -> list[Change]:
+    return place.changed(str(number)) if isinstance(place, Variable) else replaced(document, place, str(number))
+
+
+def _groups(document: Document) -> list[list[tuple[Part | Variable, int]]]:
+    """What decides the build numbers, literals and variables with literals, together for the recipe and each output."""
+    variables = read_variables(document)
+    builds = [entry.value for keys in (("build",), ("outputs", "*", "build")) for entry in document.entries(*keys)]
+    groups = []
+    for build in builds:
+        parts = [leaf for entry in build.entries if entry.key == "number" for leaf in _leaves(entry.value)]
+        group: dict[Part | Variable, int] = {}
+        for part in parts:
+            if _NUMBER.fullmatch(part.text):
+                group[part] = int(part.text)
+            else:
+                group |= {variable: int(variable.literal or 0) for variable in _starting(part.text, variables)}
+        if parts and not group:
+            raise document.mistake(f"no literal decides the build number {parts[0].text}", parts[0], "Edit it by hand.")
+        groups += [list(group.items())] if group else []
+    return groups
+
+
+def _leaves(part: Part) -> list[Part]:
+    """The values of a number in a recipe.yaml: itself, or those of its branches."""
+    if part.kind == "scalar":
+        return [part]
+    below = [entry.value for entry in part.entries if entry.key in {"then", "else"}] + list(part.items)
+    return [leaf for child in below for leaf in _leaves(child)]
+
+
+def _starting(text: str, variables: tuple[Variable, ...]) -> list[Variable]:
+    """The variables with whole numbers that a build number starts from; of several with one name all.
+
+    A name that only chooses between numbers (`build + 100 if cuda else build`) or computes something else has no
+    whole number as its literal, or does not have `build` or `number` in its name.
+    """
+    behind = names_behind(text, variables)
+    found = [each for each in variables if each.name in behind and _NUMBER.fullmatch(each.literal or "")]
+    return [each for each in found if re.search(r"build|number", each.name)] or found

@@ -1,0 +1,265 @@
+"""A file that people wrote, as text with places: an edit replaces characters of it and leaves all others as they are.
+
+YAML (`recipe.yaml`, `variants.yaml`, `conda-forge.yml`, migrations) is parsed as it is, `meta.yaml` and
+`conda_build_config.yaml` with their templates masked (`edit.masking`). Both give the same tree of parts, which know the
+characters they come from. Keys may occur more than once, told apart by selectors.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+from feedstock_tools.edit.masking import masked
+from feedstock_tools.errors import InputError
+from feedstock_tools.reading import LARGEST_FILE, read_bytes
+from feedstock_tools.yaml_reading.nodes import Node, compose, items, pairs
+
+__all__ = ["Change", "Document", "Entry", "Part", "read_document"]
+
+#: Files with selectors, and with templates of Jinja outside of YAML's strings.
+_WITH_TEMPLATES = frozenset({"meta.yaml", "conda_build_config.yaml"})
+_SELECTOR = re.compile(r"#.*?\[([^\[\]]+)\][^()]*$")
+_BLOCK = re.compile(r"\{%[-+]?\s*(if|for|endif|endfor)\b")
+_BREAK = re.compile(r"\r\n|\r|\n")
+#: Anchors and tags before a value.
+_PROPERTIES = re.compile(r"(?:[&!]\S*\s+)*")
+
+
+class Change(NamedTuple):
+    """New text for the characters from `start` up to `end`, counted from 0."""
+
+    start: int
+    end: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A value in a document: a scalar, a list or a mapping.
+
+    `start` and `end` are the characters it comes from; those of a list or mapping in block style begin at its first
+    item or key and end with its last value. `source` is its text with quotes, for a scalar only.
+    """
+
+    kind: str
+    start: int
+    end: int
+    source: str = ""
+    style: str | None = None
+    entries: tuple[Entry, ...] = ()
+    items: tuple[Part, ...] = ()
+
+    @property
+    def is_flow(self) -> bool:
+        """Whether a list or mapping is written in brackets."""
+        return self.style == "flow"
+
+    @property
+    def is_block_text(self) -> bool:
+        """Whether a scalar is written below a `|` or `>`."""
+        return self.style in {"|", ">"}
+
+    @property
+    def text(self) -> str:
+        """A scalar's text without quotes, templates as written."""
+        if self.style not in {"'", '"'}:
+            return self.source
+        inner = self.source[1:-1]
+        if self.style == "'":
+            return inner.replace("''", "'")
+        return _unescaped(self.source) if "\\" in inner or "\n" in inner else inner
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A key of a mapping with its value."""
+
+    key: str
+    start: int
+    value: Part
+
+    @property
+    def end(self) -> int:
+        """The character after its value."""
+        return self.value.end
+
+
+@dataclass(frozen=True)
+class Document:
+    """The text of a file, line ends as they are, and the tree of its parts."""
+
+    path: Path
+    text: str
+
+    @cached_property
+    def root(self) -> Part | None:
+        """The tree; None for a file without content.
+
+        Raises:
+            InputError: the text is not YAML, even with its templates masked; with the line.
+        """
+        node = compose(masked(self.text) if self.has_templates else self.text, self.path)
+        return None if node is None else _Tree(self.text).part(node)
+
+    @property
+    def has_templates(self) -> bool:
+        """Whether the file is a template with selectors rather than YAML."""
+        return self.path.name in _WITH_TEMPLATES
+
+    @cached_property
+    def newline(self) -> str:
+        """The line ending of the file: that of its first line."""
+        match = _BREAK.search(self.text)
+        return match[0] if match else "\n"
+
+    @cached_property
+    def _line_starts(self) -> list[int]:
+        return [0, *(match.end() for match in _BREAK.finditer(self.text))]
+
+    def line_of(self, offset: int) -> int:
+        """The line of a character, counted from 1."""
+        return bisect_right(self._line_starts, offset)
+
+    def line_start(self, offset: int) -> int:
+        """The first character of the line that a character is in."""
+        return self._line_starts[self.line_of(offset) - 1]
+
+    def line_end(self, offset: int) -> int:
+        """The character after the line that a character is in, its line break included."""
+        line = self.line_of(offset)
+        return self._line_starts[line] if line < len(self._line_starts) else len(self.text)
+
+    def column_of(self, offset: int) -> int:
+        """The number of characters before a character in its line."""
+        return offset - self.line_start(offset)
+
+    def comment_after(self, part: Part | Entry) -> str:
+        """The comment at the end of a value's line, of a list or mapping at that of its key; '' without one."""
+        at = part.end if not isinstance(part, Entry) or part.value.kind == "scalar" else part.start
+        rest = self.text[at : self.line_end(at)].rstrip("\r\n")
+        match = re.search(r"(?:^|\s)(#.*)$", rest)
+        return match[1] if match else ""
+
+    def selector_of(self, part: Part | Entry) -> str:
+        """The condition of the selector that a line ends with; '' without one."""
+        return selector_in(self.comment_after(part)) if self.has_templates else ""
+
+    def entries(self, *keys: str) -> Iterator[Entry]:
+        """The entries below `keys`, from the root on, some keys several times; `*` stands for each item of a list."""
+        if self.root is not None:
+            yield from _below(self.root, keys)
+
+    def is_in_block(self, offset: int) -> bool:
+        """Whether a character is between `{% if … %}` and `{% endif %}`, or in a loop."""
+        words = _BLOCK.findall(self.text, 0, offset) if self.has_templates else []
+        return sum(-1 if word.startswith("end") else 1 for word in words) > 0
+
+    def changed(self, changes: Iterable[Change]) -> Document:
+        """The document with `changes`, which must not overlap.
+
+        Raises:
+            ValueError: two of them overlap.
+        """
+        text, at = [], 0
+        for change in sorted(set(changes)):
+            if change.start < at:
+                raise ValueError("changes overlap")
+            text += [self.text[at : change.start], change.text]
+            at = change.end
+        return replace(self, text="".join(text) + self.text[at:])
+
+    def mistake(self, message: str, at: Part | Entry | None = None, hint: str | None = None) -> InputError:
+        """An error at a part of this document."""
+        if at is None:
+            return InputError(message, path=self.path, hint=hint)
+        place = {"line": self.line_of(at.start), "column": self.column_of(at.start) + 1}
+        return InputError(message, path=self.path, hint=hint, **place)
+
+
+def read_document(path: Path, *, within: Path | None) -> Document:
+    """Read a file for editing, line ends as they are.
+
+    Raises:
+        InputError: it is missing, not text in UTF-8, or leads out of the folder `within`.
+    """
+    content = read_bytes(path, LARGEST_FILE, within=within)
+    try:
+        return Document(path, content.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise InputError("is not a text file in UTF-8", path=path, line=line) from error
+
+
+def selector_in(comment: str) -> str:
+    """The condition in a comment such as `# [linux]  on Linux only`; '' without one."""
+    match = _SELECTOR.search(comment)
+    return match[1].strip() if match else ""
+
+
+def _below(part: Part, keys: tuple[str, ...]) -> Iterator[Entry]:
+    first, rest = keys[0], keys[1:]
+    if first == "*":
+        for item in part.items:
+            yield from _below(item, rest)
+        return
+    for entry in part.entries:
+        if entry.key == first:
+            if rest:
+                yield from _below(entry.value, rest)
+            else:
+                yield entry
+
+
+class _Tree:
+    """Makes parts of nodes; a node that occurs again does so by an alias, which is a part without characters."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.seen: set[int] = set()
+
+    def part(self, node: Node, after: int = 0) -> Part:
+        """The part of a node that follows the character before `after`."""
+        if id(node) in self.seen:
+            return Part("alias", after, after)
+        self.seen.add(id(node))
+        start, end = node.start_mark.index, node.end_mark.index
+        if self.text[start : start + 1] in {"&", "!"}:
+            start += len(_PROPERTIES.match(self.text[start:end])[0])  # type: ignore[index]
+        if node.id == "scalar":
+            return self._scalar(node, start, end)
+        opening = self.text[start : start + 1]
+        if node.id == "mapping":
+            entries = tuple(self._entry(key, value) for key, value in pairs(node))
+            style = "flow" if opening == "{" else None
+            return Part("mapping", start, end if style else _last(entries, end), style=style, entries=entries)
+        parts = tuple(self.part(item, start) for item in items(node))
+        style = "flow" if opening == "[" else None
+        return Part("sequence", start, end if style else _last(parts, end), style=style, items=parts)
+
+    def _scalar(self, node: Node, start: int, end: int) -> Part:
+        source = self.text[start:end].rstrip() if node.style in {"|", ">"} else self.text[start:end]
+        return Part("scalar", start, start + len(source), source, node.style)
+
+    def _entry(self, key: Node, value: Node) -> Entry:
+        name = self.part(key)
+        return Entry(name.text or name.source, name.start, self.part(value, key.end_mark.index))
+
+
+def _last(children: tuple[Entry, ...] | tuple[Part, ...], end: int) -> int:
+    """Where a list or mapping in block style ends: PyYAML's mark is after the space that follows its last child."""
+    return children[-1].end if children else end
+
+
+def _unescaped(source: str) -> str:
+    """The text of a scalar in double quotes; as written if quotes in a template end it for YAML."""
+    try:
+        node = compose(source)
+    except InputError:
+        return source[1:-1]
+    return source[1:-1] if node is None else str(node.value)

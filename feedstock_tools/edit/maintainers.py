@@ -1,0 +1,49 @@
+"""The maintainers that a recipe names."""
+
+from __future__ import annotations
+
+import re
+
+from feedstock_tools.edit.document import Document, Part
+from feedstock_tools.edit.writing import added_item, removed_item
+from feedstock_tools.errors import InputError
+
+__all__ = ["add_maintainer", "drop_maintainer"]
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}|conda-forge/[A-Za-z0-9._-]{1,100}")
+
+
+def add_maintainer(document: Document, name: str) -> Document:
+    """Add a person or team on GitHub to the maintainers.
+
+    Raises:
+        InputError: the name is not one of GitHub, or is there already.
+    """
+    if not _NAME.fullmatch(name):
+        raise InputError(f"'{name}' is not a name on GitHub", hint="Expected a user, or conda-forge/TEAM.")
+    list_ = _maintainers(document)
+    if name.lower() in {item.text.lower() for item in list_.items}:
+        raise document.mistake(f"'{name}' is a maintainer already", list_)
+    return document.changed(added_item(document, list_, name))
+
+
+def drop_maintainer(document: Document, name: str) -> Document:
+    """Remove a maintainer.
+
+    Raises:
+        InputError: nobody has this name, or nobody would be left.
+    """
+    list_ = _maintainers(document)
+    found = [item for item in list_.items if item.text.lower() == name.lower()]
+    if not found:
+        raise document.mistake(f"'{name}' is not a maintainer", list_)
+    if len(found) == len(list_.items):
+        raise document.mistake(f"without '{name}' nobody would maintain the recipe", list_, "Add somebody first.")
+    return document.changed(change for item in found for change in removed_item(document, list_, item))
+
+
+def _maintainers(document: Document) -> Part:
+    for entry in document.entries("extra", "recipe-maintainers"):
+        if entry.value.items:
+            return entry.value
+    raise document.mistake("the recipe names no maintainers", hint="Expected a list at extra.recipe-maintainers.")

@@ -1,0 +1,116 @@
+"""Platforms that a feedstock builds for, and the CI services that build them: keys of its conda-forge.yml."""
+
+from __future__ import annotations
+
+from feedstock_tools.edit.document import Change, Document, Part
+from feedstock_tools.edit.draft import Draft
+from feedstock_tools.edit.writing import added_entry, added_line, removed_entry, replaced
+from feedstock_tools.errors import InputError
+
+__all__ = ["PROVIDERS", "add_platform", "set_provider"]
+
+_FORGE = "conda-forge.yml"
+#: Platforms that conda-forge does not build unless a feedstock asks for them, and those that they are crossed from.
+_CROSSED_FROM = {"linux_aarch64": "linux_64", "linux_ppc64le": "linux_64", "osx_arm64": "osx_64"}
+_PLATFORMS = (*_CROSSED_FROM, "linux_64", "osx_64", "win_64", "win_arm64")
+PROVIDERS = ("default", "azure", "github_actions", "circle", "travis", "drone", "woodpecker", "appveyor")
+
+
+def add_platform(draft: Draft, platform: str, *, native: bool = False) -> Draft:
+    """Build for one more platform, crossed from another machine or on its own.
+
+    A platform that is built by default (`win_64`) is there as soon as nothing skips it: a skip for it alone goes.
+
+    Raises:
+        InputError: the platform is unknown, or there already.
+    """
+    name = platform.replace("-", "_")
+    if name not in _PLATFORMS:
+        raise InputError(f"'{platform}' is not a platform", hint=f"Expected one of {', '.join(_PLATFORMS)}.")
+    origin = _CROSSED_FROM.get(name)
+    if origin is None:
+        return _unskipped(draft, name)
+    forge = _forge(draft)
+    for key in ("build_platform", "provider"):
+        for entry in forge.entries(key, name):
+            if entry.value.text not in {"None", "null", ""}:
+                raise forge.mistake(f"{name} is built already", entry)
+    if native:
+        return _unskipped(draft.with_document(_with_value(forge, "provider", name, "default")), name)
+    forge = _with_value(forge, "build_platform", name, origin)
+    if not list(forge.entries("test")) and not list(forge.entries("test_on_native_only")):
+        forge = _with_key(forge, "test", "native_and_emulated")
+    return _unskipped(draft.with_document(forge), name)
+
+
+def set_provider(draft: Draft, platform: str, provider: str) -> Draft:
+    """Have a CI service build a platform.
+
+    Raises:
+        InputError: the platform or the service is unknown.
+    """
+    name = platform.replace("-", "_")
+    if name not in _PLATFORMS or provider not in PROVIDERS:
+        hint = f"Expected one of {', '.join(_PLATFORMS)}, and one of {', '.join(PROVIDERS)}."
+        raise InputError(f"'{platform}' is not a platform, or '{provider}' no CI service", hint=hint)
+    return draft.with_document(_with_value(_forge(draft), "provider", name, provider))
+
+
+def _forge(draft: Draft) -> Document:
+    return draft.file(_FORGE) or Document(draft.folder / _FORGE, "")
+
+
+def _with_value(document: Document, key: str, name: str, value: str) -> Document:
+    """The document with `key: {name: value}`."""
+    for entry in document.entries(key, name):
+        return document.changed(replaced(document, entry.value, value))
+    for entry in document.entries(key):
+        if entry.value.entries:
+            return document.changed(_added(document, entry.value, name, value))
+        if entry.value.source:
+            raise document.mistake(f"expected a mapping at {key}", entry)
+        line = f"{document.newline}  {name}: {value}"
+        start = entry.start + len(entry.key) + 1
+        changed = document.text[:start] + line + document.text[start:]
+        return Document(document.path, changed)
+    return _with_lines(document, f"{key}:{document.newline}  {name}: {value}", key)
+
+
+def _added(document: Document, mapping: Part, name: str, value: str) -> list[Change]:
+    if mapping.is_flow:
+        raise document.mistake("a mapping in brackets cannot grow", mapping, "Write it in lines.")
+    after = next((each for each in reversed(mapping.entries) if each.key < name), None)
+    if after is None:
+        indent = " " * document.column_of(mapping.entries[0].start)
+        return added_line(document, f"{indent}{name}: {value}", before=mapping.entries[0].start)
+    return added_entry(document, mapping, name, [value], after)
+
+
+def _with_key(document: Document, key: str, value: str) -> Document:
+    return _with_lines(document, f"{key}: {value}", key)
+
+
+def _with_lines(document: Document, lines: str, key: str) -> Document:
+    """The document with a key at its top, at its place among sorted ones, else at the end."""
+    root = document.root
+    if root is None:
+        return Document(document.path, document.text + lines + document.newline)
+    keys = [entry.key for entry in root.entries]
+    before = next((entry for entry in root.entries if entry.key > key), None) if keys == sorted(keys) else None
+    return document.changed(added_line(document, lines, before=before.start if before else None, after=root.end))
+
+
+def _unskipped(draft: Draft, name: str) -> Draft:
+    """The draft without a skip for the platform alone, with remarks about other lines that name it."""
+    word = {"win_64": "win", "linux_aarch64": "aarch64", "osx_arm64": "arm64", "linux_ppc64le": "ppc64le"}.get(
+        name, name
+    )
+    recipe = draft.recipe
+    for entry in recipe.entries("build", "skip"):
+        condition = recipe.selector_of(entry) if recipe.has_templates else entry.value.text
+        if condition == word:
+            return draft.with_document(recipe.changed(removed_entry(recipe, entry)))
+        texts = [condition, *(item.text for item in entry.value.items)]
+        if any(word in text.split() for text in texts):
+            draft = draft.remarked(f"{recipe.path.name}:{recipe.line_of(entry.start)} skips {word} still")
+    return draft

@@ -1,0 +1,142 @@
+"""The variables that a recipe computes itself: `{% set … %}` in a `meta.yaml`, `context` in a `recipe.yaml`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from feedstock_tools.edit.document import Change, Document, Part, selector_in
+from feedstock_tools.edit.writing import quoted_like
+from feedstock_tools.errors import InputError
+from feedstock_tools.recipe.v0.jinja import render
+
+__all__ = ["Variable", "expand", "names_behind", "names_in", "read_variables"]
+
+_SET = re.compile(r"\{%[-+]?\s*set\s+(\w+)\s*=\s*(.*?)\s*[-+]?%\}", re.DOTALL)
+_LITERAL = re.compile(r"""'[^'\\]*'|"[^"\\]*"|-?\d+(?:\.\d+)*""")
+_TEMPLATE = re.compile(r"\$?\{\{(.*?)\}\}", re.DOTALL)
+_TEXT = re.compile(r"""'[^'\\]*'|"[^"\\]*\"""")
+_NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
+#: rattler-build has filters for what Jinja has methods for.
+_SPLIT = re.compile(r"([\w.]+)\s*\|\s*split\(")
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A variable of a recipe: one statement or entry, of which there may be several for a name.
+
+    `start` and `end` are the characters of its expression; `part` is the value in a `recipe.yaml`. `selector` is the
+    condition for the line, '' without one.
+    """
+
+    name: str
+    expression: str
+    start: int
+    end: int
+    selector: str = ""
+    part: Part | None = None
+
+    @property
+    def literal(self) -> str | None:
+        """Its text, if it is written as such."""
+        if self.part is not None:
+            return None if self.part.kind != "scalar" or "{{" in self.part.text else self.part.text
+        return self.expression.strip("'\"") if _LITERAL.fullmatch(self.expression) else None
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names that its expression mentions."""
+        return names_in(self.expression if self.part is not None else f"{{{{{self.expression}}}}}")
+
+    def changed(self, text: str) -> list[Change]:
+        """Give a literal another text, in quotes if it has them."""
+        if self.literal == text:
+            return []
+        if self.part is not None:
+            return [Change(self.start, self.end, quoted_like(self.part, text))]
+        quote = self.expression[:1] if self.expression[:1] in {"'", '"'} else ""
+        if not quote and not text.isdecimal():
+            quote = '"'
+        return [Change(self.start, self.end, f"{quote}{text}{quote}")]
+
+
+def read_variables(document: Document) -> tuple[Variable, ...]:
+    """The variables of a recipe, in order."""
+    if document.has_templates:
+        return tuple(_statements(document))
+    context = [entry.value for entry in document.entries("context")]
+    return tuple(
+        Variable(entry.key, entry.value.source, entry.value.start, entry.value.end, part=entry.value)
+        for part in context
+        for entry in part.entries
+    )
+
+
+def _statements(document: Document) -> list[Variable]:
+    found = []
+    for match in _SET.finditer(document.text):
+        start = document.line_start(match.start())
+        if document.text[start : match.start()].lstrip().startswith("#"):
+            continue  # conda-build removes such lines before it renders
+        rest = document.text[match.end() : document.line_end(match.end())].rstrip()
+        found.append(Variable(match[1], match[2], *match.span(2), selector_in(rest)))
+    return found
+
+
+def names_in(text: str) -> frozenset[str]:
+    """The names that the templates in a text mention."""
+    inside = " ".join(_TEXT.sub(" ", template) for template in _TEMPLATE.findall(text))
+    return frozenset(_NAME.findall(inside))
+
+
+def expand(document: Document, text: str, values: Mapping[str, str], selector: str = "") -> str | None:
+    """A text with its templates expanded from the recipe's variables; None if they cannot be.
+
+    Args:
+        values: variables with another value than the recipe gives them.
+        selector: of a name's statements with selectors only that with this one counts, else the first.
+    """
+    lines: list[str] = []
+    variables = read_variables(document)
+    needed = names_behind(text, variables)
+    for variable in _effective([each for each in variables if each.name in needed], selector):
+        if variable.name in values and variable.literal is not None:
+            lines.append(f"{{% set {variable.name} = {values[variable.name]!r} %}}")
+        elif variable.part is None:
+            lines.append(f"{{% set {variable.name} = {variable.expression} %}}")
+        elif (literal := variable.literal) is not None:
+            lines.append(f"{{% set {variable.name} = {literal!r} %}}")
+        elif variable.part.kind == "scalar":
+            lines.append(f"{{% set {variable.name} %}}{variable.part.text}{{% endset %}}")
+    template = _SPLIT.sub(r"(\1).split(", "".join([*lines, text]).replace("${{", "{{"))
+    try:
+        return render(document.path, None, template, {}).strip()
+    except InputError:
+        return None
+
+
+def names_behind(text: str, variables: Sequence[Variable]) -> frozenset[str]:
+    """The names that a text depends on, those that its variables are computed from included."""
+    seen: set[str] = set()
+    todo = set(names_in(text))
+    while todo:
+        name = todo.pop()
+        seen.add(name)
+        for variable in variables:
+            if variable.name == name:
+                todo |= variable.names - seen
+    return frozenset(seen)
+
+
+def _effective(variables: Sequence[Variable], selector: str) -> list[Variable]:
+    """The statements that count where `selector` holds: of those with selectors one for each name."""
+    chosen: list[Variable] = []
+    for variable in variables:
+        rivals = [each for each in variables if each.name == variable.name and each.selector]
+        if variable.selector and variable.selector != selector:
+            exact = any(each.selector == selector for each in rivals)
+            if exact or variable is not rivals[0] or any(v.name == variable.name and not v.selector for v in variables):
+                continue
+        chosen.append(variable)
+    return chosen

@@ -1,0 +1,225 @@
+"""Versions of CUDA and Python that a feedstock builds: in the recipe's own variant file, by a migration, or by a skip.
+
+Where a version comes from decides what an edit changes:
+
+- a list in `conda_build_config.yaml` or `variants.yaml` gets or loses an item, and so do the lists zipped with it;
+- a migration in `.ci_support/migrations` is added from the pinning, or removed;
+- a version that the pinning itself has is skipped by the recipe.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from feedstock_tools.edit.document import Change, Document, Entry, Part, read_document
+from feedstock_tools.edit.draft import Draft
+from feedstock_tools.edit.skips import add_skip, drop_skip
+from feedstock_tools.edit.writing import added_item, quoted_like, removed_item
+from feedstock_tools.errors import InputError
+from feedstock_tools.rerender.configurations.configuration import CI_SUPPORT
+
+__all__ = ["CUDA", "PYTHON", "Choice", "add_version", "drop_version"]
+
+_VARIANT_FILES = ("recipe/conda_build_config.yaml", "recipe/variants.yaml")
+_VERSION = re.compile(r"\d{1,2}\.\d{1,3}")
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A key whose values are versions: what it is called in variant files and in selectors."""
+
+    key: str
+    title: str
+
+
+CUDA = Choice("cuda_compiler_version", "CUDA")
+PYTHON = Choice("python", "Python")
+
+
+def add_version(draft: Draft, choice: Choice, version: str, migrations: Path | None) -> Draft:
+    """Build for one more version of CUDA or Python.
+
+    Args:
+        migrations: the folder of the pinning's migrations; None if no pinning is at hand.
+
+    Raises:
+        InputError: the version is malformed or there already, or neither the recipe's variant file nor a migration of
+            the pinning can add it.
+    """
+    _check(version, choice)
+    draft, unskipped = drop_skip(draft, choice.key, version)
+    if unskipped:
+        return draft
+    document, lists = _own_lists(draft, choice.key)
+    for list_ in lists if document is not None else ():
+        if any(_is(item, version) for item in list_.items):
+            raise document.mistake(f"{choice.title} {version} is built already", list_)  # type: ignore[union-attr]
+    if document is not None:
+        return _listed(draft, document, choice, version)
+    for migration in draft.migrations:
+        if _adds(migration, choice.key, version):
+            raise InputError(f"adds {choice.title} {version} already", path=migration.path)
+    found = _migration(migrations, choice.key, version)
+    if found is None:
+        why = "no migration of the pinning adds it" if migrations else "no pinning is at hand"
+        hint = "" if migrations else "Name the pinning's folder with --pinning, or "
+        hint = f"{hint}list the versions in recipe/conda_build_config.yaml."
+        message = f"{choice.title} {version} cannot be added: the recipe lists no versions, and {why}"
+        raise draft.recipe.mistake(message, hint=hint[0].upper() + hint[1:])
+    path = draft.folder / CI_SUPPORT / "migrations" / found.path.name
+    return draft.with_document(Document(path, found.text)).remarked(f"rerender to get the jobs of {found.path.name}")
+
+
+def drop_version(draft: Draft, choice: Choice, version: str) -> Draft:
+    """Stop building for a version of CUDA or Python.
+
+    Raises:
+        InputError: the version is malformed, or the only one that the recipe lists.
+    """
+    _check(version, choice)
+    document, lists = _own_lists(draft, choice.key)
+    mentions = _mentions(draft.recipe, choice, version)
+    dropped = False
+    if document is not None and any(_is(item, version) for list_ in lists for item in list_.items):
+        draft, dropped = _unlisted(draft, document, choice, version), True
+    for migration in draft.migrations:
+        if _adds(migration, choice.key, version):
+            draft, dropped = draft.without(migration.path), True
+        elif any(_is(item, version) for list_ in _lists_of(migration, choice.key) for item in list_.items):
+            mentions.append(f"{migration.path.name}: has values for {choice.title} {version}")
+    if not dropped:
+        draft = add_skip(draft, choice.key, version)
+    return draft.remarked(*mentions)
+
+
+def _check(version: str, choice: Choice) -> None:
+    if not _VERSION.fullmatch(version):
+        raise InputError(
+            f"'{version}' is not a version of {choice.title}", hint="Expected major and minor, such as 12.9."
+        )
+
+
+def _is(item: Part, version: str) -> bool:
+    """Whether an item of a list of versions is that one: `3.12.* *_cpython` is 3.12."""
+    return item.kind == "scalar" and re.split(r"\.\*| ", item.text)[0] == version
+
+
+def _adds(migration: Document, key: str, version: str) -> bool:
+    """Whether a migration is there to add a version: its ordering is of the key, or it has none."""
+    ordering = [entry for entry in migration.entries("__migrator", "ordering") if entry.value.entries]
+    about = not ordering or any(each.key == key for entry in ordering for each in entry.value.entries)
+    return about and any(_is(item, version) for list_ in _lists_of(migration, key) for item in list_.items)
+
+
+def _lists_of(document: Document, key: str) -> list[Part]:
+    return [entry.value for entry in document.entries(key) if entry.value.items]
+
+
+def _own_lists(draft: Draft, key: str) -> tuple[Document | None, list[Part]]:
+    """The variant file of the recipe that lists versions, and its lists."""
+    for name in _VARIANT_FILES:
+        document = draft.file(name)
+        if document is not None and (lists := _lists_of(document, key)):
+            return document, lists
+    return None, []
+
+
+def _zipped(document: Document, key: str) -> set[str]:
+    """The keys zipped with a key in a variant file."""
+    for entry in document.entries("zip_keys"):
+        for group in entry.value.items or ():
+            names = {item.text for item in group.items} or {item.text for item in entry.value.items}
+            if key in names:
+                return names - {key}
+    return set()
+
+
+def _listed(draft: Draft, document: Document, choice: Choice, version: str) -> Draft:
+    """Add a version to each list of the variant file, and to the lists zipped with it the value of its neighbour."""
+    changes: list[Change] = []
+    copied = []
+    for entry in document.entries(choice.key):
+        list_ = entry.value
+        at = max((at for at, item in enumerate(list_.items) if _VERSION.match(item.text)), default=None)
+        if at is None:
+            continue
+        neighbour = list_.items[at]
+        text = quoted_like(neighbour, neighbour.text.replace(re.split(r"\.\*| ", neighbour.text)[0], version))
+        changes += _after(document, list_, at, text)
+        for partner in _partners(document, choice.key, entry):
+            if len(partner.value.items) == len(list_.items):
+                own = partner.value.items[at]
+                changes += _after(document, partner.value, at, own.source)
+                copied.append(f"{partner.key}: {own.text}")
+    if not changes:
+        raise document.mistake(f"lists no version of {choice.title}", next(document.entries(choice.key)))
+    remarks = (
+        [f"zipped with {choice.title} {version}, copied from its neighbour: {', '.join(dict.fromkeys(copied))}"]
+        if copied
+        else []
+    )
+    return draft.with_document(document.changed(changes)).remarked(*remarks)
+
+
+def _after(document: Document, list_: Part, at: int, text: str) -> list[Change]:
+    """Add an item behind that with an index, with the selector that that one has."""
+    selector = document.selector_of(list_.items[at])
+    sub = Part("sequence", list_.start, list_.items[at].end, style=list_.style, items=list_.items[: at + 1])
+    if list_.is_flow and at + 1 < len(list_.items):
+        return [Change(list_.items[at].end, list_.items[at].end, f", {text}")]
+    return added_item(document, sub, text, f"# [{selector}]" if selector and not list_.is_flow else "", sort=False)
+
+
+def _partners(document: Document, key: str, entry: Entry) -> Iterator[Entry]:
+    """The lists zipped with one, of several by selector those with its selector."""
+    for name in sorted(_zipped(document, key)):
+        found = [each for each in document.entries(name) if each.value.items]
+        same = [each for each in found if document.selector_of(each) == document.selector_of(entry)]
+        yield from same[:1] or found[:1]
+
+
+def _unlisted(draft: Draft, document: Document, choice: Choice, version: str) -> Draft:
+    """Remove a version from the lists of the variant file, and what is zipped with it."""
+    changes: list[Change] = []
+    for entry in document.entries(choice.key):
+        gone = [at for at, item in enumerate(entry.value.items) if _is(item, version)]
+        if gone and len(gone) == len(entry.value.items):
+            raise document.mistake(f"{choice.title} {version} is the only one that is built here", entry)
+        for list_ in (
+            entry,
+            *(
+                each
+                for each in _partners(document, choice.key, entry)
+                if len(each.value.items) == len(entry.value.items)
+            ),
+        ):
+            changes += [change for at in gone for change in removed_item(document, list_.value, list_.value.items[at])]
+    return draft.with_document(document.changed(changes))
+
+
+def _migration(folder: Path | None, key: str, version: str) -> Document | None:
+    """The migration of the pinning that adds a version."""
+    for path in sorted(folder.glob("*.y*ml")) if folder else ():
+        document = read_document(path, within=folder)
+        if key in document.text and _adds(document, key, version):
+            return document
+    return None
+
+
+def _mentions(recipe: Document, choice: Choice, version: str) -> list[str]:
+    """Lines of the recipe that compare with a version that is no longer built."""
+    digits = version.replace(".", "")
+    words = (
+        rf"{choice.key}.*{re.escape(version)}(?![\d.])"
+        if choice is CUDA
+        else rf"\bpy\s*[<>=!]+\s*{digits}\b|python.*{re.escape(version)}(?!\d)"
+    )
+    pattern = re.compile(words)
+    return [
+        f"{recipe.path.name}:{number} mentions {choice.title} {version}: {line.strip()}"
+        for number, line in enumerate(recipe.text.splitlines(), 1)
+        if pattern.search(line) and "skip" not in line
+    ]

@@ -1,0 +1,141 @@
+"""Edits of single places, written in the style of their neighbours: each function gives the changes of a document."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from feedstock_tools.edit.document import Change, Document, Entry, Part
+from feedstock_tools.errors import InputError
+from feedstock_tools.yaml_reading.nodes import compose
+from feedstock_tools.yaml_reading.values import parse_types
+
+__all__ = ["added_entry", "added_item", "added_line", "quoted_like", "removed_entry", "removed_item", "replaced"]
+
+_TEMPLATE = re.compile(r"\$?\{\{.*?\}\}", re.DOTALL)
+
+
+def replaced(document: Document, scalar: Part, text: str) -> list[Change]:
+    """Change the text of a scalar, in quotes like those it has; nothing if it has that text already.
+
+    Raises:
+        InputError: the value is a list, a mapping, an alias or a block of text.
+    """
+    if scalar.kind != "scalar" or scalar.is_block_text:
+        raise document.mistake("expected a value in one line here", scalar)
+    if scalar.text == text:
+        return []
+    source = quoted_like(scalar, text)
+    before = "" if scalar.source or document.text[scalar.start - 1 : scalar.start] == " " else " "
+    return [Change(scalar.start, scalar.end, before + source)]
+
+
+def quoted_like(scalar: Part | None, text: str) -> str:
+    """`text` as a scalar with the quotes of another; in quotes anyway if YAML would read it as something else."""
+    style = scalar.style if scalar is not None else None
+    if style == "'":
+        return "'" + text.replace("'", "''") + "'"
+    if style == '"' or not _reads_back(text, scalar):
+        return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return text
+
+
+def _reads_back(text: str, like: Part | None) -> bool:
+    """Whether `text` may stand without quotes: it stays one scalar, and a number only in place of a number.
+
+    `1.10` is a number to YAML and loses its zero, so even where a number is replaced it needs quotes.
+    """
+    plain = _TEMPLATE.sub("J", text)
+    try:
+        node = compose(f"- {plain}")
+    except InputError:
+        return False
+    if node is None or node.value[0].id != "scalar" or node.value[0].value != plain:
+        return False
+    value = parse_types(plain)
+    if isinstance(value, str):
+        return True
+    was_text = like is not None and like.source != "" and isinstance(parse_types(_TEMPLATE.sub("J", like.source)), str)
+    return not was_text and str(value) == text
+
+
+def added_item(document: Document, list_: Part, text: str, comment: str = "", *, sort: bool = True) -> list[Change]:
+    """Add an item to a list with items: at its place if the list is sorted, else at its end.
+
+    Args:
+        text: the item as it must be written.
+        comment: a comment for the end of its line; not possible in brackets.
+        sort: False for its end in any case.
+    """
+    before = _follower(list_, text) if sort else None
+    if list_.is_flow:
+        if before is not None:
+            return [Change(before.start, before.start, f"{text}, ")]
+        at = list_.items[-1].end if list_.items else list_.start + 1
+        return [Change(at, at, f", {text}" if list_.items else text)]
+    lead = " " * document.column_of(list_.start) + document.text[list_.start : list_.items[0].start]
+    lead = lead if not lead.strip(" -") else " " * document.column_of(list_.start) + "- "
+    line = f"{lead}{text}{'  ' + comment if comment else ''}"
+    return added_line(document, line, before=before.start if before else None, after=list_.end)
+
+
+def _follower(list_: Part, text: str) -> Part | None:
+    """The item of a sorted list before which `text` belongs; None: at the end."""
+    names = [item.text.lower() for item in list_.items]
+    if len(names) < 2 or names != sorted(names) or not all(item.kind == "scalar" for item in list_.items):
+        return None
+    return next((item for item, name in zip(list_.items, names, strict=True) if name > text.strip("\"'").lower()), None)
+
+
+def added_line(document: Document, line: str, *, before: int | None = None, after: int = 0) -> list[Change]:
+    """Add a line before the line of one character, or after that of another."""
+    if before is not None:
+        at = document.line_start(before)
+        return [Change(at, at, line + document.newline)]
+    at = document.line_end(after)
+    if document.text[:at].endswith(("\n", "\r")) or not document.text:
+        return [Change(at, at, line + document.newline)]
+    return [Change(at, at, document.newline + line)]
+
+
+def added_entry(
+    document: Document, mapping: Part, key: str, lines: Sequence[str], after: Entry | None = None
+) -> list[Change]:
+    """Add a key to a mapping in block style, after an entry or at its end.
+
+    Args:
+        lines: the value: one line for a scalar; else the lines below the key, indented from its column on.
+    """
+    last = after or mapping.entries[-1]
+    indent = " " * document.column_of(mapping.entries[0].start)
+    if len(lines) == 1 and not lines[0].startswith((" ", "- ")):
+        return added_line(document, f"{indent}{key}: {lines[0]}", after=last.end)
+    written = document.newline.join([f"{indent}{key}:", *(indent + line for line in lines)])
+    return added_line(document, written, after=last.end)
+
+
+def removed_item(document: Document, list_: Part, item: Part) -> list[Change]:
+    """Remove an item of a list; its line with the comment in it, or its text and comma in brackets."""
+    if list_.is_flow:
+        at = list_.items.index(item)
+        if at + 1 < len(list_.items):
+            return [Change(item.start, list_.items[at + 1].start, "")]
+        return [Change(list_.items[at - 1].end if at else item.start, item.end, "")]
+    return [_without_lines(document, item.start, item.end)]
+
+
+def removed_entry(document: Document, entry: Entry) -> list[Change]:
+    """Remove a key with its value, and the comments at the ends of its lines."""
+    if document.text[document.line_start(entry.start) : entry.start].strip():
+        raise document.mistake("the key shares its line with a dash, so it cannot go alone", entry)
+    return [_without_lines(document, entry.start, entry.end)]
+
+
+def _without_lines(document: Document, start: int, end: int) -> Change:
+    lead = document.text[document.line_start(start) : start]
+    if lead.strip(" -") or lead.count("-") > 1:
+        raise document.mistake(f"line {document.line_of(start)} holds more than what must be removed", None)
+    first, last = document.line_start(start), document.line_end(max(start, end - 1))
+    if first and last == len(document.text) and not document.text.endswith(("\n", "\r")):
+        first -= len(document.newline)  # the line before becomes the last, without a line break as this was
+    return Change(first, last, "")

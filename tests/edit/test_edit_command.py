@@ -1,0 +1,220 @@
+"""`feedstock-tools edit`: several edits in one call, shown first, then written, then committed."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.support import command
+
+RECIPE = """\
+# A recipe with a history
+{% set version = "1.2" %}
+
+package:
+  name: demo
+  version: {{ version }}
+
+source:
+  url: https://example.org/demo-{{ version }}.tar.gz
+  sha256: AAAA
+
+build:
+  number: 3
+  skip: true  # [py<39]
+
+requirements:
+  build:
+    - {{ compiler('cuda') }}  # [cuda_compiler_version != "None"]
+  host:
+    - python
+    - numpy      # keep in step with pyproject.toml
+  run:
+    - python
+    - numpy
+    - scipy
+
+about:
+  license: MIT
+
+extra:
+  recipe-maintainers:
+    - anna
+    - zoe
+""".replace("AAAA", "a" * 64)
+VARIANTS = """\
+cuda_compiler_version:
+  - None
+  - 12.9  # [linux]
+cuda_compiler:
+  - None
+  - cuda-nvcc  # [linux]
+zip_keys:
+  -
+    - cuda_compiler
+    - cuda_compiler_version
+"""
+MIGRATION = """\
+migrator_ts: 1755016036
+__migrator:
+  primary_key: cuda_compiler_version
+  ordering:
+    cuda_compiler_version: [12.9, None, "13.0"]
+cuda_compiler_version:
+  - "13.0"
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "recipe").mkdir()
+    (tmp_path / "recipe/meta.yaml").write_text(RECIPE)
+    (tmp_path / "conda-forge.yml").write_text("bot:\n  automerge: true\ntest: native\n")
+    return tmp_path
+
+
+def edit(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return command.run(command.tool("edit", *words), folder)
+
+
+def recipe(folder: Path) -> str:
+    return (folder / "recipe/meta.yaml").read_text()
+
+
+def pinning(folder: Path) -> Path:
+    (folder / "pinning/recipe/migrations").mkdir(parents=True)
+    (folder / "pinning/recipe/conda_build_config.yaml").write_text("python:\n  - 3.12\n")
+    (folder / "pinning/recipe/migrations/cuda130.yaml").write_text(MIGRATION)
+    return folder / "pinning"
+
+
+def test_edits_are_shown_and_not_written(folder: Path) -> None:
+    shown = edit(folder, "version", "1.3", "--sha256", "b" * 64, "maintainer", "add", "berta")
+    assert shown.returncode == 0
+    changed = [line for line in shown.stdout.splitlines() if line[:1] in "+-" and line[:3] not in {"+++", "---"}]
+    assert changed == [
+        '-{% set version = "1.2" %}',
+        '+{% set version = "1.3" %}',
+        f"-  sha256: {'a' * 64}",
+        f"+  sha256: {'b' * 64}",
+        "-  number: 3",
+        "+  number: 0",
+        "+    - berta",
+    ]
+    assert shown.stderr == "would change recipe/meta.yaml; --write does\n"
+    assert recipe(folder) == RECIPE
+
+
+def test_edits_are_written_line_by_line(folder: Path) -> None:
+    words = ["requirement", "pin", "numpy >=2", "requirement", "drop", "scipy", "build-number", "+1", "--write"]
+    assert edit(folder, *words).returncode == 0
+    expected = RECIPE.replace("- numpy      #", "- numpy >=2      #").replace("- numpy\n", "- numpy >=2\n")
+    assert recipe(folder) == expected.replace("    - scipy\n", "").replace("number: 3", "number: 4")
+
+
+def test_a_requirement_is_added_where_it_is_asked_for(folder: Path) -> None:
+    for section, condition in (("host", "linux"), ("run_constrained", "win")):
+        words = ("requirement", "add", "libdemo >=1", "--section", section, "--if", condition, "--write")
+        assert edit(folder, *words).returncode == 0
+    assert "pyproject.toml\n    - libdemo >=1  # [linux]\n  run:" in recipe(folder)
+    assert "    - scipy\n  run_constrained:\n    - libdemo >=1  # [win]\n" in recipe(folder)
+
+
+def test_a_commit_names_its_edits(folder: Path) -> None:
+    git = ["git", "-C", str(folder), "-c", "user.name=x", "-c", "user.email=x@example.org"]
+    subprocess.run([*git, "init", "--quiet"], check=True)
+    for key in ("user.name", "user.email"):
+        subprocess.run([*git, "config", key, "x@example.org"], check=True)
+    assert edit(folder, "maintainer", "drop", "zoe", "--commit").returncode == 0
+    log = subprocess.run([*git, "log", "--format=%s", "--stat"], capture_output=True, text=True, check=True).stdout
+    assert log.startswith("Drop maintainer zoe\n")
+    assert "recipe/meta.yaml" in log
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("maintainer", "add", "Anna"), "meta.yaml:32:5: 'Anna' is a maintainer already"),
+        (("maintainer", "drop", "nobody"), "meta.yaml:32:5: 'nobody' is not a maintainer"),
+        (("maintainer", "add", "a b"), "'a b' is not a name on GitHub"),
+        (("build-number", "two"), "'two' is not a build number"),
+        (("requirement", "drop", "absent"), "no requirement that fits names 'absent'"),
+        (("requirement", "add", "x", "--section", "run", "--of", "lib"), "the recipe has no output 'lib'"),
+        (("version", "1.3"), "cannot be downloaded"),
+        (("vers", "1.3"), "Did you mean 'version'?"),
+        (("drop-python", "three"), "'three' is not a version of Python"),
+        (("provider", "linux-64", "jenkins"), "'jenkins' no CI service"),
+    ],
+)
+def test_a_mistake_writes_nothing(folder: Path, words: tuple[str, ...], message: str) -> None:
+    (folder / "recipe/meta.yaml").write_text(RECIPE.replace("https://example.org", "http://127.0.0.1:9"))
+    before = recipe(folder)
+    ended = edit(folder, "build-number", "9", *words, "--write")
+    assert message in ended.stderr
+    assert ended.returncode == (1 if words[0] == "version" else 2)
+    assert "Traceback" not in ended.stderr
+    assert recipe(folder) == before
+
+
+def test_a_recipe_that_a_spec_generates_is_not_edited(folder: Path) -> None:
+    (folder / "feedstock.yaml").write_text("name: demo\n")
+    ended = edit(folder, "build-number", "9", "--write")
+    assert ended.returncode == 2
+    assert "the recipe is generated from this spec" in ended.stderr
+
+
+def test_cuda_is_added_to_the_list_and_to_what_is_zipped_with_it(folder: Path) -> None:
+    (folder / "recipe/conda_build_config.yaml").write_text(VARIANTS)
+    ended = edit(folder, "add-cuda", "13.0", "--write")
+    assert "copied from its neighbour: cuda_compiler: cuda-nvcc" in ended.stderr
+    expected = VARIANTS.replace("12.9  # [linux]", "12.9  # [linux]\n  - 13.0  # [linux]")
+    expected = expected.replace("cuda-nvcc  # [linux]", "cuda-nvcc  # [linux]\n  - cuda-nvcc  # [linux]")
+    assert (folder / "recipe/conda_build_config.yaml").read_text() == expected
+    assert "13.0 is built already" in edit(folder, "add-cuda", "13.0").stderr
+    edit(folder, "drop-cuda", "13.0", "--write")
+    assert (folder / "recipe/conda_build_config.yaml").read_text() == VARIANTS
+
+
+def test_cuda_comes_and_goes_by_the_migration_of_the_pinning(folder: Path) -> None:
+    ended = edit(folder, "add-cuda", "13.0", "--pinning", str(pinning(folder)), "--write")
+    assert ended.returncode == 0, ended.stderr
+    migration = folder / ".ci_support/migrations/cuda130.yaml"
+    assert migration.read_text() == MIGRATION
+    assert edit(folder, "drop-cuda", "13.0", "--write").returncode == 0
+    assert not migration.exists()
+
+
+def test_a_version_that_the_pinning_has_is_skipped_and_built_again(folder: Path) -> None:
+    assert edit(folder, "drop-cuda", "12.9", "--write").returncode == 0
+    skipped = RECIPE.replace("[py<39]\n", '[py<39]\n  skip: true  # [cuda_compiler_version == "12.9"]\n')
+    assert recipe(folder) == skipped
+    assert edit(folder, "add-cuda", "12.9", "--write").returncode == 0
+    assert recipe(folder) == RECIPE
+    assert edit(folder, "drop-python", "3.9", "--write").returncode == 0
+    assert recipe(folder) == RECIPE.replace("py<39", "py<310")
+
+
+def test_a_version_that_nothing_adds_is_an_error(folder: Path) -> None:
+    ended = edit(folder, "add-python", "3.15", "--pinning", str(pinning(folder)))
+    assert ended.returncode == 2
+    assert "the recipe lists no versions, and no migration of the pinning adds it" in ended.stderr
+
+
+def test_dropping_lists_what_still_mentions_the_version(folder: Path) -> None:
+    (folder / "recipe/meta.yaml").write_text(RECIPE.replace("- scipy", '- scipy  # [cuda_compiler_version == "12.9"]'))
+    assert "meta.yaml:25 mentions CUDA 12.9" in edit(folder, "drop-cuda", "12.9").stderr
+
+
+def test_platforms_and_providers_are_keys_of_conda_forge_yml(folder: Path) -> None:
+    forge = folder / "conda-forge.yml"
+    words = ("platform", "add", "linux-aarch64", "provider", "linux_64", "github_actions", "--write")
+    assert edit(folder, *words).returncode == 0
+    assert forge.read_text() == (
+        "bot:\n  automerge: true\nbuild_platform:\n  linux_aarch64: linux_64\n"
+        "provider:\n  linux_64: github_actions\ntest: native\n"
+    )
+    assert "linux_aarch64 is built already" in edit(folder, "platform", "add", "linux-aarch64", "--native").stderr
+    assert edit(folder, "platform", "add", "osx-arm64", "--native", "--write").returncode == 0
+    assert "provider:\n  linux_64: github_actions\n  osx_arm64: default\n" in forge.read_text()

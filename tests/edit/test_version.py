@@ -1,0 +1,176 @@
+"""New versions and build numbers, as recipes of both formats write them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from feedstock_tools.edit.build_number import raise_build_number, set_build_number
+from feedstock_tools.edit.document import Document
+from feedstock_tools.edit.version import set_version, sources_that_change, version_of
+from feedstock_tools.errors import InputError
+
+OLD, OTHER, NEW = "a" * 64, "b" * 64, "c" * 64
+
+
+def meta(text: str) -> Document:
+    return Document(Path("meta.yaml"), text)
+
+
+def v1(text: str) -> Document:
+    return Document(Path("recipe.yaml"), text)
+
+
+def with_source(version: str, url: str = "https://example.org/x-{{ version }}.tar.gz") -> str:
+    return f"{version}\nsource:\n  url: {url}\n  sha256: {OLD}\nbuild:\n  number: 7\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ('{% set version = "1.2" %}\npackage:\n  version: {{ version }}', '{% set version = "1.3" %}'),
+        ("{% set version = '1.2' %}\npackage:\n  version: {{ version }}", "{% set version = '1.3' %}"),
+        ("{%- set version='1.2' -%}\npackage:\n  version: '{{version}}'", "{%- set version='1.3' -%}"),
+        ("package:\n  version: 1.2  # now", "  version: 1.3  # now"),
+        ('{% set v = "1-2" %}\npackage:\n  version: {{ v|replace("-", ".") }}', '{% set v = "1-3" %}'),
+        (
+            "{% set a = '1' %}\n{% set b = 2 %}\npackage:\n  version: {{ a }}.{{ b }}",
+            "{% set a = '1' %}\n{% set b = 3 %}",
+        ),
+        (
+            '{% set version = "1.2" %}\n{% set dev = "" %}\npackage:\n  version: {{ version }}{{ dev }}',
+            '{% set version = "1.3" %}\n{% set dev = "" %}',
+        ),
+    ],
+)
+def test_the_literal_that_decides_the_version_changes(before: str, after: str) -> None:
+    recipe = meta(with_source(before, "https://example.org/fixed.tar.gz"))
+    changed = set_version(recipe, "1.3", ())
+    assert changed.text.startswith(after) or f"\n{after}" in changed.text
+    assert version_of(changed) == "1.3"
+    assert OLD in changed.text
+
+
+def test_a_source_whose_address_changes_gets_the_hash() -> None:
+    text = f"""\
+{{% set version = "1.2.0" %}}
+{{% set minor = ".".join(version.split(".")[:2]) %}}
+package:
+  version: {{{{ version }}}}
+source:
+  - url: https://example.org/data-{{{{ minor }}}}.tar.gz
+    sha256: {OTHER}
+  - url: https://example.org/x-{{{{ version }}}}.tar.gz
+    sha256: {OLD}
+"""
+    recipe = meta(text)
+    assert [source.url for source in sources_that_change(recipe, "1.2.1")] == ["https://example.org/x-1.2.1.tar.gz"]
+    assert set_version(recipe, "1.2.1", (NEW,)).text == text.replace("1.2.0", "1.2.1").replace(OLD, NEW)
+    assert len(sources_that_change(recipe, "1.3.0")) == 2
+
+
+def test_hashes_of_platforms_go_with_their_selectors() -> None:
+    text = """\
+{% set version = "1.2" %}
+{% set digest = "AAAA" %}  # [linux]
+{% set digest = "BBBB" %}  # [osx]
+package:
+  version: {{ version }}
+source:
+  url: https://example.org/linux-{{ version }}.gz  # [linux]
+  url: https://example.org/osx-{{ version }}.gz  # [osx]
+  sha256: {{ digest }}
+""".replace("AAAA", OLD).replace("BBBB", OTHER)
+    changed = set_version(meta(text), "1.3", (NEW, "d" * 64)).text
+    assert changed == text.replace('"1.2"', '"1.3"').replace(OLD, NEW).replace(OTHER, "d" * 64)
+
+
+def test_a_recipe_yaml_changes_in_its_context() -> None:
+    text = f"""\
+context:
+  version: "1.2"   # upstream
+  build: 3
+package:
+  version: ${{{{ version }}}}
+source:
+  - if: linux
+    then:
+      url: https://example.org/x-${{{{ version | split(".") | first }}}}/${{{{ version }}}}.gz
+      sha256: {OLD}
+build:
+  number: ${{{{ build }}}}
+"""
+    assert set_version(v1(text), "1.10", (NEW,)).text == text.replace("1.2", "1.10").replace(OLD, NEW).replace(
+        "d: 3", "d: 0"
+    )
+
+
+def test_hashes_come_from_the_addresses_where_they_are_not_given() -> None:
+    asked: list[str] = []
+
+    def digest(url: str) -> str:
+        asked.append(url)
+        return NEW
+
+    set_version(meta(with_source('{% set version = "1.2" %}\npackage:\n  version: {{ version }}')), "2.0", digest)
+    assert asked == ["https://example.org/x-2.0.tar.gz"]
+
+
+@pytest.mark.parametrize(
+    ("version", "hashes", "message"),
+    [
+        ("1 3", (NEW,), "'1 3' is not a version"),
+        ("1.3", (), r"0 hashes for 1 sources that change\n.*in order:\n +https://example.org/x-1.3.tar.gz"),
+        ("1.3", ("xyz",), "'xyz' is not a SHA-256"),
+    ],
+)
+def test_mistakes_are_errors(version: str, hashes: tuple[str, ...], message: str) -> None:
+    recipe = meta(with_source('{% set version = "1.2" %}\npackage:\n  version: {{ version }}'))
+    with pytest.raises(InputError, match=message):
+        set_version(recipe, version, hashes)
+
+
+def test_a_version_that_no_literal_decides_is_an_error_with_its_line() -> None:
+    recipe = meta('{% set version = environ.get("TAG", "1.2") %}\npackage:\n  version: {{ version }}\n')
+    with pytest.raises(InputError, match=r"meta\.yaml:3:12: no literal of the recipe decides the version"):
+        set_version(recipe, "1.3", ())
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("build:\n  number: 4\n", "build:\n  number: 0\n"),
+        (
+            "{% set build = 4 %}\nbuild:\n  number: {{ build }}\n",
+            "{% set build = 0 %}\nbuild:\n  number: {{ build }}\n",
+        ),
+        (
+            "{% set build = 4 %}\n{% set build = build + 200 %}  # [cuda]\nbuild:\n  number: {{ build }}\n",
+            "{% set build = 0 %}\n{% set build = build + 200 %}  # [cuda]\nbuild:\n  number: {{ build }}\n",
+        ),
+        (
+            "build:\n  number: 4    # [cpu]\n  number: 104  # [gpu]\n",
+            "build:\n  number: 0    # [cpu]\n  number: 100  # [gpu]\n",
+        ),
+        (
+            "build:\n  number: 4\noutputs:\n  - name: a\n    build:\n      number: 2\n",
+            "build:\n  number: 0\noutputs:\n  - name: a\n    build:\n      number: 0\n",
+        ),
+        ("package:\n  name: x\n", "package:\n  name: x\n"),
+    ],
+)
+def test_a_build_number_starts_again(before: str, after: str) -> None:
+    assert set_build_number(meta(before), 0).text == after
+
+
+def test_a_build_number_rises_by_one_everywhere() -> None:
+    text = "build:\n  number: 4    # [cpu]\n  number: 104  # [gpu]\n"
+    assert raise_build_number(meta(text)).text == text.replace("4 ", "5 ")
+    branches = "build:\n  number:\n    - if: cuda\n      then: 204\n      else: 4\n"
+    assert raise_build_number(v1(branches), 2).text == branches.replace("04", "06").replace(": 4", ": 6")
+
+
+def test_a_build_number_that_no_literal_decides_is_an_error() -> None:
+    with pytest.raises(InputError, match=r"meta\.yaml:2:11: no literal decides the build number"):
+        set_build_number(meta("build:\n  number: {{ GIT_COUNT }}\n"), 1)
