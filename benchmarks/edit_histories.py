@@ -4,7 +4,7 @@
 
 For each version of a meta.yaml, recipe.yaml, conda_build_config.yaml, variants.yaml, conda-forge.yml and migration:
 each scalar is set to the text that it has, and to another text and back; three of the lists get an item and lose it
-again. All must give the bytes of before. Versions that are no YAML even with their templates masked are counted apart:
+again. All must give the bytes of before. Versions that are not YAML even with their templates masked are counted apart:
 nothing is edited in those. MIRROR holds bare clones as OWNER+NAME/repo.
 """
 
@@ -120,7 +120,7 @@ def main() -> int:
                 if document.root is None:
                     continue
             except (UnicodeDecodeError, InputError):
-                counts["no YAML"] += 1
+                counts["not YAML"] += 1
                 continue
             wrong = list(mistakes(document, document.root, counts))
             counts["wrong"] += bool(wrong)

@@ -39,6 +39,14 @@ if TYPE_CHECKING:
     from feedstock_tools.check.rehearsal.model import Environment, Pick, Rehearsal
     from feedstock_tools.check.rehearsal.of_feedstock import RehearsalChannels
     from feedstock_tools.check.rehearsal.of_feedstock import rehearse_configurations as rehearse
+    from feedstock_tools.edit.build_number import raise_build_number, set_build_number
+    from feedstock_tools.edit.document import Document
+    from feedstock_tools.edit.draft import Draft, open_draft
+    from feedstock_tools.edit.maintainers import add_maintainer, drop_maintainer
+    from feedstock_tools.edit.platforms import add_platform, set_provider
+    from feedstock_tools.edit.requirements import Where, add_requirement, drop_requirement, pin_requirement
+    from feedstock_tools.edit.variant_lists import CUDA, PYTHON, add_version, drop_version
+    from feedstock_tools.edit.version import set_version
     from feedstock_tools.errors import FeedstockError, InputError, Mistake, WorkError
     from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedOutput, PlannedRow
     from feedstock_tools.generate.applying import Change
@@ -61,6 +69,8 @@ if TYPE_CHECKING:
     from feedstock_tools.rerender.why.reasons import explain
 
 __all__ = [
+    "CUDA",
+    "PYTHON",
     "SOLVING",
     "Absence",
     "Agenda",
@@ -77,6 +87,8 @@ __all__ = [
     "ConfigurationState",
     "Conflict",
     "Demand",
+    "Document",
+    "Draft",
     "Environment",
     "Explanation",
     "FeedstockError",
@@ -116,9 +128,14 @@ __all__ = [
     "TestedPackage",
     "Use",
     "ValueOrigin",
+    "Where",
     "Work",
     "WorkError",
     "Workspace",
+    "add_maintainer",
+    "add_platform",
+    "add_requirement",
+    "add_version",
     "answer_config",
     "answer_json",
     "answer_text",
@@ -126,16 +143,22 @@ __all__ = [
     "built_packages",
     "check",
     "collect",
+    "drop_maintainer",
+    "drop_requirement",
+    "drop_version",
     "explain",
     "find_release",
     "generate",
     "lacking",
+    "open_draft",
     "open_workspace",
     "outputs",
     "packages_in_files",
     "parse_target",
+    "pin_requirement",
     "plan",
     "publish",
+    "raise_build_number",
     "read_configurations",
     "read_matrix",
     "rehearse",
@@ -143,6 +166,9 @@ __all__ = [
     "rerender_many",
     "resolve",
     "run_tests",
+    "set_build_number",
+    "set_provider",
+    "set_version",
     "why_not",
 ]
 
@@ -168,6 +194,14 @@ _WHERE = {
     "check.findings": "Finding",
     "check.rehearsal.model": "Environment Pick Rehearsal",
     "check.rehearsal.of_feedstock": "RehearsalChannels rehearse=rehearse_configurations",
+    "edit.build_number": "raise_build_number set_build_number",
+    "edit.document": "Document",
+    "edit.draft": "Draft open_draft",
+    "edit.maintainers": "add_maintainer drop_maintainer",
+    "edit.platforms": "add_platform set_provider",
+    "edit.requirements": "Where add_requirement drop_requirement pin_requirement",
+    "edit.variant_lists": "CUDA PYTHON add_version drop_version",
+    "edit.version": "set_version",
     "errors": "FeedstockError InputError Mistake WorkError",
     "feedstock.planned": "PlannedConfiguration PlannedOutput PlannedRow",
     "generate.applying": "Change",

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 Edit = Callable[["Draft"], "Draft"]
+#: One edit of a call: what it is called in a commit message, what it does, and the options given with it.
+_Step = tuple[str, Edit, "_Ending"]
 
 #: The value of --commit without a message.
 _OWN_MESSAGE = "\0"
@@ -38,15 +40,6 @@ class _Ending:
     feedstock: Path | None
     write: bool
     commit: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class _Step:
-    """One edit: what it is called in a commit message, and the options given with it."""
-
-    name: str
-    edit: Edit
-    ending: _Ending
 
 
 class _Edits(Group):
@@ -108,11 +101,11 @@ def _finish(steps: Sequence[_Step]) -> int:
     from feedstock_tools.edit.draft import open_draft
     from feedstock_tools.feedstock.folder import find_feedstock
 
-    ending = _merged([step.ending for step in steps])
+    ending = _merged([own for _, _, own in steps])
     draft = open_draft(find_feedstock(ending.feedstock, Path()).folder)
     repository = _repository(draft.folder) if ending.commit is not None else None
-    for step in steps:
-        draft = step.edit(draft)
+    for _, edit, _ in steps:
+        draft = edit(draft)
     changes = draft.changes()
     for line in changes.diff():
         say(line, nl=False)
@@ -128,7 +121,7 @@ def _finish(steps: Sequence[_Step]) -> int:
     changes.apply()
     say(f"changed {names}", err=True)
     if repository is not None:
-        message = "; ".join(step.name for step in steps) if ending.commit == _OWN_MESSAGE else ending.commit or ""
+        message = "; ".join(title for title, _, _ in steps) if ending.commit == _OWN_MESSAGE else ending.commit or ""
         repository.commit(changes, message)
         say(f"committed: {message}", err=True)
     return 0
@@ -160,7 +153,7 @@ def _edit(name: str) -> Callable[[Callable[..., tuple[str, Edit]]], click.Comman
         @wraps(function)
         def run(feedstock: Path | None, write: bool, commit: str | None, **values: Any) -> _Step:
             title, edit = function(**values)
-            return _Step(title, edit, _Ending(feedstock, write, commit))
+            return title, edit, _Ending(feedstock, write, commit)
 
         return command.command(name, cls=Command)(options.feedstock(_WRITE(_COMMIT(run))))
 

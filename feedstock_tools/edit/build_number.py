@@ -14,13 +14,16 @@ _NUMBER = re.compile(r"\d{1,9}")
 
 
 def set_build_number(document: Document, number: int) -> Document:
-    """Give a recipe and its outputs another build number.
+    """Give the recipe in `document` and its outputs another build `number`.
 
     Where one output has several, by selectors or branches, its lowest gets the number and the others keep their
     distance. `{% set build = build + 200 %}` and the like stay as they are: what they start from changes.
 
     Raises:
         InputError: no literal decides the build number.
+
+    >>> set_build_number(Document(Path("meta.yaml"), "build: {number: 4}  # again"), 0).text
+    'build: {number: 0}  # again'
     """
     changes: list[Change] = []
     for group in _groups(document):
@@ -31,10 +34,13 @@ def set_build_number(document: Document, number: int) -> Document:
 
 
 def raise_build_number(document: Document, by: int = 1) -> Document:
-    """Raise the build number.
+    """Raise the build numbers of the recipe in `document` and its outputs `by` a number.
 
     Raises:
         InputError: no literal decides the build number.
+
+    >>> raise_build_number(Document(Path("meta.yaml"), "build: {number: 4}  # again")).text
+    'build: {number: 5}  # again'
     """
     places = dict(place for group in _groups(document) for place in group)
     return document.changed(change for place, base in places.items() for change in _changes(document, place, base + by))

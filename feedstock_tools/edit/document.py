@@ -2,7 +2,7 @@
 
 YAML (`recipe.yaml`, `variants.yaml`, `conda-forge.yml`, migrations) is parsed as it is, `meta.yaml` and
 `conda_build_config.yaml` with their templates masked (`edit.masking`). Both give the same tree of parts, which know the
-characters they come from. Keys may occur more than once, told apart by selectors.
+characters they come from. A key may occur several times, with a selector each.
 """
 
 from __future__ import annotations

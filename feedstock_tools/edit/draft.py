@@ -89,10 +89,14 @@ class Draft:
 
 
 def open_draft(folder: Path) -> Draft:
-    """Read the files of a feedstock that edits are about.
+    """Read the files of the feedstock in `folder` that edits are about.
 
     Raises:
-        InputError: there is no recipe or there are two, a file cannot be read, or the recipe is generated from a spec.
+        InputError: the feedstock lacks a recipe or has two, a file cannot be read, or a spec generates the recipe.
+
+    >>> draft = open_draft(Path("solver-feedstock"))
+    >>> draft.recipe_path.name, draft.changes().listed()
+    ('meta.yaml', ())
     """
     folder = folder.resolve()
     recipes = [path for name in _RECIPES if (path := folder / "recipe" / name).is_file()]

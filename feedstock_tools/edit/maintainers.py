@@ -14,10 +14,13 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}|conda-forge/[A-Za-z0-9._-]{1,
 
 
 def add_maintainer(document: Document, name: str) -> Document:
-    """Add a person or team on GitHub to the maintainers.
+    """Add a person or team on GitHub, by `name`, to the maintainers of the recipe in `document`.
 
     Raises:
         InputError: the name is not one of GitHub, or is there already.
+
+    >>> add_maintainer(Document(Path("meta.yaml"), "extra: {recipe-maintainers: [anna]}"), "berta").text
+    'extra: {recipe-maintainers: [anna, berta]}'
     """
     if not _NAME.fullmatch(name):
         raise InputError(f"'{name}' is not a name on GitHub", hint="Expected a user, or conda-forge/TEAM.")
@@ -28,10 +31,13 @@ def add_maintainer(document: Document, name: str) -> Document:
 
 
 def drop_maintainer(document: Document, name: str) -> Document:
-    """Remove a maintainer.
+    """Remove a maintainer, by `name`, from the recipe in `document`.
 
     Raises:
         InputError: nobody has this name, or nobody would be left.
+
+    >>> drop_maintainer(Document(Path("meta.yaml"), "extra: {recipe-maintainers: [anna, berta]}"), "anna").text
+    'extra: {recipe-maintainers: [berta]}'
     """
     list_ = _maintainers(document)
     found = [item for item in list_.items if item.text.lower() == name.lower()]

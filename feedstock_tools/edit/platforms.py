@@ -21,8 +21,16 @@ def add_platform(draft: Draft, platform: str, *, native: bool = False) -> Draft:
 
     A platform that is built by default (`win_64`) is there as soon as nothing skips it: a skip for it alone goes.
 
+    Args:
+        draft: the feedstock.
+        platform: such as `linux_aarch64`.
+        native: build it on its own machines, not crossed.
+
     Raises:
         InputError: the platform is unknown, or there already.
+
+    >>> add_platform(open_draft(Path("solver-feedstock")), "linux-aarch64").changes().listed()
+    (('change', 'conda-forge.yml'),)
     """
     name = platform.replace("-", "_")
     if name not in _PLATFORMS:
@@ -44,10 +52,13 @@ def add_platform(draft: Draft, platform: str, *, native: bool = False) -> Draft:
 
 
 def set_provider(draft: Draft, platform: str, provider: str) -> Draft:
-    """Have a CI service build a platform.
+    """Have a CI service, one of `PROVIDERS`, build a platform of the feedstock of `draft`.
 
     Raises:
-        InputError: the platform or the service is unknown.
+        InputError: the `platform` or `provider` is unknown.
+
+    >>> set_provider(open_draft(Path("solver-feedstock")), "linux_64", "github_actions").changes().listed()
+    (('change', 'conda-forge.yml'),)
     """
     name = platform.replace("-", "_")
     if name not in _PLATFORMS or provider not in PROVIDERS:
@@ -78,7 +89,8 @@ def _with_value(document: Document, key: str, name: str, value: str) -> Document
 
 def _added(document: Document, mapping: Part, name: str, value: str) -> list[Change]:
     if mapping.is_flow:
-        raise document.mistake("a mapping in brackets cannot grow", mapping, "Write it in lines.")
+        at = mapping.entries[-1].end
+        return [Change(at, at, f", {name}: {value}")]
     after = next((each for each in reversed(mapping.entries) if each.key < name), None)
     if after is None:
         indent = " " * document.column_of(mapping.entries[0].start)

@@ -43,10 +43,14 @@ def name_of(requirement: str) -> str:
 
 
 def add_requirement(document: Document, requirement: str, where: Where) -> Document:
-    """Add a requirement to a section, which `where` must name, of one output or of the recipe itself.
+    """Add a `requirement` to a section, which `where` must name, of one output or of the recipe of `document` itself.
 
     Raises:
         InputError: there is no such section or output, or it has this requirement already.
+
+    >>> recipe = Document(Path("meta.yaml"), "requirements: {run: [python]}")
+    >>> add_requirement(recipe, "numpy >=2", Where("run")).text
+    'requirements: {run: [python, numpy >=2]}'
     """
     if where.section is None:
         raise InputError("a requirement is added to one section", hint=f"Expected one of {', '.join(_SECTIONS)}.")
@@ -68,7 +72,10 @@ def drop_requirement(document: Document, requirement: str, where: Where) -> Docu
     """Remove the requirements of the package that `requirement` names; a section that becomes empty goes too.
 
     Raises:
-        InputError: no requirement names it.
+        InputError: no requirement of `document` that `where` includes names it.
+
+    >>> drop_requirement(Document(Path("meta.yaml"), "requirements: {run: [python, numpy >=2]}"), "numpy", Where()).text
+    'requirements: {run: [python]}'
     """
     found = list(_named(document, name_of(requirement), where))
     if not found:
@@ -87,7 +94,11 @@ def pin_requirement(document: Document, requirement: str, where: Where) -> Docum
     """Give the requirements of a package the version constraint of `requirement`; none removes it.
 
     Raises:
-        InputError: no requirement names the package, or all are made by functions such as pin_subpackage.
+        InputError: no requirement of `document` that `where` includes names the package, or all are made by functions
+            such as pin_subpackage.
+
+    >>> pin_requirement(Document(Path("meta.yaml"), "requirements: {run: [numpy >=2]}"), "numpy >=3", Where()).text
+    'requirements: {run: [numpy >=3]}'
     """
     name, _, constraint = requirement.partition(" ")
     items = [part for _, _, item in _named(document, name_of(requirement), where) for part in _texts(item)]

@@ -43,11 +43,18 @@ def add_version(draft: Draft, choice: Choice, version: str, migrations: Path | N
     """Build for one more version of CUDA or Python.
 
     Args:
-        migrations: the folder of the pinning's migrations; None if no pinning is at hand.
+        draft: the feedstock.
+        choice: `CUDA` or `PYTHON`.
+        version: such as 12.9.
+        migrations: the folder of the pinning's migrations; None without a pinning.
 
     Raises:
         InputError: the version is malformed or there already, or neither the recipe's variant file nor a migration of
             the pinning can add it.
+
+    >>> draft = drop_version(open_draft(Path("solver-feedstock")), PYTHON, "3.10")
+    >>> add_version(draft, PYTHON, "3.10", None).changes().listed()
+    ()
     """
     _check(version, choice)
     draft, unskipped = drop_skip(draft, choice.key, version)
@@ -64,7 +71,7 @@ def add_version(draft: Draft, choice: Choice, version: str, migrations: Path | N
             raise InputError(f"adds {choice.title} {version} already", path=migration.path)
     found = _migration(migrations, choice.key, version)
     if found is None:
-        why = "no migration of the pinning adds it" if migrations else "no pinning is at hand"
+        why = "no migration of the pinning adds it" if migrations else "there is no pinning"
         hint = "" if migrations else "Name the pinning's folder with --pinning, or "
         hint = f"{hint}list the versions in recipe/conda_build_config.yaml."
         message = f"{choice.title} {version} cannot be added: the recipe lists no versions, and {why}"
@@ -76,8 +83,18 @@ def add_version(draft: Draft, choice: Choice, version: str, migrations: Path | N
 def drop_version(draft: Draft, choice: Choice, version: str) -> Draft:
     """Stop building for a version of CUDA or Python.
 
+    The remarks of the new draft name lines that mention the version still.
+
+    Args:
+        draft: the feedstock.
+        choice: `CUDA` or `PYTHON`.
+        version: such as 12.9.
+
     Raises:
         InputError: the version is malformed, or the only one that the recipe lists.
+
+    >>> drop_version(open_draft(Path("solver-feedstock")), PYTHON, "3.10").changes().listed()
+    (('change', 'recipe/meta.yaml'),)
     """
     _check(version, choice)
     document, lists = _own_lists(draft, choice.key)

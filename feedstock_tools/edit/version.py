@@ -42,12 +42,16 @@ def set_version(document: Document, version: str, hashes: Sequence[str] | Callab
 
     Args:
         document: a `meta.yaml` or `recipe.yaml`.
+        version: the new one.
         hashes: the SHA-256 of each source whose address changes, in the order of the recipe; or a function that
             gets the address of a source and gives its SHA-256.
 
     Raises:
         InputError: the version or a hash is malformed, the number of hashes is wrong, or the recipe computes its
             version in a way that no literal decides.
+
+    >>> print(set_version(Document(Path("recipe.yaml"), 'package: {name: x, version: "1.2"}'), "1.3", []).text)
+    package: {name: x, version: "1.3"}
     """
     if not _VERSION.fullmatch(version):
         raise InputError(f"'{version}' is not a version", hint="A version has digits, letters and . _ + ! only.")

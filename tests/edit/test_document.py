@@ -1,4 +1,4 @@
-"""The text of recipes as parts with places: templates, selectors, line ends, and what is no YAML."""
+"""The text of recipes as parts with places: templates, selectors, line ends, and invalid text."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def test_a_line_that_holds_more_is_not_removed() -> None:
         removed_entry(recipe, recipe.root.items[0].entries[0])
 
 
-def test_text_that_is_no_yaml_is_an_error_with_its_line() -> None:
+def test_text_that_is_not_yaml_is_an_error_with_its_line() -> None:
     with pytest.raises(InputError, match=r"recipe/meta\.yaml:3:2: is not YAML"):
         _ = document("a:\n  - b\n c: d\n").root
 
