@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from fnmatch import fnmatch
 
 import pytest
 
-from tests.__main__ import IN_PARALLEL, ONCE_MORE, arguments
+from tests.__main__ import MORE_THAN_CORES, NOT_FOR_TESTS, ONCE_MORE, arguments, clear_environment, in_parallel
 from tests.support import command
 from tests.support.collected import COLLECTED
 from tests.support.paths import ROOT
@@ -59,14 +60,26 @@ def test_no_folder_has_a_name_that_test_runners_skip() -> None:
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        ([], [*IN_PARALLEL, *ONCE_MORE]),
-        (["--fast", "tests/pins"], [*IN_PARALLEL, *ONCE_MORE, "--fast", "tests/pins"]),
-        (["-n", "0"], [*IN_PARALLEL, *ONCE_MORE, "-n", "0"]),
+        ([], [*in_parallel(), *ONCE_MORE]),
+        (["--fast", "tests/pins"], [*in_parallel(), *ONCE_MORE, "--fast", "tests/pins"]),
+        (["-n", "0"], [*in_parallel(), *ONCE_MORE, "-n", "0"]),
         (["-p", "no:xdist"], [*ONCE_MORE, "-p", "no:xdist"]),
     ],
 )
 def test_tests_run_on_all_cores_unless_told_otherwise(given: list[str], expected: list[str]) -> None:
-    assert arguments(given) == ["-m", "pytest", *expected]
+    assert arguments(given) == expected
+
+
+def test_there_are_more_workers_than_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 3}, raising=False)
+    assert in_parallel()[:2] == ["-n", str(2 + MORE_THAN_CORES)]
+
+
+def test_variables_that_change_what_tests_cost_or_see_are_removed(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in NOT_FOR_TESTS:
+        monkeypatch.setenv(name, "1")
+    clear_environment()
+    assert not set(NOT_FOR_TESTS) & os.environ.keys()
 
 
 def test_one_option_leaves_out_what_is_slow() -> None:
