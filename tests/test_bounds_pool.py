@@ -18,7 +18,7 @@ import json, os, sys, time
 from feedstock_tools.bounds.limits import Bounds
 from feedstock_tools.bounds.pool import each_bounded
 from feedstock_tools.errors import FeedstockError, InputError
-bounds = Bounds(seconds=1, memory=300 * 1024 * 1024)
+bounds = Bounds(seconds=0.5, memory=300 * 1024 * 1024)
 seen = []
 def work(piece):
     seen.append(piece)
@@ -35,7 +35,7 @@ def work(piece):
     if piece == "slow":
         time.sleep(0.5)
     if piece == "half":
-        end = time.process_time() + 0.6
+        end = time.process_time() + 0.4
         while time.process_time() < end: pass
     if piece == "large":
         return "x" * 10**6
@@ -56,7 +56,7 @@ def outcomes(jobs: int, *pieces: str) -> list[tuple[str, object]]:
 @pytest.mark.parametrize(
     ("piece", "reason"),
     [
-        ("burn", "takes more than 1 s of processor time"),
+        ("burn", "takes more than 0.5 s of processor time"),
         ("eat", "takes more than 300 MiB of memory, or crashes its reader"),
         ("refuse", "refused"),
         ("fault", "ZeroDivisionError: ours"),

@@ -86,7 +86,8 @@ SERVERS: dict[str, Talk] = {
 
 @contextmanager
 def serving(talk: Talk) -> Iterator[str]:
-    """A server on loopback that answers every request in this way; its URL."""
+    """A server on loopback that answers every request in this way, until the end; its URL."""
+    connections: list[socket.socket] = []
     with closing(socket.create_server(("127.0.0.1", 0))) as server:
 
         def answer(connection: socket.socket) -> None:
@@ -97,12 +98,14 @@ def serving(talk: Talk) -> Iterator[str]:
         def accept() -> None:
             with suppress(OSError):
                 while True:
-                    threading.Thread(target=answer, args=(server.accept()[0],), daemon=True).start()
+                    connections.append(server.accept()[0])
+                    threading.Thread(target=answer, args=(connections[-1],), daemon=True).start()
 
         threading.Thread(target=accept, daemon=True).start()
         yield f"http://127.0.0.1:{server.getsockname()[1]}"
-        with suppress(OSError):
-            server.shutdown(socket.SHUT_RDWR)
+        for each in (server, *connections):  # a client may read an endless answer in the background
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
 
 
 @pytest.fixture
