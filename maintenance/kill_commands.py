@@ -19,12 +19,12 @@ import random
 import re
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import time
 import zipfile
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -33,7 +33,7 @@ from feedstock_tools.builds.ledger import Ledger
 from feedstock_tools.channel.archive import write_package
 from feedstock_tools.channel.folder import index_channel
 from feedstock_tools.channel.metadata import PackageFile, PackageMetadata
-from tests.support import command
+from tests.support import command, warm
 from tests.support.channels import make_tiny_channel
 from tests.support.feedstocks import GPU, copy_of_tiny
 from tests.support.library import make_library_folder
@@ -48,9 +48,11 @@ _ONE = f"{GPU}_py3.11"
 _BY_NAME = re.compile(
     r".*\.conda$|(.*/)?repodata\.json$|.*/ledger\.sqlite$|.*\.html$|(.*/)?(\.cache|pkg_cache|dossier)/|cache/"
 )
-#: What is not compared at all: the ledger's own files, and locks, which stay wherever one was held.
+#: What is not compared at all: the ledger's own files, locks, which stay wherever one was held, and the folders that
+#: rattler unpacks packages into before it moves them to their place in its cache.
 _IGNORED = re.compile(
     r".*\.sqlite-(wal|shm|journal)$|.*/\.work/locks/|(.*/)?\.lock$|.*/up-to-date/|home/|.*/__pycache__/"
+    r"|.*/pkg_cache/pkgs/\."
 )
 #: The time in the name of a log; a killed run leaves a log, too.
 _TIME_OF_LOG = re.compile(r"-\d{8}T\d{6,12}(-\d+-\d+)?\.log$")
@@ -175,7 +177,7 @@ SCENARIOS = {
     "smithy fetch": Scenario(_releases, ("smithy", "fetch", "--channel", "{world}/releases"), "."),
     "cuda fetch": Scenario(_wheels, ("cuda", "fetch", "12.9"), ".", _PIP),
     "build": Scenario(_tiny, ("build", _ONE, *_CHANNEL)),
-    "build --jobs": Scenario(_tiny, ("build", "--all", "--jobs", "2", *_CHANNEL)),
+    "build --jobs": Scenario(_tiny, ("build", GPU, "--jobs", "2", *_CHANNEL)),
     "test": Scenario(_built, ("test", _ONE)),
     "publish": Scenario(_published, ("publish", "{world}/target", _ONE, *_CHANNEL)),
     "dossier": Scenario(_built, ("dossier", _ONE, *_CHANNEL)),
@@ -212,10 +214,10 @@ def kill_at_random(name: str, tries: int, chance: random.Random, folder: Path, k
     for number in range(tries):
         _put_back(fresh, world)
         killed = _killed(world, scenario, chance.uniform(0.02, 1.0) * usual, whole=chance.random() < 0.5)
-        again = _run(world, scenario, wait=True)
+        status = _run(world, scenario)
         differences = [*_differences(wanted, _snapshot(world)), *_unsound(world)]
-        if again.returncode != 0:
-            differences.insert(0, f"the run after it exits with {again.returncode}: {_said(world)[-2000:]}")
+        if status != 0:
+            differences.insert(0, f"the run after it exits with {status}: {_said(world)[-2000:]}")
         tally.tries += 1
         tally.cut += killed
         tally.wrong += bool(differences)
@@ -232,29 +234,24 @@ def _put_back(fresh: Path, world: Path) -> None:
 
 
 def _succeed(world: Path, name: str) -> None:
-    if _run(world, SCENARIOS[name], wait=True).returncode != 0:
+    if _run(world, SCENARIOS[name]) != 0:
         raise RuntimeError(f"{name} fails undisturbed: {_said(world)}")
 
 
-def _run(world: Path, scenario: Scenario, *, wait: bool) -> subprocess.Popen[bytes]:
+def _start(world: Path, scenario: Scenario) -> warm.Running:
     """Start a command in a group of its own; what it says goes to a file."""
     arguments = [each.replace("{world}", str(world)) for each in scenario.arguments]
     own = {name: value.replace("{world}", str(world)) for name, value in scenario.variables}
     places = {"XDG_CACHE_HOME": "cache", "HOME": "home", "TMPDIR": "tmp"}
     variables = command.environment(**{name: str(world / place) for name, place in places.items()}, **own)
-    with (world / "said.txt").open("wb") as said:
-        run = subprocess.Popen(
-            command.tool(*arguments),
-            cwd=world / scenario.folder,
-            env=variables,
-            stdin=subprocess.DEVNULL,
-            stdout=said,
-            stderr=said,
-            start_new_session=True,
-        )
-    if wait:
-        run.wait(600)
-    return run
+    with (world / "said.txt").open("wb") as said, Path(os.devnull).open() as null:
+        streams = null.fileno(), said.fileno(), said.fileno()
+        return warm.start(arguments, world / scenario.folder, variables, *streams)
+
+
+def _run(world: Path, scenario: Scenario) -> int:
+    """Run a command to its end; its exit status."""
+    return int(_start(world, scenario).usage()["status"])
 
 
 def _said(world: Path) -> str:
@@ -263,15 +260,13 @@ def _said(world: Path) -> str:
 
 def _killed(world: Path, scenario: Scenario, seconds: float, *, whole: bool) -> bool:
     """Start a command and kill it after some seconds; whether it was still at work."""
-    run = _run(world, scenario, wait=False)
-    try:
-        run.wait(seconds)
-    except subprocess.TimeoutExpired:
-        os.killpg(run.pid, signal.SIGKILL) if whole else run.kill()
-        run.wait()
-        wait_until(lambda: not processes_below(world), 60)
-        return True
-    return False
+    run = _start(world, scenario)
+    time.sleep(seconds)
+    with suppress(ProcessLookupError):  # it has ended
+        os.killpg(run.pid, signal.SIGKILL) if whole else os.kill(run.pid, signal.SIGKILL)
+    at_work = bool(run.usage()["status"] == -signal.SIGKILL)
+    wait_until(lambda: not processes_below(world), 60)
+    return at_work
 
 
 def _snapshot(world: Path) -> dict[str, str]:
@@ -303,6 +298,8 @@ def _differences(wanted: dict[str, str], found: dict[str, str]) -> list[str]:
 
 def _unsound(world: Path) -> list[str]:
     """What must hold in every world after a command."""
+    with suppress(AssertionError):
+        wait_until(lambda: not processes_below(world), 10)
     wrong = [f"a process still runs: {line}" for line in processes_below(world).values()]
     wrong += [f"in the folder for temporary files: {path.name}" for path in (world / "tmp").iterdir()]
     wrong += [f"a temporary file: {path}" for path in world.rglob("*") if _TEMPORARY.search(path.name)]

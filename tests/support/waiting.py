@@ -15,10 +15,11 @@ def wait_until(condition: Callable[[], object], seconds: float = 300) -> None:
 
     The limit only ends a test that hangs, so it is far longer than a loaded machine needs.
     """
-    deadline = time.monotonic() + seconds
+    deadline, pause = time.monotonic() + seconds, 0.005
     while not condition():
         assert time.monotonic() < deadline, f"it did not happen within {seconds} s"
-        time.sleep(0.01)
+        time.sleep(pause)
+        pause = min(1.5 * pause, 0.1)
 
 
 def processes_below(folder: Path) -> dict[int, str]:

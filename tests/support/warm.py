@@ -24,6 +24,7 @@ import tempfile
 import threading
 import traceback
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, NoReturn, TextIO, cast
@@ -31,7 +32,7 @@ from typing import IO, Any, NoReturn, TextIO, cast
 import feedstock_tools
 from tests.support.paths import ROOT
 
-__all__ = ["Ended", "run", "serves"]
+__all__ = ["Ended", "Running", "run", "serves", "start"]
 
 #: The interpreter and its libraries read these as they start: a fork cannot have others than its parent.
 _FIXED = ("PYTHON", "LC_", "LANG", "LD_", "TZ")
@@ -61,33 +62,55 @@ def serves(variables: Mapping[str, str]) -> bool:
     return hasattr(os, "fork") and _fixed(variables) == _FIXED_THERE
 
 
+class Running:
+    """A command that runs in a fork; `pid` is its process."""
+
+    def __init__(self, reply: socket.socket) -> None:
+        self._reply = reply.makefile("rb")
+        self.pid = int(self._reply.readline())
+
+    def usage(self) -> dict[str, Any]:
+        """Wait for its end: its status, and what it used."""
+        with self._reply:
+            return dict(json.loads(self._reply.readline()))
+
+
+def start(
+    arguments: list[str], folder: Path | None, variables: Mapping[str, str], stdin: int, stdout: int, stderr: int
+) -> Running:
+    """Start feedstock-tools with these arguments in a fork that leads a group of its own.
+
+    folder: where it starts (here, where None). variables: its whole environment, one that `serves` takes. The streams
+    are numbers of open files.
+    """
+    reply, answer = socket.socketpair()
+    request = {"arguments": arguments, "folder": str(folder or Path.cwd()), "variables": dict(variables)}
+    with reply, answer:
+        _server().ask(json.dumps(request).encode(), [stdin, stdout, stderr, answer.fileno()])
+        answer.close()
+        return Running(reply)
+
+
 def run(
     arguments: list[str], folder: Path | None, variables: Mapping[str, str], stdin: int | IO[str] = subprocess.DEVNULL
 ) -> Ended:
-    """Run feedstock-tools with these arguments to its end, in a fork.
-
-    folder: where it starts (here, where None). variables: its whole environment, one that `serves` takes.
-    """
-    reply, answer = socket.socketpair()
+    """Run feedstock-tools with these arguments to its end, in a fork; see `start`."""
     out, their_out = os.pipe()
     err, their_err = os.pipe()
     null = os.open(os.devnull, os.O_RDONLY)
     theirs = null if stdin == subprocess.DEVNULL else stdin if isinstance(stdin, int) else stdin.fileno()
-    request = {"arguments": arguments, "folder": str(folder or Path.cwd()), "variables": dict(variables)}
     try:
-        _server().ask(json.dumps(request).encode(), [theirs, their_out, their_err, answer.fileno()])
+        running = start(arguments, folder, variables, theirs, their_out, their_err)
     finally:
-        answer.close()
         for each in (null, their_out, their_err):
             os.close(each)
-    with os.fdopen(out, "rb") as stdout, os.fdopen(err, "rb") as stderr, reply:
+    with os.fdopen(out, "rb") as stdout, os.fdopen(err, "rb") as stderr:
         errors: list[bytes] = []
         reader = threading.Thread(target=lambda: errors.append(stderr.read()))
         reader.start()
         output = stdout.read()
         reader.join()
-        ended = json.loads(reply.makefile("rb").read())
-    return Ended(stdout=_text(output), stderr=_text(errors[0]), **ended)
+    return Ended(stdout=_text(output), stderr=_text(errors[0]), **running.usage())
 
 
 def _text(output: bytes) -> str:
@@ -151,13 +174,17 @@ def _serve(asked: socket.socket) -> dict[str, Any] | None:
         if pid == 0:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            os.setpgid(0, 0)
             asked.close()
             for number, each in enumerate(descriptors[:3]):
                 os.dup2(each, number)
             for each in (wake, waker, *descriptors, *running.values()):
                 os.close(each)
             return dict(json.loads(request))
+        with suppress(ProcessLookupError, PermissionError):  # it has ended, or has become another program
+            os.setpgid(pid, pid)  # as it does itself, in time for whoever learns its number
         running[pid] = descriptors.pop()
+        os.write(running[pid], f"{pid}\n".encode())
         for each in descriptors:
             os.close(each)
 
