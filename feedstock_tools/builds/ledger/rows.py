@@ -1,14 +1,19 @@
-"""Records as the rows of the ledger's tables, and back."""
+"""Records as the rows of the ledger's tables, and back.
+
+SQLite accepts any value in any column, so the type of each is checked here.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
+from functools import cache
 from itertools import islice
-from typing import Any, TypeVar
+from types import NoneType, UnionType
+from typing import Any, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from feedstock_tools.builds.ledger.damage import checked, refuse_leading_out
 from feedstock_tools.builds.ledger.records import (
     BuildRecord,
     EnvironmentRecord,
@@ -30,6 +35,12 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+_Record = TypeVar("_Record")
+_Check: TypeAlias = "Callable[[Any], bool]"
+
+#: Of a text: the longest reason, a solver's, has some kilobytes. Of a number: no size or time is greater.
+_LONGEST = 1 << 20
+_GREATEST = 1 << 63
 
 #: The columns of a query, the record's own first; some are keywords of SQL.
 BUILD_COLUMNS = ", ".join(f'"{column}"' for column in (*BuildRecord.COLUMNS, "id"))
@@ -57,9 +68,9 @@ def build_of(row: Sequence[Any], packages: Iterable[Sequence[Any]]) -> BuildReco
     """
     values = _values(BuildRecord, row)
     channels = values.pop("channels")
-    made = tuple(checked(PackageRecord(*package)) for package in packages)
-    record = checked(BuildRecord(**values, channels=tuple(channels), packages=made, id=row[-1]))
-    refuse_leading_out(record.log, *(path for package in made for path in (package.channel, package.file)))
+    made = tuple(_checked(PackageRecord(*package)) for package in packages)
+    record = _checked(BuildRecord(**values, channels=tuple(channels), packages=made, id=row[-1]))
+    _refuse_leading_out(record.log, *(path for package in made for path in (package.channel, package.file)))
     return record
 
 
@@ -69,8 +80,8 @@ def test_of(row: Sequence[Any]) -> TestRecord:
     Raises:
         ValueError, TypeError: a value is not what a ledger holds.
     """
-    record = checked(TestRecord(**_values(TestRecord, row), id=row[-1]))
-    refuse_leading_out(record.log, record.channel, record.file)
+    record = _checked(TestRecord(**_values(TestRecord, row), id=row[-1]))
+    _refuse_leading_out(record.log, record.channel, record.file)
     return record
 
 
@@ -80,7 +91,7 @@ def environment_of(name: str, packages: str) -> EnvironmentRecord:
     Raises:
         ValueError, TypeError: a value is not what a ledger holds.
     """
-    return checked(EnvironmentRecord(name, tuple(checked(SolvedPackage(**each)) for each in json.loads(packages))))
+    return _checked(EnvironmentRecord(name, tuple(_checked(SolvedPackage(**each)) for each in json.loads(packages))))
 
 
 def environment_json(record: EnvironmentRecord) -> str:
@@ -103,3 +114,68 @@ def _values(kind: type[BuildRecord | TestRecord], row: Sequence[Any]) -> dict[st
     if found["result"] not in kind.RESULTS:
         raise ValueError("it has an invalid 'result'")
     return found
+
+
+def _checked(record: _Record) -> _Record:
+    """The record itself, if each of its fields is of its type.
+
+    Raises:
+        ValueError: a field has the wrong type, is NaN or beyond all sizes, or is a string with NUL bytes, which no path
+            may have.
+    """
+    kind: Any = type(record)
+    for name, fits in _checks(kind):
+        if not fits(getattr(record, name)):
+            raise ValueError(f"it has an invalid '{name}'")
+    return record
+
+
+def _refuse_leading_out(*paths: str) -> None:
+    """Refuse paths that are not below the ledger's folder: packages are read, published and removed by them.
+
+    Raises:
+        ValueError: a path is absolute, or has `..` in it.
+    """
+    for path in paths:
+        if path[:1] in ("/", "\\") or path[1:2] == ":" or ".." in path.replace("\\", "/").split("/"):
+            raise ValueError(f"the path {path[:200]!r} leads out of its folder")
+
+
+@cache
+def _checks(kind: Any) -> tuple[tuple[str, _Check], ...]:
+    hints = get_type_hints(kind)
+    return tuple((field.name, _check(hints[field.name])) for field in fields(kind))
+
+
+def _check(hint: Any) -> _Check:
+    if hint in _PLAIN:
+        return _PLAIN[hint]
+    origin, of = get_origin(hint), [_check(each) for each in get_args(hint) if each is not ...]
+    if origin in (Union, UnionType):
+        return lambda value: any(fits(value) for fits in of)
+    if origin is tuple:
+        return lambda value: isinstance(value, tuple) and all(map(of[0], value))
+    if origin is Mapping:
+        return lambda value: isinstance(value, dict) and all(map(of[0], value)) and all(map(of[1], value.values()))
+    kind = NoneType if hint is None else hint
+    return lambda value: isinstance(value, kind)
+
+
+def _is_text(value: Any) -> bool:
+    return type(value) is str and len(value) <= _LONGEST and "\0" not in value
+
+
+def _is_whole(value: Any) -> bool:
+    return type(value) is int and -_GREATEST <= value < _GREATEST
+
+
+def _is_number(value: Any) -> bool:
+    return _is_whole(value) or (type(value) is float and math.isfinite(value))
+
+
+_PLAIN: Mapping[Any, _Check] = {
+    str: _is_text,
+    int: _is_whole,
+    float: _is_number,
+    Any: lambda _value: True,
+}

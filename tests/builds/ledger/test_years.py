@@ -13,7 +13,7 @@ import pytest
 
 from benchmarks.ledger import fill
 from feedstock_tools.builds.ledger import BuildRecord, Ledger, PackageRecord, rows
-from feedstock_tools.builds.plan.history import History
+from feedstock_tools.builds.plan.needs import History
 from tests.support.feedstocks import GPU, TinyFeedstock
 
 FEW = 1_200
