@@ -198,16 +198,17 @@ def check(names: tuple[str, ...], feedstock: Path | None, pinning: str | None, a
 def binary(path: Path, required: str | None, as_json: bool) -> int:
     """List the GPU architectures that a package, a library, a program or a folder was compiled for.
 
-    PATH is a .conda or .tar.bz2 package, any file, or a folder. Machine code is listed as sm_90, PTX as compute_90.
+    PATH is a conda package, a wheel, a zip, a tar (.gz, .bz2, .xz), any other file, or a folder. Archives inside are
+    read too. Machine code is listed as sm_90, PTX as compute_90.
     """
     from feedstock_tools.gpu_code import packages
     from feedstock_tools.gpu_code.architecture import parse_architectures
     from feedstock_tools.report.gpu_code import gpu_code_json, gpu_code_text
 
     promised = parse_architectures(required.replace(";", ",").split(",")) if required else ()
-    codes = packages.gpu_code(path)
-    say(gpu_code_json(codes) if as_json else gpu_code_text(codes))
-    missing = packages.lacking(promised, codes)
+    found = packages.contents(path)
+    say(gpu_code_json(found) if as_json else gpu_code_text(found))
+    missing = packages.lacking(promised, packages.with_code(found))
     if missing:
         say(f"Missing: {' '.join(map(str, missing))}", err=True)
     return 1 if missing else 0

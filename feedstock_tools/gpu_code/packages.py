@@ -2,40 +2,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from feedstock_tools.channel.archive import PACKAGE_SUFFIXES, unpack
 from feedstock_tools.errors import WorkError
 from feedstock_tools.files.temporary import temporary_folder
 from feedstock_tools.gpu_code.architecture import Architecture
+from feedstock_tools.gpu_code.archives import Unread, files_of, is_archive
 from feedstock_tools.gpu_code.images import GpuCode, gpu_code_in_file
 
-__all__ = ["architecture_names", "gpu_code", "lacking"]
+__all__ = ["architecture_names", "contents", "gpu_code", "lacking", "with_code"]
+
+
+def contents(path: Path) -> Mapping[str, tuple[GpuCode, ...] | Unread]:
+    """The GPU code of a package, an archive, a folder or a single file, by the file's path in it.
+
+    Files without any are left out; archives inside that cannot be read are in it.
+
+    Raises:
+        WorkError: the path is missing, or is a package or an archive that cannot be read.
+    """
+    if not path.exists():
+        raise WorkError("there is no such file", path=path)
+    found = {name: file if isinstance(file, Unread) else gpu_code_in_file(file) for name, file in _files(path)}
+    return {name: found[name] for name in sorted(found) if found[name]}
 
 
 def gpu_code(path: Path) -> Mapping[str, tuple[GpuCode, ...]]:
-    """The GPU code of a package, a folder or a single file, by the file's path in it; files without any are left out.
+    """The same without the archives that cannot be read."""
+    return with_code(contents(path))
 
-    Raises:
-        WorkError: the path is missing or is not a readable package.
-    """
+
+def with_code(found: Mapping[str, tuple[GpuCode, ...] | Unread]) -> Mapping[str, tuple[GpuCode, ...]]:
+    """The files that have GPU code, without the archives that cannot be read."""
+    return {name: codes for name, codes in found.items() if not isinstance(codes, Unread)}
+
+
+def _files(path: Path) -> Iterator[tuple[str, Path | Unread]]:
+    """The files at a path, those in an archive included; each is there until the next one is asked for."""
     if path.is_dir():
-        return _below(path)
-    if not path.is_file():
-        raise WorkError("there is no such file", path=path)
-    if not path.name.endswith(PACKAGE_SUFFIXES):
-        codes_in_file = gpu_code_in_file(path)
-        return {path.name: codes_in_file} if codes_in_file else {}
-    with temporary_folder() as folder:
-        unpack(path, folder)
-        return _below(folder)
+        for file in path.rglob("*"):
+            if file.is_file() and not file.is_symlink():
+                yield from _inside(file, file.relative_to(path).as_posix())
+    elif path.name.endswith(PACKAGE_SUFFIXES[0]):
+        with temporary_folder() as folder:
+            unpack(path, folder)
+            yield from _files(folder)
+    else:
+        yield from ((inner or path.name, found) for inner, found in _of_file(path))
 
 
-def _below(folder: Path) -> dict[str, tuple[GpuCode, ...]]:
-    files = sorted(path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
-    codes = {path.relative_to(folder).as_posix(): gpu_code_in_file(path) for path in files}
-    return {name: codes_in_file for name, codes_in_file in codes.items() if codes_in_file}
+def _inside(file: Path, name: str) -> Iterator[tuple[str, Path | Unread]]:
+    """A file of a folder, or what it contains."""
+    try:
+        yield from ((f"{name}/{inner}" if inner else name, found) for inner, found in _of_file(file))
+    except WorkError as error:
+        yield name, Unread(error.mistakes[0].message)
+
+
+def _of_file(path: Path) -> Iterator[tuple[str, Path | Unread]]:
+    """A file under no name, or the files that it contains."""
+    if not is_archive(path):
+        yield "", path
+        return
+    yield from files_of(path)
 
 
 def lacking(

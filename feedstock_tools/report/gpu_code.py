@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
+from feedstock_tools.gpu_code.archives import Unread
 from feedstock_tools.gpu_code.images import GpuCode
 from feedstock_tools.gpu_code.packages import architecture_names
 from feedstock_tools.wording import counted
@@ -12,12 +13,15 @@ from feedstock_tools.wording import counted
 __all__ = ["gpu_code_json", "gpu_code_text"]
 
 
-def gpu_code_text(codes_of_files: Mapping[str, tuple[GpuCode, ...]]) -> str:
-    """A line for each file: its architectures, and the number of pieces of code."""
+def gpu_code_text(codes_of_files: Mapping[str, tuple[GpuCode, ...] | Unread]) -> str:
+    """A line for each file: its architectures and the number of pieces of code, or why it cannot be read."""
     if not codes_of_files:
         return "It contains no GPU code."
     lines = []
     for name, codes in codes_of_files.items():
+        if isinstance(codes, Unread):
+            lines.append(f"{name}\n  not read: {codes.reason}")
+            continue
         packed = sum(code.compressed for code in codes)
         note = f", {packed} of them compressed" if packed else ""
         pieces = counted(len(codes), "piece")
@@ -25,10 +29,12 @@ def gpu_code_text(codes_of_files: Mapping[str, tuple[GpuCode, ...]]) -> str:
     return "\n".join(lines)
 
 
-def gpu_code_json(codes_of_files: Mapping[str, tuple[GpuCode, ...]]) -> str:
+def gpu_code_json(codes_of_files: Mapping[str, tuple[GpuCode, ...] | Unread]) -> str:
     """The same for programs, with each piece of code."""
-    document = {
-        name: {
+    document: dict[str, object] = {
+        name: {"architectures": [], "code": [], "not_read": codes.reason}
+        if isinstance(codes, Unread)
+        else {
             "architectures": architecture_names(codes),
             "code": [
                 {
