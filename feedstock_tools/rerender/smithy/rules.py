@@ -57,11 +57,13 @@ class CiRules:
     )
     #: Platform -> provider if conda-forge.yml does not set it.
     providers: Mapping[str, str] | None = None
-    #: The meaning of `default` (and, from 3.56.1, `emulated`) and `native` for a platform.
+    #: The meaning of `default` and `native` for a platform.
     default_providers: Mapping[str, str] | None = None
     native_providers: Mapping[str, str] | None = None
-    #: The meaning of `default` for a platform that `default_providers` lacks; none: the word has no meaning there.
+    #: The meaning of `emulated`, and of `default` for a platform that `default_providers` lacks; none: no meaning.
     default_provider: str | None = None
+    #: Whether `emulated` means what `default` means.
+    emulated_as_default: bool = False
     #: Whether `default` and `emulated` mean `default_provider` if nothing else defines them, also in lists.
     words_in_lists: bool = False
 
@@ -140,6 +142,7 @@ _OLDEST = CiRules(
     self_hosted_labels=_OLD_SELF_HOSTED,
     providers=_AZURE,
     default_providers=_DRONE,
+    default_provider="azure",
     native_providers=_DRONE,
 )
 
@@ -162,7 +165,6 @@ _CHANGES: tuple[tuple[str, Mapping[str, Any]], ...] = (
         {
             "azure_fields": ("CONFIG", "UPLOAD_PACKAGES", "DOCKER_IMAGE", "SHORT_CONFIG"),
             "github_fields": ("CONFIG", "SHORT_CONFIG", "UPLOAD_PACKAGES", "DOCKER_IMAGE", "os", "labels"),
-            "default_provider": "azure",
             "words_in_lists": True,
         },
     ),
@@ -216,6 +218,7 @@ _CHANGES: tuple[tuple[str, Mapping[str, Any]], ...] = (
             "default_providers": {},
             "default_provider": "github_actions",
             "words_in_lists": False,
+            "emulated_as_default": True,
             "native_providers": {
                 **_TRAVIS,
                 "linux_aarch64": "github_actions",

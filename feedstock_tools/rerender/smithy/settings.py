@@ -119,8 +119,10 @@ def providers_of(forge: Mapping[str, Any], rules: CiRules, build: Iterable[str] 
 
 
 def _provider_of_word(value: Any, platform: str, rules: CiRules) -> Any:
-    if value == "default" or (value == "emulated" and rules.default_provider and not rules.words_in_lists):
+    if value == "default" or (value == "emulated" and rules.emulated_as_default):
         return (rules.default_providers or {}).get(platform, rules.default_provider or value)
+    if value == "emulated":
+        return rules.default_provider or value
     return (rules.native_providers or {}).get(platform, value) if value == "native" else value
 
 

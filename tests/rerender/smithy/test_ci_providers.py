@@ -28,7 +28,8 @@ def test_a_platform_is_built_by_the_provider_of_its_build_platform(configuration
 @pytest.mark.parametrize(
     ("version", "word", "providers"),
     [
-        ("3.11.0", "default", {"linux_aarch64": "drone", "linux_ppc64le": "travis", "osx_64": None}),
+        ("3.7.5", "default", {"linux_aarch64": "drone", "linux_ppc64le": "travis", "osx_64": "azure"}),
+        ("3.11.0", "emulated", {"linux_aarch64": "azure", "osx_64": "azure"}),
         ("3.14.1", "default", {"linux_aarch64": "drone", "linux_ppc64le": "travis", "osx_64": "azure"}),
         ("3.14.3", "default", {"linux_aarch64": "azure", "linux_ppc64le": "travis", "osx_64": "azure"}),
         ("3.19.0", "default", {"linux_aarch64": "travis", "linux_ppc64le": "travis", "osx_64": "azure"}),
