@@ -38,6 +38,19 @@ DROPPED = (
     ("linux-64", "12.6", "cb0fd0cd75"),
 )
 ORDERING = ("734f68b40732d28153239fa3dc7f244a69596882", "recipe/migrations/cuda130.yaml")
+#: Patches of conda-forge's metadata that the facts follow: what they are about, their file, and a line of it.
+PATCHES = {
+    "nccl 2.26.6.1 to 2.28.3.1": ("nccl", "new: cuda-version >=12.2,<13.0a0"),
+    "nccl 2.28.7.1 to 2.28.9.1": ("nccl", "new: cuda-version >=12.0,<13.0a0"),
+    "every package for cudatoolkit 11.2": ("cudatoolkit", "new: cudatoolkit >=11.2,<12.0a0"),
+    "nvcc 11.2 to 11.8": ("nvcc", "- add_depends: cudatoolkit >=${version},<12"),
+    "nvcc before 11.2": ("nvcc", '- add_depends: "cudatoolkit ${version}.*"'),
+    "sysroot of nvcc": ("nvcc", "new: sysroot_linux-64 >=2.17,<3.0a0"),
+    "gcc of cuda-nvcc 12.0": ("cuda-nvcc", "old: gcc_linux-64 12.*"),
+    "sysroot of cuda-nvcc 12.0 to 12.2": ("cuda-nvcc", "name: sysroot_linux-64"),
+}
+#: The commit of conda-forge-repodata-patches-feedstock with these.
+PATCHED_AT = "21f679cdeda0837f39316232d0b964b8fec141ff"
 #: Names that are not in a recipe: additions of compilers' run exports.
 _OF_COMPILERS = ("libgcc", "libgcc-ng", "libstdcxx", "libstdcxx-ng", "__glibc", "cudatoolkit")
 
@@ -131,6 +144,17 @@ def _versions(recipe: str) -> set[str]:
     return versions | {f"{version}.{revision}" for version in versions for revision in revisions}
 
 
+def _patch_entry(file: str, line: str) -> Read:
+    def read(mirror: Path) -> Entry | None:
+        path = f"recipe/patch_yaml/{file}.yaml"
+        text = _git(mirror, "conda-forge-repodata-patches", "show", f"{PATCHED_AT}:{path}")
+        if text is None:
+            return None
+        return {"commit": PATCHED_AT, "path": path, "line": _line(text, re.escape(line) + "$")}
+
+    return read
+
+
 def _preset_entry(commit: str) -> Read:
     def read(mirror: Path) -> Entry | None:
         path = "recipe/conda_build_config.yaml"
@@ -193,6 +217,7 @@ def _tables(facts: CudaFacts, packages: Iterable[KnownPackage]) -> dict[str, dic
             for library in facts.libraries.values()
             for release in library.releases
         },
+        "patches": {about: _patch_entry(file, line) for about, (file, line) in PATCHES.items()},
         "presets": {version: _preset_entry(commit) for version, commit in PRESETS.items()},
         "packages": {
             f"{source.feedstock} {source.commit[:8]}": _source_entry(source, made)
