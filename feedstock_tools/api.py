@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from feedstock_tools.channel.missing import lacking
     from feedstock_tools.channel.targets import Target, parse_target
     from feedstock_tools.check.against_facts import check_feedstock as check
+    from feedstock_tools.check.differences import Differences, JobChange, PackageChange, compare_feedstocks
     from feedstock_tools.check.findings import Finding
     from feedstock_tools.check.rehearsal.model import Environment, Pick, Rehearsal
     from feedstock_tools.check.rehearsal.of_feedstock import RehearsalChannels
@@ -87,6 +88,7 @@ __all__ = [
     "ConfigurationState",
     "Conflict",
     "Demand",
+    "Differences",
     "Document",
     "Draft",
     "Environment",
@@ -95,6 +97,7 @@ __all__ = [
     "Finding",
     "Generated",
     "InputError",
+    "JobChange",
     "Limits",
     "Loss",
     "Matrix",
@@ -103,6 +106,7 @@ __all__ = [
     "Observer",
     "Outcome",
     "OutputState",
+    "PackageChange",
     "PackageFile",
     "PackageRecord",
     "Pick",
@@ -143,6 +147,7 @@ __all__ = [
     "built_packages",
     "check",
     "collect",
+    "compare_feedstocks",
     "drop_maintainer",
     "drop_requirement",
     "drop_version",
@@ -192,6 +197,7 @@ _WHERE = {
     "channel.targets": "Target parse_target",
     "check.against_facts": "check=check_feedstock",
     "check.findings": "Finding",
+    "check.differences": "Differences JobChange PackageChange compare_feedstocks",
     "check.rehearsal.model": "Environment Pick Rehearsal",
     "check.rehearsal.of_feedstock": "RehearsalChannels rehearse=rehearse_configurations",
     "edit.build_number": "raise_build_number set_build_number",

@@ -24,7 +24,7 @@ from feedstock_tools.files.locks import tell_with
 __all__ = ["bounds_of", "main", "run"]
 
 #: Commands that read a feedstock, and those that also read channels and packages.
-_READING = frozenset({"generate", "rerender", "variants", "outputs", "why", "plan", "status", "ci"})
+_READING = frozenset({"generate", "rerender", "variants", "outputs", "why", "plan", "status", "ci", "diff"})
 _SOLVING = frozenset({"pinning", "smithy", "cuda", "edit", "gpu", "search", "env", "rehearse", "dossier", "collect"})
 
 #: Section of `--help` → command → its description. The module of that name defines it as `command` and is imported
@@ -49,6 +49,7 @@ MENU = {
         "env": "Write an environment.yml that gets the GPU or CPU build of a framework.",
     },
     "Check and build": {
+        "diff": "Compare what two commits or folders build: jobs, packages, requirements, tests.",
         "rehearse": "Solve every environment of configurations, and show which builds users would get.",
         "plan": "Show what a build would do: order, needs, time.",
         "build": "Build configurations and record each build.",

@@ -1,0 +1,50 @@
+"""`feedstock-tools diff`: what a change of a feedstock means for its jobs and packages."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+
+import click
+
+from feedstock_tools.cli import options
+from feedstock_tools.cli.printing import say, say_json
+from feedstock_tools.cli.spelling import Command
+
+__all__ = ["command"]
+
+
+@click.command("diff", cls=Command)
+@click.argument("before", default="HEAD", metavar="[A]")
+@click.argument("after", required=False, metavar="[B]")
+@options.feedstock
+@options.rules
+@options.as_json
+@options.markdown
+def command(
+    before: str, after: str | None, feedstock: Path | None, rules: str | None, as_json: bool, markdown: bool
+) -> None:
+    """Compare what A and B build: jobs, packages, requirements, run exports, tests.
+
+    A and B are folders, or commits of the feedstock; without B the feedstock as it is, without A its last commit. Texts
+    are not compared: a recipe that was only rewritten changes no package.
+    """
+    from feedstock_tools.check.differences import compare_feedstocks
+    from feedstock_tools.feedstock.checkout import checked_out
+    from feedstock_tools.report.differences import differences_json, differences_markdown, differences_text
+    from feedstock_tools.rerender.rules import Rules
+
+    options.refuse_both(as_json, markdown)
+    home = (feedstock or Path()).resolve()
+    with ExitStack() as open_folders:
+
+        def folder_of(word: str) -> Path:
+            folder = Path(word)
+            return folder if folder.is_dir() else open_folders.enter_context(checked_out(home, word))
+
+        sides = folder_of(before), home if after is None else folder_of(after)
+        differences = compare_feedstocks(*sides, rules=Rules.parse(rules) if rules else None)
+    if as_json:
+        say_json(differences_json(differences))
+    else:
+        say(differences_markdown(differences) if markdown else differences_text(differences), nl=False)

@@ -1,0 +1,54 @@
+"""The files of a commit of a feedstock, in a temporary folder."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tarfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import BytesIO
+from pathlib import Path
+
+from feedstock_tools.errors import InputError, WorkError
+from feedstock_tools.files.temporary import temporary_folder
+
+__all__ = ["checked_out"]
+
+#: Seconds and bytes of `git archive`; no feedstock of conda-forge has 100 MB.
+_SECONDS = 60
+_LARGEST = 256 << 20
+_REVISION = re.compile(r"[A-Za-z0-9_./@{}^~-]{1,250}")
+
+
+@contextmanager
+def checked_out(feedstock: Path, revision: str) -> Iterator[Path]:
+    """A folder with the files of a commit, branch or tag; removed afterwards. The repository stays as it is.
+
+    Raises:
+        InputError: the repository has no such revision, or it is not a repository.
+        WorkError: git is missing or fails.
+    """
+    if not _REVISION.fullmatch(revision) or revision.startswith("-"):
+        raise InputError(f"'{revision}' is neither a folder nor a commit")
+    git = ["git", "-c", "core.fsmonitor=false", "-C", str(feedstock)]
+    try:
+        top = subprocess.run(
+            [*git, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}"],
+            capture_output=True,
+            text=True,
+            timeout=_SECONDS,
+            check=False,
+        )
+        if top.returncode != 0:
+            raise InputError(f"'{revision}' is neither a folder nor a commit", path=feedstock)
+        command = [*git, "archive", "--format=tar", top.stdout.strip(), "."]
+        packed = subprocess.run(command, capture_output=True, timeout=_SECONDS, check=True).stdout
+    except (OSError, subprocess.SubprocessError) as error:
+        raise WorkError(f"git cannot read commit '{revision}': {error}", path=feedstock) from error
+    if len(packed) > _LARGEST:
+        raise InputError(f"commit '{revision}' has more than {_LARGEST >> 20} MiB", path=feedstock)
+    with temporary_folder() as folder:
+        with tarfile.open(fileobj=BytesIO(packed)) as archive:
+            archive.extractall(folder, filter="data")
+        yield folder

@@ -1,0 +1,121 @@
+"""What is different after a change of a feedstock, as text, Markdown and JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from feedstock_tools.check.differences import Differences, JobChange, Lines
+from feedstock_tools.wording import counted, shown
+
+__all__ = ["differences_json", "differences_markdown", "differences_text"]
+
+#: Jobs that are named before the rest is counted.
+_NAMED = 3
+
+
+def differences_text(differences: Differences) -> str:
+    """The differences as lines of text, the verdict last."""
+    lines = []
+    for sign, title, names in _jobs(differences):
+        lines += [title, *(f"  {sign} {shown(name)}" for name in names)]
+    lines += [f"  {line}" if line.startswith("  ") else line for line in _values(differences.jobs_changed)]
+    for sign, title, pairs in _packages(differences):
+        lines += [title, *(f"  {sign} {shown(name)} in {shown(job)}" for job, name in pairs)]
+    for change in differences.packages_changed:
+        lines += [f"{shown(change.name)} in {_few(change.jobs)}:"]
+        lines += [f"  {line}" for part in change.changes for line in _part(part)]
+    return "".join(f"{line}\n" for line in [*lines, _verdict(differences)])
+
+
+def differences_markdown(differences: Differences) -> str:
+    """The differences for a pull request: the verdict first, details folded."""
+    blocks = [f"**{_verdict(differences)}**"]
+    for sign, title, names in _jobs(differences):
+        blocks.append("\n".join([f"{title[:-1]}:", "", *(f"- {sign} `{shown(name)}`" for name in names)]))
+    for sign, title, pairs in _packages(differences):
+        blocks.append("\n".join([title, "", *(f"- {sign} `{shown(name)}` in `{shown(job)}`" for job, name in pairs)]))
+    for change in differences.packages_changed:
+        parts = "\n".join(line for part in change.changes for line in _part(part))
+        summary = f"<summary><code>{_html(change.name)}</code> in {_html(_few(change.jobs))}</summary>"
+        blocks.append(f"<details>{summary}\n\n```diff\n{parts.replace('```', '` ` `')}\n```\n</details>")
+    if differences.jobs_changed:
+        values = "\n".join(_values(differences.jobs_changed)[1:])
+        blocks.append(
+            f"<details><summary>Values of jobs</summary>\n\n```\n{values.replace('```', '` ` `')}\n```\n</details>"
+        )
+    return "\n\n".join(blocks) + "\n"
+
+
+def differences_json(differences: Differences) -> dict[str, Any]:
+    """The differences as JSON values, with `packages_differ`."""
+    return {"packages_differ": bool(differences), **asdict(differences)}
+
+
+def _verdict(differences: Differences) -> str:
+    if not differences:
+        same = differences.same + differences.only_hashes
+        hashes = f"; {counted(differences.only_hashes, 'package')} with another hash" if differences.only_hashes else ""
+        return f"This changes no package: {counted(same, 'package')} compared{hashes}."
+    counts = [
+        (len(differences.jobs_added), "new job"),
+        (len(differences.jobs_removed), "removed job"),
+        (len(differences.packages_added), "new package"),
+        (len(differences.packages_removed), "removed package"),
+        (sum(len(change.jobs) for change in differences.packages_changed), "changed package"),
+        (differences.only_hashes, "package with another hash"),
+        (differences.same, "unchanged package"),
+    ]
+    return ", ".join(_plural(number, what) for number, what in counts if number) + "."
+
+
+def _plural(number: int, what: str) -> str:
+    if what.startswith("package "):
+        return f"{counted(number, 'package')} {what.removeprefix('package ')}"
+    return counted(number, what)
+
+
+def _jobs(differences: Differences) -> Iterator[tuple[str, str, Sequence[str]]]:
+    if differences.jobs_removed:
+        yield "-", "Removed jobs:", differences.jobs_removed
+    if differences.jobs_added:
+        yield "+", "New jobs:", differences.jobs_added
+
+
+def _packages(differences: Differences) -> Iterator[tuple[str, str, Sequence[tuple[str, str]]]]:
+    if differences.packages_removed:
+        yield "-", "Removed packages:", differences.packages_removed
+    if differences.packages_added:
+        yield "+", "New packages:", differences.packages_added
+
+
+def _values(changes: Sequence[JobChange]) -> list[str]:
+    """The values of jobs that changed, the same change of several jobs once."""
+    groups: dict[tuple[str, str, str], list[str]] = {}
+    for change in changes:
+        for value in change.values:
+            groups.setdefault(value, []).append(change.name)
+    lines = ["Changed values of jobs:"] if groups else []
+    for (key, before, after), jobs in groups.items():
+        lines.append(f"  {shown(key)}: {shown(before) or 'none'} -> {shown(after) or 'none'} in {_few(jobs)}")
+    return lines
+
+
+def _part(part: Lines) -> list[str]:
+    return [
+        f"{shown(part.part)}:"
+        if part.removed or part.added
+        else f"{shown(part.part)}: same lines, repeated differently",
+        *(f"- {shown(line)}" for line in part.removed),
+        *(f"+ {shown(line)}" for line in part.added),
+    ]
+
+
+def _few(jobs: Sequence[str]) -> str:
+    named = ", ".join(shown(job) for job in jobs[:_NAMED])
+    return named if len(jobs) <= _NAMED else f"{named} and {len(jobs) - _NAMED} more"
+
+
+def _html(text: str) -> str:
+    return shown(text).replace("&", "&amp;").replace("<", "&lt;")

@@ -1,0 +1,183 @@
+"""`feedstock-tools diff`: what a change means for jobs and packages, whatever it does to the text."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from feedstock_tools.check.differences import compare_feedstocks
+from feedstock_tools.report.differences import differences_json, differences_markdown, differences_text
+from tests.support import command
+
+META = """\
+{% set version = "1.2" %}
+package:
+  name: demo
+  version: {{ version }}
+build:
+  number: 1
+  run_exports:
+    - {{ pin_subpackage("demo", max_pin="x.x") }}
+requirements:
+  host:
+    - python
+    - numpy >=1
+  run:
+    - python
+test:
+  imports:
+    - demo
+about:
+  license: MIT
+"""
+V1 = """\
+context:
+  version: "1.2"
+package:
+  name: demo
+  version: ${{ version }}
+build:
+  number: 1
+requirements:
+  host:
+    - numpy >=1
+    - python
+  run:
+    - python
+tests:
+  - python:
+      imports: [demo]
+about:
+  license: MIT
+"""
+LINUX, WINDOWS = "linux_64_python3.12", "win_64_python3.12"
+
+
+def feedstock(folder: Path, recipe: str = META, jobs: tuple[str, ...] = (LINUX, WINDOWS), python: str = "3.12") -> Path:
+    name = "recipe.yaml" if recipe.startswith("context") else "meta.yaml"
+    (folder / "recipe").mkdir(parents=True)
+    (folder / "recipe" / name).write_text(recipe)
+    (folder / "conda-forge.yml").write_text("conda_build_tool: rattler-build\n" if name == "recipe.yaml" else "")
+    (folder / ".ci_support").mkdir()
+    for job in jobs:
+        platform = "linux-64" if job.startswith("linux") else "win-64"
+        text = f"python:\n- {python}.* *_cpython\ntarget_platform:\n- {platform}\n"
+        (folder / f".ci_support/{job}.yaml").write_text(text)
+    return folder
+
+
+def test_a_text_that_was_only_rewritten_changes_no_package(tmp_path: Path) -> None:
+    rewritten = "# new\n" + META.replace("    - python\n    - numpy >=1\n", "    - numpy   >=1\n    - python\n")
+    differences = compare_feedstocks(feedstock(tmp_path / "a"), feedstock(tmp_path / "b", rewritten))
+    assert not differences
+    assert (differences.same, differences.only_hashes) == (2, 0)
+    assert differences_text(differences) == "This changes no package: 2 packages compared.\n"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "part", "removed", "added"),
+    [
+        ("number: 1", "number: 2", "build number", ("1",), ("2",)),
+        ("numpy >=1", "numpy >=2", "host", ("numpy >=1",), ("numpy >=2",)),
+        ("    - demo\n", "    - demo.more\n", "tests", ("imports: demo",), ("imports: demo.more",)),
+        ('"1.2"', '"1.3"', "version", ("1.2",), ("1.3",)),
+        (
+            "  run:\n    - python\n",
+            "  run:\n    - python\n  run_constrained:\n    - scipy >1\n",
+            "run_constrained",
+            (),
+            ("scipy >1",),
+        ),
+    ],
+)
+def test_what_changes_in_a_package_is_named(
+    tmp_path: Path, old: str, new: str, part: str, removed: tuple[str, ...], added: tuple[str, ...]
+) -> None:
+    differences = compare_feedstocks(feedstock(tmp_path / "a"), feedstock(tmp_path / "b", META.replace(old, new)))
+    (change,) = differences.packages_changed
+    assert (change.name, change.jobs) == ("demo", (LINUX, WINDOWS))
+    assert (removed, added) in [(lines.removed, lines.added) for lines in change.changes if lines.part == part]
+    assert f"demo in {LINUX}, {WINDOWS}:" in differences_text(differences)
+
+
+def test_run_exports_are_compared(tmp_path: Path) -> None:
+    other = META.replace('max_pin="x.x"', 'max_pin="x"')
+    differences = compare_feedstocks(feedstock(tmp_path / "a"), feedstock(tmp_path / "b", other))
+    assert [lines.part for lines in differences.packages_changed[0].changes] == ["run_exports"]
+
+
+def test_jobs_come_and_go(tmp_path: Path) -> None:
+    before, after = feedstock(tmp_path / "a", jobs=(LINUX,)), feedstock(tmp_path / "b", jobs=(WINDOWS,))
+    differences = compare_feedstocks(before, after)
+    assert (differences.jobs_removed, differences.jobs_added) == ((LINUX,), (WINDOWS,))
+    assert differences_text(differences) == (
+        f"Removed jobs:\n  - {LINUX}\nNew jobs:\n  + {WINDOWS}\n1 new job, 1 removed job.\n"
+    )
+
+
+def test_values_of_a_job_are_compared(tmp_path: Path) -> None:
+    before, after = feedstock(tmp_path / "a", jobs=(LINUX,)), feedstock(tmp_path / "b", jobs=(LINUX,), python="3.13")
+    differences = compare_feedstocks(before, after)
+    assert differences.jobs_changed[0].values == (("python", "3.12.* *_cpython", "3.13.* *_cpython"),)
+    assert "python: 3.12.* *_cpython -> 3.13.* *_cpython" in differences_text(differences)
+
+
+def test_a_package_that_is_no_longer_built_is_named(tmp_path: Path) -> None:
+    skipped = META.replace("  number: 1\n", "  number: 1\n  skip: true  # [win]\n")
+    differences = compare_feedstocks(feedstock(tmp_path / "a"), feedstock(tmp_path / "b", skipped))
+    assert differences.packages_removed == ((WINDOWS, "demo"),)
+    assert f"Removed packages:\n  - demo in {WINDOWS}\n" in differences_text(differences)
+
+
+def test_the_two_formats_are_compared_but_for_their_tests(tmp_path: Path) -> None:
+    plain = META.replace('  run_exports:\n    - {{ pin_subpackage("demo", max_pin="x.x") }}\n', "")
+    differences = compare_feedstocks(feedstock(tmp_path / "a", plain), feedstock(tmp_path / "b", V1))
+    assert not differences
+    assert differences.same + differences.only_hashes == 2
+
+
+def test_markdown_is_folded_and_json_has_everything(tmp_path: Path) -> None:
+    other = META.replace("numpy >=1", "numpy >=2")
+    differences = compare_feedstocks(feedstock(tmp_path / "a"), feedstock(tmp_path / "b", other))
+    text = differences_markdown(differences)
+    assert text.startswith("**2 changed packages.**\n\n<details><summary><code>demo</code> in ")
+    assert "```diff\nhost:\n- numpy >=1\n+ numpy >=2\n```" in text
+    found = json.loads(json.dumps(differences_json(differences)))
+    assert found["packages_differ"] is True
+    assert found["packages_changed"][0]["changes"][0] == {
+        "part": "host",
+        "removed": ["numpy >=1"],
+        "added": ["numpy >=2"],
+    }
+
+
+def git(folder: Path, *words: str) -> None:
+    own = ["-c", "user.name=x", "-c", "user.email=x@example.org", "-c", "commit.gpgsign=false"]
+    subprocess.run(["git", "-C", str(folder), *own, *words], check=True, capture_output=True)
+
+
+def test_commits_are_compared_without_touching_the_repository(tmp_path: Path) -> None:
+    folder = feedstock(tmp_path / "a")
+    git(folder, "init", "--quiet")
+    git(folder, "add", ".")
+    git(folder, "commit", "--quiet", "--message", "first")
+    (folder / "recipe/meta.yaml").write_text(META.replace("number: 1", "number: 2"))
+    shown = command.run(command.tool("diff", "--feedstock", str(folder)), tmp_path)
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert "build number:\n  - 1\n  + 2\n" in shown.stdout
+    git(folder, "commit", "--quiet", "--all", "--message", "second")
+    assert "This changes no package" in command.run(command.tool("diff"), folder).stdout
+    assert "2 changed packages." in command.run(command.tool("diff", "HEAD~1", "HEAD", "--markdown"), folder).stdout
+    assert (folder / "recipe/meta.yaml").read_text() == META.replace("number: 1", "number: 2")
+
+
+@pytest.mark.parametrize("word", ["absent", "--output=x", "a b", "HEAD; touch x"])
+def test_what_is_neither_a_folder_nor_a_commit_is_an_error(tmp_path: Path, word: str) -> None:
+    folder = feedstock(tmp_path / "a")
+    git(folder, "init", "--quiet")
+    ended = command.run(command.tool("diff", "--", word), folder)
+    assert ended.returncode == 2
+    assert f"'{word}' is neither a folder nor a commit" in ended.stderr
