@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Literal
 
+from feedstock_tools.errors import InputError
 from feedstock_tools.versions import parse_version
 
 __all__ = ["NEWEST", "OLDEST", "TreeRules", "tree_rules"]
@@ -84,10 +85,18 @@ _CHANGES: tuple[tuple[str, dict[str, Any]], ...] = (
 def tree_rules(version: str) -> TreeRules:
     """The rules of a version of conda-smithy; a version newer than all known ones follows the newest.
 
+    Raises:
+        InputError: the version is older than the oldest known one.
+
     >>> tree_rules("3.50.1").final_newline, tree_rules("3.62.0").final_newline
     (False, True)
     """
     wanted = parse_version(version)
+    if wanted < parse_version(OLDEST):
+        raise InputError(
+            f"the whole tree of conda-smithy {version} is not known, only that of {OLDEST} and later",
+            hint="With --smithy none, .ci_support and job lists are written.",
+        )
     rules = TreeRules()
     for since, changed in _CHANGES:
         if parse_version(since) <= wanted:
