@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -294,3 +295,36 @@ for name, call in {{"rerender": partial(rerender, feedstock), **calls}}.items():
     run = called(statements, threads)
     calls = ["outputs True", "explain True", "check True", "rehearse True"]
     assert run.stdout.splitlines() == ["True True", *calls, "rerender True", *calls], run.stderr
+
+
+@pytest.mark.parametrize("threads", [False, True], ids=["without threads", "with threads"])
+def test_work_that_waits_for_something_ends(tmp_path: Path, threads: bool) -> None:
+    statements = f"""
+import time
+from feedstock_tools.bounds import limits
+limits._SHORTEST_WAIT, limits._SLOWER = 1.0, 0
+began = time.monotonic()
+try:
+    run_bounded(partial(sleeps, {str(tmp_path / "pid")!r}))
+except FeedstockError as error:
+    print(error, time.monotonic() - began < 20)
+"""
+    run = called(statements, threads)
+    assert run.stdout == "the work has not ended within 1 s: it waits for something True\n", run.stderr
+    child = int((tmp_path / "pid").read_text())
+    wait_until(lambda: not _runs(child))
+
+
+def test_a_command_that_waits_for_something_ends() -> None:
+    statements = """
+import time
+from feedstock_tools.bounds import supervision
+from feedstock_tools.bounds.limits import READING
+supervision._LONGEST_COMMAND = 1.0
+supervision.hold(READING)
+time.sleep(600)
+"""
+    began = time.monotonic()
+    run = command.run([sys.executable, "-c", statements])
+    assert time.monotonic() - began < 30
+    assert (run.returncode, run.stderr.startswith("error: the command has not ended within")) == (1, True)

@@ -16,8 +16,10 @@ pytestmark = needs("system", sys.platform == "linux", "Linux, which enforces all
 _PROGRAM = """
 import json, os, sys, time
 from feedstock_tools.bounds.limits import Bounds
+from feedstock_tools.bounds import limits, pool
 from feedstock_tools.bounds.pool import each_bounded
 from feedstock_tools.errors import FeedstockError, InputError
+limits._SHORTEST_WAIT, limits._SLOWER, pool._LOOK_EVERY = 4.0 if "wait" in sys.argv else 60.0, 0, 0.1
 bounds = Bounds(seconds=0.5, memory=300 * 1024 * 1024)
 seen = []
 def work(piece):
@@ -32,6 +34,8 @@ def work(piece):
         raise ZeroDivisionError("ours")
     if piece == "die":
         os._exit(7)
+    if piece == "wait":
+        time.sleep(600)
     if piece == "slow":
         time.sleep(0.5)
     if piece == "half":
@@ -61,6 +65,7 @@ def outcomes(jobs: int, *pieces: str) -> list[tuple[str, object]]:
         ("refuse", "refused"),
         ("fault", "ZeroDivisionError: ours"),
         ("die", "the work ended without a result"),
+        ("wait", "the work has not ended in time: it waits for something"),
     ],
 )
 def test_a_piece_that_fails_is_only_its_own_result(piece: str, reason: str) -> None:

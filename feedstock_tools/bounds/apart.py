@@ -29,6 +29,7 @@ from typing import Any, NoReturn, TypeVar
 from feedstock_tools.bounds.held import Note, end_with_parent, enter
 from feedstock_tools.bounds.limits import Bounds, factor, widen
 from feedstock_tools.bounds.results import answer, value_of
+from feedstock_tools.bounds.supervision import whole
 from feedstock_tools.errors import WorkError
 from feedstock_tools.workers import worker_command
 
@@ -71,7 +72,7 @@ def run_apart(work: Callable[[], T], bounds: Bounds) -> T:
         with tempfile.TemporaryFile() as shared:
             shared.truncate(Note.size)
             try:
-                content = _asked(apart, request, shared.fileno())
+                content = _asked(apart, request, shared.fileno(), bounds)
             except (BrokenPipeError, ConnectionError):
                 _forget(apart)
                 continue
@@ -119,12 +120,12 @@ def _forget(apart: _Apart) -> None:
     apart.socket.close()
 
 
-def _asked(apart: _Apart, request: bytes, note: int) -> bytes:
+def _asked(apart: _Apart, request: bytes, note: int, bounds: Bounds) -> bytes:
     """The answer of the process apart to a request."""
     modules = "\n".join(sorted(apart.used)).encode()
     asking, request_end = os.pipe()
     answer_end, answering = os.pipe()
-    with os.fdopen(request_end, "wb") as requests, os.fdopen(answer_end, "rb") as answers:
+    with os.fdopen(request_end, "wb") as requests, os.fdopen(answer_end, "rb", buffering=0) as answers:
         try:
             with _starting:
                 socket.send_fds(apart.socket, [b"."], [asking, answering, note])
@@ -134,7 +135,7 @@ def _asked(apart: _Apart, request: bytes, note: int) -> bytes:
         for part in (modules, request):
             requests.write(_LENGTH.pack(len(part)) + part)
         requests.flush()
-        return answers.read()  # the end of `requests` stays open: the child ends with it
+        return whole(answers, bounds)  # the end of `requests` stays open: the child ends with it
 
 
 def main() -> int:

@@ -15,6 +15,8 @@ __all__ = ["LIFTING", "READING", "SOLVING", "VARIABLE", "BoundError", "Bounds", 
 
 _MIB = 1024 * 1024
 _GIB = 1024 * _MIB
+#: A child of a busy machine takes this many times its processor time, and at least these seconds.
+_SLOWER, _SHORTEST_WAIT = 10, 60.0
 #: The hint for users whose input exceeds a bound.
 LIFTING = "If you trust it, set FEEDSTOCK_TOOLS_BOUNDS=10 for bounds ten times as wide, or off for none, in one run."
 #: The variable for it.
@@ -40,6 +42,11 @@ class Bounds:
     seconds: float | None = 120
     file_size: int | None = _GIB
     open_files: int | None = 512
+
+    @property
+    def longest(self) -> float | None:
+        """How long a child may take that waits for something rather than computes, in seconds."""
+        return None if self.seconds is None else max(_SHORTEST_WAIT, _SLOWER * self.seconds)
 
     def times(self, scale: float) -> Bounds:
         """The same, wider."""

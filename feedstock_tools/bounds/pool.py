@@ -19,7 +19,7 @@ from itertools import islice
 from typing import Generic, NoReturn, TypeVar
 
 from feedstock_tools.bounds.held import Note, reason_of, renew
-from feedstock_tools.bounds.limits import READING, Bounds
+from feedstock_tools.bounds.limits import READING, Bounds, factor
 from feedstock_tools.bounds.supervision import fork_bound, threads
 from feedstock_tools.errors import FeedstockError, WorkError
 
@@ -31,6 +31,8 @@ _HEAD = struct.Struct("<q")
 #: A child is replaced after this many pieces, so that its caches and what libraries never free cannot add up.
 _PIECES = 32
 _PATIENCE = 10.0
+#: The interval between checks of children that may wait for something, in seconds.
+_LOOK_EVERY = 5.0
 
 
 @dataclass(slots=True)
@@ -43,6 +45,8 @@ class _Child(Generic[Piece]):
     note: Note
     piece: Piece
     done: int = 0
+    since: float = 0.0
+    is_late: bool = False
     received: bytearray = field(default_factory=bytearray)
 
 
@@ -97,14 +101,15 @@ class _Pool(Generic[Piece, Result]):
     def begin(self, piece: Piece) -> None:
         """Let a child work on a piece: one that waits, or a new one."""
         child = self._idle.pop() if self._idle else _started(self._work, piece, self._bounds, self._working.values())
-        child.piece = piece
+        child.piece, child.since = piece, time.monotonic()
         _send(child.orders, pickle.dumps(piece))
         self._working[child.answers] = child
         self._selector.register(child.answers, selectors.EVENT_READ)
 
     def finished(self) -> Iterator[tuple[Piece, Result | FeedstockError]]:
         """Wait until children write, and give the results that are complete."""
-        for key, _ in self._selector.select():
+        _end_late(self._working.values(), self._bounds)
+        for key, _ in self._selector.select(_LOOK_EVERY):
             child = self._working[key.fd]
             outcome = _received(child, self._bounds)
             if outcome is None:
@@ -170,6 +175,15 @@ def _serve(work: Callable[[Piece], Result], orders: int, answers: int) -> NoRetu
     os._exit(0)
 
 
+def _end_late(children: Iterable[_Child[Piece]], bounds: Bounds) -> None:
+    """End children that wait for something instead of working; their pipes then close."""
+    longest = bounds.times(factor()).longest
+    for child in children:
+        if longest is not None and time.monotonic() - child.since > longest and not child.is_late:
+            child.is_late = True
+            os.kill(child.process, signal.SIGKILL)
+
+
 def _send(pipe: int, content: bytes) -> None:
     left = memoryview(_HEAD.pack(len(content)) + content)
     with suppress(BrokenPipeError):  # the other side has ended; its status says why
@@ -202,6 +216,8 @@ def _received(child: _Child[Piece], bounds: Bounds) -> tuple[object, bool] | Non
     if not part:
         status = os.waitstatus_to_exitcode(os.waitpid(child.process, 0)[1])
         _close(child)
+        if child.is_late:
+            return WorkError("the work has not ended in time: it waits for something", path=child.note.read()[0]), False
         if status >= 0:
             return WorkError("the work ended without a result", path=child.note.read()[0]), False
         return reason_of(-status, child.note, bounds), False

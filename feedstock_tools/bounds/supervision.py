@@ -9,18 +9,23 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import signal
 import sys
+import time
 from collections.abc import Callable
+from io import FileIO
 from typing import NoReturn, TypeVar
 
 from feedstock_tools.bounds.held import Note, end_with_parent, enter, is_held, reason_of
-from feedstock_tools.bounds.limits import READING, Bounds
-from feedstock_tools.errors import FeedstockError
+from feedstock_tools.bounds.limits import READING, Bounds, factor
+from feedstock_tools.errors import FeedstockError, WorkError
 
-__all__ = ["fork_bound", "hold", "run_bounded", "threads"]
+__all__ = ["fork_bound", "hold", "run_bounded", "threads", "whole"]
 
 T = TypeVar("T")
+#: The time limit of a command whose child only waits, such as for its user, in seconds: that of a build.
+_LONGEST_COMMAND = 48 * 3600.0
 
 
 def hold(bounds: Bounds) -> None:
@@ -31,13 +36,14 @@ def hold(bounds: Bounds) -> None:
     if not hasattr(os, "fork"):
         return
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # a caller that ignores it would have the status vanish
-    watched = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD}
+    watched = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD, signal.SIGALRM}
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, watched)
     note = Note()
     child = fork_bound(bounds, note)
     if child == 0:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         return
+    signal.setitimer(signal.ITIMER_REAL, _LONGEST_COMMAND)
     status = _watch(child, watched)
     if status < 0:
         _leave(-status, reason_of(-status, note, bounds))
@@ -74,14 +80,35 @@ def run_bounded(work: Callable[[], T], bounds: Bounds | None = READING) -> T:
         _give(work, theirs)
     os.close(theirs)
     try:
-        with os.fdopen(ours, "rb") as pipe:
-            content = pipe.read()
+        with os.fdopen(ours, "rb", buffering=0) as pipe:
+            content = whole(pipe, bounds)
     except BaseException:
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
         raise
     result: T = value_of(content, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), note, bounds)
     return result
+
+
+def whole(pipe: FileIO, bounds: Bounds) -> bytes:
+    """All that comes through a pipe, within the time that bounds leave a child.
+
+    Raises:
+        WorkError: it takes longer, so the child waits for something.
+    """
+    longest = bounds.times(factor()).longest
+    end = None if longest is None else time.monotonic() + longest
+    ready = select.poll()
+    ready.register(pipe, select.POLLIN)
+    parts: list[bytes] = []
+    while True:
+        left = None if end is None else max(0.0, end - time.monotonic()) * 1000
+        if not ready.poll(left):
+            raise WorkError(f"the work has not ended within {longest:g} s: it waits for something")
+        part = pipe.read(1 << 20)
+        if not part:
+            return b"".join(parts)
+        parts.append(part)
 
 
 def fork_bound(bounds: Bounds, note: Note) -> int:
@@ -126,6 +153,11 @@ def _watch(child: int, watched: set[signal.Signals]) -> int:
             ended, state = os.waitpid(child, os.WNOHANG)
             if ended:
                 return os.waitstatus_to_exitcode(state)
+        elif number == signal.SIGALRM:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            hours = _LONGEST_COMMAND / 3600
+            _leave(signal.SIGALRM, WorkError(f"the command has not ended within {hours:g} h: it waits for something"))
         elif from_process:
             os.kill(child, number)
 

@@ -17,7 +17,7 @@ from typing import IO, TypeVar
 
 from feedstock_tools.errors import WorkError
 
-__all__ = ["SAID_AFTER", "Locks", "Wait", "locked", "locked_in_place", "say_wait", "tell_with", "within"]
+__all__ = ["SAID_AFTER", "Locks", "Wait", "locked", "locked_in_place", "named_wait", "say_wait", "tell_with", "within"]
 
 #: How long a wait may take before it is named, in seconds.
 SAID_AFTER = 10.0
@@ -245,6 +245,25 @@ class Wait:
             self._said = True
             say_wait(self._what, self._seconds)
         return self._seconds is not None and waited > self._seconds
+
+
+@contextmanager
+def named_wait(what: str, seconds: float | None) -> Iterator[None]:
+    """A block that waits for something: it is named once that takes long.
+
+    Args:
+        what: such as `git commit to end`.
+        seconds: the limit that the block itself keeps; None for a wait that its user ends.
+    """
+    import threading
+
+    timer = threading.Timer(SAID_AFTER, say_wait, (what, seconds))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def within(seconds: float, what: str, work: Callable[[], T]) -> T:

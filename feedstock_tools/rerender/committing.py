@@ -15,6 +15,7 @@ from pathlib import Path
 from feedstock_tools import __version__
 from feedstock_tools.bounds.held import released
 from feedstock_tools.errors import InputError, WorkError
+from feedstock_tools.files.locks import named_wait
 from feedstock_tools.rerender.configurations.configuration import CI_SUPPORT
 from feedstock_tools.rerender.configurations.write import Changes
 from feedstock_tools.rerender.rules import Rules
@@ -24,6 +25,8 @@ __all__ = ["Repository", "commit_message", "find_repository"]
 
 #: Since then, other tools stand below the subject.
 _TOOLS_BELOW = "3.52.0"
+#: The time limit of a command of git with its hooks, in seconds.
+_SECONDS = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +87,17 @@ class Repository:
     ) -> subprocess.CompletedProcess[bytes]:
         command, variables = [self.git, "-C", str(self.feedstock), *words], dict(self.environment)
         with released():
-            if quiet:
-                run = subprocess.run(command, env=variables, input=given, capture_output=True, check=False)
-            else:  # the user's editor needs the terminal
+            if not quiet:  # the user's editor needs the terminal
                 run = subprocess.run(command, env=variables, stdout=None, stderr=None, check=False)
+            else:
+                try:
+                    with named_wait(f"git {words[0]} to end", _SECONDS):
+                        run = subprocess.run(
+                            command, env=variables, input=given, capture_output=True, check=False, timeout=_SECONDS
+                        )
+                except subprocess.TimeoutExpired as error:
+                    said = f"git {words[0]} has not ended within {_SECONDS:g} s"
+                    raise WorkError(said, path=self.feedstock) from error
         if run.returncode not in accepted:
             said = (run.stderr or b"").decode(errors="replace").strip() or f"exit status {run.returncode}"
             raise WorkError(f"git {words[0]} failed: {said}", path=self.feedstock)

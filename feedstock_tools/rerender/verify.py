@@ -14,6 +14,7 @@ from pathlib import Path
 
 from feedstock_tools.bounds.held import released
 from feedstock_tools.errors import InputError, WorkError
+from feedstock_tools.files.locks import named_wait
 from feedstock_tools.files.temporary import temporary_folder
 from feedstock_tools.reading import LARGEST_SCRIPT, read_bytes
 from feedstock_tools.rerender.configurations.write import Changes
@@ -58,7 +59,7 @@ def files_of_conda_smithy(feedstock: Path, pinning: Path | None) -> dict[str, Fi
             config = (pinning / _PINNING if pinning.is_dir() else pinning).resolve()
         command = [program, "rerender", "--no-check-uptodate", "--feedstock_directory", str(copy)]
         try:
-            with released():
+            with released(), named_wait("conda-smithy to end", _SECONDS):
                 run = subprocess.run(
                     [*command, "--exclusive-config-file", str(config)],
                     stdin=subprocess.DEVNULL,

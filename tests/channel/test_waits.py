@@ -15,6 +15,7 @@ import pytest
 from feedstock_tools.channel import repodata
 from feedstock_tools.channel import targets as uploads
 from feedstock_tools.channel.archive import write_package
+from feedstock_tools.channel.azure import build_number
 from feedstock_tools.channel.folder import add_packages, index_channel
 from feedstock_tools.channel.metadata import PackageMetadata
 from feedstock_tools.channel.repodata import builds_of, read_records, why_unreachable
@@ -22,6 +23,7 @@ from feedstock_tools.channel.run_exports import run_exports_of
 from feedstock_tools.channel.solving.solve import solve
 from feedstock_tools.channel.state import repodata_state
 from feedstock_tools.channel.targets import parse_target
+from feedstock_tools.channel.upload import s3
 from feedstock_tools.channel.web import credentials
 from feedstock_tools.channel.web.asking import NoAnswerError, ask
 from feedstock_tools.errors import FeedstockError, WorkError
@@ -154,6 +156,52 @@ def test_a_long_wait_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     with serving(silent) as url, pytest.raises(NoAnswerError):
         ask(f"{url}/x", seconds=1)
     assert said == ["waiting for 127.0.0.1 to answer, for up to 1 s"]
+
+
+def test_a_name_that_no_server_resolves_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("socket.getaddrinfo", lambda *_args, **_more: time.sleep(60))
+    began = time.monotonic()
+    with pytest.raises(WorkError, match=r"cannot read http://azure\.invalid/.*no answer within 0\.5 s"):
+        build_number("conda-forge", "feedstock-builds", "demo-feedstock", server="http://azure.invalid", seconds=0.5)
+    assert time.monotonic() - began < 10
+
+
+def test_a_long_block_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(locks, "SAID_AFTER", 0.1)
+    monkeypatch.setattr(locks, "_tell", said.append)
+    with locks.named_wait("git commit to end", 60):
+        time.sleep(0.5)
+    with locks.named_wait("something quick", None):
+        pass
+    time.sleep(0.3)
+    assert said == ["waiting for git commit to end, for up to 60 s"]
+
+
+def test_a_bucket_that_never_answers_is_named_and_given_up(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, gpu_feedstock: TinyFeedstock
+) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(locks, "SAID_AFTER", 0.2)
+    monkeypatch.setattr(locks, "_tell", said.append)
+    monkeypatch.setattr(s3, "_READ_SECONDS", 1)
+    monkeypatch.setattr(s3, "_ATTEMPTS", 1)
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "a-key-that-is-not-shown")
+    package = next(gpu_feedstock.artifacts.glob("*/*.conda"))
+    began = time.monotonic()
+    with serving(silent) as url:
+        bucket = s3.S3Target("s3://bucket/channel", url)
+        for ask_bucket in (
+            lambda: bucket.there(["noarch/a-1-0.conda"]),
+            lambda: bucket.put(package, f"noarch/{package.name}", "abc"),
+        ):
+            with pytest.raises(WorkError, match="s3://bucket/channel") as caught:
+                ask_bucket()
+            assert "a-key" not in str(caught.value)
+    assert time.monotonic() - began < 30
+    assert said[0] == "waiting for s3://bucket/channel to say what it has"
+    assert said[1] == f"waiting for noarch/{package.name} to be sent to s3://bucket/channel"
 
 
 def test_an_upload_to_a_server_that_never_answers_ends(

@@ -24,7 +24,7 @@ from feedstock_tools.builds.runs.site import Site, Station, open_station
 from feedstock_tools.builds.stand_in.wheels import Watch, unwatched
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.feedstock.planned import PlannedOutput
-from feedstock_tools.files.locks import Locks
+from feedstock_tools.files.locks import Locks, named_wait
 from feedstock_tools.workers import worker_command
 
 __all__ = ["ReadyOutput", "make_ready"]
@@ -142,16 +142,17 @@ def _set_up(request: BuildRequest) -> Mapping[str, str]:
     request_file = request.folder / "request.json"
     request_file.write_text(json.dumps(request.to_json()))
     try:
-        done = subprocess.run(
-            worker_command("feedstock_tools.builds.engines.embedded.debug_worker", str(request_file)),
-            cwd=request.folder,
-            env=dict(request.environment),
-            stdout=subprocess.PIPE,
-            stderr=sys.stderr,
-            text=True,
-            check=False,
-            timeout=_SECONDS,
-        )
+        with named_wait(f"the environments of {request.wanted[0]}", _SECONDS):
+            done = subprocess.run(
+                worker_command("feedstock_tools.builds.engines.embedded.debug_worker", str(request_file)),
+                cwd=request.folder,
+                env=dict(request.environment),
+                stdout=subprocess.PIPE,
+                stderr=sys.stderr,
+                text=True,
+                check=False,
+                timeout=_SECONDS,
+            )
     except subprocess.TimeoutExpired as error:
         said = f"its environments have not been created within {_SECONDS:g} s"
         raise WorkError(said, path=request.folder) from error

@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from feedstock_tools.errors import InputError, WorkError
+from feedstock_tools.files.locks import named_wait
 from feedstock_tools.reading import open_file
 
 __all__ = ["S3Target"]
@@ -43,7 +44,7 @@ class S3Target:
         """See `Target`: from the hash that `put` stores with an object, else by reading it."""
         client, bucket = self._client(), urlsplit(self.url).netloc
         digests: dict[str, str | None] = {}
-        with _explained(self.url):
+        with _explained(self.url), named_wait(f"{self.url} to say what it has", None):
             for file in files:
                 head = _head(client, bucket, self._key(file))
                 if head is not None:
@@ -53,7 +54,7 @@ class S3Target:
 
     def put(self, package: Path, file: str, sha256: str) -> str:
         """See `Target`: an S3 object is either complete or missing. A large one is continued after an interruption."""
-        with _explained(self.url):
+        with _explained(self.url), named_wait(f"{file} to be sent to {self.url}", None):
             target = _Object(self._client(), urlsplit(self.url).netloc, self._key(file))
             if package.stat().st_size <= _PART:
                 target.client.upload_file(str(package), target.bucket, target.key, ExtraArgs=_metadata(sha256))

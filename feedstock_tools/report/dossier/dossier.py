@@ -21,7 +21,7 @@ from feedstock_tools.errors import Mistake, WorkError
 from feedstock_tools.feedstock.layout import Artifacts
 from feedstock_tools.files.temporary import temporary_folder
 from feedstock_tools.reading import LARGEST_SETTINGS, read_bytes
-from feedstock_tools.redaction import known_secrets, redacted, secrets_in_file
+from feedstock_tools.redaction import Redaction, known_secrets, redacted, secrets_in_file
 from feedstock_tools.report.dossier.page import dossier_page
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def make_dossier(
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with temporary_folder(target.parent) as part:
-            _fill(part, matrix, chosen, tests, support)
+            _fill(part, matrix, chosen, tests, support, Redaction(known_secrets(environment).values()))
             if options.with_packages:
                 _add_packages(part, matrix, packages)
             _write(part / "packages.sha256", _sums((package.sha256, package.file) for package in packages))
@@ -187,13 +187,15 @@ def _fill(
     chosen: Sequence[ConfigurationState],
     tests: Sequence[TestRecord],
     support: Path,
+    redaction: Redaction,
 ) -> None:
     with Ledger(Artifacts(matrix.artifacts).ledger) as ledger:
         for state in chosen:
             folder = part / "configurations" / state.configuration.name
             folder.mkdir(parents=True)
             content = read_bytes(support / f"{state.configuration.name}.yaml", LARGEST_SETTINGS, within=support.parent)
-            (folder / "configuration.yaml").write_bytes(content)
+            # A configuration names its channels, whose URLs may have credentials.
+            _write(folder / "configuration.yaml", redaction.text(content.decode(errors="replace")))
             records = _records([state])
             hashes = {package.sha256 for record in records for package in record.packages}
             tested = [test for test in tests if test.sha256 in hashes]

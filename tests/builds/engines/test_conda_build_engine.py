@@ -16,6 +16,10 @@ import pytest
 import yaml
 
 from feedstock_tools.builds.engines.conda_build import CondaBuild
+from feedstock_tools.builds.engines.contract import BuildRequest, Output
+from feedstock_tools.builds.engines.process import program
+from feedstock_tools.builds.engines.process.guard import OutOfTimeError
+from feedstock_tools.builds.engines.process.program import Command, run_command
 from tests.support import command
 from tests.support.feedstocks import HERE
 from tests.support.needs import needs
@@ -91,6 +95,19 @@ def test_settings_of_the_build_come_in_a_file_that_conda_reads_last(
     assert (environment["CONDA_SUBDIR"], environment["CPU_COUNT"]) == ("linux-64", "1")
     assert texts["condarc"]["channels"] == [tiny_channel.as_uri()]
     assert texts["condarc"]["channel_priority"] == "strict"
+
+
+def test_a_program_that_waits_for_a_fifo_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(program, "_IDLE", 1.0)
+    script = "end=$(( $(date +%s) + 2 )); while [ $(date +%s) -lt $end ]; do :; done; echo worked; mkfifo f; cat f"
+    order = Command(("sh", "-c", script), tmp_path, {"PATH": os.environ["PATH"]}, tmp_path / "output")
+    request = BuildRequest("x", tmp_path, {}, HERE.subdir, HERE.subdir, (), tmp_path, ("x",))
+    printed = b""
+    waits = pytest.raises(OutOfTimeError, match="for 1 s none of its processes has computed")
+    with run_command(order, request) as events, waits:
+        for event in events:
+            printed += event.content if isinstance(event, Output) else b""
+    assert printed == b"worked\n"
 
 
 def test_it_is_refused_with_the_reason_where_it_cannot_build(tmp_path: Path) -> None:

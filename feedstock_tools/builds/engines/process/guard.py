@@ -46,6 +46,7 @@ class Guard:
         cores: the numbers of its cores; none for all.
         memory: the limit in bytes for all its processes together; None for no limit.
         seconds: the time limit, from `attach` on; None for no limit.
+        idle: the time limit for processes that wait without computing, in seconds; None for no limit.
         stop: a file descriptor that becomes readable when the run is over.
         peak: the peak memory of all its processes together, in bytes; the owner may reset it.
     """
@@ -53,12 +54,14 @@ class Guard:
     cores: frozenset[int] = frozenset()
     memory: int | None = None
     seconds: float | None = None
+    idle: float | None = None
     stop: int | None = None
     peak: int = 0
     _root: int | None = None
     _group: MemoryGroup | None = None
     _began: float = 0.0
     _next: float = field(default=0.0)
+    _computed: tuple[int, float] = (0, 0.0)
 
     def attach(self, pid: int) -> None:
         """Apply the limits to a process that has just been started, and to its descendants."""
@@ -97,11 +100,28 @@ class Guard:
         self._next = moment + LOOK_EVERY
         if self.seconds is not None and moment - self._began > self.seconds:
             raise OutOfTimeError(f"it was stopped after its time limit of {self.seconds:g} s, which --timeout sets")
+        if self.idle is not None and self._waits(moment) > self.idle:
+            raise OutOfTimeError(f"it was stopped: for {self.idle:g} s none of its processes has computed anything")
         used = _memory_of(self._root) if _PROC.is_dir() else 0
         self.peak = max(self.peak, used)
         if self.memory is not None and self._group is None and used > self.memory:
             limit = self.memory >> 20
             raise OutOfMemoryError(f"its processes took {used >> 20} MiB, more than its limit of {limit} MiB")
+
+    def _waits(self, moment: float) -> float:
+        """For how long no process below the first one, its supervisor, has used processor time; in seconds."""
+        assert self._root is not None  # noqa: S101  (asked by the caller)
+        ticks = sum(map(_ticks_of, descendants(self._root)))
+        if ticks != self._computed[0] or not self._computed[1]:
+            self._computed = (ticks, moment)
+        return moment - self._computed[1]
+
+
+def _ticks_of(pid: int) -> int:
+    """The processor time of a process, and of its children that have ended, in ticks."""
+    with suppress(OSError, ValueError, IndexError):
+        return sum(map(int, (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()[11:15]))
+    return 0
 
 
 def _memory_of(root: int) -> int:

@@ -28,6 +28,8 @@ __all__ = ["Command", "run_command", "write_order"]
 
 _ENDINGS = (".conda", ".tar.bz2")
 _KEPT = 30
+#: How long a program may wait without computing, in seconds: conda-build waits forever for a FIFO in the prefix.
+_IDLE = 3600.0
 #: Patterns in the log of conda-build or rattler-build for the step that failed, and our wording.
 _REASONS = (
     (r"Unsatisfiable|DependencyNeedsBuilding|ResolvePackageNotFound|PackagesNotFound|resolve dependencies", "solve"),
@@ -80,6 +82,8 @@ def run_command(command: Command, request: BuildRequest) -> Iterator[Iterator[Ev
     wants = "terminal" if command.terminal else "nothing"
     worker = write_order(request.folder, command.words, command.folder, wants, command.container)
     grace = REMOVAL_SECONDS if command.container else GRACE
+    if command.container is None:  # a container's processes may be those of a daemon
+        request.guard.idle = _IDLE
     with started(
         worker, folder=request.folder, environment=command.environment, guard=request.guard, grace=grace
     ) as process:
