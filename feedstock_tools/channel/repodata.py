@@ -15,6 +15,7 @@ from feedstock_tools.channel.web.credentials import rattler_client
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.files.temporary import temporary_folder
 from feedstock_tools.reading import read_bytes
+from feedstock_tools.redaction import redacted
 
 __all__ = [
     "builds_of",
@@ -128,7 +129,7 @@ def builds_of(name: str, channel: str, subdirs: Sequence[str]) -> tuple[Record, 
     try:
         found = wait_for(query(), f"{url} to answer", _SECONDS)
     except (GatewayError, OSError) as error:
-        raise WorkError(f"cannot read the repodata of {url}: {first_cause(error)}") from error
+        raise WorkError(f"cannot read the repodata of {redacted(url)}: {first_cause(error)}") from error
     return tuple(
         Record.from_repodata(file, json.loads(text), channel=url, subdir=subdir) for file, text, subdir in found
     )
@@ -187,9 +188,9 @@ def _fetched(url: str, subdir: str, cache: Path) -> list[Record]:
     except FetchRepoDataError as error:
         if subdir != "noarch" and str(error).startswith("repodata not found"):
             return []
-        raise WorkError(f"cannot read the repodata of {url}/{subdir}: {first_cause(error)}") from error
+        raise WorkError(f"cannot read the repodata of {redacted(url)}/{subdir}: {first_cause(error)}") from error
     except (OSError, ValueError) as error:
-        raise WorkError(f"cannot read the repodata of {url}/{subdir}: {error}") from error
+        raise WorkError(f"cannot read the repodata of {redacted(url)}/{subdir}: {error}") from error
     return sorted(
         (Record.from_repodata(entry["fn"], entry, channel=url, subdir=subdir) for entry in entries),
         key=lambda record: record.file_name,

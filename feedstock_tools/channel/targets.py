@@ -23,6 +23,7 @@ from feedstock_tools.channel.web.asking import NoAnswerError, ask
 from feedstock_tools.digests import sha256_of
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.files.locks import SAID_AFTER, say_wait
+from feedstock_tools.redaction import redacted
 from feedstock_tools.units import size_text
 from feedstock_tools.workers import worker_command
 
@@ -228,10 +229,10 @@ class ServiceTarget:
     """A channel of a service; rattler-build does the uploads. `read` is the URL of its packages."""
 
     kind: str
-    server: str
+    server: str = field(repr=False)
     channel: str
     label: str
-    read: str
+    read: str = field(repr=False)
     key: str | None = field(default=None, repr=False)
     auth_file: str | None = None
     on_this_machine = False
@@ -275,7 +276,7 @@ class ServiceTarget:
             return "there"
         if served is not None:
             raise WorkError(f"{self.name} has a different package of this name: {file}", hint=OTHER_PACKAGE)
-        reason = done.stdout.strip() or f"the upload ended with status {done.returncode}"
+        reason = redacted(done.stdout.strip()) or f"the upload ended with status {done.returncode}"
         if "already exists" in reason:
             return "there, not verified"
         raise WorkError(f"{self.name} refused {file}: {reason}")

@@ -202,7 +202,7 @@ def _fill(
             logs = [record.log for record in records] + [test.log for test in tested if test.log]
             for log in dict.fromkeys(logs):
                 shutil.copyfile(matrix.artifacts / log, folder / Path(log).name)
-            _write_json(folder / "builds.json", [_build_json(record) for record in records])
+            _write_json(folder / "builds.json", [_build_json(record, redaction) for record in records])
             solved = {record.output + f" {record.row}": _environments(ledger, record) for record in records}
             _write_json(folder / "environments.json", solved)
             if tested:
@@ -223,15 +223,15 @@ def _test_json(test: TestRecord) -> dict[str, Any]:
     return {**shown, "log": Path(test.log).name}
 
 
-def _build_json(record: BuildRecord) -> dict[str, Any]:
+def _build_json(record: BuildRecord, redaction: Redaction) -> dict[str, Any]:
     """A build in a form for others: without this machine's processes, and without credentials."""
     left_out = ("id", "process", "packages", "channels", "command", "log")
     shown = {name: value for name, value in asdict(record).items() if name not in left_out}
     packages = [{"file": package.file, "size": package.size, "sha256": package.sha256} for package in record.packages]
     channels = [redacted(channel) for channel in record.channels]
     log = Path(record.log).name
-    values = {key: redacted(value) for key, value in record.values.items()}
-    plain = {"channels": channels, "values": values, "command": redacted(record.command)}
+    values = {key: redaction.text(value) for key, value in record.values.items()}
+    plain = {"channels": channels, "values": values, "command": redaction.text(record.command)}
     return {**shown, **plain, "log": log, "packages": packages}
 
 

@@ -139,6 +139,22 @@ def test_the_requested_builds_must_be_done(gpu_feedstock: TinyFeedstock) -> None
     assert "is not done" in run.stderr
 
 
+def test_credentials_in_a_configuration_are_not_in_it(feedstock: TinyFeedstock) -> None:
+    for path in (feedstock.folder / ".ci_support").glob("*.yaml"):
+        with path.open("a") as stream:
+            stream.write("channel_sources:\n- https://me:word-nobody-sees@example.org/t/tk-nobody-sees/mine\n")
+            stream.write("some_key:\n- value-of-a-secret-variable\n")
+    assert feedstock.build(ROW).returncode == 0
+    run = dossier(feedstock, ROW, "--no-packages", MY_TOKEN="value-of-a-secret-variable")  # noqa: S106
+    assert run.returncode == 0, run.stderr
+    texts = {path.name: path.read_text() for path in (feedstock.folder / "dossier").rglob("*") if path.is_file()}
+    (configuration,) = (feedstock.folder / "dossier").glob("configurations/*/configuration.yaml")
+    assert "- https://***@example.org/t/***/mine\n" in configuration.read_text()
+    assert "some_key:\n- '***'\n" in configuration.read_text() or "some_key:\n- ***\n" in configuration.read_text()
+    leaks = [name for name, text in texts.items() if "nobody-sees" in text or "value-of-a-secret" in text]
+    assert not leaks
+
+
 def test_a_log_with_a_secret_is_refused_without_telling_it(gpu_feedstock: TinyFeedstock) -> None:
     log = next((gpu_feedstock.artifacts / "logs").iterdir())
     log.write_text(log.read_text() + "uploading with correct-horse-battery\n")

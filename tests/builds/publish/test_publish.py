@@ -7,6 +7,7 @@ import os
 import sqlite3
 import subprocess
 import threading
+from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -24,6 +25,8 @@ from feedstock_tools.builds.ledger import Ledger, TestRecord, now
 from feedstock_tools.channel.archive import read_package, write_package
 from feedstock_tools.channel.metadata import PackageFile
 from feedstock_tools.channel.repodata import read_records
+from feedstock_tools.channel.targets import parse_target
+from feedstock_tools.errors import WorkError
 from tests.support.feedstocks import HERE, TinyFeedstock
 
 KEY = "a-key-that-is-shown-nowhere"
@@ -42,7 +45,7 @@ def results(run: subprocess.CompletedProcess[str]) -> set[str]:
 @dataclass
 class Service:
     """The packages that a service received. `limit`: how many it accepts; `listing`: its repodata is up to date;
-    `shown`: it gives packages to everybody."""
+    `shown`: it gives packages to everybody; `login`: the user and password that it wants with each request."""
 
     url: str
     packages: dict[str, bytes] = field(default_factory=dict)
@@ -50,6 +53,7 @@ class Service:
     limit: int | None = None
     listing: bool = True
     shown: bool = True
+    login: str = ""
     received: list[str] = field(default_factory=list)
 
     def take(self, name: str, content: bytes) -> int:
@@ -98,7 +102,10 @@ def served(kind: str, folder: Path) -> Iterator[Service]:
         protocol_version = "HTTP/1.1"
 
         def answer(self) -> None:
-            status, content = route(self, received(self))
+            body = received(self)
+            wanted = f"Basic {b64encode(service.login.encode()).decode()}" if service.login else ""
+            let_in = not wanted or self.headers["Authorization"] == wanted
+            status, content = route(self, body) if let_in else (401, b"")
             self.send_response(status)
             self.send_header("Content-Length", str(len(content)))
             self.end_headers()
@@ -327,6 +334,32 @@ def test_a_name_that_a_service_has_and_does_not_list_yet(
         run = publish(gpu_feedstock, f"{kind}:mine", BUILT, "--server", service.url, **{KEYS[kind]: KEY})
     assert run.returncode == status, run.stderr
     assert said in run.stdout + run.stderr
+
+
+def test_a_server_that_wants_a_password_gets_it_from_its_url(gpu_feedstock: TinyFeedstock, tmp_path: Path) -> None:
+    (tmp_path / "served").mkdir()
+    with served("quetz", tmp_path / "served") as service:
+        service.login = "me:wo@rd-that-nobody-sees"
+        guarded = service.url.replace("://", "://me:wo%40rd-that-nobody-sees@")
+        runs = [
+            publish(gpu_feedstock, "quetz:mine", BUILT, "--server", server, "--json", QUETZ_API_KEY=KEY)
+            for server in (service.url, guarded, guarded)
+        ]
+    assert (runs[0].returncode, "401" in runs[0].stderr) == (1, True), runs[0].stderr
+    assert [results(run) for run in runs[1:]] == [{"published"}, {"there"}]
+    assert service.keys == {KEY}
+    said = "".join(run.stdout + run.stderr for run in runs)
+    assert not any(secret in said for secret in (KEY, "rd-that-nobody-sees"))
+    ledger = (gpu_feedstock.artifacts / "ledger.sqlite").read_bytes()
+    assert b"rd-that-nobody-sees" not in ledger
+
+
+def test_a_library_call_shows_no_password_of_a_server(tmp_path: Path) -> None:
+    target = parse_target("prefix:mine", "http://me:word-nobody-sees@127.0.0.1:1", {"PREFIX_API_KEY": KEY}, tmp_path)
+    assert "nobody-sees" not in repr(target)
+    with pytest.raises(WorkError) as caught:
+        target.there(["noarch/a-1-0.conda"])
+    assert "nobody-sees" not in str(caught.value)
 
 
 def test_a_service_needs_a_key(gpu_feedstock: TinyFeedstock, tmp_path: Path) -> None:
