@@ -194,6 +194,16 @@ class CudaFacts:
             raise InputError(f"there is no preset '{name}' of architectures", hint=hint)
         return self.presets[name].architectures(self.toolkit(version))
 
+    def newest_ptx(self, cuda: str) -> str:
+        """The newest CUDA version whose PTX a driver for a CUDA version compiles.
+
+        For 12.5 that is 12.6, since both have PTX 8.5; in general it is the version itself.
+        """
+        own = self.toolkits[cuda].ptx if cuda in self.toolkits else None
+        return (
+            cuda if own is None else [toolkit.version for toolkit in self.toolkits.values() if toolkit.ptx == own][-1]
+        )
+
     def gpu(self, name: str) -> Gpu:
         """The GPU with a name such as `RTX 3080` or `NVIDIA A100-SXM4-80GB`; see `find_gpu`.
 

@@ -85,18 +85,22 @@ class Gpu:
         return not self.tegra and not re.match(r"GeForce|TITAN|Quadro|RTX|NVS|CMP|GTX", self.name)
 
     def least_driver(self, *, windows: bool) -> str | None:
-        """The first driver of a system that knows the chip; on Windows, where unknown, the branch of Linux's."""
-        known = self.first_driver.get("windows" if windows else "linux")
-        if known is None and windows and "linux" in self.first_driver:
-            return str(parse_version(self.first_driver["linux"]).major)
-        return known
+        """The first driver of a system that knows the chip; None where that is not known."""
+        return self.first_driver.get("windows" if windows else "linux")
 
-    def drives(self, driver: str, *, windows: bool = False) -> bool:
-        """Whether a driver knows this GPU's chip."""
-        least, version = self.least_driver(windows=windows), parse_version(driver)
+    def drives(self, driver: str, *, windows: bool = False) -> bool | None:
+        """Whether a driver knows this GPU's chip; None where that is not known.
+
+        On Windows, where no source names the first driver, those of later branches than the first on Linux know it.
+        """
+        version, least = parse_version(driver), self.least_driver(windows=windows)
+        if self.dropped_in is not None and version >= parse_version(self.dropped_in):
+            return False
+        if least is None:
+            on_linux = self.first_driver.get("linux")
+            return True if on_linux is None or version.major > parse_version(on_linux).major else None
         # Of a branch alone (`535`) any release may be meant.
-        new_enough = least is None or version >= parse_version(least) or version == parse_version(least.split(".")[0])
-        return new_enough and (self.dropped_in is None or version < parse_version(self.dropped_in))
+        return version >= parse_version(least) or version == parse_version(least.split(".")[0])
 
     def jetson_has(self, cuda: str) -> bool:
         """Whether the system of this Jetson module has, or takes, a CUDA toolkit."""

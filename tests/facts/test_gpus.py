@@ -157,9 +157,17 @@ def test_every_gpu_can_be_compiled_for_by_some_toolkit() -> None:
         ("GTX 1080", "590.44.01", False, False),
         ("V100", "591.44", True, False),
         ("T4", "595.45.04", False, True),
+        # No source names the first driver for Windows; later branches than the first on Linux know the chip.
+        ("H100", "516.01", True, None),
+        ("H100", "520.06", True, None),
+        ("H100", "528.33", True, True),
+        ("GTX 1080", "369.30", True, True),
+        ("GTX 1080", "353.30", True, None),
+        ("K80", "475.14", True, True),
+        ("K80", "496.13", True, False),
     ],
 )
-def test_a_driver_knows_the_gpus_of_its_time(name: str, driver: str, windows: bool, driven: bool) -> None:
+def test_a_driver_knows_the_gpus_of_its_time(name: str, driver: str, windows: bool, driven: bool | None) -> None:
     assert gpu(name).drives(driver, windows=windows) is driven
 
 

@@ -77,6 +77,32 @@ def test_verdicts(
     assert verdict.reasons
 
 
+@pytest.mark.parametrize(
+    ("model", "driver", "cuda", "how", "reason"),
+    [
+        (
+            "H100",
+            "516.01",
+            "11.7",
+            "unknown",
+            "the first driver for its chip GH100 is known for Linux only (520.56.06)",
+        ),
+        ("H100", "516.01", "12.9", "no", "needs one for 12.0 or later"),
+        ("GTX 1080", "591.44", "12.9", "no", "the last branch that does is 580"),
+        ("RTX 4090", "516.94", "11.8", "no", "its chip AD102 needs 522.25 or later"),
+        ("H100", "528.33", "12.0", "native", "compiles for sm_90"),
+    ],
+)
+def test_a_driver_for_windows_whose_gpus_are_not_known_is_told_as_such(
+    model: str, driver: str, cuda: str, how: str, reason: str
+) -> None:
+    arguments = ("--model", model, "--driver", driver, "--cuda", cuda, "--platform", "win-64")
+    (found,) = json.loads(output(*arguments, "--json"))["gpus"][0]["builds"]
+    assert found["runs"] == how
+    assert reason in " ".join(found["reasons"])
+    assert ("not known" in output(*arguments)) is (how == "unknown")
+
+
 def test_every_toolkit_is_judged_by_default(facts: CudaFacts) -> None:
     lines = output("--model", "RTX 4090").splitlines()
     assert len(lines) == 1 + len(facts.toolkits)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from feedstock_tools.errors import InputError
-from feedstock_tools.facts import CudaFacts, Gpu
+from feedstock_tools.facts import CudaFacts, Gpu, Toolkit
 from feedstock_tools.facts.gpus import driver_version, load_gpus
 from feedstock_tools.gpu_code.architecture import Architecture, parse_architectures
 from feedstock_tools.pins.gpu.architectures import served
@@ -16,7 +16,13 @@ from feedstock_tools.versions import parse_version
 
 __all__ = ["Card", "Verdict", "card_named", "card_of_capability", "judge"]
 
-HOW = {"native": "native", "ptx": "PTX at first start", "no": "not at all", "cpu": "on the CPU"}
+HOW = {
+    "native": "native",
+    "ptx": "PTX at first start",
+    "no": "not at all",
+    "cpu": "on the CPU",
+    "unknown": "not known",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +48,10 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """How a card runs a build: `native`, `ptx`, `no` or `cpu`; the code it runs; and the reasons, in sentences."""
+    """How a card runs a build: `native`, `ptx`, `no` or `cpu`; the code it runs; and the reasons, in sentences.
+
+    `unknown` where the facts do not say whether the driver knows the GPU; `by` is then the code that it would run.
+    """
 
     how: str
     by: str | None
@@ -89,7 +98,15 @@ def judge(facts: CudaFacts, card: Card, cuda: str, architectures: Sequence[str] 
     Raises:
         InputError: the toolkit is unknown, or an architecture is invalid.
     """
-    toolkit = facts.toolkit(cuda)
+    verdict = _judge(facts, card, facts.toolkit(cuda), architectures)
+    doubt = _driver_in_doubt(card)
+    if doubt is None or verdict.how == "no":
+        return verdict
+    return Verdict("unknown", verdict.by, (doubt,))
+
+
+def _judge(facts: CudaFacts, card: Card, toolkit: Toolkit, architectures: Sequence[str] | None) -> Verdict:
+    """The verdict if the driver knows the GPU wherever that is not known."""
     refused = (
         _not_driven(card) or _beyond_its_system(card, toolkit.version) or _refused_by_driver(card, toolkit.version)
     )
@@ -147,7 +164,8 @@ def _at_run_time(facts: CudaFacts, card: Card, cuda: str) -> str:
 
 def _not_driven(card: Card) -> str | None:
     """Why the driver does not know the GPU at all; None if it does, or if that is not known."""
-    if card.driver is None or not card.gpus or any(gpu.drives(card.driver, windows=card.windows) for gpu in card.gpus):
+    driver, windows = card.driver, card.windows
+    if driver is None or not card.gpus or any(gpu.drives(driver, windows=windows) is not False for gpu in card.gpus):
         return None
     gpu = card.gpus[0]
     if gpu.tegra:
@@ -159,6 +177,20 @@ def _not_driven(card: Card) -> str | None:
     return (
         f"Driver {card.driver} is older than this GPU: its chip {gpu.chip} needs "
         f"{gpu.least_driver(windows=card.windows)} or later."
+    )
+
+
+def _driver_in_doubt(card: Card) -> str | None:
+    """Why it is not known whether the driver knows the GPU; None if it is known."""
+    if card.driver is None or not card.gpus:
+        return None
+    known = [gpu.drives(card.driver, windows=card.windows) for gpu in card.gpus]
+    if True in known or None not in known:
+        return None
+    gpu = card.gpus[known.index(None)]
+    return (
+        f"It is not known whether driver {card.driver} for Windows supports this GPU: the first driver for its chip "
+        f"{gpu.chip} is known for Linux only ({gpu.least_driver(windows=False)})."
     )
 
 
@@ -180,18 +212,9 @@ def _refused_by_driver(card: Card, cuda: str) -> str | None:
 
 def _cannot_compile(facts: CudaFacts, card: Card, cuda: str) -> str | None:
     """A driver compiles PTX up to the version of its own CUDA, which toolkits such as 12.5 and 12.6 share."""
-    if card.driver_cuda is None or parse_version(card.driver_cuda) >= parse_version(cuda):
+    if card.driver_cuda is None or parse_version(facts.newest_ptx(card.driver_cuda)) >= parse_version(cuda):
         return None
-    reads, writes = _ptx(facts, card.driver_cuda), _ptx(facts, cuda)
-    if reads and writes and parse_version(reads) >= parse_version(writes):
-        return None
-    versions = f" (PTX {writes}; the driver reads up to {reads})" if reads and writes else ""
-    return f"A driver for CUDA {card.driver_cuda} does not compile PTX of CUDA {cuda}{versions}."
-
-
-def _ptx(facts: CudaFacts, cuda: str) -> str | None:
-    """The version of PTX of a CUDA version; None where that is not known."""
-    return facts.toolkits[cuda].ptx if cuda in facts.toolkits else None
+    return f"A driver for CUDA {card.driver_cuda} does not compile PTX of CUDA {cuda}."
 
 
 def _dropped(facts: CudaFacts, card: Card, cuda: str, known: Sequence[Architecture]) -> str:

@@ -135,14 +135,23 @@ def _speaking_of(graph: PinGraph, release: Release, others: Mapping[str, Demand]
     """The bounds of a release that exclude what others demand, or else those that allow only some of their kinds."""
     excluding, restricting = [], []
     for bound in graph.bounds_of(release):
+        if all(_shut(way, others) for way in bound.ways):
+            excluding.append(bound)
+            continue
         for kind in bound.kinds & others.keys():
             known = frozenset(graph.versions.get(kind, ()))
             let_in = frozenset().union(*(way.allowed.get(kind, known) for way in bound.ways)) & known
-            if not any(others[kind].admits(version) for version in let_in):
-                excluding.append(bound)
-            elif let_in != known:
+            if let_in != known:
                 restricting.append(bound)
     return excluding or restricting
+
+
+def _shut(way: Way, others: Mapping[str, Demand]) -> bool:
+    """Whether a way allows nothing of what another demand admits."""
+    return any(
+        kind in others and not any(others[kind].admits(version) for version in allowed)
+        for kind, allowed in way.allowed.items()
+    )
 
 
 def _closed_bound(graph: PinGraph, kind: str, versions: Sequence[str]) -> Bound | None:

@@ -273,14 +273,31 @@ def _of_gpu(gpu: Gpu, cudas: Sequence[str], scales: Scales) -> Iterator[Bound]:
         fit = frozenset(cuda for cuda in cudas if gpu.jetson_has(cuda))
         yield Bound(release, (Way({"cuda": fit}, source="Jetson Linux"),), f"its system has {gpu.jetson_words}")
         return
+    yield from _drivers_of_gpu(release, gpu, scales["driver"])
+
+
+def _drivers_of_gpu(release: Release, gpu: Gpu, drivers: Iterable[str]) -> Iterator[Bound]:
+    """The drivers that know a GPU: what is known, and what is not."""
     ways, words = [], []
+    source = "the lists of GPUs in NVIDIA's drivers"
     for system, platforms in (("Linux", _LINUX), ("Windows", _WINDOWS)):
         windows = system == "Windows"
-        known = frozenset(driver for driver in scales["driver"] if gpu.drives(driver, windows=windows))
-        ways.append(Way({"platform": platforms, "driver": known}, source="the lists of GPUs in NVIDIA's drivers"))
-        words.append(f"{gpu.least_driver(windows=windows)} or later on {system}")
+        may = frozenset(driver for driver in drivers if gpu.drives(driver, windows=windows) is not False)
+        ways.append(Way({"platform": platforms, "driver": may}, source=source))
+        if least := gpu.least_driver(windows=windows):
+            words.append(f"{least} or later on {system}")
     end = f", and the last branch for it is {gpu.last_branch}" if gpu.last_branch else ""
     yield Bound(release, tuple(ways), f"its driver must be {' and '.join(words)}{end}")
+    if gpu.least_driver(windows=True) is None:
+        sure = frozenset(driver for driver in drivers if gpu.drives(driver, windows=True))
+        on_windows = Way({"platform": _WINDOWS, "driver": sure}, source=source)
+        said = f"its first driver on Windows is not known; later branches than {_branch(gpu)} have it"
+        yield Bound(release, (on_windows, Way({"platform": _LINUX})), said, unknown=True)
+
+
+def _branch(gpu: Gpu) -> int:
+    """The branch of the first driver for Linux."""
+    return parse_version(gpu.first_driver["linux"]).major
 
 
 def _of_framework(name: str, cudas: Sequence[str], pythons: Sequence[str]) -> Iterator[Bound]:

@@ -56,7 +56,7 @@ def _about(machine: Machine) -> list[str]:
         lines.append(f"Driver {machine.driver or 'of unknown version'}, which runs CUDA up to {machine.cuda or '?'}.")
     if machine.problem:
         problem = f"{machine.problem[0].upper()}{machine.problem[1:]}"
-        lines.append(f"{problem}. Name a GPU with --gpu or --capability to ask about another machine.")
+        lines.append(f"{problem}. Name a GPU with --model or --capability to ask about another machine.")
     return lines
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from feedstock_tools.facts.cuda import load_cuda
 from feedstock_tools.facts.gpus import find_gpu, load_gpus
 from feedstock_tools.versions import parse_version
 
@@ -43,10 +44,11 @@ def _older_driver(answer: Answer) -> Iterator[str]:
         return
     chosen = answer.sets[0]
     cuda, runs = chosen.get("cuda"), chosen.get("__cuda")
-    if cuda and runs and parse_version(runs) < parse_version(cuda):
+    newest = load_cuda().newest_ptx(runs) if runs else None
+    if cuda and newest and parse_version(newest) < parse_version(cuda):
         yield (
-            f"driver {chosen['driver']} runs machine code of CUDA {cuda}, but compiles PTX of CUDA up to {runs} only: "
-            f"builds without machine code for the GPU, and code that NVRTC of {cuda} generates, do not load."
+            f"driver {chosen['driver']} runs machine code of CUDA {cuda}, but compiles PTX of CUDA up to {newest} "
+            f"only: builds without machine code for the GPU, and code that NVRTC of {cuda} generates, do not load."
         )
 
 
