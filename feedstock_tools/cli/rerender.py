@@ -207,7 +207,7 @@ def _rerendered(feedstock: Path, pinning: Path | None, how: _How) -> Rerender:
         smithy=release,
         azure_number=_azure_number(feedstock, release, rules) if how.online and release else None,
     )
-    require_what_is_asked(feedstock, result)
+    require_what_is_asked(feedstock, result, pinning)
     return result
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from feedstock_tools.errors import InputError, Mistake
+from feedstock_tools.generate.spec.review_checks import check_stdlib
 from feedstock_tools.reading import read_text
 from feedstock_tools.yaml_reading.values import read_texts
 
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["follows_pinning", "require_what_is_asked"]
 
 _SPEC = "feedstock.yaml"
+_STDLIB = re.compile(r"^c_stdlib:", re.MULTILINE)
 
 
 def follows_pinning(feedstock: Path) -> bool:
@@ -32,11 +35,16 @@ def follows_pinning(feedstock: Path) -> bool:
     return isinstance(content, dict) and content.get("pinning", "conda-forge") == "conda-forge"
 
 
-def require_what_is_asked(feedstock: Path, result: Rerender) -> None:
-    """Nothing, if a rerender has every CUDA version, Python and migration that the spec lists.
+def require_what_is_asked(feedstock: Path, result: Rerender, pinning: Path | None = None) -> None:
+    """Nothing, if a rerender has every CUDA version, Python and migration that the spec lists, and the spec what the
+    pinning asks for.
+
+    Args:
+        pinning: the pinning's conda_build_config.yaml.
 
     Raises:
-        InputError: the pinning lacks some of them; all of them, each with its place in the spec.
+        InputError: the pinning lacks some of them, or has `c_stdlib` and the spec compiles without `stdlib: c`; all
+            mistakes, each with its place in the spec.
     """
     if result.platforms is not None or not follows_pinning(feedstock):
         return
@@ -48,6 +56,7 @@ def require_what_is_asked(feedstock: Path, result: Rerender) -> None:
         *_missing_versions(document, result.configurations),
         *_missing_pythons(document, result.configurations),
         *_missing_migrations(document, result.finished_migrations),
+        *_missing_stdlib(document, pinning),
     ]
     if missing:
         raise InputError.of(missing)
@@ -85,6 +94,14 @@ def _missing_migrations(document: Document, finished: tuple[Path, ...]) -> Itera
             yield _mistake(document, location, f"the pinning has no migration '{name}' of this time stamp", hint)
 
 
-def _mistake(document: Document, location: Location, message: str, hint: str) -> Mistake:
+def _missing_stdlib(document: Document, pinning: Path | None) -> Iterator[Mistake]:
+    """The compilers without a standard library, if the pinning has one: it has had it since 2024."""
+    if pinning is None or not _STDLIB.search(read_text(pinning, within=None)):
+        return
+    for finding in check_stdlib(document.content):
+        yield _mistake(document, finding.location, finding.message, finding.hint)
+
+
+def _mistake(document: Document, location: Location, message: str, hint: str | None) -> Mistake:
     place = document.place(location)
     return Mistake(message, document.path, place.line, place.column, hint)

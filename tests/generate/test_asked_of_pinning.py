@@ -117,6 +117,27 @@ def test_what_the_pinning_lacks_ends_with_an_error(
     assert not list((feedstock / ".ci_support").glob("linux*"))
 
 
+@pytest.mark.parametrize("requirement", ["compiler: cxx", "use: tools"])
+def test_a_compiler_without_its_standard_library_is_a_mistake_where_the_pinning_has_one(
+    requirement: str, tmp_path: Path, pinning: Path
+) -> None:
+    text = SPEC.replace("compiler: cuda", requirement).replace(
+        "cuda: {versions: [12.9]}", "groups: {tools: [compiler: c]}"
+    )
+    feedstock = _feedstock(tmp_path / "demo", text)
+    assert _rerender(feedstock, pinning).exception is None
+    with (pinning / "recipe" / "conda_build_config.yaml").open("a") as file:
+        file.write("c_stdlib:\n  - sysroot\n")
+
+    result = _rerender(feedstock, pinning)
+
+    assert isinstance(result.exception, InputError)
+    assert "feedstock.yaml:10:27: `compiler: c" in str(result.exception)
+    assert "needs `stdlib: c` beside it on conda-forge" in str(result.exception)
+    (feedstock / "feedstock.yaml").write_text(text.replace("{build: [", "{build: [stdlib: c, "))
+    assert _rerender(feedstock, pinning).exception is None
+
+
 def test_a_migration_by_name_has_the_time_stamp_and_the_jobs_of_the_pinning(tmp_path: Path, pinning: Path) -> None:
     text = SPEC.replace("[12.9]}", "[12.9, 13.0]}\nmigrations: [cuda130]")
     feedstock = _feedstock(tmp_path / "demo", text)

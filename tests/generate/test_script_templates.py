@@ -23,18 +23,39 @@ def _scripts(script: str) -> dict[str, str]:
     [
         ("cmake", "cmake -S sub/dir -B build", "cmake -S sub\\dir -B build"),
         ("meson", "build sub/dir", "build sub\\dir"),
+        ("bazel", "cd sub/dir\n", "cd sub\\dir "),
         ("pip", "pip install ./sub/dir ", "pip install .\\sub\\dir "),
+        ("setuptools", "pip install ./sub/dir ", "pip install .\\sub\\dir "),
+        ("scikit-build-core", "pip install ./sub/dir ", "pip install .\\sub\\dir "),
     ],
 )
 def test_options_and_folder_reach_the_build_system(template: str, unix: str, windows: str) -> None:
     scripts = _scripts(f"{{template: {template}, folder: sub/dir, options: ['-DX=a b']}}")
 
     assert unix in scripts["build-libdemo.sh"]
-    assert "'-DX=a b'" in scripts["build-libdemo.sh"]
+    assert "-DX=a b'" in scripts["build-libdemo.sh"]
     assert windows in scripts["build-libdemo.bat"]
-    assert '"-DX=a b"' in scripts["build-libdemo.bat"]
+    assert '-DX=a b"' in scripts["build-libdemo.bat"]
 
 
 def test_options_without_a_template_are_a_mistake() -> None:
     with pytest.raises(InputError, match="'options' and 'folder' require a template"):
         spec_from_text(REVIEWED.replace(SCRIPT, "{commands: [x], options: [y]}"), Path("feedstock.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("template", "passed"),
+    [
+        ("cmake", "-DCMAKE_CUDA_ARCHITECTURES=${CUDAARCHS}"),
+        ("scikit-build-core", "-DCMAKE_CUDA_ARCHITECTURES=${CUDAARCHS}"),
+        ("bazel", "--repo_env=CUDAARCHS"),
+        ("pip", 'source "${RECIPE_DIR}/archs.sh"'),
+    ],
+)
+def test_the_architectures_reach_the_build_system(template: str, passed: str) -> None:
+    text = REVIEWED.replace(
+        "{versions: [12.9],",
+        "{versions: [12.9], architectures: common, script: {file: archs.sh, variable: CUDAARCHS, style: cmake},",
+    ).replace(SCRIPT, f"{{template: {template}}}")
+    texts = render(spec_from_text(text))
+    assert passed in next(made for path, made in texts.items() if path.name == "build-libdemo.sh")

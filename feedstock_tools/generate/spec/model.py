@@ -103,11 +103,11 @@ class Script(Model):
     unix: RecipeFile | None = Field(default=None, description="The script on Linux and macOS.")
     win: RecipeFile | None = Field(default=None, description="The script on Windows.")
     commands: tuple[str, ...] = Field(default=(), description="Commands instead of a file.")
-    template: Literal["cmake", "meson", "pip"] | None = Field(
-        default=None, description="Generate a script that builds with `cmake`, `meson` or `pip`."
+    template: Literal["cmake", "meson", "bazel", "pip", "setuptools", "scikit-build-core"] | None = Field(
+        default=None, description="Generate a script that builds with this build system."
     )
     options: tuple[str, ...] = Field(
-        default=(), description="Options for a template's build system: `-DUSE_X=ON`; for pip `-Ccmake.define.X=ON`."
+        default=(), description="Options for a template's build system: `-DUSE_X=ON`; for pip `-Csetup-args=-Dx=on`."
     )
     folder: RecipeFile = Field(default=".", description="The folder in the sources that a template builds.")
 

@@ -15,11 +15,13 @@ from feedstock_tools.generate.spec.finding import Finding
 from feedstock_tools.platforms import Platform
 from feedstock_tools.yaml_reading.positions import Location
 
-__all__ = ["check_for_review"]
+__all__ = ["check_for_review", "check_stdlib"]
 
 #: The languages whose compilers conda-forge's pinning has.
 _COMPILERS = ("c", "cxx", "cuda", "fortran", "go", "rust", "m2w64_c", "m2w64_cxx", "m2w64_fortran", "nim", "dmd", "hip")
 _STDLIBS = ("c", "m2w64_c")
+#: The languages whose compilers conda-forge's linter wants `stdlib('c')` beside.
+_NEED_STDLIB = frozenset({"c", "cxx", "cuda", "fortran", "rust", "m2w64_c", "m2w64_cxx", "m2w64_fortran"})
 _VERSION = r"[0-9A-Za-z_{}][0-9A-Za-z_.+!*{}-]*"
 _CONSTRAINT = re.compile(rf"\(*(>=|<=|==|!=|~=|=|>|<)?{_VERSION}\)*([,|]\(*(>=|<=|==|!=|~=|=|>|<)?{_VERSION}\)*)*")
 _UNIX_WORDS = "cp|mv|rm|ln|ls|cat|sed|grep|awk|test|touch|chmod|which|export|install|./configure|make|mkdir -p|bash|sh"
@@ -199,6 +201,28 @@ def _check_gpu_builds(content: dict[str, Any]) -> Iterator[Finding]:
             return
     hint = "Add `compiler: cuda` to the build requirements, or remove the section `cuda`."
     yield Finding(("cuda",), "no output compiles or links anything of CUDA, so GPU builds would be CPU builds", hint)
+
+
+def check_stdlib(content: dict[str, Any]) -> Iterator[Finding]:
+    """Findings for compilers without `stdlib('c')`, which brings the requirement on glibc."""
+    groups = as_mapping(content.get("groups"))
+    for location, owner in owners(content):
+        listed = as_list(as_mapping(owner.get("requirements")).get("build"))
+        used = [str(item["use"]) for item in listed if isinstance(item, dict) and "use" in item]
+        seen: set[str] = set()
+        while used:
+            group = used.pop()
+            if group not in seen:
+                seen.add(group)
+                items = as_list(groups.get(group))
+                listed = [*listed, *items]
+                used += [str(item["use"]) for item in items if isinstance(item, dict) and "use" in item]
+        named = [item for item in listed if isinstance(item, dict)]
+        compilers = [item["compiler"] for item in named if item.get("compiler") in _NEED_STDLIB]
+        if compilers and not any(item.get("stdlib") for item in named):
+            place = (*location, "requirements", "build")
+            hint = "Add it: stdlib: c"
+            yield Finding(place, f"`compiler: {compilers[0]}` needs `stdlib: c` beside it on conda-forge", hint)
 
 
 def _check_for_linter(content: dict[str, Any]) -> Iterator[Finding]:

@@ -11,6 +11,9 @@ from feedstock_tools.generate.spec.model import Script, Spec
 
 __all__ = ["build_scripts", "named_script"]
 
+#: The templates of build systems that need none of their own.
+_TEMPLATES = {"setuptools": "pip"}
+
 
 def named_script(script: Script | None, output: str | None) -> Script | None:
     """The script by the names of its files; `output` is None for the build that runs once."""
@@ -33,7 +36,7 @@ def build_scripts(spec: Spec) -> Mapping[PurePosixPath, tuple[str, dict[str, Any
         files = {"unix": named.unix, "win": named.win} if named else {}
         for system in sorted(systems):
             suffix = "sh" if system == "unix" else "bat"
-            template = f"build-{script.template}.{suffix}.j2"
+            template = f"build-{_TEMPLATES.get(script.template, script.template)}.{suffix}.j2"
             templates[PurePosixPath("recipe") / str(files[system])] = (template, _view(spec, script))
     return templates
 
@@ -44,6 +47,8 @@ def _view(spec: Spec, script: Script) -> dict[str, Any]:
         "cuda": spec.cuda is not None,
         "options": [shlex.quote(option) for option in script.options],
         "options_bat": [f'"{option}"' for option in script.options],
+        "cmake_options": shlex.quote(f"-Ccmake.args={';'.join(script.options)}"),
+        "cmake_options_bat": f'"-Ccmake.args={";".join(script.options)}"',
         "folder": script.folder,
         "folder_bat": script.folder.replace("/", "\\"),
         "architectures": asks.file if asks else None,
