@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +25,8 @@ __all__ = ["command"]
 
 #: Seconds that a clone may take.
 _CLONE = 600
+#: A name in a package index, with a version or without.
+_NAME = re.compile(r"([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)(?:==([0-9][0-9a-z.]*))?")
 
 
 @click.command("init", cls=Command)
@@ -33,14 +37,14 @@ _CLONE = 600
 def command(project: str | None, output: Path | None, maintainer: str | None, self_contained: bool) -> int:
     """Write a first feedstock.yaml for PROJECT, with comments on what to decide next.
 
-    PROJECT is a folder with a CMakeLists.txt or a pyproject.toml, or the address of a git repository (file:// too);
-    without one it is asked for. Nothing of the project is run.
+    PROJECT is a folder with a CMakeLists.txt or a pyproject.toml, the address of a git repository (file:// too), or the
+    name of a project on PyPI (NAME==VERSION too); without one it is asked for. Nothing of the project is run.
     """
     from feedstock_tools.files.writing import write_whole
     from feedstock_tools.generate.first_spec import first_spec
     from feedstock_tools.generate.spec.reading import SPEC_NAME, spec_from_text
 
-    given = project or str(click.prompt("Folder or git address of the project", err=True))
+    given = project or str(click.prompt("Folder, git address or PyPI name of the project", err=True))
     name = maintainer or (str(click.prompt("Your name on GitHub", err=True)) if project is None else "someone")
     read, origin, folder = _found(given, output)
     path = folder / SPEC_NAME
@@ -59,7 +63,7 @@ def _found(given: str, output: Path | None) -> tuple[Project, Origin, Path]:
 
     Raises:
         InputError: there is no such project.
-        WorkError: its repository cannot be cloned.
+        WorkError: its repository cannot be cloned, or the package index cannot be read.
     """
     from feedstock_tools.generate.first_spec import Origin
     from feedstock_tools.generate.project import read_project
@@ -69,14 +73,31 @@ def _found(given: str, output: Path | None) -> tuple[Project, Origin, Path]:
         folder = output or Path(f"{project.name}-feedstock")
         relative = Path(os.path.relpath(Path(given).resolve(), (folder / "recipe").resolve())).as_posix()
         return project, Origin({"path": relative}), folder
+    if (name := _NAME.fullmatch(given)) is not None:
+        return _released(name[1], name[2], output)
     if "://" not in given and not given.startswith("git@"):
-        hint = "Name a folder, or the address of a git repository: https://…, file://…"
+        hint = "Name a folder, the address of a git repository (https://…, file://…), or a project on PyPI."
         raise InputError(f"there is no project '{given}'", hint=hint)
     with tempfile.TemporaryDirectory() as clone:
         commit = _cloned(given, Path(clone))
         project = read_project(Path(clone))
     homepage = given.removesuffix(".git") if given.startswith("http") else None
     return project, Origin({"git": given, "rev": commit}, homepage), output or Path(f"{project.name}-feedstock")
+
+
+def _released(name: str, version: str | None, output: Path | None) -> tuple[Project, Origin, Path]:
+    """A project of the package index that pip is configured with, by the texts of its newest source archive."""
+    from feedstock_tools.channel.web.package_index import newest_source, unpack_texts
+    from feedstock_tools.generate.first_spec import Origin
+    from feedstock_tools.generate.project import read_project
+
+    archive = newest_source(name, os.environ, version)
+    with tempfile.TemporaryDirectory() as temporary:
+        texts = Path(temporary, "texts")
+        unpack_texts(archive, texts)
+        project = replace(read_project(texts), version=archive.version)
+    url = archive.template or archive.url
+    return project, Origin({"url": url, "sha256": archive.sha256}), output or Path(f"{project.name}-feedstock")
 
 
 def _cloned(address: str, folder: Path) -> str:

@@ -43,19 +43,24 @@ def _head(project: Project, self_contained: bool) -> Iterator[str]:
     yield "  linux-64:"
     yield ""
     if project.kind == "python" and self_contained:
-        yield "python: [3.12, 3.13]"
+        yield "python: [3.11, 3.12, 3.13]"
         yield ""
     if "cuda" in project.languages:
         yield "# Without `versions`, those of conda-forge's pinning; a list selects from them."
-        yield "cuda:" if self_contained else "cuda: {architectures: common}"
+        yield "cuda:"
         if self_contained:
             yield "  versions: [12.9]"
-            yield "  architectures: common"
+        yield "  architectures: common"
+        yield "  # Passes the architectures to CMake."
+        yield "  script: {file: cuda_architectures.sh, variable: CUDAARCHS, style: cmake}"
         yield ""
 
 
 def _sources(origin: Origin) -> Iterator[str]:
-    yield "# For conda-forge, name the archive of a release: url with {version}, and its sha256."
+    if "url" not in origin.keys:
+        yield "# For conda-forge, name the archive of a release: url with {version}, and its sha256."
+    elif "{version}" not in origin.keys["url"]:
+        yield "# This address changes with each release; prefer one with {version}, such as the project's own."
     yield "sources:"
     for at, (key, value) in enumerate(origin.keys.items()):
         yield f"  {'- ' if at == 0 else '  '}{key}: {quoted(value)}"
@@ -63,28 +68,50 @@ def _sources(origin: Origin) -> Iterator[str]:
 
 
 def _output(project: Project) -> Iterator[str]:
+    if project.kind == "python" and not project.languages:
+        yield "# No compiled code is seen in the project. conda-forge builds pure Python once (noarch: python), which"
+        yield "# feedstock-tools does not write: for such a package, start from grayskull instead."
+    if project.python is not None:
+        yield f"# The project asks for Python {project.python}."
     yield "outputs:"
     yield f"  - name: {project.name}"
     yield f"    kind: {'python' if project.kind == 'python' else 'library'}"
-    yield f"    script: {{template: {'pip' if project.kind == 'python' else 'cmake'}}}"
+    yield f"    script: {{template: {_template(project)}}}"
     needs = dict(_needs(project))
     if needs:
         yield "    requirements:"
     for section, entries in needs.items():
         yield f"      {section}:"
         yield from (f"        - {entry}" for entry in entries)
+    yield from _test(project)
+    if project.kind == "cmake":
+        yield "    # Packages that link it must run with this minor version; x is enough if its ABI is that stable."
+        yield "    run_exports:"
+        yield f"      - {{pin: {project.name}, max: x.x}}"
+    yield ""
+
+
+def _template(project: Project) -> str:
+    if project.kind == "cmake":
+        return "cmake"
+    backends = {need.split(" ")[0] for need in project.build}
+    return next((known for known in ("scikit-build-core", "setuptools") if known in backends), "pip")
+
+
+def _test(project: Project) -> Iterator[str]:
     yield "    test:"
     if project.kind == "python":
         yield f"      imports: [{project.module}]"
         yield "      pip_check: true"
-    else:
-        yield "      # Replace it by what users rely on: a program that runs, a library that is there."
-        yield "      commands:"
+        return
+    yield "      # Add what users rely on, such as a program that runs."
+    yield "      commands:"
+    for program in project.programs:
+        yield f"        - test -x $PREFIX/bin/{program}"
+    for library in project.libraries:
+        yield f"        - test -f $PREFIX/lib/lib{library}.so"
+    if not project.programs and not project.libraries:
         yield '        - test -n "$(ls "$PREFIX")"'
-    if project.kind == "cmake":
-        yield "    run_exports:"
-        yield f"      - {{pin: {project.name}, max: x.x}}"
-    yield ""
 
 
 def _needs(project: Project) -> Iterator[tuple[str, list[str]]]:
@@ -96,9 +123,16 @@ def _needs(project: Project) -> Iterator[tuple[str, list[str]]]:
         tools += ["cmake", "ninja"]
     if tools:
         yield "build", tools
+    if project.kind == "cmake" and "cuda" in project.languages:
+        yield "host", list(_cuda_host(project))
     if project.kind == "python":
-        yield "host", ["python", "pip", *map(quoted, project.build)]
+        yield "host", ["python", "pip", *map(quoted, project.build), *_cuda_host(project)]
         yield "run", ["python", *map(quoted, project.run)]
+
+
+def _cuda_host(project: Project) -> Iterator[str]:
+    if "cuda" in project.languages:
+        yield "{package: cuda-cudart-dev, when: cuda >= 12}"
 
 
 def _about(project: Project, origin: Origin) -> Iterator[str]:

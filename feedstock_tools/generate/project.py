@@ -1,4 +1,4 @@
-"""What a project says of itself: CMakeLists.txt, pyproject.toml and the text of its license.
+"""What a project says of itself: CMakeLists.txt, pyproject.toml, PKG-INFO and the text of its license.
 
 Nothing of the project is run: names, versions and requirements are read where they stand as literals.
 """
@@ -9,10 +9,13 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from email import message_from_string
+from email.message import Message
 from pathlib import Path
 from typing import Any, Literal
 
 from feedstock_tools.errors import InputError
+from feedstock_tools.generate.spec.review_checks import license_mistake
 from feedstock_tools.reading import is_file, read_text
 
 __all__ = ["Project", "read_project"]
@@ -20,6 +23,7 @@ __all__ = ["Project", "read_project"]
 _LARGEST = 1024 * 1024
 _PROJECT = re.compile(r"^\s*project\s*\(\s*\"?([A-Za-z0-9_.+-]+)\"?([^)]*)\)", re.IGNORECASE | re.MULTILINE)
 _ENABLED = re.compile(r"^\s*(?:enable_language|check_language)\s*\(\s*([A-Z ]+)", re.IGNORECASE | re.MULTILINE)
+_INSTALLED = re.compile(r"^\s*install\s*\(\s*TARGETS\s+([^)]*)", re.IGNORECASE | re.MULTILINE)
 _REQUIREMENT = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[[^\]]*\])?\s*\(?([^;()]*)\)?\s*(;.*)?")
 #: Words of a license's text → its identifier, the more particular text first.
 _LICENSES = (
@@ -32,6 +36,19 @@ _LICENSES = (
     (r"GNU GENERAL PUBLIC LICENSE\s+Version 3", "GPL-3.0-or-later"),
     (r"GNU GENERAL PUBLIC LICENSE\s+Version 2", "GPL-2.0-or-later"),
 )
+#: Classifiers of a license → its identifier, where a classifier means one license alone.
+_CLASSIFIERS = {
+    "License :: OSI Approved :: MIT License": "MIT",
+    "License :: OSI Approved :: Apache Software License": "Apache-2.0",
+    "License :: OSI Approved :: Mozilla Public License 2.0 (MPL 2.0)": "MPL-2.0",
+    "License :: OSI Approved :: ISC License (ISCL)": "ISC",
+}
+#: Build requirements of projects that compile, each with its languages.
+_COMPILED = {
+    **dict.fromkeys(("scikit-build-core", "scikit-build", "meson-python", "pybind11", "nanobind"), ("c", "cxx")),
+    **dict.fromkeys(("cython", "cffi"), ("c",)),
+    **dict.fromkeys(("maturin", "setuptools-rust"), ("c", "rust")),
+}
 _LICENSE_FILES = ("LICENSE", "LICENSE.txt", "LICENSE.md", "LICENCE", "COPYING", "COPYING.txt")
 
 
@@ -40,7 +57,8 @@ class Project:
     """A project as far as its files tell; None and empty where they do not.
 
     `languages` are those that it compiles, as recipes name compilers. `build` and `run` are requirements as
-    conda writes them. `module` is the module that Python imports.
+    conda writes them. `module` is the module that Python imports. `python` are the Pythons that it runs with: `>=3.10`.
+    `libraries` and `programs` are what CMake installs under the names of its targets.
     """
 
     kind: Literal["cmake", "python"]
@@ -54,6 +72,9 @@ class Project:
     build: tuple[str, ...] = ()
     run: tuple[str, ...] = ()
     module: str | None = None
+    python: str | None = None
+    libraries: tuple[str, ...] = ()
+    programs: tuple[str, ...] = ()
 
 
 def read_project(folder: Path) -> Project:
@@ -62,7 +83,7 @@ def read_project(folder: Path) -> Project:
     Raises:
         InputError: the folder has neither file, or one that cannot be read.
     """
-    if is_file(folder / "pyproject.toml"):
+    if any(is_file(folder / name) for name in ("pyproject.toml", "PKG-INFO")):
         return _python_project(folder)
     if is_file(folder / "CMakeLists.txt"):
         return _cmake_project(folder)
@@ -89,7 +110,18 @@ def _cmake_project(folder: Path) -> Project:
         license=_license_of(folder),
         license_file=_license_file(folder),
         languages=_languages(text, rest),
+        libraries=_installed(
+            text, r"add_library\s*\(\s*([\w.+-]+)(?!\s+(?:STATIC|OBJECT|INTERFACE|ALIAS|IMPORTED|MODULE))"
+        ),
+        programs=_installed(text, r"add_executable\s*\(\s*([\w.+-]+)"),
     )
+
+
+def _installed(text: str, definition: str) -> tuple[str, ...]:
+    """The targets of a kind that the file itself installs and does not rename."""
+    installed = {name for listed in _INSTALLED.findall(text) for name in listed.split()}
+    renamed = set(re.findall(r"set_target_properties\s*\(\s*([\w.+-]+)[^)]*OUTPUT_NAME", text))
+    return tuple(name for name in re.findall(definition, text) if name in installed - renamed)
 
 
 def _languages(text: str, arguments: str) -> tuple[str, ...]:
@@ -103,40 +135,71 @@ def _languages(text: str, arguments: str) -> tuple[str, ...]:
 
 def _python_project(folder: Path) -> Project:
     path = folder / "pyproject.toml"
-    try:
-        document = tomllib.loads(read_text(path, _LARGEST, within=folder))
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"is not TOML: {error}", path=path) from error
+    document = _toml(path, folder) if is_file(path) else {}
     about = _table(document.get("project"))
-    system = _table(document.get("build-system"))
-    name = about.get("name")
+    info = _information(folder)
+    name = about.get("name") or info["Name"]
     if not isinstance(name, str):
         raise InputError("[project] has no name", path=path, hint='Add it: name = "demo"')
-    backend = str(system.get("build-backend", "setuptools.build_meta"))
+    system = _table(document.get("build-system"))
     build = _requirements(system.get("requires", ["setuptools"]))
-    compiled = "scikit_build_core" in backend or "mesonpy" in backend
-    languages: tuple[str, ...] = ()
-    if is_file(folder / "CMakeLists.txt") and compiled:
-        languages = _cmake_project(folder).languages
-    elif compiled or any(folder.glob("src/**/*.c*")) or _names_extension(folder):
-        languages = ("c", "cxx")
-    version = about.get("version")
-    summary = about.get("description")
-    given = about.get("license")
-    urls = [url for url in _table(about.get("urls")).values() if isinstance(url, str)]
+    version, summary = about.get("version") or info["Version"], about.get("description") or info["Summary"]
+    needed = about.get("dependencies") if "dependencies" in about else info.get_all("Requires-Dist", [])
+    python = about.get("requires-python") or info["Requires-Python"]
     return Project(
         kind="python",
         name=_package_name(name),
-        version=version if isinstance(version, str) else None,
-        summary=summary if isinstance(summary, str) else None,
-        homepage=urls[0] if urls else None,
-        license=given if isinstance(given, str) else _license_of(folder),
+        version=str(version) if version else None,
+        summary=str(summary) if summary else None,
+        homepage=_homepage(about, info),
+        license=_stated_license(about, info) or _license_of(folder),
         license_file=_license_file(folder),
-        languages=languages,
+        languages=_compiled_languages(folder, build, str(system.get("build-backend", ""))),
         build=build,
-        run=_requirements(about.get("dependencies", [])),
+        run=_requirements(needed),
         module=_module(folder, name),
+        python=re.sub(r"\s", "", python) if isinstance(python, str) else None,
     )
+
+
+def _toml(path: Path, folder: Path) -> Mapping[str, Any]:
+    try:
+        return tomllib.loads(read_text(path, _LARGEST, within=folder))
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"is not TOML: {error}", path=path) from error
+
+
+def _information(folder: Path) -> Message:
+    """The metadata of a source archive (Core metadata specifications); empty without."""
+    path = folder / "PKG-INFO"
+    return message_from_string(read_text(path, _LARGEST, within=folder) if is_file(path) else "")
+
+
+def _homepage(about: Mapping[str, Any], info: Message) -> str | None:
+    urls = [url for url in _table(about.get("urls")).values() if isinstance(url, str)]
+    listed = [text.partition(",")[2].strip() for text in info.get_all("Project-URL", [])]
+    return next((url for url in (*urls, info["Home-page"], *listed) if url and url.startswith("http")), None)
+
+
+def _stated_license(about: Mapping[str, Any], info: Message) -> str | None:
+    """The SPDX expression that a project states, or the license of its classifier."""
+    given = about.get("license")
+    stated = (given, info["License-Expression"], info["License"])
+    known = (text for text in stated if isinstance(text, str) and license_mistake(text) is None)
+    classifiers = [*(about.get("classifiers") or []), *info.get_all("Classifier", [])]
+    return next(known, None) or next((_CLASSIFIERS[text] for text in classifiers if text in _CLASSIFIERS), None)
+
+
+def _compiled_languages(folder: Path, build: tuple[str, ...], backend: str) -> tuple[str, ...]:
+    """The languages that a Python project compiles, as far as its files tell."""
+    asked = [_COMPILED[name] for need in build if (name := need.split(" ")[0]) in _COMPILED]
+    with_cmake = "scikit_build_core" in backend or any(need.startswith("scikit-build") for need in build)
+    if is_file(folder / "CMakeLists.txt") and with_cmake:
+        return _cmake_project(folder).languages
+    if asked or any(folder.glob("src/**/*.c*")) or _names_extension(folder):
+        named = {language for languages in asked or [("c", "cxx")] for language in languages}
+        return tuple(language for language in ("c", "cxx", "rust") if language in named)
+    return ()
 
 
 def _names_extension(folder: Path) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from click.testing import CliRunner, Result
 from feedstock_tools.cli.init import command
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.generate import generate, read_spec
+from tests.channel.test_package_index import archive_of
 
 CMAKE = """\
 cmake_minimum_required(VERSION 3.24)
@@ -156,3 +159,68 @@ def test_a_repository_that_cannot_be_cloned_is_work_that_failed(tmp_path: Path) 
 
     assert isinstance(made.exception, WorkError)
     assert "cannot be cloned" in str(made.exception)
+
+
+def test_a_project_of_the_package_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    information = (
+        "Metadata-Version: 2.4\nName: Py_Demo\nVersion: 1.10\nSummary: Demonstrates\nRequires-Python: >=3.10\n"
+        "Classifier: License :: OSI Approved :: MIT License\nProject-URL: Home, https://example.org/demo\n"
+        "Requires-Dist: numpy<3,>=1.25\nRequires-Dist: rich; extra == 'all'\n"
+    )
+    build = '[build-system]\nrequires = ["setuptools>=77", "Cython>=3"]\n'
+    content = archive_of({"PKG-INFO": information, "pyproject.toml": build, "setup.py": "", "LICENSE.txt": "x"})
+    folder = tmp_path / "index" / "py-demo"
+    folder.mkdir(parents=True)
+    (folder / "py_demo-1.10.tar.gz").write_bytes(content)
+    digest = sha256(content).hexdigest()
+    (folder / "index.html").write_text(f'<a href="py_demo-1.10.tar.gz#sha256={digest}">x</a>')
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("PIP_INDEX_URL", folder.parent.as_uri())
+    monkeypatch.delenv("PIP_EXTRA_INDEX_URL", raising=False)
+
+    made = _init("Py_Demo", "-o", tmp_path / "feedstock")
+
+    assert made.exception is None, made.exception
+    spec = read_spec(tmp_path / "feedstock")
+    output = spec.outputs[0]
+    assert (spec.name, spec.version, spec.about.license, spec.about.license_file) == (
+        "py-demo",
+        "1.10",
+        "MIT",
+        ("LICENSE.txt",),
+    )
+    assert (spec.sources[0].url, spec.sources[0].sha256) == ((f"{folder.as_uri()}/py_demo-1.10.tar.gz",), digest)
+    assert output.script is not None
+    assert output.script.template == "setuptools"
+    assert [need.compiler for need in output.requirements.build if need.compiler] == ["c"]
+    assert [need.package for need in output.requirements.host] == ["python", "pip", "setuptools >=77", "cython >=3"]
+    assert [need.package for need in output.requirements.run] == ["python", "numpy <3,>=1.25"]
+    assert "# The project asks for Python >=3.10." in (tmp_path / "feedstock" / "feedstock.yaml").read_text()
+
+
+def test_a_name_that_is_nowhere_is_a_mistake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("PIP_INDEX_URL", tmp_path.as_uri())
+    monkeypatch.delenv("PIP_EXTRA_INDEX_URL", raising=False)
+
+    made = _init("nowhere")
+
+    assert isinstance(made.exception, InputError)
+    assert "there is no folder 'nowhere', and no such project in the package index" in str(made.exception)
+
+
+def test_tests_are_of_what_cmake_installs(tmp_path: Path) -> None:
+    text = CMAKE + (
+        "add_library(axpy axpy.cu)\nadd_library(own STATIC own.c)\nadd_library(inner inner.c)\n"
+        "add_executable(run run.c)\n"
+        "add_executable(tool tool.c)\nset_target_properties(tool PROPERTIES OUTPUT_NAME other)\n"
+        "install(TARGETS axpy own run tool\n  LIBRARY DESTINATION lib)\n"
+    )
+    _init(_project(tmp_path / "project", {"CMakeLists.txt": text, "LICENSE": MIT}), "-o", tmp_path / "feedstock")
+
+    output = read_spec(tmp_path / "feedstock").outputs[0]
+
+    assert [one.command for one in output.test.commands] == [
+        "test -x $PREFIX/bin/run",
+        "test -f $PREFIX/lib/libaxpy.so",
+    ]

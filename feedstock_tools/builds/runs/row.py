@@ -34,6 +34,8 @@ __all__ = ["BuiltRow", "build_row", "environment_of", "write_siblings"]
 
 #: A disk with fewer free bytes than this counts as full.
 _FULL = 1 << 20
+#: What nvcc says to a host compiler that it does not take: an option of its own.
+_HOST_COMPILER = "-allow-unsupported-compiler"
 #: The limit of the stand-in channel, for a build that meets it.
 _REMEDY = "Build this on conda-forge (--channel conda-forge)."
 _LIMIT = f"The stand-in channel has compilers, Python, packages of CUDA and some build tools only. {_REMEDY}"
@@ -232,6 +234,8 @@ def _with_note(build: RowBuild, event: Failed) -> str:
     unable = build.why_untested(output) if output and event.during == "script" else None
     stand_in = build.station.channels.stand_in
     if stand_in is not None and event.during == "script":
+        if any(_HOST_COMPILER in text for text in build.log_of_output):
+            return f"{event.reason}\nNote: nvcc takes gcc or clang for its host compiler, not zig (Debian: g++)"
         from feedstock_tools.builds.runs.unsolved import named_in
 
         empty = sorted(named_in(build.log_of_output) & stand_in.empty)

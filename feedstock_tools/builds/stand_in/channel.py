@@ -256,9 +256,16 @@ def _make(channel: Path, platform: Platform, behind: _Behind, kept: Path) -> Non
     record = {
         "compiler": " ".join(compiler.c) if compiler else None,
         "pythons": {minor: installation.version for minor, installation in real.items()} if platform == here else {},
-        "empty": sorted(name for name, has_files in contents.items() if not has_files and not _NOT_MISSED.match(name)),
+        "empty": sorted(
+            name for name, has_files in contents.items() if not has_files and not _is_not_missed(name, behind)
+        ),
     }
     (channel / "stand-in.json").write_text(json.dumps(record, indent=2), encoding="utf-8")
+
+
+def _is_not_missed(name: str, behind: _Behind) -> bool:
+    """Whether no build misses the files of a package; a fetched CUDA compiler brings the CUDA runtime."""
+    return bool(_NOT_MISSED.match(name)) or (bool(behind.cuda) and name.startswith("cuda-cudart"))
 
 
 def _cross_tools(platform: Platform, here: Platform) -> Iterable[KnownPackage]:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import subprocess
-import sys
-import sysconfig
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from feedstock_tools.channel.web.pip import pip_command
 from feedstock_tools.errors import WorkError
 from feedstock_tools.files.temporary import temporary_folder
 
@@ -85,7 +83,7 @@ def download_wheels(
         listed = temporary / "requirements.txt"
         listed.write_text("\n".join([*download.requirements, ""]), encoding="utf-8")
         options = (*_OPTIONS, *download.options, "--requirement", str(listed), "--dest", str(folder))
-        command = [*_pip(), "download", *options]
+        command = [*pip_command(), "download", *options]
         environment = {**machine, "TMPDIR": str(temporary), "PYTHONUTF8": "1"}
         with (temporary / "log").open("w+b") as log:
             process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
@@ -105,28 +103,6 @@ def download_wheels(
             if status:
                 raise WorkError(f"pip cannot fetch {what}: {_reason(log.read().decode(errors='replace'))}")
     return sorted(folder.glob("*.whl"))
-
-
-def _pip() -> tuple[str, ...]:
-    """The command of pip; or of Python's bundled copy, if the environment has none (like those of uv).
-
-    Raises:
-        WorkError: there is no copy either.
-    """
-    if importlib.util.find_spec("pip") is not None:
-        return (sys.executable, "-m", "pip")
-    for folder in _bundled_wheels():
-        for wheel in sorted(folder.glob("pip-*.whl")):
-            return (sys.executable, str(wheel / "pip"))
-    raise WorkError("this Python has no pip", hint=f"Install it for {sys.executable}.")
-
-
-def _bundled_wheels() -> Iterator[Path]:
-    """The folders where a Python may have the wheel that its ensurepip installs."""
-    if system := sysconfig.get_config_var("WHEEL_PKG_DIR"):  # Debian, Fedora
-        yield Path(system)
-    if (module := importlib.util.find_spec("ensurepip")) is not None and module.origin:
-        yield Path(module.origin).with_name("_bundled")
 
 
 def _reason(log: str) -> str:

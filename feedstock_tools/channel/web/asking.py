@@ -51,6 +51,7 @@ def ask(
     method: str = "GET",
     largest: int = _LARGEST,
     take: Callable[[bytes], Any] | None = None,
+    accept: str | None = None,
 ) -> Reply:
     """Send a request with the credentials for its URL, and follow redirects, credentials only to the same host.
 
@@ -58,6 +59,7 @@ def ask(
         seconds: the time limit for all of it: finding the host, connecting, and reading the whole answer.
         largest: the limit of the answer in bytes.
         take: gets the answer in parts, which is then not in the reply.
+        accept: the header `Accept`.
 
     Raises:
         NoAnswerError: the server cannot be reached, does not answer in time, or answers with too much.
@@ -65,21 +67,30 @@ def ask(
     end = time.monotonic() + seconds
     try:
         host = urlsplit(url).hostname
-        return within(seconds, f"{host} to answer", lambda: _asked(url, method, end, largest, take))
+        return within(seconds, f"{host} to answer", lambda: _asked(_request(url, method, accept), end, largest, take))
     except TimeoutError:
         raise NoAnswerError(f"no answer within {seconds:g} s") from None
     except (OSError, ValueError, HTTPException) as error:
         raise NoAnswerError(str(getattr(error, "reason", error)) or type(error).__name__) from error
 
 
-def _asked(url: str, method: str, end: float, largest: int, take: Callable[[bytes], Any] | None) -> Reply:
+def _request(url: str, method: str, accept: str | None) -> tuple[urllib.request.Request, str | None]:
+    """The request for a URL, and the credentials for its host."""
     address = address_of(url)
     if urlsplit(address.url).scheme not in ("http", "https"):
         raise ValueError("it is not a URL of the web")
-    request = urllib.request.Request(address.url, method=method)  # noqa: S310 - checked above
+    headers = {"Accept": accept} if accept else {}
+    request = urllib.request.Request(address.url, method=method, headers=headers)  # noqa: S310 - checked above
     if address.authorization:
         request.add_unredirected_header("Authorization", address.authorization)
-    opener = urllib.request.build_opener(_Redirects(address.authorization))
+    return request, address.authorization
+
+
+def _asked(
+    asked: tuple[urllib.request.Request, str | None], end: float, largest: int, take: Callable[[bytes], Any] | None
+) -> Reply:
+    request, authorization = asked
+    opener = urllib.request.build_opener(_Redirects(authorization))
     try:
         with opener.open(request, timeout=_left(end)) as answer:
             parts: list[bytes] = []

@@ -15,7 +15,7 @@ from feedstock_tools.generate.spec.finding import Finding
 from feedstock_tools.platforms import Platform
 from feedstock_tools.yaml_reading.positions import Location
 
-__all__ = ["check_for_review", "check_stdlib"]
+__all__ = ["check_for_review", "check_stdlib", "license_mistake"]
 
 #: The languages whose compilers conda-forge's pinning has.
 _COMPILERS = ("c", "cxx", "cuda", "fortran", "go", "rust", "m2w64_c", "m2w64_cxx", "m2w64_fortran", "nim", "dmd", "hip")
@@ -43,11 +43,11 @@ def check_for_review(content: dict[str, Any]) -> Iterator[Finding]:
 
 def _check_license(content: dict[str, Any]) -> Iterator[Finding]:
     text = as_mapping(content.get("about")).get("license")
-    if isinstance(text, str) and (found := _license_mistake(text)):
+    if isinstance(text, str) and (found := license_mistake(text)):
         yield Finding(("about", "license"), *found)
 
 
-def _license_mistake(text: str) -> tuple[str, str] | None:
+def license_mistake(text: str) -> tuple[str, str] | None:
     """What is wrong with an SPDX expression, and what to do (SPDX 2.3, annex D); None if it is right."""
     from feedstock_tools.generate.spec.spdx import EXCEPTIONS, LICENSES
 

@@ -1,0 +1,245 @@
+"""The newest source archive of a project in a Python package index: its address, its hash and its texts.
+
+An index is read by its simple API, as JSON or HTML (PEP 691, PEP 503). What it answers is untrusted: sizes are limited,
+hashes are checked, and of an archive only texts are unpacked.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import tarfile
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from html.parser import HTMLParser
+from pathlib import Path, PurePosixPath
+from typing import IO, Any
+from urllib.parse import unquote, urldefrag, urljoin, urlsplit
+
+from feedstock_tools.channel.web.asking import NoAnswerError, ask
+from feedstock_tools.channel.web.pip import index_urls
+from feedstock_tools.errors import InputError, WorkError
+from feedstock_tools.redaction import without_credentials
+from feedstock_tools.versions import InvalidVersionError, parse_version
+
+__all__ = ["SourceArchive", "newest_source", "unpack_texts"]
+
+_ACCEPT = "application/vnd.pypi.simple.v1+json, text/html;q=0.2"
+_SECONDS = 30
+_DOWNLOAD_SECONDS = 300
+#: Bytes of an index's page of a project, and of an archive.
+_LARGEST_PAGE, _LARGEST_ARCHIVE = 64 << 20, 256 << 20
+#: What is looked at in an archive: entries, bytes of all of them together, bytes of one text.
+_MOST_ENTRIES, _LARGEST_CONTENT, _LARGEST_TEXT = 100_000, 4 << 30, 1 << 20
+_ENDINGS = (".tar.gz", ".zip")
+_FINAL = re.compile(r"[0-9]+(\.[0-9]+)*(\.post[0-9]+)?")
+_TEXTS = re.compile(r"(PKG-INFO|pyproject\.toml|setup\.(py|cfg)|(.*/)?CMakeLists\.txt|(LICEN[CS]E|COPYING)[^/]*)")
+_NAMES = re.compile(r".*(/__init__\.py|\.(c|cc|cpp|cxx|cu|pyx|rs))")
+
+
+@dataclass(frozen=True, slots=True)
+class SourceArchive:
+    """A source archive of a release: the project's name, the version, the address and the hash."""
+
+    name: str
+    version: str
+    url: str
+    sha256: str
+    #: The address with `{version}` in it, where one answers that does not change its form with the version.
+    template: str | None = None
+
+
+def newest_source(name: str, machine: Mapping[str, str], version: str | None = None) -> SourceArchive:
+    """The source archive of a project's newest final release, or of a version, in the indexes of pip.
+
+    Args:
+        machine: the environment for pip.
+
+    Raises:
+        InputError: no index has the project, or it has no such archive.
+        WorkError: an index does not answer, or not as an index does.
+    """
+    normal = re.sub(r"[-_.]+", "-", name).lower()
+    for index in index_urls(machine):
+        files = _files(index, normal)
+        if files is None:
+            continue
+        archives = [archive for archive in _archives(files, normal) if version in (None, archive.version)]
+        if not archives:
+            wanted = f"version {version}" if version else "final release"
+            hint = "Name a folder or the git address of the project instead."
+            raise InputError(f"the package index has no source archive of {name}, {wanted}", hint=hint)
+        newest = max(archives, key=lambda archive: parse_version(archive.version))
+        return SourceArchive(normal, newest.version, newest.url, newest.sha256, _template(index, normal, newest))
+    hint = "Name a folder, the address of a git repository (https://…, file://…), or a project of the package index."
+    raise InputError(f"there is no folder '{name}', and no such project in the package index", hint=hint)
+
+
+def _files(index: str, name: str) -> list[tuple[str, str]] | None:
+    """Address and SHA-256 of each file of a project that is not yanked; None if the index does not have it."""
+    page = f"{index.rstrip('/')}/{name}/"
+    if urlsplit(index).scheme == "file":
+        folder = Path(unquote(urlsplit(page).path))
+        if not (folder / "index.html").is_file():
+            return None
+        return _of_html((folder / "index.html").read_text(encoding="utf-8", errors="replace"), page)
+    try:
+        reply = ask(page, seconds=_SECONDS, largest=_LARGEST_PAGE, accept=_ACCEPT)
+    except NoAnswerError as error:
+        hint = "Name a folder or a git address instead, or look at `pip config list`."
+        raise WorkError(f"the package index {without_credentials(index)} cannot be read: {error}", hint=hint) from error
+    if reply.status == 404:
+        return None
+    if reply.status != 200:
+        raise WorkError(f"the package index {without_credentials(index)} answers with {reply.status}")
+    text = reply.content.decode("utf-8", errors="replace")
+    try:
+        return (
+            _of_json(json.loads(text), page)
+            if "json" in reply.headers.get("content-type", "")
+            else _of_html(text, page)
+        )
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        raise WorkError(f"the package index {without_credentials(index)} does not answer as one (PEP 691)") from error
+
+
+def _of_json(document: Any, page: str) -> list[tuple[str, str]]:
+    return [
+        (urljoin(page, str(file["url"])), str(file["hashes"].get("sha256", "")))
+        for file in document["files"]
+        if not file.get("yanked")
+    ]
+
+
+def _of_html(text: str, page: str) -> list[tuple[str, str]]:
+    parser = _Anchors()
+    parser.feed(text)
+    found = [urldefrag(urljoin(page, address)) for address in parser.addresses]
+    return [(url, fragment.removeprefix("sha256=")) for url, fragment in found]
+
+
+class _Anchors(HTMLParser):
+    """The links of a page of an index, without those of yanked files."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.addresses: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        if tag == "a" and "data-yanked" not in given and (address := given.get("href")):
+            self.addresses.append(address)
+
+
+def _archives(files: Iterable[tuple[str, str]], name: str) -> Iterator[SourceArchive]:
+    for url, digest in files:
+        file = unquote(PurePosixPath(urlsplit(url).path).name)
+        ending = next((ending for ending in _ENDINGS if file.endswith(ending)), None)
+        stem, _, version = file.removesuffix(ending or "").rpartition("-")
+        if ending is None or re.sub(r"[-_.]+", "-", stem).lower() != name or not _FINAL.fullmatch(version):
+            continue
+        try:
+            parse_version(version)
+        except InvalidVersionError:
+            continue
+        if re.fullmatch(r"[0-9a-f]{64}", digest):
+            yield SourceArchive(name, version, url, digest)
+
+
+def _template(index: str, name: str, archive: SourceArchive) -> str | None:
+    """The address that conda-forge uses, `<index>/packages/source/d/demo/demo-{version}.tar.gz`, if it answers."""
+    root = index.rstrip("/").removesuffix("/simple")
+    file = PurePosixPath(urlsplit(archive.url).path).name
+    url = f"{without_credentials(root)}/packages/source/{name[0]}/{name}/{file}"
+    try:
+        found = ask(url, seconds=_SECONDS, method="HEAD").status == 200
+    except NoAnswerError:
+        found = False
+    return url.replace(f"-{archive.version}.", "-{version}.") if found else None
+
+
+def unpack_texts(archive: SourceArchive, folder: Path) -> None:
+    """Fetch an archive, check its hash, and unpack what tells about the project; of sources the names alone.
+
+    Raises:
+        WorkError: it cannot be fetched, has another hash, or is damaged or too large.
+    """
+    place = folder.with_name(f"{folder.name}.archive")
+    _fetch(archive, place)
+    folder.mkdir()
+    try:
+        with place.open("rb") as stream:
+            for name, read in _members(archive, stream):
+                inside = name.partition("/")[2]
+                target = folder / inside
+                is_text = _TEXTS.fullmatch(inside) is not None
+                if (is_text or _NAMES.fullmatch(inside)) and ".." not in target.parts and len(inside) < 200:
+                    target.parent.mkdir(parents=True, exist_ok=True)
+                    target.write_bytes(read() if is_text else b"")
+    except (OSError, EOFError, tarfile.TarError, zipfile.BadZipFile, ValueError, RuntimeError) as error:
+        raise WorkError(f"cannot read the source archive: {error}", path=Path(urlsplit(archive.url).path)) from error
+
+
+def _fetch(archive: SourceArchive, place: Path) -> None:
+    if urlsplit(archive.url).scheme == "file":
+        content: Sequence[bytes] = [Path(unquote(urlsplit(archive.url).path)).read_bytes()]
+        place.write_bytes(content[0])
+    else:
+        try:
+            with place.open("wb") as stream:
+                reply = ask(archive.url, seconds=_DOWNLOAD_SECONDS, largest=_LARGEST_ARCHIVE, take=stream.write)
+        except NoAnswerError as error:
+            raise WorkError(f"{without_credentials(archive.url)} cannot be fetched: {error}") from error
+        if reply.status != 200:
+            raise WorkError(
+                f"{without_credentials(archive.url)} cannot be fetched: the server answers with {reply.status}"
+            )
+    found = sha256(place.read_bytes()).hexdigest()
+    if found != archive.sha256:
+        raise WorkError(f"{without_credentials(archive.url)} has another SHA-256 ({found}) than the index says")
+
+
+def _members(archive: SourceArchive, stream: IO[bytes]) -> Iterator[tuple[str, Any]]:
+    """Name and reader of each file of an archive, up to the limits."""
+    count = size = 0
+    for name, bytes_of, read in _of_zip(stream) if archive.url.endswith(".zip") else _of_tar(stream):
+        count, size = count + 1, size + bytes_of
+        if count > _MOST_ENTRIES or size > _LARGEST_CONTENT:
+            raise ValueError("it unpacks to more than a source archive has")
+        yield name, read
+
+
+def _of_zip(stream: IO[bytes]) -> Iterator[tuple[str, int, Any]]:
+    with zipfile.ZipFile(stream) as opened:
+        for member in opened.infolist():
+            if not member.is_dir():
+
+                def read(member: zipfile.ZipInfo = member) -> bytes:
+                    with opened.open(member) as file:
+                        return file.read(_LARGEST_TEXT)
+
+                yield member.filename, member.file_size, read
+
+
+class _Unzipped(gzip.GzipFile):
+    """A compressed stream that gives no part in one piece that is larger than any header or text."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        if size is None or not 0 <= size <= 2 * _LARGEST_TEXT:
+            raise ValueError("a header in it is too large")
+        return super().read(size)
+
+
+def _of_tar(stream: IO[bytes]) -> Iterator[tuple[str, int, Any]]:
+    with _Unzipped(fileobj=stream, mode="rb") as unzipped, tarfile.open(fileobj=unzipped, mode="r:") as opened:
+        for member in opened:
+            if member.isfile():
+
+                def read(member: tarfile.TarInfo = member) -> bytes:
+                    file = opened.extractfile(member)
+                    return file.read(_LARGEST_TEXT) if file else b""
+
+                yield member.name, member.size, read
