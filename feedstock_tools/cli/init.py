@@ -82,7 +82,11 @@ def _found(given: str, output: Path | None) -> tuple[Project, Origin, Path]:
         commit = _cloned(given, Path(clone))
         project = read_project(Path(clone))
     homepage = given.removesuffix(".git") if given.startswith("http") else None
-    return project, Origin({"git": given, "rev": commit}, homepage), output or Path(f"{project.name}-feedstock")
+    return (
+        project,
+        Origin({"git": given, "rev": commit}, homepage, homepage),
+        output or Path(f"{project.name}-feedstock"),
+    )
 
 
 def _released(name: str, version: str | None, output: Path | None) -> tuple[Project, Origin, Path]:

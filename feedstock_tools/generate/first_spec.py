@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from feedstock_tools.generate.project import Project
@@ -11,12 +12,17 @@ from feedstock_tools.generate.texts.lines import quoted
 __all__ = ["Origin", "first_spec"]
 
 
+#: The minor version of the oldest Python in conda-forge's pinning.
+_OLDEST = 10
+
+
 @dataclass(frozen=True, slots=True)
 class Origin:
     """Where the sources are: the keys of an entry of `sources`, such as `path` or `git` and `rev`."""
 
     keys: Mapping[str, str]
     homepage: str | None = None
+    repository: str | None = None
 
 
 def first_spec(project: Project, origin: Origin, maintainer: str, *, self_contained: bool) -> str:
@@ -49,7 +55,7 @@ def _head(project: Project, self_contained: bool) -> Iterator[str]:
         yield "# Without `versions`, those of conda-forge's pinning; a list selects from them."
         yield "cuda:"
         if self_contained:
-            yield "  versions: [12.9]"
+            yield "  versions: [12.9, 13.0]"
         yield "  architectures: common"
         yield "  # Passes the architectures to CMake."
         yield "  script: {file: cuda_architectures.sh, variable: CUDAARCHS, style: cmake}"
@@ -77,6 +83,7 @@ def _output(project: Project) -> Iterator[str]:
     yield f"  - name: {project.name}"
     yield f"    kind: {'python' if project.kind == 'python' else 'library'}"
     yield f"    script: {{template: {_template(project)}}}"
+    yield from _skip(project)
     needs = dict(_needs(project))
     if needs:
         yield "    requirements:"
@@ -94,8 +101,22 @@ def _output(project: Project) -> Iterator[str]:
 def _template(project: Project) -> str:
     if project.kind == "cmake":
         return "cmake"
-    backends = {need.split(" ")[0] for need in project.build}
+    backends = _names(project.build)
     return next((known for known in ("scikit-build-core", "setuptools") if known in backends), "pip")
+
+
+def _skip(project: Project) -> Iterator[str]:
+    oldest = re.match(r">=(3\.\d+)", project.python or "")
+    conditions = ["cpu"] if project.only_gpu else []
+    conditions += [f"python < {oldest[1]}"] if oldest and int(oldest[1].partition(".")[2]) > _OLDEST else []
+    if project.only_gpu:
+        yield "    # Its CMakeLists.txt wants a CUDA compiler; without this line CPU builds are made too."
+    if conditions:
+        yield f"    skip: [{', '.join(conditions)}]"
+
+
+def _names(needs: Iterable[str]) -> set[str]:
+    return {need.split(" ")[0] for need in needs}
 
 
 def _test(project: Project) -> Iterator[str]:
@@ -121,12 +142,21 @@ def _needs(project: Project) -> Iterator[tuple[str, list[str]]]:
     builds_with_cmake = project.kind == "cmake" or any(one.startswith("scikit-build-core") for one in project.build)
     if builds_with_cmake:
         tools += ["cmake", "ninja"]
+    if project.kind == "python" and tools:
+        across = [
+            '"cross-python_{target_platform}"',
+            "python",
+            *(["numpy"] if "numpy" in _names(project.build) else []),
+        ]
+        tools = [*(f"{{package: {name}, when: cross}}" for name in across), *tools]
     if tools:
         yield "build", tools
     if project.kind == "cmake" and "cuda" in project.languages:
         yield "host", list(_cuda_host(project))
     if project.kind == "python":
-        yield "host", ["python", "pip", *map(quoted, project.build), *_cuda_host(project)]
+        # conda-forge pins the numpy that packages are built with; its run export has the bound that follows.
+        build = ["numpy" if need.split(" ")[0] == "numpy" else need for need in project.build]
+        yield "host", ["python", "pip", *map(quoted, build), *_cuda_host(project)]
         yield "run", ["python", *map(quoted, project.run)]
 
 
@@ -144,5 +174,11 @@ def _about(project: Project, origin: Origin) -> Iterator[str]:
     yield f"  license_file: {quoted(project.license_file or 'LICENSE')}" + (
         "" if project.license_file else "  # the project has none under a usual name"
     )
+    for key, address in (
+        ("documentation", project.documentation),
+        ("repository", project.repository or origin.repository),
+    ):
+        if address is not None:
+            yield f"  {key}: {quoted(address)}"
     yield f"  summary: {quoted(project.summary or f'The package {project.name}')}"
     yield ""

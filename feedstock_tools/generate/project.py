@@ -21,7 +21,7 @@ from feedstock_tools.reading import is_file, read_text
 __all__ = ["Project", "read_project"]
 
 _LARGEST = 1024 * 1024
-_PROJECT = re.compile(r"^\s*project\s*\(\s*\"?([A-Za-z0-9_.+-]+)\"?([^)]*)\)", re.IGNORECASE | re.MULTILINE)
+_PROJECT = re.compile(r"^\s*project\s*\(\s*\"?([A-Za-z0-9_.+-]+|\$\{\w+\})\"?([^)]*)\)", re.IGNORECASE | re.MULTILINE)
 _ENABLED = re.compile(r"^\s*(?:enable_language|check_language)\s*\(\s*([A-Z ]+)", re.IGNORECASE | re.MULTILINE)
 _INSTALLED = re.compile(r"^\s*install\s*\(\s*TARGETS\s+([^)]*)", re.IGNORECASE | re.MULTILINE)
 _REQUIREMENT = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[[^\]]*\])?\s*\(?([^;()]*)\)?\s*(;.*)?")
@@ -49,6 +49,11 @@ _COMPILED = {
     **dict.fromkeys(("cython", "cffi"), ("c",)),
     **dict.fromkeys(("maturin", "setuptools-rust"), ("c", "rust")),
 }
+#: The labels under which projects name their repository.
+_REPOSITORY = ("repository", "source", "sourcecode", "code", "github", "gitlab")
+#: Endings of sources, each with its languages.
+_SUFFIXES = (({".c", ".pyx"}, ("c",)), ({".cc", ".cpp", ".cxx"}, ("cxx",)), ({".rs"}, ("rust",)))
+_PLACES = ("*.*", "src/**/*.*", "python/**/*.*", "*/*.*")
 _LICENSE_FILES = ("LICENSE", "LICENSE.txt", "LICENSE.md", "LICENCE", "COPYING", "COPYING.txt")
 
 
@@ -58,7 +63,8 @@ class Project:
 
     `languages` are those that it compiles, as recipes name compilers. `build` and `run` are requirements as
     conda writes them. `module` is the module that Python imports. `python` are the Pythons that it runs with: `>=3.10`.
-    `libraries` and `programs` are what CMake installs under the names of its targets.
+    `libraries` and `programs` are what CMake installs under the names of its targets. `only_gpu`: it does not build
+    without a CUDA compiler.
     """
 
     kind: Literal["cmake", "python"]
@@ -75,6 +81,9 @@ class Project:
     python: str | None = None
     libraries: tuple[str, ...] = ()
     programs: tuple[str, ...] = ()
+    only_gpu: bool = False
+    repository: str | None = None
+    documentation: str | None = None
 
 
 def read_project(folder: Path) -> Project:
@@ -110,6 +119,7 @@ def _cmake_project(folder: Path) -> Project:
         license=_license_of(folder),
         license_file=_license_file(folder),
         languages=_languages(text, rest),
+        only_gpu=re.search(r"\bCUDA\b", rest, re.IGNORECASE) is not None,
         libraries=_installed(
             text, r"add_library\s*\(\s*([\w.+-]+)(?!\s+(?:STATIC|OBJECT|INTERFACE|ALIAS|IMPORTED|MODULE))"
         ),
@@ -146,15 +156,20 @@ def _python_project(folder: Path) -> Project:
     version, summary = about.get("version") or info["Version"], about.get("description") or info["Summary"]
     needed = about.get("dependencies") if "dependencies" in about else info.get_all("Requires-Dist", [])
     python = about.get("requires-python") or info["Requires-Python"]
+    addresses = _addresses(about, info)
+    languages = _compiled_languages(folder, build, str(system.get("build-backend", "")))
     return Project(
         kind="python",
         name=_package_name(name),
         version=str(version) if version else None,
         summary=str(summary) if summary else None,
-        homepage=_homepage(about, info),
+        homepage=_labelled(addresses, ("homepage", *addresses)),
+        repository=_labelled(addresses, _REPOSITORY),
+        documentation=_labelled(addresses, ("documentation", "docs")),
         license=_stated_license(about, info) or _license_of(folder),
         license_file=_license_file(folder),
-        languages=_compiled_languages(folder, build, str(system.get("build-backend", ""))),
+        languages=languages,
+        only_gpu="cuda" in languages and _cmake_project(folder).only_gpu,
         build=build,
         run=_requirements(needed),
         module=_module(folder, name),
@@ -175,10 +190,19 @@ def _information(folder: Path) -> Message:
     return message_from_string(read_text(path, _LARGEST, within=folder) if is_file(path) else "")
 
 
-def _homepage(about: Mapping[str, Any], info: Message) -> str | None:
-    urls = [url for url in _table(about.get("urls")).values() if isinstance(url, str)]
-    listed = [text.partition(",")[2].strip() for text in info.get_all("Project-URL", [])]
-    return next((url for url in (*urls, info["Home-page"], *listed) if url and url.startswith("http")), None)
+def _addresses(about: Mapping[str, Any], info: Message) -> dict[str, str]:
+    """The project's addresses on the web by their labels, in lower case and without spaces."""
+    listed = [text.partition(",")[::2] for text in info.get_all("Project-URL", [])]
+    found = {**dict(listed), "Home-page": info["Home-page"], **_table(about.get("urls"))}
+    return {
+        re.sub(r"[\W_]", "", label).lower(): url.strip()
+        for label, url in found.items()
+        if isinstance(url, str) and url.strip().startswith(("http://", "https://"))
+    }
+
+
+def _labelled(addresses: Mapping[str, str], labels: tuple[str, ...]) -> str | None:
+    return next((addresses[label] for label in labels if label in addresses), None)
 
 
 def _stated_license(about: Mapping[str, Any], info: Message) -> str | None:
@@ -196,10 +220,14 @@ def _compiled_languages(folder: Path, build: tuple[str, ...], backend: str) -> t
     with_cmake = "scikit_build_core" in backend or any(need.startswith("scikit-build") for need in build)
     if is_file(folder / "CMakeLists.txt") and with_cmake:
         return _cmake_project(folder).languages
-    if asked or any(folder.glob("src/**/*.c*")) or _names_extension(folder):
-        named = {language for languages in asked or [("c", "cxx")] for language in languages}
-        return tuple(language for language in ("c", "cxx", "rust") if language in named)
-    return ()
+    suffixes = (
+        {path.suffix for place in _PLACES for path in folder.glob(place)}
+        if asked or _names_extension(folder)
+        else set()
+    )
+    of_files = [languages for known, languages in _SUFFIXES if suffixes & known]
+    named = {language for languages in (*asked, *of_files) for language in languages}
+    return tuple(language for language in ("c", "cxx", "rust") if language in named)
 
 
 def _names_extension(folder: Path) -> bool:

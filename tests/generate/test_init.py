@@ -164,7 +164,7 @@ def test_a_repository_that_cannot_be_cloned_is_work_that_failed(tmp_path: Path) 
 def test_a_project_of_the_package_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     information = (
         "Metadata-Version: 2.4\nName: Py_Demo\nVersion: 1.10\nSummary: Demonstrates\nRequires-Python: >=3.10\n"
-        "Classifier: License :: OSI Approved :: MIT License\nProject-URL: Home, https://example.org/demo\n"
+        "Classifier: License :: OSI Approved :: MIT License\nProject-URL: Source Code, https://example.org/demo\n"
         "Requires-Dist: numpy<3,>=1.25\nRequires-Dist: rich; extra == 'all'\n"
     )
     build = '[build-system]\nrequires = ["setuptools>=77", "Cython>=3"]\n'
@@ -190,9 +190,14 @@ def test_a_project_of_the_package_index(tmp_path: Path, monkeypatch: pytest.Monk
         ("LICENSE.txt",),
     )
     assert (spec.sources[0].url, spec.sources[0].sha256) == ((f"{folder.as_uri()}/py_demo-1.10.tar.gz",), digest)
+    assert spec.about.repository == spec.about.homepage == "https://example.org/demo"
     assert output.script is not None
     assert output.script.template == "setuptools"
     assert [need.compiler for need in output.requirements.build if need.compiler] == ["c"]
+    assert [need.package for need in output.requirements.build if need.when] == [
+        "cross-python_{target_platform}",
+        "python",
+    ]
     assert [need.package for need in output.requirements.host] == ["python", "pip", "setuptools >=77", "cython >=3"]
     assert [need.package for need in output.requirements.run] == ["python", "numpy <3,>=1.25"]
     assert "# The project asks for Python >=3.10." in (tmp_path / "feedstock" / "feedstock.yaml").read_text()

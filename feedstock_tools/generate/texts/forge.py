@@ -15,11 +15,15 @@ __all__ = ["block_lines", "conda_forge_settings", "migration_stubs"]
 
 #: Platforms for which conda-smithy makes jobs by default.
 _ON_BY_DEFAULT = ("linux-64", "osx-64", "win-64")
+_BY_DEFAULT = {"github": {"branch_name": "main", "tooling_branch_name": "main"}}
 
 
 def conda_forge_settings(spec: Spec, recipe_format: str) -> list[str]:
-    """The lines of conda-forge.yml: the settings that follow from the spec, overridden by its own; empty if there are
-    none."""
+    """The lines of conda-forge.yml: the settings that follow from the spec, overridden by its own.
+
+    conda-smithy and its linter refuse a feedstock without this file, and an empty one: without settings, it has those
+    that conda-smithy takes anyway.
+    """
     settings: dict[str, Any] = {}
     builders = {subdir: how.build_on for subdir, how in spec.platforms.items() if how and how.build_on}
     if builders:
@@ -31,7 +35,7 @@ def conda_forge_settings(spec: Spec, recipe_format: str) -> list[str]:
         settings["provider"] = dict.fromkeys(asked_for, "default")
     if recipe_format == "v1":
         settings["conda_build_tool"] = "rattler-build"
-    return block_lines(_merged(settings, spec.conda_forge))
+    return block_lines(_merged(settings, spec.conda_forge) or _BY_DEFAULT)
 
 
 def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:

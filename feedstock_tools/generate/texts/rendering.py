@@ -60,8 +60,7 @@ def render(spec: Spec, recipe_format: str | None = None) -> Mapping[PurePosixPat
             "conda_build_config.yaml.j2", {"blocks": blocks}
         )
     settings = conda_forge_settings(spec, chosen)
-    if settings:
-        texts[PurePosixPath("conda-forge.yml")] = _laid_out("conda-forge.yml.j2", {"settings": settings})
+    texts[PurePosixPath("conda-forge.yml")] = _laid_out("conda-forge.yml.j2", {"settings": settings})
     for path, stub in migration_stubs(spec).items():
         texts[path] = _laid_out("migration.yaml.j2", stub)
     for path, script in architecture_script(spec).items():

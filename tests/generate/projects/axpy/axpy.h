@@ -1,0 +1,2 @@
+#pragma once
+extern "C" int axpy(int n, float a, const float *x, float *y);

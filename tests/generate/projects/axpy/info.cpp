@@ -1,0 +1,3 @@
+#include <cstdio>
+#include "axpy.h"
+int main() { std::puts("axpy 1.2.0"); return 0; }

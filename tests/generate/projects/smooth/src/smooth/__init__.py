@@ -1,0 +1,5 @@
+"""Smooths arrays."""
+
+from smooth._core import mean
+
+__all__ = ["mean"]

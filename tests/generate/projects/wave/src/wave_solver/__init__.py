@@ -1,0 +1,1 @@
+from wave_solver._core import fast as fast
