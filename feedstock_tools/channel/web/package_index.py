@@ -32,7 +32,7 @@ _SECONDS = 30
 _DOWNLOAD_SECONDS = 300
 #: Bytes of an index's page of a project, and of an archive.
 _LARGEST_PAGE, _LARGEST_ARCHIVE = 64 << 20, 256 << 20
-#: What is looked at in an archive: entries, bytes of all of them together, bytes of one text.
+#: Limits of an archive: entries, bytes of all of them together, bytes of one text.
 _MOST_ENTRIES, _LARGEST_CONTENT, _LARGEST_TEXT = 100_000, 4 << 30, 1 << 20
 _ENDINGS = (".tar.gz", ".zip")
 _FINAL = re.compile(r"[0-9]+(\.[0-9]+)*(\.post[0-9]+)?")
