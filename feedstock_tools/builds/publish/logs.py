@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from itertools import chain
 from pathlib import Path, PurePosixPath
 
 from feedstock_tools.digests import sha256_of
@@ -51,8 +52,8 @@ def copied_log(root: Path, log: str, artifacts: Artifacts) -> str:
 def _free(log: str, source: Path | None, artifacts: Artifacts) -> str:
     """The first name that no log here has, or one with the same contents."""
     path = PurePosixPath(log)
-    names = (path, *(path.with_name(f"{path.stem[:200]}-{number}{path.suffix[:20]}") for number in range(2, _MOST)))
-    for name in names:
+    others = (path.with_name(f"{path.stem[:200]}-{number}{path.suffix[:20]}") for number in range(2, _MOST))
+    for name in chain((path,), others):
         place = artifacts.root / name
         if not (place.exists() or place.is_symlink()) or (source is not None and _is_same(source, place)):
             return name.as_posix()
