@@ -13,7 +13,7 @@ from tests.support.channels import make_tiny_channel
 from tests.support.collected import COLLECTED
 from tests.support.compilers import c_compiler_in, lend_zig
 from tests.support.feedstocks import GPU, TinyFeedstock, copy_of_tiny
-from tests.support.measuring import begin_measuring, end_measuring
+from tests.support.measuring import Measuring, begin_measuring, end_measuring, measured_here
 from tests.support.once import made_once, of_this_run
 from tests.support.passing import RECORD, Passing
 from tests.support.paths import ROOT
@@ -51,6 +51,8 @@ def pytest_configure(config: pytest.Config) -> None:
             config.pluginmanager.register(Passing(RECORD, record=config.getoption("record")))
         if begin_measuring():
             config.add_cleanup(end_measuring)
+    if measured_here():
+        config.pluginmanager.register(Measuring())
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

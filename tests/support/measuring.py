@@ -1,20 +1,43 @@
 """Coverage of child processes, of those too that get an environment of their own, as the workers of builds do.
 
 `coverage run -m pytest` measures a child that inherits COVERAGE_PROCESS_CONFIG. For the others, a file in this Python's
-site-packages starts the measuring of each process while such a run lasts.
+site-packages starts the measuring of each process while such a run lasts. Measuring doubles the processor time, so
+that the tests of some files go unmeasured.
 """
 
 from __future__ import annotations
 
 import os
 import sysconfig
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+import pytest
 
 from tests.support.paths import ROOT
 
-__all__ = ["begin_measuring", "end_measuring"]
+__all__ = ["UNMEASURED", "Measuring", "begin_measuring", "end_measuring", "measured_here", "unmeasured"]
+
+#: Files and folders of tests that are not measured: attacks that burn what a bound allows, and runs that are killed or
+#: repeated. Other tests reach the same code.
+UNMEASURED = (
+    "tests/builds/engines/test_containers_of_killed_runs.py",
+    "tests/builds/publish/test_hostile_parts.py",
+    "tests/builds/runs/test_faults.py",
+    "tests/builds/runs/test_gpuprobe_builds.py",
+    "tests/builds/runs/test_interruption.py",
+    "tests/builds/runs/test_many_at_once.py",
+    "tests/channel/test_hostile_packages.py",
+    "tests/maintenance/",
+    "tests/recipe/test_v0_sandbox.py",
+    "tests/test_bounded_commands.py",
+    "tests/yaml_reading/test_hostile_yaml.py",
+)
 
 _CONFIG = "COVERAGE_PROCESS_CONFIG"
+#: Set in a process that is not measured, for the file in site-packages.
+_NOT_HERE = "FEEDSTOCK_TOOLS_TESTS_UNMEASURED"
 _STARTER = Path(sysconfig.get_path("purelib"), "zz_measured_tests.pth")
 #: Such a file takes one line, and does nothing if a killed run left it behind. In a forked process, coverage's own
 #: patch of `os._exit` would save what the parent had measured as well, once for each generation.
@@ -39,7 +62,8 @@ try:
 except OSError:
     pass
 else:
-    start()
+    if not os.getenv("{not_here}"):
+        start()
 """
 
 
@@ -49,7 +73,7 @@ def begin_measuring() -> bool:
     if config is None:
         return False
     os.environ[_CONFIG] = config = _of_children(config)
-    program = _PROGRAM.format(name=_CONFIG, pid=os.getpid(), config=config)
+    program = _PROGRAM.format(name=_CONFIG, not_here=_NOT_HERE, pid=os.getpid(), config=config)
     _STARTER.write_text(f"import sys; exec({program!r}, {{}})\n", encoding="utf-8")
     return True
 
@@ -71,3 +95,38 @@ def _of_children(config: str) -> str:
 def end_measuring() -> None:
     """Leave this Python as it was."""
     _STARTER.unlink(missing_ok=True)
+
+
+def measured_here() -> bool:
+    """Whether processes that this one starts are measured."""
+    return _CONFIG in os.environ
+
+
+@contextmanager
+def unmeasured() -> Iterator[None]:
+    """Measure neither this process nor those that it starts, other than the workers of builds."""
+    from coverage import Coverage
+
+    config, coverage = os.environ.pop(_CONFIG), Coverage.current()
+    os.environ[_NOT_HERE] = "1"
+    if coverage is not None:
+        coverage.stop()
+    try:
+        yield
+    finally:
+        if coverage is not None:
+            coverage.start()
+        del os.environ[_NOT_HERE]
+        os.environ[_CONFIG] = config
+
+
+class Measuring:
+    """A plugin of a measured process that leaves the tests of `UNMEASURED` out."""
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        """Run a test, measured or not."""
+        if not (item.nodeid.startswith(UNMEASURED) and measured_here()):
+            return (yield)
+        with unmeasured():
+            return (yield)

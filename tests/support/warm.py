@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import IO, Any, NoReturn, TextIO, cast
 
 import feedstock_tools
+from tests.support.measuring import measured_here
 from tests.support.paths import ROOT
 
 __all__ = ["Ended", "Running", "run", "serves", "start"]
@@ -86,7 +87,7 @@ def start(
     reply, answer = socket.socketpair()
     request = {"arguments": arguments, "folder": str(folder or Path.cwd()), "variables": dict(variables)}
     with reply, answer:
-        _server().ask(json.dumps(request).encode(), [stdin, stdout, stderr, answer.fileno()])
+        _server(measured_here()).ask(json.dumps(request).encode(), [stdin, stdout, stderr, answer.fileno()])
         answer.close()
         return Running(reply)
 
@@ -141,8 +142,8 @@ class _Server:
 
 
 @functools.cache
-def _server() -> _Server:
-    """The server of this process; it ends with it."""
+def _server(measured: bool) -> _Server:
+    """The server of this process, for forks that are measured or for the others; it ends with it."""
     return _Server()
 
 
