@@ -81,7 +81,8 @@ def build_row(site: Site, station: Station, work: Work, attempt: Attempt, watch:
         folder = site.artifacts.fresh_private(work.name)
         write_siblings(folder / "output", done, site.artifacts)
         share = attempt.share
-        guard = Guard(frozenset(share.cores[: share.jobs]), share.memory, attempt.seconds, attempt.stop)
+        cores = frozenset(share.cores[: share.jobs])
+        guard = Guard(cores=cores, memory=share.memory, seconds=attempt.seconds, stop=attempt.stop)
         with RowLog(site.artifacts.logs, work.name, attempt.log_limit) as log:
             return _build(RowBuild(site, station, work, attempt, guard, log, locks), wanted, done, watch)
 

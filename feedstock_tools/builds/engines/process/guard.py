@@ -38,7 +38,7 @@ class OutOfTimeError(WorkError):
     """A build took longer than it may."""
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Guard:
     """The limits of one build; `attach` it to the build's process, then call `look` regularly.
 
