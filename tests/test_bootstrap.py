@@ -240,7 +240,7 @@ def test_a_set_up_that_is_interrupted_ends_with_all_it_started(
     run = command.start(program, variables=os.environ)
     wait_until(lambda: (quick / "pid").exists() and (quick / "pid").read_text() != "")
     run.send_signal(sent)
-    said = run.communicate(timeout=20)[0]
+    said = run.communicate(timeout=120)[0]
     assert (run.returncode, "Traceback" in said) == (status, False)
     with pytest.raises(ProcessLookupError):
         os.kill(int((quick / "pid").read_text()), 0)
@@ -252,7 +252,7 @@ def test_two_first_runs_at_once_make_one_environment(quick: Path) -> None:
     (quick / "pip-does.py").write_text("import time; time.sleep(1.5)")
     program = [sys.executable, str(quick / "feedstock_tools/bootstrap.py"), *SMALL]
     runs = [command.start(program, variables=os.environ) for _ in range(2)]
-    said = sorted(run.communicate(timeout=60)[0] for run in runs)
+    said = sorted(run.communicate(timeout=120)[0] for run in runs)
     assert [run.returncode for run in runs] == [0, 0]
     assert said[0].startswith("First run: creating an environment")
     assert said[1].startswith("Waiting for another process that creates an environment in")

@@ -138,7 +138,7 @@ def test_a_signal_to_the_parent_reaches_the_child(number: signal.Signals) -> Non
     assert process.stdout is not None
     process.stdout.readline()
     process.send_signal(number)
-    process.communicate(timeout=10)
+    process.communicate(timeout=120)
     assert process.returncode == 128 + number
 
 

@@ -24,9 +24,13 @@ print("ready", flush=True)
 """
 
 
+#: Waits there for Ctrl-C: a busy machine may send it only when the command has ended.
+READY_AND_WAITS = READY + "import time\ntime.sleep(600)\n"
+
+
 def interrupted(arguments: list[str], folder: Path, seconds: float, more: int = 0) -> subprocess.CompletedProcess[str]:
-    """A command that gets SIGINT some time after it began, and `more` of them at once."""
-    program = command.patched(READY, *arguments)
+    """A command that gets SIGINT some time after it began (0: just then), and `more` of them at once."""
+    program = command.patched(READY if seconds else READY_AND_WAITS, *arguments)
     with subprocess.Popen(
         program,
         cwd=folder,
@@ -42,7 +46,7 @@ def interrupted(arguments: list[str], folder: Path, seconds: float, more: int = 
         time.sleep(seconds)
         for _ in range(1 + more):
             process.send_signal(signal.SIGINT)
-        output, errors = process.communicate(timeout=30)
+        output, errors = process.communicate(timeout=120)
     return subprocess.CompletedProcess(program, process.returncode, output, errors)
 
 
@@ -73,10 +77,11 @@ def test_a_process_that_ignores_ctrl_c_goes_on_doing_so(gpu_feedstock: TinyFeeds
     )
     time.sleep(0.05)
     process.send_signal(signal.SIGINT)
-    assert process.wait(timeout=30) == 0
+    assert process.wait(timeout=120) == 0
 
 
 def test_ctrl_c_while_python_shuts_down_changes_nothing(gpu_feedstock: TinyFeedstock) -> None:
+    gpu_feedstock.edit("recipe/build-library.sh", "mkdir", "sleep 987\nmkdir")  # it cannot end by itself
     with subprocess.Popen(
         command.patched(READY, "build", f"{CPU}_py3.11"),
         cwd=gpu_feedstock.folder,

@@ -10,7 +10,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -30,8 +29,8 @@ folder={folder}
 case "$1" in
     run)
         while [ "$1" != --cidfile ]; do shift; done
-        touch "$folder/container"
         echo 0123abc > "$2"
+        touch "$folder/container"
         sleep 987 ;;
     kill) touch "$folder/killed" ;;
     rm)
@@ -65,7 +64,6 @@ def test_its_container_is_removed(number: signal.Signals, tmp_path: Path) -> Non
     run = _start(_feedstock(tmp_path, ""), DOCKER_EXECUTABLE=str(tmp_path / "docker"), DOCKER_IMAGE="any")
     try:
         wait_until((tmp_path / "container").exists)
-        time.sleep(0.2)  # until its id is written
         run.send_signal(number)
         assert run.wait(60) != 0
         wait_until(lambda: not (tmp_path / "container").exists(), 20)

@@ -81,12 +81,18 @@ def test_several_builds_that_ignore_signals_leave_nothing_behind(
     feedstock.edit("recipe/build-library.sh", "mkdir", stubborn)
     run = feedstock.start_build("--all", "--jobs", "2")
     try:
-        wait_until(lambda: len(list(feedstock.folder.glob("begun-*"))) == 2 or run.poll() is not None)
+        # The scripts may begin before the run has recorded them.
+        wait_until(
+            lambda: (
+                run.poll() is not None
+                or (len(list(feedstock.folder.glob("begun-*"))) == 2 and len(feedstock.records()) == 2)
+            )
+        )
         run.send_signal(number)
         if number == signal.SIGINT:  # as people press Ctrl-C
             time.sleep(0.1)
             run.send_signal(number)
-        output, _ = run.communicate(timeout=30)
+        output, _ = run.communicate(timeout=120)
         assert run.returncode == status, output
         assert ("Ending 2 builds. Finished packages stay" in output) == (number != signal.SIGKILL)
         wait_until(lambda: not processes_below(feedstock.artifacts))
@@ -125,7 +131,7 @@ def test_a_ledger_that_is_locked_while_builds_run_ends_them_with_a_message(feeds
     wait_until(lambda: (feedstock.folder / "begun").exists() or run.poll() is not None)
     holder = sqlite3.connect(feedstock.artifacts / "ledger.sqlite", isolation_level=None, timeout=10)
     holder.execute("BEGIN EXCLUSIVE")
-    output, _ = run.communicate(timeout=60)
+    output, _ = run.communicate(timeout=120)
     holder.close()
     assert run.returncode == 1, output
     assert "Another program holds it" in output

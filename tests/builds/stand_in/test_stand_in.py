@@ -274,7 +274,7 @@ def test_two_processes_at_once_make_one_channel(tmp_path: Path) -> None:
     )
     command = [sys.executable, "-c", code, str(tmp_path)]
     processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    folders = {process.communicate(timeout=60)[0].strip() for process in processes}
+    folders = {process.communicate(timeout=300)[0].strip() for process in processes}
 
     assert [process.returncode for process in processes] == [0, 0]
     assert folders == {str(ensure_stand_in_channel(tmp_path, HERE, []).folder)}

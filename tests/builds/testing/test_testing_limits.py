@@ -113,7 +113,7 @@ def test_a_test_ends_with_the_run_that_began_it(tmp_path: Path, tiny_channel: Pa
     try:
         wait_until(noted.exists)
         run.send_signal(signal.SIGTERM)
-        assert run.wait(20) == 128 + signal.SIGTERM
+        assert run.wait(120) == 128 + signal.SIGTERM
     finally:
         run.kill()
         run.wait()
