@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import shutil
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -57,10 +59,17 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.fixture(scope="session")
+def _caches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Folders for caches; `tmp_path` would take milliseconds for each, and most tests need no other folder."""
+    folder = tmp_path_factory.mktemp("caches")
+    return (folder / str(number) for number in itertools.count())
+
+
 @pytest.fixture(autouse=True)
-def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _own_cache(_caches: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep tests out of the cache of the user who runs them, except for a compiler that is fetched once."""
-    cache = tmp_path.with_name(f"{tmp_path.name}-cache")  # beside it, since some tests list `tmp_path`
+    cache = next(_caches)
     monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
     lend_zig(cache)
 
