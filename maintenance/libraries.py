@@ -47,6 +47,8 @@ PROJECTS: Mapping[str, tuple[str, str]] = {
     **{f"cutensor-cu{major}": ("cutensor", major) for major in ("11", "12", "13")},
 }
 _LINUX = re.compile(r"manylinux.*x86_64")
+#: An architecture counts from this part of the pieces of the most frequent on: cuSPARSELt has one piece for 5.2.
+_STRAY = 50
 _SHARED_LIBRARY = re.compile(r"\.so(?:\.[0-9]+)*$")
 
 Entry = Mapping[str, Any]
@@ -91,10 +93,14 @@ def counted_names(codes: tuple[GpuCode, ...]) -> str:
 
 def oldest_capability(entry: Entry) -> int:
     """The oldest GPU (`75`) for which every library of a wheel that has GPU code has some, as machine code or PTX."""
-    return max(
-        min(int(found) for found in re.findall(r"\b(?:sm|compute)_(\d+)", file["code"]))
-        for file in entry["files"].values()
-    )
+    return max(_oldest_of_file(file["code"]) for file in entry["files"].values())
+
+
+def _oldest_of_file(code: str) -> int:
+    """The oldest architecture of a library, without those of a few stray pieces: nvcc's default, 5.2 up to CUDA 12."""
+    counts = [(int(number), int(count)) for number, count in re.findall(r"\b(?:sm|compute)_(\d+)[af]?:(\d+)", code)]
+    most = max(count for _, count in counts)
+    return min(number for number, count in counts if count * _STRAY >= most)
 
 
 def contradictions(facts: CudaFacts, table: Mapping[str, Entry]) -> list[str]:

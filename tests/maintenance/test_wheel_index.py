@@ -194,6 +194,21 @@ def test_a_wheel_that_changed_is_reported_when_it_is_read_again(
     assert "nvidia-cudnn-cu12 9.11.0.98 has code for GPUs from 80 on; the facts say 75" in out
 
 
+@pytest.mark.parametrize(
+    ("files", "oldest"),
+    [
+        (["sm_52:1 sm_80:41 sm_100:563 compute_52:2 compute_80:40"], 80),  # cuSPARSELt: nvcc's default is stray
+        (["sm_70:4 sm_75:61 sm_100f:88 compute_50:1"], 70),
+        (["compute_50:1", "sm_75:10 sm_80:10"], 75),
+        (["sm_75:127 sm_80:135", "sm_52:3 compute_52:2"], 75),
+        (["lto_50:9 sm_90a:9"], 90),
+    ],
+)
+def test_the_oldest_gpu_is_the_one_that_every_library_has_code_for(files: list[str], oldest: int) -> None:
+    entry = {"files": {str(number): {"code": code} for number, code in enumerate(files)}}
+    assert libraries.oldest_capability(entry) == oldest
+
+
 def test_a_damaged_library_is_an_error_and_not_recorded(index: Index, capsys: pytest.CaptureFixture[str]) -> None:
     name = "nvidia_cudnn_cu12-9.11.0.98-py3-none-manylinux_2_27_x86_64.whl"
     index.add(name, {"lib/libcudnn_cnn.so.9": library("sm_75")})
