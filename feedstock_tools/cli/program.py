@@ -24,7 +24,7 @@ from feedstock_tools.files.locks import tell_with
 __all__ = ["bounds_of", "main", "run"]
 
 #: Commands that read a feedstock, and those that also read channels and packages.
-_READING = frozenset({"generate", "rerender", "variants", "outputs", "why", "plan", "status", "ci", "diff"})
+_READING = frozenset({"generate", "rerender", "variants", "outputs", "why", "plan", "status", "ci", "diff", "lint"})
 _SOLVING = frozenset({"pinning", "smithy", "cuda", "edit", "gpu", "search", "env", "rehearse", "dossier", "collect"})
 
 #: Section of `--help` → command → its description. The module of that name defines it as `command` and is imported
@@ -50,6 +50,7 @@ MENU = {
     },
     "Check and build": {
         "diff": "Compare what two commits or folders build: jobs, packages, requirements, tests.",
+        "lint": "Find mistakes in a recipe that conda-forge's linter does not see.",
         "rehearse": "Solve every environment of configurations, and show which builds users would get.",
         "plan": "Show what a build would do: order, needs, time.",
         "build": "Build configurations and record each build.",

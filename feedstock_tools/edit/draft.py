@@ -88,8 +88,12 @@ class Draft:
         return Changes(self.folder, files, seen=seen)
 
 
-def open_draft(folder: Path) -> Draft:
+def open_draft(folder: Path, *, generated: bool = False) -> Draft:
     """Read the files of the feedstock in `folder` that edits are about.
+
+    Args:
+        folder: of the feedstock.
+        generated: read a recipe that a spec generates too; it should not be edited.
 
     Raises:
         InputError: the feedstock lacks a recipe or has two, a file cannot be read, or a spec generates the recipe.
@@ -103,7 +107,7 @@ def open_draft(folder: Path) -> Draft:
     if len(recipes) != 1:
         found = "has a meta.yaml and a recipe.yaml" if recipes else "has no recipe/meta.yaml or recipe/recipe.yaml"
         raise InputError(f"the feedstock {found}", path=folder, hint="Expected one recipe.")
-    if (folder / _SPEC).is_file():
+    if (folder / _SPEC).is_file() and not generated:
         hint = "Edit the spec, then run: feedstock-tools generate"
         raise InputError(
             "the recipe is generated from this spec, which would undo edits", path=folder / _SPEC, hint=hint

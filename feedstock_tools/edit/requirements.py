@@ -10,7 +10,7 @@ from feedstock_tools.edit.document import Change, Document, Entry, Part
 from feedstock_tools.edit.writing import added_entry, added_item, quoted_like, removed_entry, removed_item, replaced
 from feedstock_tools.errors import InputError
 
-__all__ = ["Where", "add_requirement", "drop_requirement", "pin_requirement"]
+__all__ = ["Where", "add_requirement", "drop_requirement", "name_of", "pin_requirement"]
 
 #: What stands above the requirements.
 _ABOVE = frozenset({"name", "version", "package", "source", "build", "script"})

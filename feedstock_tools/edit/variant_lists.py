@@ -218,8 +218,10 @@ def _unlisted(draft: Draft, document: Document, choice: Choice, version: str) ->
 
 
 def _migration(folder: Path | None, key: str, version: str) -> Document | None:
-    """The migration of the pinning that adds a version."""
-    for path in sorted(folder.glob("*.y*ml")) if folder else ():
+    """The migration of the pinning that adds a version; first one that is named for it."""
+    digits = version.replace(".", "")
+    paths = sorted(folder.glob("*.y*ml"), key=lambda path: (digits not in path.stem, path.name)) if folder else []
+    for path in paths:
         document = read_document(path, within=folder)
         if key in document.text and _adds(document, key, version):
             return document

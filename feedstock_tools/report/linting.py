@@ -1,0 +1,69 @@
+"""Findings of `lint` as text, JSON, annotations of GitHub and SARIF."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from feedstock_tools import __version__
+from feedstock_tools.check.linting import RULES, Mistaken
+from feedstock_tools.wording import counted, shown
+
+__all__ = ["findings_github", "findings_lines", "findings_sarif", "findings_values"]
+
+
+def findings_lines(findings: Sequence[Mistaken]) -> str:
+    """One line for each finding, then their number."""
+    lines = [f"{found.path}:{found.line}: {shown(found.message)} [{found.rule}]" for found in findings]
+    fixable = sum(found.fixable for found in findings)
+    total = f"{counted(len(findings), 'finding')}{f', {fixable} of them mended by --fix' if fixable else ''}."
+    return "".join(f"{line}\n" for line in [*lines, total if findings else "No finding."])
+
+
+def findings_values(findings: Sequence[Mistaken]) -> list[dict[str, Any]]:
+    """The findings as JSON values."""
+    return [asdict(found) for found in findings]
+
+
+def findings_github(findings: Sequence[Mistaken]) -> str:
+    """Workflow commands that GitHub shows beside the lines of a pull request."""
+    lines = []
+    for found in findings:
+        place = f"file={_property(found.path)},line={found.line},title={_property(found.rule)}"
+        lines.append(f"::warning {place}::{_data(found.message)}\n")
+    return "".join(lines)
+
+
+def findings_sarif(findings: Sequence[Mistaken]) -> dict[str, Any]:
+    """A log in the Static Analysis Results Interchange Format 2.1.0, for code scanning."""
+    return {
+        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+        "version": "2.1.0",
+        "runs": [
+            {
+                "tool": {
+                    "driver": {
+                        "name": "feedstock-tools",
+                        "version": __version__,
+                        "rules": [{"id": rule, "shortDescription": {"text": text}} for rule, text in RULES.items()],
+                    }
+                },
+                "results": [_result(found) for found in findings],
+            }
+        ],
+    }
+
+
+def _result(found: Mistaken) -> dict[str, Any]:
+    place = {"artifactLocation": {"uri": found.path}, "region": {"startLine": found.line}}
+    message = {"text": found.message}
+    return {"ruleId": found.rule, "level": "warning", "message": message, "locations": [{"physicalLocation": place}]}
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

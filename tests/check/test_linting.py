@@ -1,0 +1,109 @@
+"""`feedstock-tools lint`: each rule finds its mistake, with the line, and nothing in a recipe that is right."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from feedstock_tools.check.linting import RULES, lint_feedstock
+from feedstock_tools.report.linting import findings_sarif
+from tests.support import command
+
+RIGHT = """\
+package:
+  name: demo
+  version: "1.2"
+build:
+  number: 1
+  skip: true  # [py < 30]
+outputs:
+  - name: libdemo
+    build:
+      string: cuda{{ cuda_compiler_version | replace(".", "") }}_h{{ PKG_HASH }}_0  # [cuda_compiler_version != "None"]
+      string: cpu_h{{ PKG_HASH }}_0  # [cuda_compiler_version == "None"]
+    script: build.sh
+    requirements:
+      host:
+        - zlib
+        - numpy  # [linux]
+      run:
+        - cuda-version  # [cuda_compiler_version != "None"]
+  - name: demo
+    requirements:
+      run:
+        - {{ pin_subpackage("libdemo", exact=True) }}
+about:
+  license: MIT
+  license_file: LICENSE
+"""
+
+
+def feedstock(folder: Path, recipe: str) -> Path:
+    (folder / "recipe").mkdir()
+    (folder / "recipe/meta.yaml").write_text(recipe)
+    (folder / ".ci_support").mkdir()
+    for version in ("None", "12.9"):
+        text = f"cuda_compiler_version:\n- '{version}'\npython:\n- 3.12.* *_cpython\ntarget_platform:\n- linux-64\n"
+        (folder / f".ci_support/linux_64_cuda_compiler_version{version}.yaml").write_text(text)
+    return folder
+
+
+def line_of(recipe: str, text: str) -> int:
+    return next(number for number, line in enumerate(recipe.splitlines(), 1) if text in line)
+
+
+def test_a_recipe_that_is_right_has_no_finding(tmp_path: Path) -> None:
+    assert lint_feedstock(feedstock(tmp_path, RIGHT)) == ()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "rule", "at"),
+    [
+        ("        - zlib\n", "        - zlib\n        - zlib  # again\n", "duplicate-requirement", "# again"),
+        ("- numpy  # [linux]", '- numpy  # [cuda_compiler_version == "11.2"]', "dead-selector", "11.2"),
+        ("- numpy  # [linux]", "- numpy  # [py < 38]", "dead-selector", "py < 38"),
+        ("license: MIT", "license: MITT", "license", "MITT"),
+        ("  license: MIT\n", "", "license", "package:"),
+        ("  license_file: LICENSE\n", "", "license-file", "license: MIT"),
+        ('pin_subpackage("libdemo", exact=True)', 'pin_subpackage("libdemo")', "loose-metapackage", "pin_subpackage"),
+        ("skip: true  # [py < 30]", 'skip: true  # [cuda_compiler_version == "12.9"]', "no-package", "build:"),
+    ],
+)
+def test_a_rule_finds_its_mistake(tmp_path: Path, old: str, new: str, rule: str, at: str) -> None:
+    recipe = RIGHT.replace(old, new)
+    assert recipe != RIGHT
+    found = {each.rule: each for each in lint_feedstock(feedstock(tmp_path, recipe))}
+    assert rule in found
+    assert found[rule].line == line_of(recipe, at)
+    assert rule in RULES
+
+
+def test_packages_of_two_jobs_with_one_name_collide(tmp_path: Path) -> None:
+    recipe = RIGHT.replace('cuda{{ cuda_compiler_version | replace(".", "") }}_h{{ PKG_HASH }}_0', "same_0")
+    recipe = recipe.replace("cpu_h{{ PKG_HASH }}_0", "same_0")
+    found = [each for each in lint_feedstock(feedstock(tmp_path, recipe)) if each.rule == "colliding-packages"]
+    assert found
+    assert "libdemo-1.2-same_0 comes from " in found[0].message
+
+
+def test_what_is_safe_is_mended(tmp_path: Path) -> None:
+    folder = feedstock(tmp_path, RIGHT.replace("        - zlib\n", "        - zlib\n        - zlib\n"))
+    shown = command.run(command.tool("lint", str(folder)), tmp_path)
+    assert shown.returncode == 1
+    assert shown.stdout.endswith("1 finding, 1 of them mended by --fix.\n")
+    mended = command.run(command.tool("lint", str(folder), "--fix"), tmp_path)
+    assert (mended.returncode, mended.stdout) == (0, "No finding.\n")
+    assert (folder / "recipe/meta.yaml").read_text() == RIGHT
+
+
+def test_findings_are_shown_to_machines(tmp_path: Path) -> None:
+    folder = feedstock(tmp_path, RIGHT.replace("license: MIT", 'license: "50% a:b"'))
+    annotated = command.run(command.tool("lint", str(folder), "--format", "github"), tmp_path).stdout
+    assert annotated.startswith("::warning file=recipe/meta.yaml,line=24,title=license::'50%25 a:b' is not")
+    (entry,) = json.loads(command.run(command.tool("lint", str(folder), "--json"), tmp_path).stdout)
+    assert (entry["rule"], entry["line"]) == ("license", 24)
+    log = json.loads(command.run(command.tool("lint", str(folder), "--format", "sarif"), tmp_path).stdout)
+    assert log == json.loads(json.dumps(findings_sarif(lint_feedstock(folder))))
+    assert log["runs"][0]["results"][0]["locations"][0]["physicalLocation"]["region"] == {"startLine": 24}
