@@ -15,7 +15,7 @@ from feedstock_tools.bootstrap import run_in_environment
 ONCE_MORE = ["--reruns", "1", "-rR"]
 #: Variables that make each process compile all modules again, and that hide a missing flush.
 NOT_FOR_TESTS = ("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED")
-#: Many tests wait for a process, a signal or a limit; so many workers more than cores keep the cores busy meanwhile.
+#: Many tests wait for a process, a signal or a limit: that number of extra workers keeps the cores busy meanwhile.
 MORE_THAN_CORES = 2
 
 

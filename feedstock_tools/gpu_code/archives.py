@@ -261,7 +261,7 @@ def _of_conda(path: Path, budget: _Budget) -> Iterator[tuple[str, Path]]:
 
 
 def _of_stream(stream: _Stream, part: Path, budget: _Budget) -> Iterator[tuple[str, Path]]:
-    """The files of a tar; of a compressed file that is none, the file itself under no name."""
+    """The files of a tar; of any other compressed file, the file itself under no name."""
     block = stream.read(_BLOCK)
     if _header(block) is None:
         _write(part, (piece for pieces in ((block,), stream.pieces()) for piece in pieces))
