@@ -113,6 +113,10 @@ def whole(pipe: FileIO, bounds: Bounds) -> bytes:
 
 def fork_bound(bounds: Bounds, note: Note) -> int:
     """Fork a bound child that ends when this process does; return its number, or 0 in the child."""
+    import fcntl  # noqa: F401 - what children need, so that not each of them loads it
+    import gc  # noqa: F401
+    import resource  # noqa: F401
+
     for stream in (sys.stdout, sys.stderr):  # otherwise the child would write buffered output again
         with contextlib.suppress(OSError, ValueError, AttributeError):
             stream.flush()
