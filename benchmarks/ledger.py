@@ -31,8 +31,12 @@ _LATER = 10_000_000
 _COMMANDS = (("status",), ("plan",), ("build", "--list"), ("build", "--all"), ("build", "--all", "--jobs", "2"))
 
 
-def fill(path: Path, records: int) -> None:
-    """Put earlier builds into a ledger: copies of its own, of other inputs, one in ten failed."""
+def fill(path: Path, records: int, solved_packages: int = 40) -> None:
+    """Put earlier builds into a ledger: copies of its own, of other inputs, one in ten failed.
+
+    Args:
+        solved_packages: the number of packages in the environment of each.
+    """
     with closing(sqlite3.connect(path)) as database, database:
         database.execute("PRAGMA defer_foreign_keys = ON")
         for table, column in (("builds", "id"), ("packages", "build"), ("environments", "build")):
@@ -41,7 +45,7 @@ def fill(path: Path, records: int) -> None:
         builds = [dict(zip(columns, row, strict=True)) for row in database.execute("SELECT * FROM builds ORDER BY id")]
         packages = {row[0]: row[1:] for row in database.execute("SELECT * FROM packages ORDER BY build")}
         place = {"version": "1.0", "build": "0", "subdir": "linux-64", "channel": "conda-forge", "sha256": "0" * 64}
-        solved = json.dumps([{"name": f"package-{number}", **place} for number in range(40)])
+        solved = json.dumps([{"name": f"package-{number}", **place} for number in range(solved_packages)])
         begun = datetime(2020, 1, 1, tzinfo=UTC)
         for number in range(1, records + 1):
             build = dict(builds[number % len(builds)])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
+import subprocess
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
@@ -14,10 +16,14 @@ import pytest
 from benchmarks.ledger import fill
 from feedstock_tools.builds.ledger import BuildRecord, Ledger, PackageRecord, rows
 from feedstock_tools.builds.plan.needs import History
+from tests.support import command
 from tests.support.feedstocks import GPU, TinyFeedstock
+from tests.support.needs import needs
 
 FEW = 1_200
 MANY = 5_000
+#: Processor time of a command; more where coverage is measured.
+SECONDS = 1.0 * (4 if os.environ.get("COVERAGE_RUN") else 1)
 
 
 @pytest.fixture
@@ -125,6 +131,20 @@ def test_status_plan_list_and_an_idle_build_read_few_of_many_builds(
     done = {name for name, state in before if state == "done"}
     assert {name for name, state in after.items() if state == "done"} == done
     assert "Nothing to do" in gpu_feedstock.build(f"{GPU}_py3.11").stdout
+
+
+@pytest.mark.slow
+@needs("system", hasattr(os, "wait4"), "one that tells what a process took")
+def test_fifty_thousand_builds_take_a_second_and_little_memory(gpu_feedstock: TinyFeedstock) -> None:
+    fill(gpu_feedstock.artifacts / "ledger.sqlite", 50_000, solved_packages=2)
+    for words in (("status",), ("plan",), ("build", "--list"), ("build", f"{GPU}_py3.11")):
+        arguments = command.tool(*words, "--channel", str(gpu_feedstock.channel))
+        process = command.start(arguments, gpu_feedstock.folder, stdout=subprocess.DEVNULL)
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        assert process.returncode == 0
+        assert used.ru_utime + used.ru_stime < SECONDS
+        assert used.ru_maxrss < 150 << 10
 
 
 def test_a_ledger_that_lacks_the_indexes_gets_them_and_one_that_cannot_be_written_is_read(tmp_path: Path) -> None:
