@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import socket
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 from feedstock_tools.builds.plan.workspace import open_workspace
 from feedstock_tools.digests import digest_of_files
 from feedstock_tools.errors import FeedstockError, InputError
+from feedstock_tools.feedstock.checkout import checked_out
 from feedstock_tools.reading import is_inside, open_file, read_bytes, read_text
 from feedstock_tools.rerender.configurations.configuration import read_configurations
 from feedstock_tools.rerender.outputs import output_files
@@ -323,10 +325,11 @@ def test_a_folder_whose_name_begins_like_another_is_outside(tmp_path: Path) -> N
 OPENING = frozenset(
     {"bootstrap", "data", "files", "reading", "bounds", "builds", "channel", "cli", "report", "gpu_code"}
 )
-#: What they open: processes, the driver and environments of this machine, files of a release of conda-smithy, records
-#: and caches of ours, and files that they compare with what they are about to write.
+#: What they open: processes, an archive that git made of a commit, the driver and environments of this machine, files
+#: of a release of conda-smithy, records and caches of ours, and files that they compare with what they will write.
 OWN_FILES = frozenset(
     {
+        "feedstock/checkout.py",
         "feedstock/cleaning.py",
         "feedstock/layout.py",
         "feedstock/twin.py",
@@ -339,6 +342,16 @@ OWN_FILES = frozenset(
         "rerender/smithy/releases/release.py",
     }
 )
+
+
+@pytest.mark.parametrize("target", ["/etc/passwd", "../../outside"])
+def test_a_link_in_a_commit_leads_nowhere(target: str, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(target)
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@example.org"]
+    for words in (["init", "-q"], ["add", "link"], ["commit", "-qm", "a link"]):
+        subprocess.run([*git, *words], check=True)
+    with pytest.raises(InputError, match="the files of commit 'HEAD' are refused"), checked_out(tmp_path, "HEAD"):
+        pass
 
 
 def test_the_rooms_that_read_feedstocks_open_files_by_one_function() -> None:

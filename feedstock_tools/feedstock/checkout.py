@@ -26,7 +26,8 @@ def checked_out(feedstock: Path, revision: str) -> Iterator[Path]:
     """A folder with the files of a commit, branch or tag; removed afterwards. The repository stays as it is.
 
     Raises:
-        InputError: the repository has no such revision, or it is not a repository.
+        InputError: the repository has no such revision, or it is not a repository; or a file of the commit would lead
+            out of the folder.
         WorkError: git is missing or fails.
     """
     if not _REVISION.fullmatch(revision) or revision.startswith("-"):
@@ -49,6 +50,9 @@ def checked_out(feedstock: Path, revision: str) -> Iterator[Path]:
     if len(packed) > _LARGEST:
         raise InputError(f"commit '{revision}' has more than {_LARGEST >> 20} MiB", path=feedstock)
     with temporary_folder() as folder:
-        with tarfile.open(fileobj=BytesIO(packed)) as archive:
-            archive.extractall(folder, filter="data")
+        try:
+            with tarfile.open(fileobj=BytesIO(packed)) as archive:
+                archive.extractall(folder, filter="data")
+        except tarfile.TarError as error:  # a link that leads out of it, say
+            raise InputError(f"the files of commit '{revision}' are refused: {error}", path=feedstock) from error
         yield folder

@@ -27,7 +27,7 @@ LONGEST_END = 16 << 20
 _BLOCK = 1 << 16
 _KEPT = 200
 #: Output of at least as many bytes at once is a flood: only its first line gets the time, which all of them share.
-_FLOOD = 1 << 18
+_FLOOD = 1 << 16
 
 
 class Ends:

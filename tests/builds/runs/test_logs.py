@@ -216,7 +216,7 @@ def test_of_a_flood_both_ends_are_kept_in_little_memory(tmp_path: Path) -> None:
     printed = ran(tmp_path, "echo the begin; yes 'the same line' | head -c 399999992; echo the end\n", limit=4 << 20)
     lines = printed.log.splitlines()
     assert lines[0].endswith(b" the begin") or lines[1].endswith(b" the begin")
-    assert any(line.endswith(b" the end") for line in lines[-3:])
+    assert any(line.endswith(b"the end") for line in lines[-3:])
     (note,) = [line for line in lines if b"left out" in line]
     assert note == b"-- feedstock-tools: " + note.split()[2] + b" MiB of the log are left out here"
     assert len(printed.log) <= (4 << 20) + 200
