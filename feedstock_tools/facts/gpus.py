@@ -17,7 +17,7 @@ from feedstock_tools.errors import InputError
 from feedstock_tools.facts.content import content_of
 from feedstock_tools.versions import parse_version
 
-__all__ = ["Gpu", "Gpus", "driver_version", "find_gpu", "load_gpus"]
+__all__ = ["Gpu", "Gpus", "driver_version", "find_gpu", "is_of_device_manager", "load_gpus"]
 
 #: Words before a name, as drivers, shops and people use them. They narrow a name down but need not be given.
 _LINES = frozenset({"nvidia", "geforce", "tesla", "quadro", "gtx", "rtx", "gt", "gts", "pro", "grid", "jetson", "agx"})
@@ -46,6 +46,12 @@ _EQUIPMENT = re.compile(
 )
 #: The profile of a virtual GPU: `A10-24Q`, `A100D-40C`, `H100-1-10CME`.
 _PROFILE = re.compile(r"(?<=\w)(?:-\d+)?-\d+[abcq](?:me)?\d?$")
+#: Names of other makers' GPUs.
+_OTHERS = re.compile(
+    r"\b(?:amd|radeon|rx|instinct|mi\d{2,3}\w?|firepro|intel|arc|iris|uhd|apple|m[1-5] (?:pro|max|ultra)|adreno|mali)\b"
+)
+#: A machine size of Azure with its GPU in it: `Standard_NC24ads_A100_v4`.
+_SIZE = re.compile(r"^(?:standard_)?n[cdgv]\w*?_((?:[a-z]+\d+\w*?))_v\d+$")
 #: `rtx3080ti` is three words, `3080ti` two.
 _GLUED = re.compile(r"(?<=[a-z])(?=\d{3,}(?:\D|$))|(?<=\d)(?=(?:ti|super)\b)")
 
@@ -83,6 +89,11 @@ class Gpu:
     def data_center(self) -> bool:
         """Whether it is sold for data centres, where NVIDIA supports newer CUDA through the package cuda-compat."""
         return not self.tegra and not re.match(r"GeForce|TITAN|Quadro|RTX|NVS|CMP|GTX", self.name)
+
+    @property
+    def grace(self) -> bool:
+        """Whether its board has an ARM processor of NVIDIA's (Grace), as the name says: GH200, GB200, GB10."""
+        return re.match(r"G[HB]\d+", self.name) is not None
 
     def least_driver(self, *, windows: bool) -> str | None:
         """The first driver of a system that knows the chip; None where that is not known."""
@@ -162,12 +173,17 @@ def driver_version(text: str) -> str:
     ('552.22', '535.129.03')
     """
     parts = text.strip().split(".")
-    if len(parts) == 4 and all(part.isdigit() for part in parts):
+    if is_of_device_manager(text):
         digits = f"{parts[2]}{int(parts[3]):04}"[-5:]
         return f"{digits[:3]}.{digits[3:]}"
     if not re.fullmatch(r"\d+(\.\d+)*", text.strip()):
         raise InputError(f"'{text}' is not a driver version", hint="Write it as 535.129.03.")
     return text.strip()
+
+
+def is_of_device_manager(text: str) -> bool:
+    """Whether a driver's version is written as Windows' device manager does: four numbers."""
+    return re.fullmatch(r"\d+\.\d+\.\d+\.\d+", text.strip()) is not None
 
 
 @lru_cache(maxsize=4)
@@ -220,7 +236,8 @@ def find_gpu(name: str, known: Gpus) -> Gpu:
     'A100D'
     """
     asked = _words(name)
-    written = name.strip().lower()
+    written = _SIZE.sub(r"\1", name.strip().lower().removeprefix("ml."))
+    asked = _words(written) if written != name.strip().lower() else asked
     machine = next((m for m in known.machines if written == m or written.startswith((f"{m}.", f"{m}-"))), None)
     if machine is not None:
         asked = _words(known.machines[machine])
@@ -230,8 +247,16 @@ def find_gpu(name: str, known: Gpus) -> Gpu:
         if candidates:
             return _only(name, asked, candidates)
     names = _nearest(core, known.gpus)
-    near = f"Near it are {', '.join(names)}." if names else "Write it as RTX 3080, or give its compute capability."
-    raise InputError(f"unknown GPU '{name}'", hint=near)
+    capability = re.fullmatch(r"(?:sm_?|compute_?)?(\d{1,2})\.?(\d)[af]?", written)
+    if capability is not None:
+        hint = (
+            f"To ask for a compute capability, give --capability {capability[1]}.{capability[2]} (or sm= as a demand)."
+        )
+    elif _OTHERS.search(written):
+        hint = "CUDA is for NVIDIA's GPUs; this is the name of another maker's."
+    else:
+        hint = f"Near it are {', '.join(names)}." if names else "Write it as RTX 3080, or give its compute capability."
+    raise InputError(f"unknown GPU '{name}'", hint=hint)
 
 
 def _words(name: str) -> tuple[str, ...]:

@@ -97,7 +97,17 @@ def test_the_generation_distinguishes_gpus_of_one_name() -> None:
     assert gpu("RTX 4000 Ada").capability == "8.9"
 
 
-@pytest.mark.parametrize(("name", "near"), [("RTX 3088", "GeForce RTX 3080"), ("Radeon", "Write it as RTX 3080")])
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [
+        ("RTX 3088", "GeForce RTX 3080"),
+        ("Voodoo", "Write it as RTX 3080"),
+        ("Radeon RX 7900 XTX", "CUDA is for NVIDIA's GPUs"),
+        ("Intel Arc A770", "CUDA is for NVIDIA's GPUs"),
+        ("sm_86", "--capability 8.6"),
+        ("8.6", "--capability 8.6"),
+    ],
+)
 def test_an_unknown_gpu_is_an_error_with_the_nearest(name: str, near: str) -> None:
     with pytest.raises(InputError, match=f"unknown GPU '{name}'") as caught:
         gpu(name)

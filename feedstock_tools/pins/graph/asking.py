@@ -10,10 +10,11 @@ from feedstock_tools.channel.metadata import Record
 from feedstock_tools.channel.repodata import read_records
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts import CudaFacts, load_cuda
+from feedstock_tools.facts.gpus import find_gpu, is_of_device_manager, load_gpus
+from feedstock_tools.pins.frameworks.wheel_bounds import FRAMEWORKS
 from feedstock_tools.pins.graph.channels import channel_title, channel_urls
 from feedstock_tools.pins.graph.demands import Demand, parse_demands
 from feedstock_tools.pins.graph.explain import Conflict, explain
-from feedstock_tools.pins.graph.from_facts import FRAMEWORKS
 from feedstock_tools.pins.graph.model import PinGraph
 from feedstock_tools.pins.graph.pin_graph import pin_graph
 from feedstock_tools.pins.graph.resolve import all_sets, asked_kinds
@@ -66,7 +67,7 @@ def resolve(
     ['cuda=11.2', 'gcc=11']
     """
     known = load_cuda()
-    demanded = _with_cuda(parse_demands(demands))
+    demanded = _with_platform(_with_cuda(parse_demands(demands)))
     if not facts and not channels:
         raise InputError("--no-facts requires a channel", hint="Add --channel.")
     records, origin = None, ""
@@ -80,7 +81,8 @@ def resolve(
     conflict = explain(graph, demanded)
     if conflict is not None:
         return Answer(graph, known, demanded, (), conflict, most, False)
-    sets = list(islice(all_sets(graph, demanded, asked_kinds(graph, demanded, kinds)), most + 1))
+    asked = tuple(kind for kind in asked_kinds(graph, demanded, kinds) if kind not in _of_their_system(demanded))
+    sets = list(islice(all_sets(graph, demanded, asked), most + 1))
     return Answer(graph, known, demanded, tuple(sets[:most]), None, most, len(sets) > most)
 
 
@@ -90,6 +92,21 @@ def _with_cuda(demands: tuple[Demand, ...]) -> tuple[Demand, ...]:
     if "cuda" in kinds or not kinds & {"gpu", "sm", "driver", "__cuda", *FRAMEWORKS}:
         return demands
     return (*demands, Demand("cuda", "*", "cuda"))
+
+
+def _with_platform(demands: tuple[Demand, ...]) -> tuple[Demand, ...]:
+    """The demands; who gives a driver as Windows' device manager shows it (32.0.15.6614) asks for Windows."""
+    if any(demand.kind == "platform" for demand in demands):
+        return demands
+    texts = [demand.text.rpartition("=")[2] for demand in demands if demand.kind == "driver"]
+    return (*demands, *parse_demands(["platform=win-64"])) if any(map(is_of_device_manager, texts)) else demands
+
+
+def _of_their_system(demands: tuple[Demand, ...]) -> frozenset[str]:
+    """Kinds that are not of the answer: the driver of a Jetson module is a part of its system, and nobody's choice."""
+    gpus = (find_gpu(demand.spec, load_gpus()) for demand in demands if demand.kind == "gpu")
+    named = {demand.kind for demand in demands}
+    return frozenset({"driver", "__cuda"} - named) if any(gpu.tegra for gpu in gpus) else frozenset()
 
 
 def records_of(channels: Sequence[str], *platforms: str) -> tuple[Record, ...]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from feedstock_tools.channel.specs import admits
 from feedstock_tools.errors import InputError, Mistake
 from feedstock_tools.facts.gpus import driver_version
-from feedstock_tools.pins.graph.from_facts import FRAMEWORKS
+from feedstock_tools.pins.frameworks.wheel_bounds import FRAMEWORKS
 from feedstock_tools.pins.graph.kinds import KINDS, kind_named
 from feedstock_tools.pins.graph.model import PinGraph
 
@@ -113,12 +113,18 @@ def parse_demands(texts: Iterable[str]) -> tuple[Demand, ...]:
 
 
 def versions_named(demands: Iterable[Demand], graph: PinGraph) -> Mapping[str, frozenset[str]]:
-    """Versions in demands that no release has: `driver=535` where the graph has none of that branch; and GPUs."""
+    """Versions in demands that no release has: `driver=535` where the graph has none of that branch; and GPUs.
+
+    A demanded driver counts too where it is known: the facts may name it for another system than the demand means.
+    """
     named: dict[str, set[str]] = {}
     for demand in demands:
         if demand.kind == "gpu" or demand.kind in FRAMEWORKS:
             named.setdefault(demand.kind, set()).add(demand.spec)
-        if any(demand.admits(version) for version in graph.versions.get(demand.kind, ())):
+        known = [version for version in graph.versions.get(demand.kind, ()) if demand.admits(version)]
+        if known:
+            if demand.kind == "driver" and demand.spec.removesuffix(".*").replace(".", "").isdigit():
+                named.setdefault("driver", set()).update(known)  # on whatever system it is
             continue
         version = re.fullmatch(r"(?:==)?([0-9][0-9.]*?)(?:\.\*)?", demand.spec)
         if version:

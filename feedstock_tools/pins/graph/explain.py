@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
+from feedstock_tools.facts.frameworks import load_frameworks
 from feedstock_tools.pins.graph.demands import Demand
 from feedstock_tools.pins.graph.kinds import KINDS, kind_named, newest_first
 from feedstock_tools.pins.graph.model import Bound, PinGraph, Release, Way
@@ -94,6 +95,9 @@ def _sentence(graph: PinGraph, demand: Demand, conflict: Sequence[Demand]) -> st
     if not matching:
         if not versions:
             return f"{demand}: there is no {title} in {graph.name}."
+        reason = load_frameworks().without_cuda.get(demand.spec) if demand.kind == "platform" else None
+        if reason is not None:
+            return f"{demand}: {reason}."
         there_are = _listed(newest_first(demand.kind, versions)[::-1])
         origin = graph.origins.get(demand.kind, graph.name)
         return f"{demand}: there is no such {title} in {origin}; there are {there_are}."
@@ -210,6 +214,9 @@ def _by_distance(graph: PinGraph, demand: Demand) -> Iterator[str]:
     """The versions of a demand's kind, those nearest to the demand first; of two at a distance the one of its major."""
     major = ""
     versions = list(graph.versions.get(demand.kind, ()))
+    if demand.kind == "platform":  # none is nearer than another: in the order of preference
+        yield from versions
+        return
     matching = [index for index, version in enumerate(versions) if demand.admits(version)]
     if matching:
         places = dict.fromkeys(range(len(versions)), 0)

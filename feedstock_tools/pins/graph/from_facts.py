@@ -9,12 +9,12 @@ from feedstock_tools.channel.specs import admits
 from feedstock_tools.facts.cuda import MSVC, CudaFacts, Drivers, Toolkit
 from feedstock_tools.facts.gpus import Gpu, find_gpu, load_gpus
 from feedstock_tools.facts.libraries import GpuCode, Library
-from feedstock_tools.facts.wheels import load_wheels
+from feedstock_tools.pins.frameworks.wheel_bounds import FRAMEWORKS, bounds_of_wheels
 from feedstock_tools.pins.graph.kinds import kind_named, msvc_of, msvc_words
 from feedstock_tools.pins.graph.model import Bound, PinGraph, Release, Way
 from feedstock_tools.versions import parse_version
 
-__all__ = ["FRAMEWORKS", "graph_of_facts", "reported_cuda"]
+__all__ = ["graph_of_facts", "reported_cuda"]
 
 _LINUX = frozenset({"linux-64", "linux-aarch64", "linux-ppc64le"})
 _WINDOWS = frozenset({"win-64"})
@@ -24,9 +24,6 @@ _SCALES = ("gcc", "clang", "visual-studio", "driver", "glibc")
 
 #: Driver branches that report a CUDA version of which no toolkit was released (`nvidia-smi` of R565 and R566: 12.7).
 _WITHOUT_TOOLKIT = {565: "12.7", 566: "12.7"}
-
-#: The frameworks that demands may name, and their wheels.
-FRAMEWORKS = {"tensorflow": "tensorflow", "pytorch": "torch", "torch": "torch"}
 
 Scales = Mapping[str, frozenset[str]]
 
@@ -50,8 +47,13 @@ def graph_of_facts(
     bounds = [
         *(bound for cuda in cudas for bound in _of_cuda(cuda, facts, scales)),
         *(bound for library in facts.libraries.values() for bound in _of_library(library, cudas, scales["sm"])),
-        *_of_the_machine(facts, scales),
-        *(bound for name in FRAMEWORKS if name in (also or {}) for bound in _of_framework(name, cudas, pythons)),
+        *_of_the_machine(facts, scales, also or {}),
+        *(
+            bound
+            for name in FRAMEWORKS
+            if name in (also or {})
+            for bound in bounds_of_wheels(name, facts, cudas, pythons)
+        ),
         *(
             bound
             for name in (also or {}).get("gpu", ())
@@ -62,6 +64,7 @@ def graph_of_facts(
     releases |= {Release("platform", name) for name in _PLATFORMS} | {Release("python", name) for name in pythons}
     releases |= {Release(kind, version) for kind, versions in scales.items() for version in versions}
     origins = {release.kind: "cuda.yaml" for release in releases} | {"python": "packages.yaml"}
+    origins |= dict.fromkeys(facts.libraries, "the builds of conda-forge")
     return PinGraph(frozenset(releases), tuple(bounds), MappingProxyType(origins))
 
 
@@ -94,13 +97,15 @@ def _scales(facts: CudaFacts, also: Mapping[str, Iterable[str]]) -> Scales:
     """The versions of kinds that the facts restrict by ranges or sets."""
     toolkits = facts.toolkits.values()
     drivers = (drivers for toolkit in toolkits for drivers in (toolkit.driver, toolkit.least_driver) if drivers)
+    gpus = (find_gpu(name, load_gpus()) for name in also.get("gpu", ()))
+    first = {version for gpu in gpus for version in gpu.first_driver.values()}
     rows = [row.values for row in facts.rows if row.cuda is not None and row.platform.os == "linux"]
     scales = {
         "sm": {name for toolkit in toolkits for name in toolkit.architectures},
         "gcc": {row["c_compiler_version"] for row in rows} | {str(t.newest_gcc) for t in toolkits if t.newest_gcc},
         "clang": {str(toolkit.newest_clang) for toolkit in toolkits if toolkit.newest_clang},
         "visual-studio": {str(year) for year in MSVC} | {"17.9"},
-        "driver": {version for pair in drivers for version in (pair.linux, pair.windows) if version},
+        "driver": {version for pair in drivers for version in (pair.linux, pair.windows) if version} | first,
         "__cuda": {*facts.toolkits, *_WITHOUT_TOOLKIT.values()},
         "glibc": {row["c_stdlib_version"] for row in rows},
     }
@@ -241,16 +246,22 @@ def _runs_with(library: Library, version: str, built: str) -> str:
     return f"{built}.*"
 
 
-def _of_the_machine(facts: CudaFacts, scales: Scales) -> Iterator[Bound]:
-    """Compilers and glibc belong to systems, and a driver says which CUDA it runs."""
+def _of_the_machine(facts: CudaFacts, scales: Scales, also: Mapping[str, Iterable[str]]) -> Iterator[Bound]:
+    """Compilers and glibc belong to systems, and a driver says which CUDA it runs.
+
+    A driver that only the facts of one system name is a driver for that system, unless a demand names it.
+    """
     for kind, platforms in (("gcc", _LINUX), ("glibc", _LINUX), ("visual-studio", _WINDOWS)):
         for version in sorted(scales[kind]):
             way = Way({"platform": platforms}, source="conda-forge's pinning")
             yield Bound(Release(kind, version), (way,), f"it is for {'Windows' if platforms == _WINDOWS else 'Linux'}")
     newest = max(parse_version(known).major for toolkit in facts.toolkits.values() for known in _shipped(toolkit))
+    of_one = _drivers_of_one_system(facts, also)
     for driver in sorted(scales["driver"]):
         ways, words = [], []
         for system, platforms in (("Linux", _LINUX), ("Windows", _WINDOWS)):
+            if of_one.get(driver, system) != system:
+                continue
             cuda = reported_cuda(facts, driver, windows=system == "Windows")
             allowed = {"platform": platforms, "__cuda": frozenset({cuda} if cuda else ())}
             ways.append(Way(allowed, source="release notes"))
@@ -259,6 +270,23 @@ def _of_the_machine(facts: CudaFacts, scales: Scales) -> Iterator[Bound]:
         if parse_version(driver).major > newest:
             runs = f"it is newer than every driver in the facts (up to {newest}); as far as they go, {runs}"
         yield Bound(Release("driver", driver), tuple(ways), runs)
+
+
+def _drivers_of_one_system(facts: CudaFacts, also: Mapping[str, Iterable[str]]) -> dict[str, str]:
+    """The drivers that the facts name for Linux or for Windows alone, but for those in `also`."""
+    pairs = [
+        *(pair for toolkit in facts.toolkits.values() for pair in (toolkit.driver, toolkit.least_driver) if pair),
+        *(
+            Drivers(gpu.first_driver.get("linux"), gpu.first_driver.get("windows"))
+            for gpu in (find_gpu(name, load_gpus()) for name in also.get("gpu", ()))
+        ),
+    ]
+    linux, windows = {pair.linux for pair in pairs}, {pair.windows for pair in pairs}
+    named = {None, *also.get("driver", ())}
+    return {
+        **{driver: "Linux" for driver in linux - windows - named if driver},
+        **{driver: "Windows" for driver in windows - linux - named if driver},
+    }
 
 
 def _of_gpu(gpu: Gpu, cudas: Sequence[str], scales: Scales) -> Iterator[Bound]:
@@ -273,6 +301,9 @@ def _of_gpu(gpu: Gpu, cudas: Sequence[str], scales: Scales) -> Iterator[Bound]:
         fit = frozenset(cuda for cuda in cudas if gpu.jetson_has(cuda))
         yield Bound(release, (Way({"cuda": fit}, source="Jetson Linux"),), f"its system has {gpu.jetson_words}")
         return
+    if gpu.grace:
+        on = Way({"platform": frozenset({"linux-aarch64"})}, source="NVIDIA's names of its boards")
+        yield Bound(release, (on,), "it is on a board with an ARM processor of NVIDIA's: linux-aarch64")
     yield from _drivers_of_gpu(release, gpu, scales["driver"])
 
 
@@ -298,33 +329,6 @@ def _drivers_of_gpu(release: Release, gpu: Gpu, drivers: Iterable[str]) -> Itera
 def _branch(gpu: Gpu) -> int:
     """The branch of the first driver for Linux."""
     return parse_version(gpu.first_driver["linux"]).major
-
-
-def _of_framework(name: str, cudas: Sequence[str], pythons: Sequence[str]) -> Iterator[Bound]:
-    """The CUDA and Python that the wheels of a framework are for, by minor version."""
-    for wheels in load_wheels()[FRAMEWORKS[name]]:
-        release = Release(name, wheels.version)
-        source = f"the metadata of {FRAMEWORKS[name]} {wheels.version}"
-        on = Way({"platform": frozenset(wheels.platforms) & _PLATFORMS}, source=source)
-        yield Bound(release, (on,), f"its wheels are for {_listed(wheels.platforms)}")
-        if pythons:
-            way = Way({"python": frozenset(pythons) & frozenset(wheels.python)}, source=source)
-            yield Bound(release, (way,), f"its wheels are for Python {wheels.python[0]} to {wheels.python[-1]}")
-        if wheels.tested is not None:
-            cuda, cudnn = wheels.tested
-            way = Way({"cuda": frozenset({cuda})}, frozenset({"cuda"}), "TensorFlow's tested build configurations")
-            yield Bound(
-                release, (way,), f"it was tested with CUDA {cuda} and cuDNN {cudnn}; its wheels bring none along"
-            )
-            continue
-        if wheels.cuda_spec is None:
-            none = Way({"cuda": frozenset()}, source=source)
-            yield Bound(release, (none,), "its metadata names no CUDA", unknown=True)
-            continue
-        brought = frozenset(cuda for cuda in cudas if admits(wheels.cuda_spec, cuda))
-        cudnn = f" and cuDNN {wheels.cudnn.removeprefix('==')}" if wheels.cudnn else ""
-        way = Way({"cuda": brought}, frozenset({"cuda"}), source)
-        yield Bound(release, (way,), f"its wheels bring CUDA {wheels.cuda_spec.removesuffix('.*')}{cudnn}")
 
 
 def _cited(facts: CudaFacts, toolkit: Toolkit, fact: str) -> str:

@@ -19,7 +19,14 @@ _PLATFORMS = ("linux-64", "linux-aarch64", "win-64", "linux-ppc64le")
 _YEARS = frozenset(str(year) for year in MSVC)
 _PINNED_VISUAL_STUDIOS = frozenset({"2015", "2017", "2019", "2022"})
 #: The platforms that people mean by the name of a system alone.
-_SYSTEMS = {"linux": "linux-64", "windows": "win-64", "win": "win-64"}
+_SYSTEMS = {
+    "linux": "linux-64",
+    "wsl": "linux-64",
+    "wsl2": "linux-64",
+    "windows": "win-64",
+    "win": "win-64",
+    **dict.fromkeys(("mac", "macos", "osx", "darwin"), "osx-arm64"),
+}
 
 
 @dataclass(frozen=True, slots=True)
