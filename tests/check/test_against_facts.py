@@ -64,7 +64,7 @@ def test_the_examples_have_no_mistake() -> None:
         ("linux_64_cuda11.2", "cxx_compiler_version", "12.3", "accepts host gcc up to 10, not 12.3"),
         ("win_64_cuda11.2", "cxx_compiler", "vs2022", "accepts Visual Studio 2017 to 2019, not 2022"),
         ("linux_64_cuda12.9", "cudnn", "8.4", "cudnn 8.4 was never built for CUDA 12.9 on linux-64"),
-        ("linux_64_cuda11.2", "nccl", "2.22", "nccl 2.22 was never built for CUDA 11.2 on linux-64"),
+        ("linux_64_cuda11.2", "nccl", "2.28", "nccl 2.28 was never built for CUDA 11.2 on linux-64"),
         ("win_64_cuda12.9", "nccl", "2", "nccl 2 was never built for CUDA 12.9 on win-64"),
         ("linux_64_cuda11.2", "cudnn", "77", "there is no cudnn 77 on conda-forge"),
         ("linux_64_cuda11.2", "docker_image", "quay.io/condaforge/linux-anvil-cuda:11.1", "has CUDA 11.1"),

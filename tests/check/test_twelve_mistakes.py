@@ -102,7 +102,7 @@ def holds_until_planted(folder: Path, plant: Plant, said: str) -> None:
     ("plant", "said"),
     [
         (replaced(OF_11_2, "c_compiler_version:\n- '10'", "c_compiler_version:\n- '12'"), "host gcc up to 10, not 12"),
-        (added(OF_11_2, "nccl:\n- '2.22'\n"), "nccl 2.22 was never built for CUDA 11.2"),
+        (added(OF_11_2, "nccl:\n- '2.28'\n"), "nccl 2.28 was never built for CUDA 11.2"),
         (replaced(OF_11_2, IMAGE, IMAGE.replace("11.2", "11.1")), "has CUDA 11.1, but the configuration needs 11.2"),
         (replaced(OF_12_9, "linux-anvil-x86_64", "linux-anvil-aarch64"), "is for linux-aarch64"),
         (replaced(SCRIPT, "sm_75,sm_80,compute_80", "sm_75,sm_80,sm_86,compute_86"), "CUDA 11.0 does not know"),
@@ -144,7 +144,7 @@ def torn(folder: Path) -> None:
     ("plant", "said"),
     [
         (replaced(OF_TF, "cxx_compiler_version:\n- '10'", "cxx_compiler_version:\n- '11'"), "host gcc up to 10"),
-        (added(OF_TF, "nccl:\n- '2.22'\n"), "nccl 2.22 was never built for CUDA 11.2"),
+        (added(OF_TF, "nccl:\n- '2.28'\n"), "nccl 2.28 was never built for CUDA 11.2"),
         (replaced(OF_TF, "linux-anvil-cuda:11.2", "linux-anvil-cuda:11.0"), "has CUDA 11.0"),
         (replaced(OF_TF, "linux-anvil-cuda:11.2", "linux-anvil-aarch64-cuda:11.2"), "is for linux-aarch64"),
         (replaced(SCRIPT, "sm_75,sm_80,compute_80", "sm_75,sm_80,sm_89,compute_89"), "does not know"),

@@ -67,7 +67,7 @@ def parse_demand(text: str) -> Demand:
         if operator not in ("=", "=="):
             raise InputError(f"'{text}': a {kind.title} must be demanded with '='", hint=f"Write {name}=….")
         return Demand(kind.name, kind.read(version), text.strip())
-    if kind.name in KINDS and not version.removeprefix("vs")[0].isdigit() and version[0] not in "<>=!":
+    if kind.name in KINDS and not re.match(r"(?:vs?)?\d", version) and version[0] not in "<>=!":
         raise InputError(
             f"'{text}': '{version}' is not a version of {kind.title}", hint=f"Write {name}=… with its number."
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -12,10 +13,13 @@ from feedstock_tools.pins.graph.kinds import KINDS, kind_named, newest_first
 from feedstock_tools.pins.graph.model import Bound, PinGraph, Release, Way
 from feedstock_tools.pins.graph.paths import kinds_between
 from feedstock_tools.pins.graph.resolve import can_hold
+from feedstock_tools.versions import parse_version
 
 __all__ = ["Conflict", "explain", "smallest_conflict"]
 
 _MOST = 8
+#: Kinds whose releases the facts name one by one.
+_FROM_FACTS = frozenset({"cuda", "cudnn", "nccl", "cutensor"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +60,7 @@ def explain(graph: PinGraph, demands: Sequence[Demand]) -> Conflict | None:
         demands = by_architecture
     fewest = smallest_conflict(graph, demands)
     sentences = tuple(_sentence(graph, demand, fewest) for demand in fewest)
-    unknown = can_hold(graph.without_unknown(), fewest)
+    unknown = can_hold(graph.without_unknown(), fewest) or any(_beyond(graph, demand) for demand in fewest)
     return Conflict(fewest, sentences, _nearest(graph, tuple(demands), fewest), unknown)
 
 
@@ -100,6 +104,9 @@ def _sentence(graph: PinGraph, demand: Demand, conflict: Sequence[Demand]) -> st
             return f"{demand}: {reason}."
         there_are = _listed(newest_first(demand.kind, versions)[::-1])
         origin = graph.origins.get(demand.kind, graph.name)
+        beyond = _beyond(graph, demand)
+        if beyond:
+            return f"{demand}: it is {beyond} every {title} in {origin}; there are {there_are}."
         return f"{demand}: there is no such {title} in {origin}; there are {there_are}."
     if len(conflict) == 1:
         bound = _closed_bound(graph, demand.kind, matching)
@@ -117,6 +124,19 @@ def _sentence(graph: PinGraph, demand: Demand, conflict: Sequence[Demand]) -> st
         return f"{demand}: it leaves {title} {_listed(newest_first(demand.kind, matching)[::-1])}."
     reached = " and ".join(f"{other}{_by_way(graph, demand.kind, kind)}" for kind, other in others.items())
     return f"{demand}: what else it needs leaves no room for {reached}."
+
+
+def _beyond(graph: PinGraph, demand: Demand) -> str:
+    """Whether a demand is for something `newer than` or `older than` all that the facts know, about which they say
+    nothing; else empty."""
+    versions = [version for version in graph.versions.get(demand.kind, ()) if version[:1].isdigit()]
+    named = re.fullmatch(r"(?:==)?(\d+(?:\.\d+)*)(?:\.\*)?", demand.spec)
+    if demand.kind not in _FROM_FACTS or not versions or named is None or any(map(demand.admits, versions)):
+        return ""
+    asked = parse_version(named[1])
+    if asked > parse_version(versions[0]):
+        return "newer than"
+    return "older than" if asked < parse_version(versions[-1]) else ""
 
 
 def _by_way(graph: PinGraph, kind: str, other: str) -> str:
@@ -202,11 +222,17 @@ def _nearest(graph: PinGraph, demands: tuple[Demand, ...], fewest: Sequence[Dema
 
 
 def _replacement(graph: PinGraph, demand: Demand, others: Sequence[Demand]) -> tuple[int, Demand] | None:
-    """The demand for the nearest version of the same kind that works with the others, and its distance in steps."""
-    for steps, version in enumerate(_by_distance(graph, demand)):
-        nearer = Demand(demand.kind, _exact(demand.kind, version), f"{demand.kind}={version}")
-        if can_hold(graph, [*others, nearer]):
-            return steps, nearer
+    """The demand for the nearest version of the same kind that works with the others, and its distance in steps.
+
+    A driver is one for Linux unless the others ask for another system.
+    """
+    on_linux = [*others, Demand("platform", "linux-64", "")]
+    beside = [on_linux] if demand.kind == "driver" and all(other.kind != "platform" for other in others) else []
+    for given in (*beside, others):
+        for steps, version in enumerate(_by_distance(graph, demand)):
+            nearer = Demand(demand.kind, _exact(demand.kind, version), f"{demand.kind}={version}")
+            if can_hold(graph, [*given, nearer]):
+                return steps, nearer
     return None
 
 

@@ -71,14 +71,15 @@ def graph_of_facts(
 def reported_cuda(facts: CudaFacts, driver: str, *, windows: bool = False) -> str | None:
     """The newest CUDA version that a driver runs, from its branch: that of the last toolkit shipped with it or before.
 
-    A toolkit that brings no driver for Windows along is of the branch of its driver for Linux. None for a driver from
-    before the first toolkit of the facts.
+    A branch has one number for Linux, with which the first drivers for Windows begin too (526.47 of R525), and others
+    follow there (527.41). None for a driver from before the first toolkit of the facts.
     """
     branch = parse_version(driver).major
     newest = None
     for toolkit in facts.toolkits.values():
-        shipped = _of_system(toolkit.driver, windows) or _of_system(toolkit.driver, False)
-        if shipped is not None and parse_version(shipped).major <= branch:
+        both = [_of_system(toolkit.driver, on_windows) for on_windows in ((False, True) if windows else (False,))]
+        shipped = min((parse_version(version).major for version in both if version is not None), default=None)
+        if shipped is not None and shipped <= branch:
             newest = toolkit.version
     return _WITHOUT_TOOLKIT.get(branch, newest)
 

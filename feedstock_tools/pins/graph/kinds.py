@@ -17,6 +17,8 @@ __all__ = ["KINDS", "Kind", "kind_named", "msvc_of", "msvc_words", "newest_first
 #: The platforms in order of preference, if none is demanded.
 _PLATFORMS = ("linux-64", "linux-aarch64", "win-64", "linux-ppc64le")
 _YEARS = frozenset(str(year) for year in MSVC)
+#: Visual Studio by its toolset, as MSBuild and CMake name it.
+_TOOLSETS = {"v140": "2015", "v141": "2017", "v142": "2019", "v143": "2022"}
 _PINNED_VISUAL_STUDIOS = frozenset({"2015", "2017", "2019", "2022"})
 #: The platforms that people mean by the name of a system alone.
 _SYSTEMS = {
@@ -72,17 +74,27 @@ KINDS = {
     kind.name: kind
     for kind in (
         Kind("platform", "platform", ("target_platform", "subdir", "os"), versioned=False),
-        Kind("cuda", "CUDA", ("cudatoolkit", "cuda-version", "cuda_version", "cuda_compiler_version", "cuda-nvcc")),
+        Kind(
+            "cuda",
+            "CUDA",
+            ("cudatoolkit", "cuda-toolkit", "cuda-version", "cuda_version", "cuda_compiler_version", "cuda-nvcc"),
+        ),
         Kind("cudnn", "cuDNN"),
         Kind("nccl", "NCCL"),
         Kind("cutensor", "cuTENSOR"),
         Kind("gcc", "gcc", ("gxx", "c_compiler_version", "cxx_compiler_version")),
-        Kind("visual-studio", "Visual Studio", ("msvc", "vs")),
+        Kind("visual-studio", "Visual Studio", ("msvc", "vs", "visual_studio")),
         Kind("clang", "clang", asked_only=True),
         Kind("python", "Python", asked_only=True),
         Kind("gpu", "GPU", asked_only=True, versioned=False),
-        Kind("sm", "architecture", ("arch", "architecture", "capability"), asked_only=True, versioned=False),
-        Kind("driver", "driver", least=True),
+        Kind(
+            "sm",
+            "architecture",
+            ("arch", "architecture", "capability", "compute_capability", "cc"),
+            asked_only=True,
+            versioned=False,
+        ),
+        Kind("driver", "driver", ("nvidia-driver", "nvidia_driver"), least=True),
         Kind("__cuda", "driver's CUDA", ("driver-cuda",), least=True),
         Kind("glibc", "glibc", ("__glibc", "sysroot", "c_stdlib_version"), least=True),
     )
@@ -121,6 +133,8 @@ def preferred(kind: str, versions: Iterable[str]) -> tuple[str, ...]:
 def _visual_studio_named(text: str) -> str:
     """Visual Studio by its year (2022, vs2022), its own version (17.10), or its compiler's (19.40, 1940)."""
     name = text.strip().lower().removeprefix("vs")
+    if name in _TOOLSETS:
+        return _TOOLSETS[name]
     compiler = re.fullmatch(r"(?:19\.?([0-5]\d)|14\.([0-5]\d))(?:\.\d+)*", name)
     if compiler is not None and name not in _YEARS:
         minor = int(compiler[1] or compiler[2])
