@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -18,6 +18,8 @@ from feedstock_tools.versions import parse_version
 __all__ = ["Conflict", "explain", "smallest_conflict"]
 
 _MOST = 8
+#: Kinds that name a system.
+_OF_SYSTEMS = frozenset({"platform", "visual-studio"})
 #: Kinds whose releases the facts name one by one.
 _FROM_FACTS = frozenset({"cuda", "cudnn", "nccl", "cutensor"})
 
@@ -59,8 +61,13 @@ def explain(graph: PinGraph, demands: Sequence[Demand]) -> Conflict | None:
     if not can_hold(graph, by_architecture):
         demands = by_architecture
     fewest = smallest_conflict(graph, demands)
-    sentences = tuple(_sentence(graph, demand, fewest) for demand in fewest)
-    unknown = can_hold(graph.without_unknown(), fewest) or any(_beyond(graph, demand) for demand in fewest)
+    # What is not known of drivers for Windows leaves what is known for Linux, which is meant where no system is named.
+    kinds = {demand.kind for demand in demands}
+    on_linux = (Demand("platform", "linux-64", ""),) if "driver" in kinds and not kinds & _OF_SYSTEMS else ()
+    unknown = can_hold(graph.without_unknown(), [*fewest, *on_linux])
+    unknown = unknown or any(_beyond(graph, demand) for demand in fewest)
+    not_known = {demand: _not_known(graph, demand, kinds) for demand in fewest} if unknown else {}
+    sentences = tuple(not_known.get(demand) or _sentence(graph, demand, fewest) for demand in fewest)
     return Conflict(fewest, sentences, _nearest(graph, tuple(demands), fewest), unknown)
 
 
@@ -124,6 +131,14 @@ def _sentence(graph: PinGraph, demand: Demand, conflict: Sequence[Demand]) -> st
         return f"{demand}: it leaves {title} {_listed(newest_first(demand.kind, matching)[::-1])}."
     reached = " and ".join(f"{other}{_by_way(graph, demand.kind, kind)}" for kind, other in others.items())
     return f"{demand}: what else it needs leaves no room for {reached}."
+
+
+def _not_known(graph: PinGraph, demand: Demand, kinds: Collection[str]) -> str:
+    """What is not known of the one release of a demand and the demanded kinds; empty where nothing is missing."""
+    matching = [version for version in graph.versions.get(demand.kind, ()) if demand.admits(version)]
+    bounds = graph.bounds_of(Release(demand.kind, matching[0])) if len(matching) == 1 else ()
+    missing = [bound for bound in bounds if bound.unknown and bound.kinds <= set(kinds)]
+    return f"{demand}: {'; '.join(f'{bound.said}{_cited(bound)}' for bound in missing)}." if missing else ""
 
 
 def _beyond(graph: PinGraph, demand: Demand) -> str:

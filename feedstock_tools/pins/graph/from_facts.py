@@ -315,16 +315,17 @@ def _drivers_of_gpu(release: Release, gpu: Gpu, drivers: Iterable[str]) -> Itera
     for system, platforms in (("Linux", _LINUX), ("Windows", _WINDOWS)):
         windows = system == "Windows"
         may = frozenset(driver for driver in drivers if gpu.drives(driver, windows=windows) is not False)
-        ways.append(Way({"platform": platforms, "driver": may}, source=source))
+        # Without a platform a driver of either system would do.
+        ways.append(Way({"platform": platforms, "driver": may}, frozenset({"platform"}), source))
         if least := gpu.least_driver(windows=windows):
             words.append(f"{least} or later on {system}")
     end = f", and the last branch for it is {gpu.last_branch}" if gpu.last_branch else ""
     yield Bound(release, tuple(ways), f"its driver must be {' and '.join(words)}{end}")
     if gpu.least_driver(windows=True) is None:
         sure = frozenset(driver for driver in drivers if gpu.drives(driver, windows=True))
-        on_windows = Way({"platform": _WINDOWS, "driver": sure}, source=source)
+        on_windows = Way({"platform": _WINDOWS, "driver": sure}, frozenset({"platform"}), source)
         said = f"its first driver on Windows is not known; later branches than {_branch(gpu)} have it"
-        yield Bound(release, (on_windows, Way({"platform": _LINUX})), said, unknown=True)
+        yield Bound(release, (on_windows, Way({"platform": _LINUX}, frozenset({"platform"}))), said, unknown=True)
 
 
 def _branch(gpu: Gpu) -> int:
