@@ -1,0 +1,57 @@
+"""A build that meets a limit of the stand-in channel names the package, and what to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from feedstock_tools.builds.runs.unsolved import named_in
+from tests.support import command
+from tests.support.compilers import lend_tools
+from tests.support.feedstocks import HERE
+from tests.support.needs import needs
+
+SPEC = dedent("""\
+    name: demo
+    version: 1.0.0
+    pinning: self-contained
+    platforms: {linux-64: }
+    outputs:
+      - name: demo
+        kind: library
+        script: [test -f $PREFIX/include/cudnn.h]
+        requirements: {host: [REQUIRED]}
+    about: {homepage: https://example.org, license: MIT, summary: A demonstration}
+    maintainers: [someone]
+""")
+
+
+def test_the_names_that_environments_are_asked_for_are_read_in_a_log() -> None:
+    log = ["Specs:", "   - gcc_linux-64 15.*", "  - numpy>=2", "", "- no spec", " Specs:", " - cmake", "Done"]
+    assert named_in(log) == {"gcc_linux-64", "numpy", "cmake"}
+
+
+@needs("system", HERE.subdir == "linux-64", "the stand-in channel has CUDA's packages for linux-64")
+@pytest.mark.parametrize(
+    ("required", "named", "advice"),
+    [
+        ("cudnn", "Note: on the stand-in channel cudnn has no files.", "Build this on conda-forge"),
+        ("zlib", "no channel has 'zlib'", "The stand-in channel has compilers, Python, packages of CUDA and some"),
+    ],
+    ids=["metadata only", "not there"],
+)
+def test_what_the_channel_lacks_is_named_as_its_limit(required: str, named: str, advice: str, tmp_path: Path) -> None:
+    (tmp_path / "demo").mkdir()
+    (tmp_path / "demo" / "feedstock.yaml").write_text(SPEC.replace("REQUIRED", required))
+    lend_tools(tmp_path / "cache")
+    environment = command.environment(XDG_CACHE_HOME=str(tmp_path / "cache"))
+    for words in (("generate", "demo"), ("rerender", "demo", "--smithy", "none")):
+        assert command.run(command.tool(*words), tmp_path, environment).returncode == 0
+
+    run = command.run(command.tool("build", "--feedstock", "demo", "--channel", "stand-in"), tmp_path, environment)
+
+    assert run.returncode == 1
+    assert named in run.stdout
+    assert advice in run.stdout
