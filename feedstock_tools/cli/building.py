@@ -83,6 +83,7 @@ def build(
     _say_all(terminal, text.engine_notes(workspace, chosen))
     planned = agenda(workspace, chosen, capacity, limits.jobs)
     _say_all(terminal, text.channel_notes(planned))
+    _say_all(terminal, text.again_notes(planned))
     if planned.todo:
         refuse_no_room(workspace.artifacts, planned.todo)
     uncompiled = _uncompiled(workspace, named, planned, terminal)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from feedstock_tools.builds.ledger.records import BuildRecord, moment_of
-from feedstock_tools.builds.plan.identity import Candidate, Candidates
+from feedstock_tools.builds.plan.identity import PARTS, Candidate, Candidates
 from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedOutput, PlannedRow
 
 __all__ = ["SILENT", "STATES", "ConfigurationState", "OutputState", "Surroundings", "states"]
@@ -24,16 +24,6 @@ STATES = ("running", "failed", "interrupted", "stale", "missing", "refused", "do
 
 #: A run on another machine without a sign of life for this long counts as dead.
 SILENT = timedelta(minutes=10)
-
-_PARTS = {
-    "recipe": "the recipe",
-    "variant": "the variant",
-    "files": "files of the recipe folder",
-    "sources": "local sources",
-    "siblings": "an output that it needs",
-    "engine": "the engine",
-    "channels": "the channels",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +191,7 @@ def _what_changed(record: BuildRecord, candidates: Sequence[Candidate], rows: Se
     if not record.inputs:
         return ("which of them was not recorded at that time",)
     differences = (
-        [part for part in _PARTS if record.inputs.get(part) != candidate.inputs.get(part)] for candidate in candidates
+        [part for part in PARTS if record.inputs.get(part) != candidate.inputs.get(part)] for candidate in candidates
     )
     nearest: list[str] = min(differences, key=len, default=[])
     return tuple(text for part in nearest for text in _in_words(part, record, candidates, rows))
@@ -209,10 +199,10 @@ def _what_changed(record: BuildRecord, candidates: Sequence[Candidate], rows: Se
 
 def _in_words(part: str, record: BuildRecord, candidates: Sequence[Candidate], rows: Sequence[PlannedRow]) -> list[str]:
     if part == "engine":
-        return [f"{_PARTS[part]}, {record.inputs.get(part, '?')} → {candidates[0].inputs.get(part, '?')}"]
+        return [f"{PARTS[part]}, {record.inputs.get(part, '?')} → {candidates[0].inputs.get(part, '?')}"]
     if part == "variant":
         values = next((row.values for row in rows if row.name == record.row), rows[0].values)
         keys = sorted(key for key in {*values, *record.values} if values.get(key) != record.values.get(key))
         differences = [f"{key} {record.values.get(key, '(none)')} → {values.get(key, '(none)')}" for key in keys]
-        return [f"{_PARTS[part]}: {', '.join(differences)}"] if record.values and differences else [_PARTS[part]]
-    return [_PARTS[part]]
+        return [f"{PARTS[part]}: {', '.join(differences)}"] if record.values and differences else [PARTS[part]]
+    return [PARTS[part]]

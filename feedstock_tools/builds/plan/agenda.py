@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from feedstock_tools.builds.ledger import BuildRecord, Ledger
 from feedstock_tools.builds.plan.capacity import Capacity
-from feedstock_tools.builds.plan.identity import channels_identities, identity_on, inputs_on
+from feedstock_tools.builds.plan.identity import PARTS, channels_identities, identity_on, inputs_on
 from feedstock_tools.builds.plan.inputs import PlannedInputs
 from feedstock_tools.builds.plan.needs import Declared, History, Needs, expected_seconds, needs_of
 from feedstock_tools.builds.plan.refusals import refused
@@ -36,6 +36,7 @@ class Agenda:
         inputs: the files behind the plan.
         jobs: the maximum number of parallel rows, within `capacity`.
         seconds: the duration of the run by known times; None if there are none.
+        again: the rows to build that were built before, each with what has changed since, in words.
     """
 
     todo: tuple[Work, ...]
@@ -47,6 +48,7 @@ class Agenda:
     capacity: Capacity
     jobs: int
     seconds: float | None = None
+    again: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def unknown(self) -> int:
@@ -106,7 +108,15 @@ def agenda(workspace: Workspace, chosen: Sequence[PlannedConfiguration], capacit
         capacity=capacity,
         jobs=jobs,
         seconds=_seconds(todo, jobs),
+        again={work.name: changed for work in todo if (changed := _changed(work, history))},
     )
+
+
+def _changed(work: Work, history: History) -> tuple[str, ...]:
+    """What has changed since the last builds of a row's missing outputs; empty without any."""
+    before = {output.name: history.of_row.get((work.name, output.name), [])[-1:] for output in work.missing}
+    pairs = [(record.inputs, work.inputs[name]) for name, last in before.items() for record in last if record.inputs]
+    return tuple(text for part, text in PARTS.items() if any(old.get(part) != new.get(part) for old, new in pairs))
 
 
 def _rows(

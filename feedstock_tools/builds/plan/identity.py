@@ -14,6 +14,7 @@ from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedOutpu
 from feedstock_tools.platforms import Platform
 
 __all__ = [
+    "PARTS",
     "Candidate",
     "Candidates",
     "candidates_of",
@@ -23,6 +24,18 @@ __all__ = [
     "inputs_on",
     "possible_channels",
 ]
+
+
+#: The parts of what goes into a build, in words.
+PARTS = {
+    "recipe": "the recipe",
+    "variant": "the variant",
+    "files": "files of the recipe folder",
+    "sources": "local sources",
+    "siblings": "an output that it needs",
+    "engine": "the engine",
+    "channels": "the channels",
+}
 
 
 @dataclass(frozen=True, slots=True)

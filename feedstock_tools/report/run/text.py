@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from feedstock_tools.feedstock.planned import PlannedConfiguration
 
 __all__ = [
+    "again_notes",
     "channel_notes",
     "engine_notes",
     "left_out_notes",
@@ -76,6 +77,16 @@ def channel_notes(agenda: Agenda) -> Iterator[str]:
     for reason in dict.fromkeys(choice.why_stand_in for choice in agenda.channels.values() if choice.why_stand_in):
         yield f"Building on the STAND-IN channel: {reason}."
         yield "Its packages have the metadata of real ones and no real contents; packages built on it are marked."
+
+
+def again_notes(agenda: Agenda) -> Iterator[str]:
+    """Which rows are built again, and what has changed since they were built."""
+    rows: dict[tuple[str, ...], list[str]] = {}
+    for name, changed in agenda.again.items():
+        rows.setdefault(changed, []).append(name)
+    for changed, names in rows.items():
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        yield f"Building again: {names[0]}{more}; changed since the last build: {'; '.join(changed)}"
 
 
 def path_notes(artifacts: Artifacts) -> Iterator[str]:

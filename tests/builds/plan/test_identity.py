@@ -32,6 +32,7 @@ from feedstock_tools.builds.stand_in.choice import ChannelChoice
 from feedstock_tools.digests import digest_of_values, sha256_of
 from feedstock_tools.feedstock.configurations import outline
 from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedOutput, PlannedRow
+from feedstock_tools.report.run.text import again_notes
 from tests.support.feedstocks import HERE, TinyFeedstock
 from tests.support.needs import needs
 from tests.support.paths import EXAMPLES
@@ -56,8 +57,9 @@ def record(
     workspace: Workspace,
     chosen: tuple[PlannedConfiguration, ...],
     identity: Callable[[PlannedRow, PlannedOutput], str],
+    base: str | None = None,
 ) -> None:
-    """Record each output as done under an identity, with a package."""
+    """Record each output as done under an identity, with a package, and its inputs if its channels are given."""
     with Ledger(workspace.artifacts.ledger) as ledger:
         for row, output in outputs(chosen):
             path = workspace.artifacts.root / output.subdir / output.file_name
@@ -70,6 +72,7 @@ def record(
             begun = BuildRecord(
                 identity(row, output), name, row.name, output.name, "running", now(), "logs/a", ENGINE, channels
             )
+            begun = replace(begun, inputs=inputs_on(base, output) if base else {})
             ledger.finish(replace(ledger.begin(begun), result="done", ended=now(), packages=(package,)))
 
 
@@ -145,3 +148,17 @@ def test_the_examples_need_no_tools_so_that_their_builds_stay_done(example: str)
     chosen = [each for each in outline(EXAMPLES / example) if each.platform == "linux-64"][:1]
     rendered, _ = render_outputs(chosen, EXAMPLES / example / "recipe" / "recipe.yaml", {"linux-64": ENGINE})
     assert [output.tools for _, output in outputs(rendered)] == [{} for _ in outputs(rendered)]
+
+
+def test_a_run_says_what_has_changed_since_a_row_was_built(feedstock: TinyFeedstock) -> None:
+    workspace = open_workspace(feedstock.folder, None, ("stand-in",), {"PATH": ""})
+    chosen = workspace.chosen(["linux_64_cpu"])
+    base, *_ = channels_identities(workspace.machine, "linux-64", ChannelChoice(("stand-in",), "listed"))
+    record(workspace, chosen, lambda _row, output: identity_on(base, output), base)
+    assert list(again_notes(agenda(workspace, chosen, Capacity.of_machine()))) == []
+
+    other = replace(workspace, channels=(str(feedstock.channel),))
+    (note,) = again_notes(agenda(other, chosen, Capacity.of_machine()))
+
+    assert note.startswith(f"Building again: {chosen[0].rows[0].name}")
+    assert note.endswith("; changed since the last build: the channels")
