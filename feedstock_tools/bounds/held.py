@@ -11,6 +11,7 @@ import signal
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TypeAlias
 
@@ -176,10 +177,15 @@ def _narrow(held: _Held) -> Limits:
     if held.bounds.step_memory is not None:
         if now - held.looked > _LOOK_EVERY:
             held.looked, held.data = now, _data()
-        _set(data, held.data + held.bounds.step_memory + _A_CORE * (os.cpu_count() or 1), before[data])
+        _set(data, held.data + held.bounds.step_memory + _A_CORE * _cores(), before[data])
     if held.bounds.step_seconds is not None:
         _set(cpu, int(now + held.bounds.step_seconds) + 1, before[cpu])
     return before
+
+
+@cache
+def _cores() -> int:
+    return os.cpu_count() or 1
 
 
 def _set(kind: int, limit: int, now: tuple[int, int]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import chain, product
 from math import prod
 from operator import itemgetter
@@ -135,10 +136,14 @@ class VariantSpace:
     """
 
     axes: tuple[Axis, ...]
-    _axis_of: dict[str, int] = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_axis_of", {key: at for at, axis in enumerate(self.axes) for key in axis.keys})
+    @cached_property
+    def _axis_of(self) -> Mapping[str, int]:
+        return {key: at for at, axis in enumerate(self.axes) for key in axis.keys}
+
+    @cached_property
+    def _first(self) -> Variant:
+        return dict(zip(self._axis_of, chain.from_iterable(axis.rows[0] for axis in self.axes), strict=True))
 
     @property
     def count(self) -> int:
@@ -185,7 +190,12 @@ class VariantSpace:
         Raises:
             IndexError: an axis has no rows left.
         """
-        return dict(zip(self._axis_of, chain.from_iterable(axis.rows[0] for axis in self.axes), strict=True))
+        return self._first
+
+    def along(self, keys: Collection[str]) -> VariantSpace:
+        """The axes that have one of some keys, complete and in their order; keys that no axis has are ignored."""
+        wanted = sorted({self._axis_of[key] for key in keys if key in self._axis_of})
+        return VariantSpace(tuple(self.axes[at] for at in wanted))
 
     def where(self, choice: Mapping[str, Collection[str]]) -> VariantSpace:
         """The part where each key of `choice` has one of the given values; keys that no axis has are ignored."""
@@ -199,7 +209,9 @@ class VariantSpace:
             tests = [(axis.keys.index(key), frozenset(choice[key])) for key in keys]
             left = tuple(row for row in axis.rows if all(row[i] in allowed for i, allowed in tests))
             axes[at] = Axis(axis.keys, left)
-        return VariantSpace(tuple(axes))
+        space = VariantSpace(tuple(axes))
+        space.__dict__["_axis_of"] = self._axis_of  # the keys of the axes are the same
+        return space
 
     def project(self, keys: Collection[str]) -> VariantSpace:
         """The axes with one of `keys`, complete (a zip group is not split)."""

@@ -13,6 +13,8 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from types import CodeType
 from typing import Any
@@ -20,7 +22,7 @@ from typing import Any
 from feedstock_tools.errors import InputError
 from feedstock_tools.variants.rules import CondaBuildRules
 
-__all__ = ["SelectorLine", "evaluate", "has_selectors", "select_lines", "split_lines"]
+__all__ = ["SelectorLine", "evaluate", "has_selectors", "select_lines", "selected_text", "split_lines"]
 
 _SELECTOR = re.compile(r"(.+?)\s*(#.*)?\[([^\[\]]+)\](?(2)[^()]*)$")
 #: Limits far above any recipe, so that matching and evaluating cannot take long.
@@ -131,10 +133,11 @@ def has_selectors(text: str) -> bool:
     """Whether a line of `text` looks as if it had a selector; fast if none has."""
     if "]" not in text:
         return False
-    return any(
-        "[" in line and "]" in line and not line.lstrip().startswith("#") and _SELECTOR.match(line[:_LONGEST_LINE])
-        for line in map(str.rstrip, text.splitlines())
-    )
+    for line in text.splitlines():
+        bracketed = "]" in line and "[" in line and not line.lstrip().startswith("#")
+        if bracketed and _SELECTOR.match(line.rstrip()[:_LONGEST_LINE]):
+            return True
+    return False
 
 
 @lru_cache(maxsize=4096)
@@ -197,35 +200,49 @@ def select_lines(
     Raises:
         InputError: a selector cannot be evaluated; with its line.
     """
-    kept: list[str] = []
-    numbers: list[int] = []
     known = {} if known is None else known
-    for line in _split_with_path(text, rules, path):
-        if line.selector is not None:
-            holds = known.get(line.selector)
-            if holds is None:
-                try:
-                    holds = known[line.selector] = evaluate(line.selector, namespace)
-                except (
-                    ValueError,
-                    TypeError,
-                    SyntaxError,
-                    LookupError,
-                    AttributeError,
-                    RecursionError,
-                    MemoryError,
-                ) as error:
-                    reason = getattr(error, "msg", None) or error
-                    raise InputError(
-                        f"the selector [{line.selector[:200]}] cannot be evaluated: {reason}",
-                        path=path,
-                        line=line.number,
-                    ) from error
-            if not holds:
-                continue
-        kept.append(line.text)
-        numbers.append(line.number)
-    return "\n".join(kept) + "\n", tuple(numbers)
+    lines = _split_with_path(text, rules, path)
+    for line in lines:
+        if line.selector is not None and line.selector not in known:
+            known[line.selector] = _evaluated(line, namespace, path)
+    kept = [line for line in lines if line.selector is None or known[line.selector]]
+    return "\n".join([line.text for line in kept]) + "\n", tuple([line.number for line in kept])
+
+
+def selected_text(text: str, rules: CondaBuildRules, known: Mapping[str, bool]) -> str | None:
+    """As the text of `select_lines`, if the values of all selectors are known; else None."""
+    try:
+        parts = [
+            part for selector, part in _parts(text, rules.blank_comment_lines) if selector is None or known[selector]
+        ]
+    except KeyError:
+        return None
+    return "".join(parts) or "\n"
+
+
+@lru_cache(maxsize=512)
+def _parts(text: str, blank_comments: bool) -> tuple[tuple[str | None, str], ...]:
+    """Adjacent lines with the same selector, or none, as one text."""
+    groups = groupby(split_lines(text, blank_comments), key=attrgetter("selector"))
+    return tuple((selector, "".join([f"{line.text}\n" for line in group])) for selector, group in groups)
+
+
+def _evaluated(line: SelectorLine, namespace: Mapping[str, Any], path: Path | None) -> bool:
+    selector = line.selector or ""
+    try:
+        return evaluate(selector, namespace)
+    except (
+        ValueError,
+        TypeError,
+        SyntaxError,
+        LookupError,
+        AttributeError,
+        RecursionError,
+        MemoryError,
+    ) as error:
+        reason = getattr(error, "msg", None) or error
+        message = f"the selector [{selector[:200]}] cannot be evaluated: {reason}"
+        raise InputError(message, path=path, line=line.number) from error
 
 
 def _split_with_path(text: str, rules: CondaBuildRules, path: Path | None) -> tuple[SelectorLine, ...]:

@@ -147,6 +147,7 @@ class _Rendering:
             for key in sorted(self.space.keys)
             if key in tokens or key in always or "_compiler" in key or "_stdlib" in key
         )
+        self._relevant_values = values_of(self.relevant)
 
     def outputs(self, watch: Watch | None = None) -> Iterator[tuple[Meta, RenderedOutput]]:
         """All outputs that are wanted, with the packages that they were made from."""
@@ -195,12 +196,10 @@ class _Rendering:
 
     def _reduced(self, space: VariantSpace, used: Collection[str]) -> list[Variant]:
         """The variants of the axes that contain a used key, and the first row of every other axis."""
-        base = dict(space.first())
-        axes = []
-        for axis in space.axes:
-            if any(key in used for key in axis.keys):
-                axes.append(Axis(axis.keys, tuple(dict.fromkeys(axis.rows))))
-        looped = VariantSpace(tuple(axes))
+        base = space.first()
+        looped = VariantSpace(
+            tuple(Axis(axis.keys, tuple(dict.fromkeys(axis.rows))) for axis in space.along(used).axes)
+        )
         self.count += looped.count
         if self.count > _MOST_RENDERINGS:
             raise InputError(
@@ -259,18 +258,25 @@ class _Rendering:
 
     def _finisher(self, meta: Meta) -> _Finisher:
         own = self._used(meta)
-        top_level = self._used(meta, force_top_level=True)
+        top_level = self._used(meta, force_top_level=True) if meta.is_output else own
         used = UsedVariables(own, own & self.loop_variables, top_level, top_level & self.loop_variables)
         return _Finisher(meta, used, BuildStrings(meta, own, self.ignore_version, self.rules, self._hashes))
 
     # --- one rendering
+
+    def _relevant_of(self, variant: Variant) -> tuple[str | None, ...]:
+        """The values of the keys that determine how a variant renders."""
+        try:
+            return self._relevant_values(variant)
+        except KeyError:  # conda-build's defaults alone
+            return tuple(variant.get(name) for name in self.relevant)
 
     def _view(self, variant: Variant, noarch: bool) -> View:
         return self._seen(variant, noarch)[0]
 
     def _seen(self, variant: Variant, noarch: bool) -> tuple[View, Namespace]:
         """The recipe as a variant sees it, and the names visible to it."""
-        key = (noarch, *(variant.get(name) for name in self.relevant))
+        key = (noarch, self._relevant_of(variant))
         seen = self._views.get(key)
         if seen is None:
             subdir = "noarch" if noarch else variant.get("target_platform", self.platform.subdir)
@@ -292,7 +298,7 @@ class _Rendering:
 
     def _parse(self, view: View, namespace: Namespace, variant: Variant, package: PackageNames) -> dict[str, Any]:
         path = self.recipe.text.path
-        key = (*(variant.get(name) for name in self.relevant), package)
+        key = (self._relevant_of(variant), package)
         known = self._rendered.get(key)
         if known is not None:
             return known

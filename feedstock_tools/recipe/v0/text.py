@@ -18,7 +18,7 @@ from feedstock_tools.bounds.limits import BoundError, most
 from feedstock_tools.errors import InputError
 from feedstock_tools.variants.namespace import Namespace
 from feedstock_tools.variants.rules import CondaBuildRules
-from feedstock_tools.variants.selectors import evaluate, select_lines, split_lines
+from feedstock_tools.variants.selectors import evaluate, select_lines, selected_text, split_lines
 
 __all__ = [
     "OutputKey",
@@ -199,7 +199,9 @@ class View:
         """The lines of a part of the recipe that are left."""
         selected = self._known.get(text)
         if selected is None:
-            selected, _ = select_lines(text, {}, self.recipe.rules, self.recipe.path, self._selectors)
+            selected = selected_text(text, self.recipe.rules, self._selectors)
+            if selected is None:
+                selected, _ = select_lines(text, {}, self.recipe.rules, self.recipe.path, self._selectors)
             self._known[text] = selected
         return selected
 

@@ -65,6 +65,9 @@ class _Key:
         return re.compile(rf"^[^#\[]*?\#?\s\[[^\]]*?(?<![_\w\d]){re.escape(self.key)}[=\s<>!\]]")
 
 
+_key = lru_cache(maxsize=4096)(_Key)  # recipes have many keys in common
+
+
 def _text_patterns(name: str, dashed: str, rules: CondaBuildRules) -> list[tuple[str, str]]:
     """The patterns of a use in `{{ }}`, as a bare requirement, and in `{% %}`, each with a text that a matching line
     must contain."""
@@ -92,10 +95,10 @@ class UsageFinder:
     """Finds the keys of a set that lines of text use; caches every line."""
 
     def __init__(self, keys: Collection[str], rules: CondaBuildRules) -> None:
-        self._keys = [_Key(key, rules) for key in sorted(keys) if key != _SYSROOT]
+        self._keys = [_key(key, rules) for key in sorted(keys) if key != _SYSROOT]
         self._with_sysroot: frozenset[str] = frozenset()
         if _SYSROOT in keys:
-            self._keys.append(_Key(_SYSROOT, rules))
+            self._keys.append(_key(_SYSROOT, rules))
             compilers = {"c_compiler", "cxx_compiler"} if rules.compiler_uses_sysroot else set()
             self._with_sysroot = frozenset(compilers | ({"c_stdlib"} if rules.stdlib_uses else set()))
         self._used: dict[str, frozenset[str]] = {}

@@ -62,7 +62,7 @@ def hold(size: float) -> None:
     Raises:
         TooMuchError: it is too large.
     """
-    if size > most(_LARGEST):
+    if size > _LARGEST and size > most(_LARGEST):
         raise TooMuchError("a value grows beyond the limit")
 
 

@@ -19,6 +19,9 @@ from feedstock_tools.yaml_reading.values import parse_types
 
 __all__ = ["parse_rendered"]
 
+_NUMBER = re.compile(r"[0-9][0-9.]*")
+#: Words that YAML's types give another value.
+_WORDS = frozenset({"true", "false", "yes", "no", "on", "off", "null"})
 _SECTIONS = ("package", "source", "build", "requirements", "test", "app", "outputs", "about", "extra")
 _SECTION_START = re.compile(r"^(?=[^\s#\-])", re.MULTILINE)
 _OUTPUTS_START = re.compile(r"outputs:[ \t]*\n(?:[ \t]*\n)*(?=([ ]*)- )")
@@ -28,6 +31,11 @@ _MOST_PARTS = 200
 
 @lru_cache(maxsize=8192)
 def _scalar(text: str) -> Any:
+    """The value of a scalar that `blocks` takes for simple; most are texts, and need no reader of YAML."""
+    if text[0] in "'\"":
+        return text[1:-1]
+    if _NUMBER.fullmatch(text) or (text[0].isalpha() and text.lower() not in _WORDS):
+        return text
     return parse_types(text, None, Schema.TEXT_NUMBERS)
 
 

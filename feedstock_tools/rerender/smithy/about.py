@@ -170,7 +170,7 @@ def _rendered_with_stubs(text: str, path: Path) -> str:
 
 
 #: A line that is indented, or a comment, and can change nothing outside itself: text with names and calls of stubs.
-_STUB = r"(?:compiler|stdlib|pin_subpackage|pin_compatible|cdt)\([^(){}]*\)"
+_STUB = r"(?:compiler|stdlib|pin_subpackage|pin_compatible|cdt)\([\w .,='\"<>*-]*\)"
 _NAME = r"[A-Za-z_]\w*(?: *\| *(?:lower|upper|replace\([^(){}]*\)))?"
 _INERT = re.compile(rf"[ #](?:[^{{}}]|\{{\{{ *(?:{_STUB}|{_NAME}) *\}}\}}|\{{(?![{{%#])|(?<![}}%#])\}}(?!\}}))*")
 _TAG = re.compile(r"\{%.*?%\}|\{\{.*?\}\}", re.DOTALL)
