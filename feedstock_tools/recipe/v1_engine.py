@@ -115,7 +115,7 @@ def parse_v1(text: str, path: Path) -> ParsedV1:
         raise BoundError(f"has more than {_MOST_LINES} lines", path=path)
     content = parse_texts(text, path)
     check_templates(content, path, text)
-    probe = _skip_probe(text, path)
+    probe = _skip_probe(text, path) if _may_be_skipped_as_a_whole(content) else None
     parsed = _parsed(text, path, text)
     return ParsedV1(path, text, parsed, _parsed(probe, path, text) if probe else None, asks_environment(content))
 
@@ -305,6 +305,11 @@ def _hint(message: str) -> str:
     release = version("py-rattler-build")
     known = f"py-rattler-build {release} reads the recipe; it is the oldest and the newest release known to work."
     return " ".join((*(hint for sign, hint in _OTHER_RELEASES.items() if sign in message), known))
+
+
+def _may_be_skipped_as_a_whole(content: Any) -> bool:
+    build = content.get("build") if isinstance(content, Mapping) and "outputs" not in content else None
+    return isinstance(build, Mapping) and "skip" in build
 
 
 def _skip_probe(text: str, path: Path) -> str | None:

@@ -279,11 +279,12 @@ def _merge_macos_versions(space: VariantSpace, rules: Rules) -> VariantSpace:
     if _STDLIB not in space:
         return space
     changed = (_STDLIB, _TARGET, _SDK) if rules.raises_macos_sdk or _SDK in space else (_STDLIB, _TARGET)
-    joined = [axis for axis in space.axes if any(key in changed for key in axis.keys)]
-    others = tuple(axis for axis in space.axes if axis not in joined)
+    joined = space.along(changed).axes
+    places = {id(axis) for axis in joined}
+    others = tuple(axis for axis in space.axes if id(axis) not in places)
     keys = (*(key for axis in joined for key in axis.keys if key not in changed), *changed)
     rows = []
-    for variant in VariantSpace(tuple(joined)):
+    for variant in VariantSpace(joined):
         if variant.get("target_platform", "osx").startswith("osx"):
             variant = {**variant, **_macos_versions(variant, rules)}
         rows.append(tuple(variant.get(key, variant[_STDLIB]) for key in keys))

@@ -203,14 +203,21 @@ class VariantSpace:
         for key in choice:
             if key in self._axis_of:
                 touched.setdefault(self._axis_of[key], []).append(key)
-        axes = list(self.axes)
+        changed = {}
         for at, keys in touched.items():
-            axis = axes[at]
+            axis = self.axes[at]
             tests = [(axis.keys.index(key), frozenset(choice[key])) for key in keys]
             left = tuple(row for row in axis.rows if all(row[i] in allowed for i, allowed in tests))
-            axes[at] = Axis(axis.keys, left)
+            changed[at] = Axis(axis.keys, left)
+        return self.with_axes(changed)
+
+    def with_axes(self, changed: Mapping[int, Axis]) -> VariantSpace:
+        """This space with other rows for the axes at some places; their keys stay."""
+        axes = list(self.axes)
+        for at, axis in changed.items():
+            axes[at] = axis
         space = VariantSpace(tuple(axes))
-        space.__dict__["_axis_of"] = self._axis_of  # the keys of the axes are the same
+        space.__dict__["_axis_of"] = self._axis_of  # as cached_property stores it; it is the same for both
         return space
 
     def project(self, keys: Collection[str]) -> VariantSpace:

@@ -34,6 +34,8 @@ class InputVariants:
         self._values = config.values
         self._free = {key: values for key, values in config.values.items() if key not in zipped and values}
         self._first = {key: Axis((key,), (values[:1],)) for key, values in self._free.items()}
+        self._place = {key: place for place, key in enumerate(self._free, len(self._zipped))}
+        self._base = VariantSpace((*self._zipped, *self._first.values()))
         self._first_values = {key: values[0] for key, values in self._free.items()}
         self._looping = frozenset(key for key, values in config.values.items() if len(set(values)) > 1)
         self._spaces: dict[tuple[tuple[tuple[str, str], ...], frozenset[str]], VariantSpace] = {}
@@ -80,17 +82,16 @@ class InputVariants:
         """
         wanted = (tuple(sorted((key, value) for key, value in used.items() if key in self._values)), whole)
         if wanted not in self._spaces:
-            free = dict(self._first)
+            axes = {place: _agreeing(axis, used) for place, axis in enumerate(self._zipped)}
             for key in {*used, *whole} & self._free.keys():
                 some = [one for one in self._free[key] if one == used.get(key, one)]
-                free[key] = Axis((key,), tuple((one,) for one in (some if key in whole else some[:1])))
-            axes = (*(_agreeing(axis, used) for axis in self._zipped), *free.values())
-            if not all(axis.rows for axis in axes):
+                axes[self._place[key]] = Axis((key,), tuple((one,) for one in (some if key in whole else some[:1])))
+            if not all(axis.rows for axis in axes.values()):
                 raise InputError(
                     f"no variant has the values with which the engine reports to have rendered '{name}'",
                     path=self._path,
                 )
-            self._spaces[wanted] = VariantSpace(axes)
+            self._spaces[wanted] = self._base.with_axes(axes)
         return self._spaces[wanted]
 
 
