@@ -9,9 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import takewhile
-from typing import TYPE_CHECKING, cast
+from typing import TypeAlias, cast
+
+from jinja2 import Environment, TemplateSyntaxError, nodes
 
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.v1.certain_values import (
@@ -27,16 +29,15 @@ from feedstock_tools.recipe.v1.certain_values import (
 )
 from feedstock_tools.recipe.v1.version_match import matches, short_version
 
-if TYPE_CHECKING:
-    from jinja2 import nodes
-
-__all__ = ["Scope", "pieces", "truth", "value_of"]
+__all__ = ["Evaluated", "Scope", "pieces", "truth", "value_of"]
 
 _TEMPLATE = re.compile(r"\$\{\{(.*?)\}\}", re.DOTALL)
 #: Functions and filters without side effects whose result is used but not looked into.
 _FUNCTIONS = frozenset({"compiler", "stdlib", "cdt", "pin_subpackage", "pin_compatible"})
 _FILTERS = frozenset({"int", "split", "replace", "join", "first", "last", "list", "slice", "lower", "upper", "trim"})
 _DEEPEST = 40
+#: The value of each variable and what was read for it; None: it has no certain value.
+Evaluated: TypeAlias = dict[str, tuple[Hashable, frozenset[Hashable]] | None]
 
 
 @dataclass
@@ -48,6 +49,8 @@ class Scope:
         values: a variant: text by key.
         known: variables of the context that the expression sees; None: all.
         reads: the keys of `values` that were read, and terms of functions that read keys themselves.
+        evaluated: the variables of the context that have been evaluated for these values, each with what was read for
+            it; None for one without a certain value. Scopes with the same values may share it.
     """
 
     platform: Platform
@@ -56,6 +59,7 @@ class Scope:
     known: frozenset[str] | None = None
     reads: set[Hashable] = field(default_factory=set)
     depth: int = 0
+    evaluated: Evaluated = field(default_factory=dict)
 
     def sees(self, name: str) -> bool:
         """Whether a name is that of a variable of the context."""
@@ -79,14 +83,28 @@ class Scope:
         raise UndecidedError
 
     def _of_context(self, name: str) -> Hashable:
-        written = self.context[name]
-        if written is None or self.depth > _DEEPEST:
+        if name not in self.evaluated:
+            before = frozenset(takewhile(lambda other: other != name, self.context))
+            inner = replace(self, known=before, depth=self.depth + 1, reads=set())
+            try:
+                self.evaluated[name] = inner._written(self.context[name]), frozenset(inner.reads)
+            except UndecidedError:
+                self.evaluated[name] = None
+        found = self.evaluated[name]
+        if found is None:
+            raise UndecidedError
+        value, reads = found
+        self.reads |= reads
+        return value
+
+    def _written(self, written: Written | None) -> Hashable:
+        """The value of a variable of the context, in the scope of its text."""
+        if written is None or self.depth > _DEEPEST + 1:
             raise UndecidedError
         text, plain = written.text, written.plain
         if "{" not in text:
             return scalar(text) if plain else text
-        before = frozenset(takewhile(lambda other: other != name, self.context))
-        found = pieces(text, replace(self, known=before, depth=self.depth + 1))
+        found = pieces(text, self)
         if len(found) == 1:
             return found[0] if plain else as_text(found[0])
         if not all(type(piece) is str for piece in found):
@@ -134,12 +152,15 @@ def value_of(expression: str, scope: Scope) -> Hashable:
     return _value(_tree(expression), scope)
 
 
+@cache
+def _environment() -> Environment:
+    return Environment(autoescape=True)
+
+
 @lru_cache(maxsize=4096)
 def _tree(expression: str) -> nodes.Expr:
-    from jinja2 import Environment, TemplateSyntaxError, nodes
-
     try:
-        parsed = Environment(autoescape=True).parse("{{ " + expression + " }}").body
+        parsed = _environment().parse("{{ " + expression + " }}").body
     except (TemplateSyntaxError, RecursionError):
         raise UndecidedError from None
     if len(parsed) != 1 or not isinstance(parsed[0], nodes.Output) or len(parsed[0].nodes) != 1:
@@ -148,8 +169,6 @@ def _tree(expression: str) -> nodes.Expr:
 
 
 def _truth_of(node: nodes.Node, scope: Scope) -> bool:
-    from jinja2 import nodes
-
     match node:
         case nodes.And():
             return _truth_of(node.left, scope) and _truth_of(node.right, scope)
@@ -164,8 +183,6 @@ def _truth_of(node: nodes.Node, scope: Scope) -> bool:
 
 
 def _value(node: nodes.Node, scope: Scope) -> Hashable:
-    from jinja2 import nodes
-
     match node:
         case nodes.Const() if isinstance(node.value, str | bool | int):
             return node.value
@@ -211,8 +228,6 @@ def _truth_of_truths(node: nodes.And | nodes.Or, scope: Scope) -> bool:
     left = _value(node.left, scope)
     if not isinstance(left, bool):
         raise UndecidedError
-    from jinja2 import nodes
-
     if left != isinstance(node, nodes.And):
         return left
     right = _value(node.right, scope)
@@ -256,8 +271,6 @@ def _is_defined(name: str, scope: Scope) -> bool:
 
 
 def _filtered(node: nodes.Filter, scope: Scope) -> Hashable:
-    from jinja2 import nodes
-
     if node.node is None or node.kwargs or node.dyn_args or node.dyn_kwargs:
         raise UndecidedError
     if node.name == "default" and isinstance(node.node, nodes.Name) and len(node.args) == 1:
@@ -292,8 +305,6 @@ def _item(node: nodes.Getitem, scope: Scope) -> Hashable:
 
 
 def _called(node: nodes.Call, scope: Scope) -> Hashable:
-    from jinja2 import nodes
-
     if node.dyn_args or node.dyn_kwargs:
         raise UndecidedError
     given = (*_all(node.args, scope), *((each.key, *_all((each.value,), scope)) for each in node.kwargs))
@@ -313,8 +324,6 @@ def _called(node: nodes.Call, scope: Scope) -> Hashable:
 
 
 def _combined(node: nodes.BinExpr | nodes.Concat, scope: Scope) -> Hashable:
-    from jinja2 import nodes
-
     operands = node.nodes if isinstance(node, nodes.Concat) else [node.left, node.right]
     values = [_value(operand, scope) for operand in operands]
     if all(type(value) is str for value in values) and isinstance(node, nodes.Add | nodes.Concat):

@@ -15,7 +15,7 @@ from enum import Enum, auto
 
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.v1.certain_values import NOTHING, Term, UndecidedError, Written
-from feedstock_tools.recipe.v1.expressions import Scope, pieces, truth
+from feedstock_tools.recipe.v1.expressions import Evaluated, Scope, pieces, truth
 from feedstock_tools.yaml_reading.nodes import Node, compose, items, members, pairs
 
 __all__ = ["Shapes", "Sites", "read_sites"]
@@ -150,15 +150,17 @@ class Shapes:
     def of(self, values: Mapping[str, str]) -> Hashable:
         """The shape of a variant: equal for variants whose outputs use the same variables."""
         found = []
+        evaluated: Evaluated = {}
         for (site, variables), known in zip(self._parts, self._known, strict=True):
             seen = tuple(values[key] for key in variables)
             if seen not in known:
-                known[seen] = self._effect(site, values, seen)
+                known[seen] = self._effect(
+                    site, Scope(self._platform, self._context, values, evaluated=evaluated), seen
+                )
             found.append(known[seen])
         return tuple(found)
 
-    def _effect(self, site: _Site, values: Mapping[str, str], seen: tuple[str, ...]) -> Hashable:
-        scope = Scope(self._platform, self._context, values)
+    def _effect(self, site: _Site, scope: Scope, seen: tuple[str, ...]) -> Hashable:
         try:
             if site.matters is _Matters.TRUTH:
                 return truth(site.text, scope), frozenset(scope.reads)
