@@ -30,6 +30,8 @@ Result = TypeVar("Result")
 _HEAD = struct.Struct("<q")
 #: A child is replaced after this many pieces, so that its caches and what libraries never free cannot add up.
 _PIECES = 32
+#: A child collects garbage after this many pieces.
+_COLLECTED = 8
 _PATIENCE = 10.0
 #: The interval between checks of children that may wait for something, in seconds.
 _LOOK_EVERY = 5.0
@@ -164,10 +166,15 @@ def _serve(work: Callable[[Piece], Result], orders: int, answers: int) -> NoRetu
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends its children
     gc.freeze()  # a garbage collection over the parent's objects would copy all of its memory
+    gc.disable()  # collecting within a piece, over all that the caches hold, takes a fifth of its time
+    done = 0
     try:
         while (content := _read(orders)) is not None:
             renew()
             _send(answers, pickle.dumps(_attempt(work, pickle.loads(content))))  # noqa: S301 - from our own parent
+            done += 1
+            if done % _COLLECTED == 0:
+                gc.collect()
     except MemoryError:
         os.abort()
     except BaseException:

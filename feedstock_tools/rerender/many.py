@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
@@ -87,6 +88,7 @@ def rerender_many(
     """
     if migration is not None:
         _settings_of(migration)
+    _import_ahead()
     order = _Order(pinning, rules or Rules.newest(), smithy, migration, write)
     for feedstock, found in each_bounded(partial(_rerendered, order), feedstocks, jobs, bounds):
         if isinstance(found, FeedstockError):
@@ -94,6 +96,19 @@ def rerender_many(
             yield RerenderedFeedstock(feedstock, outcome, str(found))
         else:
             yield found
+
+
+#: What a rerender imports when it needs it.
+_NEEDED_LATER = (
+    *("feedstock_tools.recipe.v0.recipe", "feedstock_tools.recipe.v1.outline"),
+    *("feedstock_tools.rerender.smithy.about", "feedstock_tools.rerender.smithy.files", "jinja2.ext", "yaml"),
+)
+
+
+def _import_ahead() -> None:
+    """Import for all processes, before they are forked."""
+    for name in _NEEDED_LATER:
+        import_module(name)
 
 
 def _rerendered(order: _Order, feedstock: Path) -> RerenderedFeedstock:
