@@ -83,3 +83,22 @@ def test_a_space_of_a_billion_variants_is_never_made() -> None:
 
     assert space.count == 10**20
     assert space.where({"k3": {"7"}}).first()["k3"] == "7"
+
+
+@settings(max_examples=40, deadline=None)
+@given(configurations(), st.sets(st.sampled_from((*KEYS, "unknown"))))
+def test_the_axes_along_keys_are_those_that_have_one(config: VariantConfig, keys: set[str]) -> None:
+    space = explode(config)
+    assert space.along(keys).axes == tuple(axis for axis in space.axes if not keys.isdisjoint(axis.keys))
+
+
+@settings(max_examples=40, deadline=None)
+@given(configurations())
+def test_a_part_of_a_space_finds_its_keys(config: VariantConfig) -> None:
+    space = explode(config)
+    part = space.where({"c": space.values("c")[:1], "e": space.values("e")[:1]})
+    assert part == VariantSpace(part.axes)
+    assert {key: part.values(key) for key in part.keys} == {
+        key: VariantSpace(part.axes).values(key) for key in space.keys
+    }
+    assert part.first() == next(iter(part))

@@ -9,7 +9,7 @@ import pytest
 from feedstock_tools.errors import InputError
 from feedstock_tools.variants.namespace import Namespace
 from feedstock_tools.variants.rules import CondaBuildRules
-from feedstock_tools.variants.selectors import evaluate, select_lines
+from feedstock_tools.variants.selectors import evaluate, select_lines, selected_text
 
 RULES = CondaBuildRules()
 
@@ -126,3 +126,14 @@ def test_a_file_of_more_lines_than_any_is_refused() -> None:
     with pytest.raises(InputError, match="more than 50000 lines") as caught:
         select_lines("\n" * 50_001, names(), RULES, Path("x.yaml"))
     assert caught.value.mistakes[0].path == Path("x.yaml")
+
+
+@pytest.mark.parametrize("holds", [True, False])
+def test_known_selectors_select_the_same_lines(holds: bool) -> None:
+    text = "a\n# comment\nb  # [unix]\n\nc  # [unix]\nd  # [win]\ne # [unix]"
+    known = {"unix": holds, "win": not holds}
+    assert selected_text(text, RULES, known) == select_lines(text, {}, RULES, known=dict(known))[0]
+
+
+def test_an_unknown_selector_is_left_to_evaluation() -> None:
+    assert selected_text("a  # [unix]\nb  # [win]", RULES, {"unix": True}) is None
