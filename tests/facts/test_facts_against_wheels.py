@@ -33,6 +33,19 @@ def test_the_wheels_of_every_toolkit_since_the_first_with_wheels_are_recorded() 
     assert list(toolkits.minors(NVCC)) == since
 
 
+def test_the_only_change_within_a_minor_version_is_the_clang_of_12_2() -> None:
+    assert list(toolkits.changes(NVCC)) == ["12.2.91 has newest_clang 15, 12.2.140 has 16"]
+
+
+def test_the_kernels_of_one_library_of_cudnn_go_back_further_than_the_rest() -> None:
+    files = LIBRARIES["nvidia-cudnn-cu12 9.11.0.98"]["files"]
+    oldest = {
+        name.removeprefix("libcudnn_").partition(".")[0]: file["code"].split(":")[0] for name, file in files.items()
+    }
+    assert oldest["engines_precompiled"] == "sm_50"
+    assert {oldest["ops"], oldest["cnn"], oldest["adv"]} == {"sm_75"}
+
+
 def test_every_record_names_its_wheels_and_files_by_their_hashes() -> None:
     for entry in NVCC.values():
         assert set(entry["files"]) == {"bin/ptxas", "crt/host_config.h"}
