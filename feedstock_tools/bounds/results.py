@@ -36,7 +36,7 @@ def value_of(content: bytes, status: int, note: Note, bounds: Bounds) -> Any:
         raise reason_of(-status, note, bounds)
     if status > 0 or not content:
         raise WorkError("the work ended without a result", path=note.read()[0])
-    made, value = pickle.loads(content)  # noqa: S301 - from our own child
-    if made:
+    succeeded, value = pickle.loads(content)  # noqa: S301 - from our own child
+    if succeeded:
         return value
     raise value

@@ -48,11 +48,13 @@ def lacking(packages: Iterable[_Package], channels: Sequence[str]) -> tuple[_Pac
     """
     wanted = tuple(packages)
     subdirs = sorted({package.subdir for package in wanted} | {"noarch"})
-    there: dict[tuple[str, str, str], dict[str, Record]] = {}
+    existing: dict[tuple[str, str, str], dict[str, Record]] = {}
     for channel in channels:
         for record in read_records(channel, subdirs):
-            there.setdefault((record.subdir, record.name, record.version), {})[record.build] = record
-    return tuple(file for file in wanted if not _is_there(file, there.get((file.subdir, file.name, file.version), {})))
+            existing.setdefault((record.subdir, record.name, record.version), {})[record.build] = record
+    return tuple(
+        file for file in wanted if not _is_there(file, existing.get((file.subdir, file.name, file.version), {}))
+    )
 
 
 def _is_there(package: Promised, builds: Mapping[str, Record]) -> bool:

@@ -294,16 +294,16 @@ class ServiceTarget:
         with process:
             try:
                 try:
-                    said, _ = process.communicate(order, timeout=min(SAID_AFTER, seconds))
+                    output, _ = process.communicate(order, timeout=min(SAID_AFTER, seconds))
                 except subprocess.TimeoutExpired:
                     say_wait(f"{self.name} to take a package of {size_text(size)}", seconds)
-                    said, _ = process.communicate(timeout=seconds)
+                    output, _ = process.communicate(timeout=seconds)
             except subprocess.TimeoutExpired as error:
                 hint = "Run the command again: packages that have arrived are left alone."
                 raise WorkError(f"{self.name} has not taken a package within {seconds:.0f} s", hint=hint) from error
             finally:
                 process.kill()
-        return subprocess.CompletedProcess(command, process.returncode, said)
+        return subprocess.CompletedProcess(command, process.returncode, output)
 
     def finish(self) -> None:
         """See `Target`: services index uploads themselves."""

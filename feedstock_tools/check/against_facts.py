@@ -97,20 +97,20 @@ def check_feedstock(
     ]
     for_jetson = frozenset(
         place
-        for one in looked
-        for row, lists in zip(one.rows, one.lists, strict=True)
+        for item in looked
+        for row, lists in zip(item.rows, item.lists, strict=True)
         for place in lists_for_jetson(row, lists)
     )
-    for one in looked:
+    for item in looked:
         complaints: list[Complaint] = []
-        for row, lists in zip(one.rows, one.lists, strict=True):
+        for row, lists in zip(item.rows, item.lists, strict=True):
             complaints += complaints_of_lists(row, lists, for_jetson)
-        for version in dict.fromkeys(version for row in one.rows for version in row.values["cuda_compiler_version"]):
-            dropped = None if version in decided else why_dropped(version, one.configuration.platform, facts, against)
+        for version in dict.fromkeys(version for row in item.rows for version in row.values["cuda_compiler_version"]):
+            dropped = None if version in decided else why_dropped(version, item.configuration.platform, facts, against)
             complaints += [Complaint("cuda_compiler_version", *dropped)] if dropped else []
-        complaints += wrong_guards(one.outputs, facts)
-        findings.update((Finding.of(one.configuration.name, complaint), None) for complaint in complaints)
-    built = [(one.configuration.name, output) for one in looked for output in one.outputs]
+        complaints += wrong_guards(item.outputs, facts)
+        findings.update((Finding.of(item.configuration.name, complaint), None) for complaint in complaints)
+    built = [(item.configuration.name, output) for item in looked for output in item.outputs]
     findings.update((Finding.of(name, complaint), None) for name, complaint in missing_guards(built, facts))
     findings.update((finding, None) for finding in _of_next(facts, feedstock, recipe, looked))
     return tuple(findings)
@@ -139,14 +139,14 @@ def _lists(row: Row, recipe: Path, feedstock: Path, outputs: Sequence[Built]) ->
 
 def _of_next(facts: CudaFacts, feedstock: Path, recipe: Path, looked: Sequence[_Looked]) -> Iterator[Finding]:
     """Remarks on the lists that the next CUDA version of the pinning would find, for the newest of each platform."""
-    cudas = {(one.configuration.platform, row.toolkit.version) for one in looked for row in one.rows}
-    for one in looked:
-        platform = one.configuration.platform
+    cudas = {(item.configuration.platform, row.toolkit.version) for item in looked for row in item.rows}
+    for item in looked:
+        platform = item.configuration.platform
         newer = next_cuda({version for where, version in cudas if where == platform}, platform, facts)
-        if len(one.rows) != 1 or newer is None:
+        if len(item.rows) != 1 or newer is None:
             continue
-        values = {**one.configuration.values, "cuda_compiler_version": (newer,)}
-        then = _looked(facts, feedstock, recipe, replace(one.configuration, values=values))
+        values = {**item.configuration.values, "cuda_compiler_version": (newer,)}
+        then = _looked(facts, feedstock, recipe, replace(item.configuration, values=values))
         for row, lists in zip(then.rows, then.lists, strict=True):
             complaints = complaints_of_next(row.toolkit, lists)
-            yield from (Finding.of(one.configuration.name, complaint) for complaint in complaints)
+            yield from (Finding.of(item.configuration.name, complaint) for complaint in complaints)

@@ -101,11 +101,11 @@ def unserved_by(toolkit: Toolkit, listed: Sequence[Architecture], place: Place) 
         message = f"the newest PTX is compute_{max(forward)}, older than the machine code for sm_{max(machine)}"
         yield message, "mistake"
     # What a number of Jetson's leaves out is said of that number.
-    said = {each.number // 10 for each in listed if each.number in TEGRA and not place.serves_jetson(toolkit)}
+    mentioned = {each.number // 10 for each in listed if each.number in TEGRA and not place.serves_jetson(toolkit)}
     between = {
         capability: gpus
         for capability, gpus in left.items()
-        if oldest < capability < newest and capability // 10 not in said and _compiles(toolkit, capability)
+        if oldest < capability < newest and capability // 10 not in mentioned and _compiles(toolkit, capability)
     }
     yield from _in_between(between, place)
     alone = oldest == newest and oldest not in TEGRA and not any(each.suffix for each in listed)

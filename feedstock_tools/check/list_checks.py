@@ -68,10 +68,10 @@ def complaints_of_lists(
         shared: lists (path, line) that the feedstock also uses for Jetson modules, which may name them therefore.
     """
     for variables in _by_file(lists).values():
-        said: dict[tuple[str, Weight], Complaint] = {}  # of variables that hold the same list, the first one is named
-        for complaint in (one for variable in variables for one in _of_variable(row, variable, shared)):
-            said.setdefault((complaint.message, complaint.weight), complaint)
-        yield from said.values()
+        by_message: dict[tuple[str, Weight], Complaint] = {}  # names the first of variables that hold the same list
+        for complaint in (mistake for variable in variables for mistake in _of_variable(row, variable, shared)):
+            by_message.setdefault((complaint.message, complaint.weight), complaint)
+        yield from by_message.values()
         yield from _left_out(row, [variable for variable in variables if not variable.last.is_command])
 
 
@@ -106,14 +106,14 @@ def lists_for_jetson(row: Row, lists: Iterable[ScriptList]) -> Iterator[tuple[st
 def complaints_of_next(toolkit: Toolkit, lists: Iterable[ScriptList]) -> Iterator[Complaint]:
     """Remarks on lists that would be set for a later toolkit as well, though its nvcc has dropped some of them."""
     for variables in _by_file(lists).values():
-        said: dict[str, Complaint] = {}
+        by_message: dict[str, Complaint] = {}
         for variable in variables:
             dropped = _common(set(dropped_by(toolkit, listed)) for listed in variable.readings)
             message = f"nvcc of CUDA {toolkit.version}, which conda-forge's pinning has next, has dropped"
             message = f"{message} {', '.join(dropped)}"
             if dropped:
-                said.setdefault(message, Complaint(variable.key, message, weight="remark"))
-        yield from said.values()
+                by_message.setdefault(message, Complaint(variable.key, message, weight="remark"))
+        yield from by_message.values()
 
 
 def _by_file(lists: Iterable[ScriptList]) -> dict[str, list[_Variable]]:

@@ -72,9 +72,9 @@ def _libraries(row: Row) -> Iterator[Complaint]:
             beside = [Demand("cuda", f"=={row.toolkit.version}", ""), Demand("platform", row.subdir, "")]
             wanted = Demand(name, f"{version}.*", "")
             if can_hold(row.graph, beside) and not can_hold(row.graph, [*beside, wanted]):
-                there = [release.version for release in library.releases if admits(wanted.spec, release.version)]
+                matching = [release.version for release in library.releases if admits(wanted.spec, release.version)]
                 what = f"{name} {version} was never built for CUDA {row.toolkit.version} on {row.subdir}"
-                message = what if there else f"there is no {name} {version} on conda-forge"
+                message = what if matching else f"there is no {name} {version} on conda-forge"
                 yield Complaint(name, message, library.repository)
 
 

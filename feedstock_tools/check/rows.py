@@ -72,8 +72,8 @@ def never_released(facts: CudaFacts, configuration: Configuration) -> Iterator[C
         if cuda in _NOT_CUDA or version in facts.toolkits or not version.replace(".", "").isdigit():
             continue
         if parse_version(known[0]) < parse_version(version) < parse_version(known[-1]):
-            before = max((one for one in known if parse_version(one) < parse_version(version)), key=parse_version)
-            after = min((one for one in known if parse_version(one) > parse_version(version)), key=parse_version)
+            before = max((other for other in known if parse_version(other) < parse_version(version)), key=parse_version)
+            after = min((other for other in known if parse_version(other) > parse_version(version)), key=parse_version)
             message = f"NVIDIA never released CUDA {version}: {after} followed {before}"
             yield Complaint("cuda_compiler_version", message)
 

@@ -115,6 +115,6 @@ def _cloned(address: str, folder: Path) -> str:
         try:
             done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=_CLONE)
         except (OSError, subprocess.SubprocessError) as error:
-            said = str(getattr(error, "stderr", None) or error).strip()
-            raise WorkError(f"{address} cannot be cloned: {said}") from error
+            reason = str(getattr(error, "stderr", None) or error).strip()
+            raise WorkError(f"{address} cannot be cloned: {reason}") from error
     return done.stdout.strip() if done else ""

@@ -77,7 +77,9 @@ def chosen_release(given: str | None, rules: str | None) -> Release | None:
     from feedstock_tools.rerender.smithy.releases.choice import choose_release, installed_release
 
     kept = kept_packages(SMITHY, smithy_cache(os.environ))
-    choice = choose_release(given, rules, {one.version: one.folder for one in kept}, installed_release(_environments()))
+    choice = choose_release(
+        given, rules, {package.version: package.folder for package in kept}, installed_release(_environments())
+    )
     say(choice.remark, err=True)
     templates = pinning_cache(os.environ).with_name("templates")
     return replace(choice.release, cache=templates) if choice.release else None
@@ -122,12 +124,12 @@ def _list(cache: Path, as_json: bool) -> None:
 
     kept = kept_packages(SMITHY, cache)
     if as_json:
-        say_json([one.to_json() for one in kept])
+        say_json([release.to_json() for release in kept])
         return
     if not kept:
         say("no release of conda-smithy has been fetched yet", err=True)
-    for one in kept:
-        say(f"conda-smithy {one.version}")
+    for release in kept:
+        say(f"conda-smithy {release.version}")
 
 
 def _print(kept: KeptPackage, as_json: bool) -> None:

@@ -83,7 +83,7 @@ def remove_all(found: Sequence[Removable], artifacts: Artifacts | None) -> tuple
 
     A folder is renamed before it is removed, so that a call that is killed leaves none that looks complete.
     """
-    with ExitStack() as held:
+    with ExitStack() as stack:
         in_use = ""
         if artifacts is not None and any(each.kind in _IN_USE for each in found):
             try:
@@ -93,7 +93,7 @@ def remove_all(found: Sequence[Removable], artifacts: Artifacts | None) -> tuple
             else:
                 in_use = "" if locks else "a build is using it"
             if locks:
-                held.enter_context(locks)
+                stack.enter_context(locks)
         return tuple(
             replace(each, kept=in_use) if in_use and each.kind in _IN_USE else _removed(each) for each in found
         )

@@ -65,21 +65,23 @@ def require_what_is_asked(feedstock: Path, result: Rerender, pinning: Path | Non
 def _missing_versions(document: Document, configurations: tuple[Configuration, ...]) -> Iterator[Mistake]:
     cuda = document.content.get("cuda")
     versions = cuda.get("versions") if isinstance(cuda, dict) else None
-    there = {value for one in configurations for value in one.values.get("cuda_compiler_version", ())}
-    known = ", ".join(sorted(there - {"None"})) or "none of them"
+    rendered = {
+        value for configuration in configurations for value in configuration.values.get("cuda_compiler_version", ())
+    }
+    known = ", ".join(sorted(rendered - {"None"})) or "none of them"
     for at, version in enumerate(versions if isinstance(versions, list) else ()):
-        if version not in there:
+        if version not in rendered:
             hint = f"The rerender has {known}. Add its migration (migrations: [cuda{version.replace('.', '')}], say)."
             yield _mistake(document, ("cuda", "versions", at), f"the pinning has no CUDA {version}", hint)
 
 
 def _missing_pythons(document: Document, configurations: tuple[Configuration, ...]) -> Iterator[Mistake]:
     pythons = document.content.get("python")
-    values = {value for one in configurations for value in one.values.get("python", ())}
-    there = {value.split(" ")[0].removesuffix(".*") for value in values}
-    for at, python in enumerate(pythons if there and isinstance(pythons, list) else ()):
-        if python not in there:
-            hint = f"The rerender has {', '.join(sorted(there))}."
+    values = {value for configuration in configurations for value in configuration.values.get("python", ())}
+    rendered = {value.split(" ")[0].removesuffix(".*") for value in values}
+    for at, python in enumerate(pythons if rendered and isinstance(pythons, list) else ()):
+        if python not in rendered:
+            hint = f"The rerender has {', '.join(sorted(rendered))}."
             yield _mistake(document, ("python", at), f"the pinning has no Python {python}", hint)
 
 

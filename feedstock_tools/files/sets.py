@@ -161,18 +161,18 @@ def _with_folders(steps: Iterable[_Step]) -> Iterator[Path]:
 
 def _put(step: _Step) -> None:
     """Put one new file in place, or take one away."""
-    there = _state(step.path)
+    before = _state(step.path)
     if step.mode is not None:
         step.mode_before = stat.S_IMODE(step.path.lstat().st_mode)
         step.path.chmod(step.mode)
     elif step.new is None:
-        if there is not None:
+        if before is not None:
             step.path.rename(step.old)
     else:
-        if there is not None:
+        if before is not None:
             _keep(step)
         step.new.replace(step.path)
-        step.created = there is None
+        step.created = before is None
 
 
 def _keep(step: _Step) -> None:

@@ -139,7 +139,9 @@ def _needs(project: Project) -> Iterator[tuple[str, list[str]]]:
     tools = [f"compiler: {language}" for language in project.languages]
     if project.languages:
         tools.append("stdlib: c")
-    builds_with_cmake = project.kind == "cmake" or any(one.startswith("scikit-build-core") for one in project.build)
+    builds_with_cmake = project.kind == "cmake" or any(
+        requirement.startswith("scikit-build-core") for requirement in project.build
+    )
     if builds_with_cmake:
         tools += ["cmake", "ninja"]
     if project.kind == "python" and tools:

@@ -73,8 +73,8 @@ def lacking(
     promised: Iterable[Architecture], codes_of_files: Mapping[str, tuple[GpuCode, ...]]
 ) -> tuple[Architecture, ...]:
     """The required architectures that no file has, in the order of the requirement."""
-    there = {code.architecture for codes in codes_of_files.values() for code in codes if code.kind != "LTO"}
-    return tuple(architecture for architecture in promised if architecture not in there)
+    present = {code.architecture for codes in codes_of_files.values() for code in codes if code.kind != "LTO"}
+    return tuple(architecture for architecture in promised if architecture not in present)
 
 
 def architecture_names(codes: Iterable[GpuCode]) -> list[str]:

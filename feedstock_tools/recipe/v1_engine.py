@@ -166,7 +166,9 @@ def render_row(
             return []
         rendered = render(recipe, given, (), target, builder)
     except InputError as error:
-        mistakes = [replace(one, message=f"cannot be rendered for {name}: {one.message}") for one in error.mistakes]
+        mistakes = [
+            replace(mistake, message=f"cannot be rendered for {name}: {mistake.message}") for mistake in error.mistakes
+        ]
         raise InputError.of(mistakes) from error
     names = [output.recipe.package.name for output in rendered]
     twice = sorted({package for package in names if names.count(package) > 1})

@@ -45,9 +45,9 @@ def published_text(target: Target, packages: Sequence[Published]) -> str:
     pending, published = (
         sum(package.result == result for package in packages) for result in ("to be published", "published")
     )
-    there = len(packages) - pending - published
+    existing = len(packages) - pending - published
     total = f"{pending} to be published" if pending else f"{published} published"
-    summary = f"{target.name}: {total}, {there} already there."
+    summary = f"{target.name}: {total}, {existing} already there."
     return f"{table(('package', 'size', 'sha256', 'result'), rows, right=frozenset({1}))}\n{summary}"
 
 

@@ -76,8 +76,10 @@ def _left_to_time(environments: Sequence[Environment]) -> list[str]:
     for environment in environments:
         for choice in (environment.by_time or "").splitlines():
             by_choice.setdefault((environment.platform, choice), []).append(environment)
-    said = "whichever was built last, since they differ in nothing else"
-    return [_block("note", platform, f"{choice},\n{said}", ones) for (platform, choice), ones in by_choice.items()]
+    consequence = "whichever was built last, since they differ in nothing else"
+    return [
+        _block("note", platform, f"{choice},\n{consequence}", ones) for (platform, choice), ones in by_choice.items()
+    ]
 
 
 def _block(what: str, platform: str, text: str, environments: Sequence[Environment]) -> str:

@@ -99,8 +99,8 @@ class Repository:
                     said = f"git {words[0]} has not ended within {_SECONDS:g} s"
                     raise WorkError(said, path=self.feedstock) from error
         if run.returncode not in accepted:
-            said = (run.stderr or b"").decode(errors="replace").strip() or f"exit status {run.returncode}"
-            raise WorkError(f"git {words[0]} failed: {said}", path=self.feedstock)
+            reason = (run.stderr or b"").decode(errors="replace").strip() or f"exit status {run.returncode}"
+            raise WorkError(f"git {words[0]} failed: {reason}", path=self.feedstock)
         return run
 
 

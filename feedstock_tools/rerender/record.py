@@ -21,7 +21,7 @@ class Record:
     def __init__(self, stream: IO[bytes], earlier: Iterable[RerenderedFeedstock]) -> None:
         """`stream` stands at its end."""
         self._stream = stream
-        self.earlier = {_place(one.feedstock): one for one in earlier if one.outcome != "failed"}
+        self.earlier = {_place(outcome.feedstock): outcome for outcome in earlier if outcome.outcome != "failed"}
 
     def has(self, feedstock: Path) -> bool:
         """Whether an earlier run finished a feedstock; failed ones are tried again."""

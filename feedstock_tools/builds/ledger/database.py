@@ -228,8 +228,8 @@ class Ledger:
         """The finished builds of packages with these names (`linux-64/tiny-1-0.conda`), the oldest first."""
         found: list[BuildRecord] = []
         for part, marks in parts(files):
-            made = f"SELECT build FROM packages WHERE file IN ({marks})"  # noqa: S608
-            found += self._records(f"result = 'done' AND id IN ({made})", part)
+            builds = f"SELECT build FROM packages WHERE file IN ({marks})"  # noqa: S608
+            found += self._records(f"result = 'done' AND id IN ({builds})", part)
         return tuple(sorted({record.id: record for record in found}.values(), key=_number))
 
     def last_builds(self, configurations: Iterable[str], last: int) -> tuple[BuildRecord, ...]:
@@ -307,9 +307,9 @@ class Ledger:
                     f"SELECT {PACKAGE_COLUMNS} FROM packages {of_those}",  # noqa: S608
                     values,
                 ):
-                    made = packages.setdefault(build, [])
-                    made.append(package)
-                    if len(made) > _MOST_PACKAGES:
+                    of_build = packages.setdefault(build, [])
+                    of_build.append(package)
+                    if len(of_build) > _MOST_PACKAGES:
                         raise ValueError(f"build {build} has more than {_MOST_PACKAGES} packages")
             return [build_of(row, packages.get(row[-1], ())) for row in rows]
 

@@ -68,9 +68,9 @@ def build_of(row: Sequence[Any], packages: Iterable[Sequence[Any]]) -> BuildReco
     """
     values = _values(BuildRecord, row)
     channels = values.pop("channels")
-    made = tuple(_checked(PackageRecord(*package)) for package in packages)
-    record = _checked(BuildRecord(**values, channels=tuple(channels), packages=made, id=row[-1]))
-    _refuse_leading_out(record.log, *(path for package in made for path in (package.channel, package.file)))
+    files = tuple(_checked(PackageRecord(*package)) for package in packages)
+    record = _checked(BuildRecord(**values, channels=tuple(channels), packages=files, id=row[-1]))
+    _refuse_leading_out(record.log, *(path for package in files for path in (package.channel, package.file)))
     return record
 
 

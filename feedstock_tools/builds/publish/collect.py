@@ -107,8 +107,8 @@ def collect(folders: Sequence[Path], artifacts: Artifacts, feedstock: Feedstock 
         ledger = stack.enter_context(Ledger(artifacts.ledger))
         known = ledger.builds()
         if feedstock is not None:
-            made = {part.root: {record.output for record in part.builds} for part in parts}
-            for root, mistake in strangers(made, {record.output for record in known}, feedstock).items():
+            outputs_of_ledgers = {part.root: {record.output for record in part.builds} for part in parts}
+            for root, mistake in strangers(outputs_of_ledgers, {record.output for record in known}, feedstock).items():
                 refusals.add(root, [mistake], bad_input=True)
         total, again, new = _new(parts, known, ledger, artifacts, refusals)
         merged = [part for part in parts if part.root not in refusals.of_parts]
@@ -257,11 +257,11 @@ def _take_over(new: Sequence[_Found], known: Sequence[BuildRecord], ledger: Ledg
     begun: list[tuple[_Found, BuildRecord]] = []
     with ledger.at_once():
         for each in new:
-            made = replace(each.record, log=logs[each.part.root, each.record.log])
-            olds = cut_off.get(_key(made))
-            record = olds.pop(0) if olds else ledger.begin(replace(made, packages=()))
-            ledger.promise(replace(made, id=record.id, result="running"), each.environments)
-            begun.append((each, replace(made, id=record.id)))
+            copied = replace(each.record, log=logs[each.part.root, each.record.log])
+            olds = cut_off.get(_key(copied))
+            record = olds.pop(0) if olds else ledger.begin(replace(copied, packages=()))
+            ledger.promise(replace(copied, id=record.id, result="running"), each.environments)
+            begun.append((each, replace(copied, id=record.id)))
     by_channel: dict[str, dict[str, Path]] = {}
     for found, record in begun:
         if record.result == "done":

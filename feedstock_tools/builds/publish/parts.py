@@ -174,8 +174,8 @@ def _wrong_contents(source: Path, record: BuildRecord, package: PackageRecord) -
         return
     stem = metadata.file_name.removesuffix(".conda")
     if metadata.name != record.output or package.file not in {f"{metadata.subdir}/{stem}{s}" for s in PACKAGE_SUFFIXES}:
-        made = f"{metadata.subdir}/{stem}"
-        yield Mistake(f"the package is {made}, but it is recorded as a build of {record.output}", path=source)
+        actual = f"{metadata.subdir}/{stem}"
+        yield Mistake(f"the package is {actual}, but it is recorded as a build of {record.output}", path=source)
     if is_stand_in(metadata) and package.channel != STAND_IN_CHANNEL:
         yield Mistake("the package was built on the stand-in channel, but it is recorded as a real one", path=source)
 

@@ -102,31 +102,31 @@ def publish(
     if complete_only and untested:
         chosen, untested = _tested(matrix, chosen, untested, observer), {}
     _refuse_stand_in(chosen, target)
-    found = _packages(matrix, chosen)
+    packages = _packages(matrix, chosen)
     wrong += [untested_in_words(reason, sorted(files)) for reason, files in untested.items()]
-    wrong += [f"{each.file} has changed since it was built" for each in found if not _is_what_was_built(each)]
+    wrong += [f"{each.file} has changed since it was built" for each in packages if not _is_what_was_built(each)]
     if wrong:
         hint = (
             "Run the tests with `feedstock-tools test NAME`, or publish less with a NAME such as linux_64_cpu_py3.11."
         )
         text = "nothing was published:\n" + "\n".join(f"  {reason}" for reason in wrong)
         raise WorkError(text, hint=hint if untested else None)
-    there = target.there([each.file for each in found])
-    other = [each.file for each in found if there.get(each.file) not in (None, each.sha256)]
+    existing = target.there([each.file for each in packages])
+    other = [each.file for each in packages if existing.get(each.file) not in (None, each.sha256)]
     if other:
         raise WorkError(
             f"{target.name} has different packages with these names: {', '.join(other)}", hint=OTHER_PACKAGE
         )
-    new = [each for each in found if each.file not in there]
+    new = [each for each in packages if each.file not in existing]
     if dry_run:
-        return tuple(each if each in new else replace(each, result="there") for each in found)
-    results = dict.fromkeys((each.file for each in found), "there")
+        return tuple(each if each in new else replace(each, result="there") for each in packages)
+    results = dict.fromkeys((each.file for each in packages), "there")
     for number, each in enumerate(new, 1):
         observer.begin(number, len(new), each)
         results[each.file] = target.put(each.path, each.file, each.sha256)
-    if found:
+    if packages:
         target.finish()  # even if nothing is new: the previous run may have ended before it wrote the index
-    return tuple(replace(each, result=results[each.file]) for each in found)
+    return tuple(replace(each, result=results[each.file]) for each in packages)
 
 
 def _complete(

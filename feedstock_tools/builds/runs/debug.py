@@ -154,8 +154,8 @@ def _set_up(request: BuildRequest) -> Mapping[str, str]:
                 timeout=_SECONDS,
             )
     except subprocess.TimeoutExpired as error:
-        said = f"its environments have not been created within {_SECONDS:g} s"
-        raise WorkError(said, path=request.folder) from error
+        reason = f"its environments have not been created within {_SECONDS:g} s"
+        raise WorkError(reason, path=request.folder) from error
     if done.returncode:
         raise WorkError(f"cannot create the environments of {request.wanted[0]}", path=request.folder)
     paths: Mapping[str, str] = json.loads(done.stdout.splitlines()[-1])

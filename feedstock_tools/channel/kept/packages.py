@@ -95,13 +95,15 @@ def kept_packages(kind: PackageKind, cache: Path) -> tuple[KeptPackage, ...]:
             f"the kept versions of {kind.package} cannot be read: {error.strerror or error}", path=cache
         ) from error
     found = (read_kept(kind, folder) for folder in folders)
-    return tuple(sorted((one for one in found if one), key=lambda one: version_numbers(one.version) or ()))
+    return tuple(
+        sorted((package for package in found if package), key=lambda package: version_numbers(package.version) or ())
+    )
 
 
 def kept_version(kind: PackageKind, cache: Path, version: str) -> KeptPackage | None:
     """The given version in a cache; None if it has not been fetched."""
     wanted = version_numbers(version)
-    return next((one for one in kept_packages(kind, cache) if version_numbers(one.version) == wanted), None)
+    return next((package for package in kept_packages(kind, cache) if version_numbers(package.version) == wanted), None)
 
 
 def read_kept(kind: PackageKind, folder: Path) -> KeptPackage | None:

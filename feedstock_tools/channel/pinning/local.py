@@ -150,7 +150,7 @@ def _of_version(version: str, cache: Path) -> Pinning:
     found = kept_version(PINNING, cache, version)
     if found is not None:
         return _pinning(found)
-    kept = ", ".join(one.version for one in kept_packages(PINNING, cache)[-3:]) or "none"
+    kept = ", ".join(package.version for package in kept_packages(PINNING, cache)[-3:]) or "none"
     raise InputError(
         f"the pinning {version} has not been fetched",
         hint=f"Fetch it with 'feedstock-tools pinning fetch {version}'. Fetched versions: {kept}.",

@@ -81,10 +81,10 @@ def _kept(
 
     name = _name(spec)
     if name.startswith("__"):
-        there = machine.get(name)
-        if there is None:
+        version = machine.get(name)
+        if version is None:
             return not needed
-        return spec.version is None or bool(VersionSpec(str(spec.version)).matches(there))
+        return spec.version is None or bool(VersionSpec(str(spec.version)).matches(version))
     record = chosen.get(name)
     return not needed if record is None else bool(spec.matches(record))
 

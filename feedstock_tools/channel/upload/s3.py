@@ -149,12 +149,12 @@ def _metadata(sha256: str) -> dict[str, Any]:
 
 def _upload_by_parts(target: _Object, package: Path, sha256: str) -> None:
     """Upload a package; parts that an interrupted upload of the same package has left there are not sent again."""
-    upload, there = _begun(target, package)
+    upload, uploaded = _begun(target, package)
     if upload is None:
         upload = target.client.create_multipart_upload(**target.place, **_metadata(sha256))["UploadId"]
     sent = []
     for number, part in _parts(package):
-        etag = there.get(number)
+        etag = uploaded.get(number)
         if etag is None:
             answer = target.client.upload_part(**target.place, UploadId=upload, PartNumber=number, Body=part)
             etag = answer["ETag"]
@@ -176,23 +176,25 @@ def _begun(target: _Object, package: Path) -> tuple[str | None, dict[int, str]]:
         if each["Key"] != target.key:
             continue
         upload = each["UploadId"]
-        there = {
+        uploaded = {
             part["PartNumber"]: part["ETag"]
             for page in target.client.get_paginator("list_parts").paginate(**target.place, UploadId=upload)
             for part in page.get("Parts") or []
         }
-        if _are_of(there, package):
-            return upload, there
+        if _are_of(uploaded, package):
+            return upload, uploaded
         target.client.abort_multipart_upload(**target.place, UploadId=upload)
     return None, {}
 
 
-def _are_of(there: Mapping[int, str], package: Path) -> bool:
+def _are_of(uploaded: Mapping[int, str], package: Path) -> bool:
     """Whether the parts of an upload are those of a package: S3 tags a part with its MD5."""
-    if not there:
+    if not uploaded:
         return True
-    tags = {number: md5(part, usedforsecurity=False).hexdigest() for number, part in _parts(package) if number in there}
-    return tags == {number: etag.strip('"') for number, etag in there.items()}
+    tags = {
+        number: md5(part, usedforsecurity=False).hexdigest() for number, part in _parts(package) if number in uploaded
+    }
+    return tags == {number: etag.strip('"') for number, etag in uploaded.items()}
 
 
 def _parts(package: Path) -> Iterator[tuple[int, bytes]]:

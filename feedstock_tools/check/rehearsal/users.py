@@ -82,12 +82,12 @@ def _shelf(platform: Platform, offers: Sequence[Offer]) -> _Shelf:
 
 def _names(shelf: _Shelf, outputs: frozenset[str]) -> list[str]:
     """The names to test, among those that can be installed."""
-    there = sorted({record.name for record in shelf.records})
+    installable = sorted({record.name for record in shelf.records})
     bases = {name.removesuffix(end) for name in outputs for end in _FLAVOURS if name.endswith(end)}
     family = bases | {f"{base}{end}" for base in bases for end in _FLAVOURS}
     if bases:
-        return [name for name in there if name in family]
-    return [name for name in there if len(shelf.of(name)) > 1] or there
+        return [name for name in installable if name in family]
+    return [name for name in installable if len(shelf.of(name)) > 1] or installable
 
 
 async def _pick(shelf: _Shelf, name: str, driver: str | None, solver: ManySolves) -> Pick:
@@ -125,28 +125,28 @@ def _mistake(
     The intended build is that of the newest CUDA version that the driver has; a newer minor version is accepted, since
     drivers run all versions of their own major version. Without a driver it is the CPU build.
     """
-    there = shelf.of(name)
+    versions = shelf.of(name)
     least = max(
-        (version for version in there if version and driver and parse_version(version) <= parse_version(driver)),
+        (version for version in versions if version and driver and parse_version(version) <= parse_version(driver)),
         key=parse_version,
         default=None,
     )
     runs = {
         version
-        for version in there
+        for version in versions
         if version and driver and parse_version(version).major <= parse_version(driver).major
     }
     wanted: set[str | None] = {
         version for version in runs if least is None or parse_version(version or "0") >= parse_version(least)
     }
-    if least is None and None in there:
+    if least is None and None in versions:
         wanted.add(None)
     if build is None:
-        return f"nothing can be installed: {reason}" if least or (None in there) else None
+        return f"nothing can be installed: {reason}" if least or (None in versions) else None
     if cudas & wanted:
         return None
-    got = " or ".join(sorted(f"CUDA {version}" if version else "CPU" for version in cudas))
+    built_for = " or ".join(sorted(f"CUDA {version}" if version else "CPU" for version in cudas))
     if not wanted:
-        return f"it is for {got}, which this machine does not run"
+        return f"it is for {built_for}, which this machine does not run"
     meant = f"CUDA {least}" if least else "CPU"
-    return f"it is for {got} instead of {meant}"
+    return f"it is for {built_for} instead of {meant}"

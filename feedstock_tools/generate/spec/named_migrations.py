@@ -57,7 +57,7 @@ def _unknown(name: str, migrations: Path | None, place: Path | None) -> Mistake:
     if migrations is None:
         hint = "Give a pinning with --pinning, fetch one with 'feedstock-tools pinning update', or write its timestamp."
         return Mistake(f"the time stamp of the migration '{name}' is in conda-forge's pinning", place, hint=hint)
-    there = sorted(path.stem for path in migrations.glob("*.yaml"))
-    near = get_close_matches(name, there, n=1, cutoff=0.5)
-    hint = f"Did you mean '{near[0]}'?" if near else f"It has {', '.join(there) or 'none'}."
+    known = sorted(path.stem for path in migrations.glob("*.yaml"))
+    near = get_close_matches(name, known, n=1, cutoff=0.5)
+    hint = f"Did you mean '{near[0]}'?" if near else f"It has {', '.join(known) or 'none'}."
     return Mistake(f"the pinning has no migration '{name}'", place, hint=hint)

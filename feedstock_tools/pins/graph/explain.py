@@ -231,8 +231,8 @@ def _nearest(graph: PinGraph, demands: tuple[Demand, ...], fewest: Sequence[Dema
             kept = [demand if other == changed else other for other in demands if other == changed or other in others]
             nearest.append((changed.kind in ("platform", "sm"), distance, -order, tuple(kept)))
     if not nearest:
-        held = _what_holds(graph, demands)
-        return (held,) if held else ()
+        possible = _what_holds(graph, demands)
+        return (possible,) if possible else ()
     return tuple(kept for *_, kept in sorted(nearest, key=lambda item: item[:3]))
 
 
@@ -283,13 +283,15 @@ def _placed(kind: str, versions: Sequence[str], named: str) -> int:
 
 def _what_holds(graph: PinGraph, demands: Iterable[Demand]) -> tuple[Demand, ...]:
     """The demands in their order; one that conflicts with those before it is changed, or dropped."""
-    held: list[Demand] = []
+    possible: list[Demand] = []
     for demand in demands:
-        if can_hold(graph, [*held, demand]):
-            held.append(demand)
-        elif demand.kind not in {other.kind for other in held} and (nearer := _replacement(graph, demand, held)):
-            held.append(nearer[1])
-    return tuple(held)
+        if can_hold(graph, [*possible, demand]):
+            possible.append(demand)
+        elif demand.kind not in {other.kind for other in possible} and (
+            nearer := _replacement(graph, demand, possible)
+        ):
+            possible.append(nearer[1])
+    return tuple(possible)
 
 
 def _exact(kind: str, version: str) -> str:

@@ -62,8 +62,8 @@ class Meta:
 
     def value(self, section: str, key: str) -> Any:
         """A value of a section, with YAML's old booleans converted."""
-        held = self.data.get(section)
-        value = held.get(key) if isinstance(held, dict) else None
+        content = self.data.get(section)
+        value = content.get(key) if isinstance(content, dict) else None
         return _BOOLEANS.get(value.lower(), value) if isinstance(value, str) else value
 
     @cached_property

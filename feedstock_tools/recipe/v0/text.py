@@ -231,7 +231,7 @@ class View:
     @cached_property
     def holds(self) -> dict[str, bool]:
         """Which of the recipe's selectors hold, by the names that its template gives them."""
-        return {f"_k{number}": held for number, held in enumerate(self._selectors.values())}
+        return {f"_k{number}": value for number, value in enumerate(self._selectors.values())}
 
     @cached_property
     def outputs(self) -> str:

@@ -65,11 +65,11 @@ def render_recipe_v1(
     Raises:
         InputError: the engine cannot render the recipe with these variants.
     """
-    made = _rendered(recipe, config, platform, build_platform or platform, all_branches=all_branches)
+    rendered = _rendered(recipe, config, platform, build_platform or platform, all_branches=all_branches)
     if watch is not None:
-        for row, output in made:
+        for row, output in rendered:
             watch(row.recipe.to_dict(), output)
-    return RenderedRecipe(tuple(output for _, output in made), explode(config), feedstock_name_of(recipe))
+    return RenderedRecipe(tuple(output for _, output in rendered), explode(config), feedstock_name_of(recipe))
 
 
 def render_with_contents_v1(

@@ -125,10 +125,10 @@ def _not_at(target: Target | None, packages: Sequence[PackageRecord]) -> list[Mi
     """The packages that a channel lacks, or has with other contents."""
     if target is None:
         return []
-    there = target.there([package.file for package in packages])
-    wrong = [package.file for package in packages if there.get(package.file) != package.sha256]
+    existing = target.there([package.file for package in packages])
+    wrong = [package.file for package in packages if existing.get(package.file) != package.sha256]
     return [
-        Mistake(f"{target.name} has a different {file}" if file in there else f"{target.name} has no {file}")
+        Mistake(f"{target.name} has a different {file}" if file in existing else f"{target.name} has no {file}")
         for file in wrong
     ]
 

@@ -32,13 +32,13 @@ def answer_text(answer: Answer) -> str:
     >>> print(answer_text(resolve(["cuda=11.2", "gcc=11"])).splitlines()[0])
     cuda=11.2 and gcc=11 are incompatible:
     """
-    told = "".join(f"\nnote: {note}" for note in notes(answer))
+    remarks = "".join(f"\nnote: {note}" for note in notes(answer))
     if answer.conflict is not None:
-        return f"{answer.conflict}{told}"
+        return f"{answer.conflict}{remarks}"
     if answer.most == 1:
-        return f"{_set_text(answer.graph, answer.sets[0])}{told}"
+        return f"{_set_text(answer.graph, answer.sets[0])}{remarks}"
     more = "\n(and more; raise --limit, or name kinds with --kind)" if answer.more else ""
-    return f"{_sets_table(answer.sets)}{more}{told}"
+    return f"{_sets_table(answer.sets)}{more}{remarks}"
 
 
 def answer_config(answer: Answer) -> str:

@@ -92,11 +92,11 @@ def with_tree(changes: Changes, tree: Tree) -> Changes:
         for part in (path, *path.parents[: len(Path(name).parents) - 1]):
             if part.is_symlink():
                 raise InputError("is a link; a rerender writes into the feedstock alone", path=part)
-        there = path.is_file()
-        seen[path] = _content(path, feedstock) if there else None
+        exists = path.is_file()
+        seen[path] = _content(path, feedstock) if exists else None
         if seen[path] != file.content:
             files[path] = file.content
-        if file.executable != (there and bool(path.stat().st_mode & 0o100)):
+        if file.executable != (exists and bool(path.stat().st_mode & 0o100)):
             executable[path] = file.executable
     files.update(dict.fromkeys(feedstock / name for name in tree.removed))
     seen.update(dict.fromkeys(feedstock / name for name in tree.absent))

@@ -328,7 +328,7 @@ def _fast_finish(workshop: Workshop, config: Mapping[str, Any], provider: str) -
     own = (workshop.recipe / "ff_ci_pr_build.py").exists()
     known = workshop.release.strings_in("_get_fast_finish_script")
     branch = str(config.get("github", {}).get("tooling_branch_name", "main"))
-    fetch = next((one for one in known if one.startswith("powershell" if provider == "appveyor" else "curl")), "")
+    fetch = next((line for line in known if line.startswith("powershell" if provider == "appveyor" else "curl")), "")
     fetch = fetch.replace("{branch}", branch)
     script = ""
     if provider == "appveyor":

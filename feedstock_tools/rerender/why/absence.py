@@ -81,7 +81,7 @@ def _not_rendered(source: Source, platform: Platform) -> Loss:
     """No provider builds the platform."""
     path = source.forge.folder / FORGE_FILE
     places = tuple(_forge_lines(path, re.compile(rf"\s*{platform.name}\s*:"))) if path.is_file() else ()
-    building = ", ".join(dict.fromkeys(one.platform.name for one in source.forge.renderings)) or "none"
+    building = ", ".join(dict.fromkeys(rendering.platform.name for rendering in source.forge.renderings)) or "none"
     why = f"conda-forge.yml gives {platform.name} to no provider, and there is no default for it (built: {building})"
     if places:
         why = f"conda-forge.yml gives {platform.name} to no provider that builds it (built: {building})"
@@ -105,13 +105,19 @@ class _Platform:
     def absence(self) -> Absence:
         """The jobs that have everything wished for, or what was lost where."""
         name = self.rendering.platform.name
-        configurations = [one for one in self.about.configurations.values() if one.platform == self.rendering.platform]
+        configurations = [
+            configuration
+            for configuration in self.about.configurations.values()
+            if configuration.platform == self.rendering.platform
+        ]
         jobs = tuple(
-            one.name for one in configurations if all(wish.is_met(one.values.get(wish.key, ())) for wish in self.wishes)
+            configuration.name
+            for configuration in configurations
+            if all(wish.is_met(configuration.values.get(wish.key, ())) for wish in self.wishes)
         )
         if jobs and self._is_built():
             return Absence(name, jobs, ())
-        used = frozenset(key for one in configurations for key in one.values)
+        used = frozenset(key for configuration in configurations for key in configuration.values)
         return Absence(name, (), tuple(self._losses(used, bool(configurations))))
 
     def _is_built(self) -> bool:
@@ -181,10 +187,10 @@ def _torn(traced: TracedVariants, wishes: Sequence[Wish], wish: Wish) -> Loss:
     group = traced.config.group_of(wish.key)
     together = [one.key for one in wishes if one.key in group]
     rows = list(zip(*(traced.config.values[key] for key in together), strict=False))
-    said = "; ".join(dict.fromkeys(", ".join(str(value) for value in row) for row in rows))
+    combinations = "; ".join(dict.fromkeys(", ".join(str(value) for value in row) for row in rows))
     places = tuple(
         dict.fromkeys(
             place for value in traced.config.values[wish.key] if wish.is_value(value) for place in places_of(value)
         )
     )
-    return Loss("zip", f"{', '.join(together)} are zipped, and have these values together: {said}", places)
+    return Loss("zip", f"{', '.join(together)} are zipped, and have these values together: {combinations}", places)

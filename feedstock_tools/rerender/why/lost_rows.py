@@ -53,8 +53,8 @@ def skips_of(
     holds = _holds_v1(source, rendering) if source.forge.is_v1 else _holds_v0(source, rendering)
     words = {word for skip in skips for word in _WORD.findall(skip.condition)} | set(_words_of_context(source))
     rows, all_rows = (
-        list(islice(one.project([key for key in one.keys if _is_named(key, words)]), _MOST_ROWS))
-        for one in (space, everything)
+        list(islice(part.project([key for key in part.keys if _is_named(key, words)]), _MOST_ROWS))
+        for part in (space, everything)
     )
 
     def skipped(output: str | None, among: Sequence[Variant]) -> list[list[_Skip]]:

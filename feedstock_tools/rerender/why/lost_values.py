@@ -39,11 +39,11 @@ def losses_of_value(source: Source, rendering: Rendering, traced: TracedVariants
 def _replaced(settings: tuple[Setting, ...], wish: Wish) -> Iterator[Loss]:
     """Steps after which the value is gone."""
     for setting in settings:
-        had = [value for value in setting.replaced if wish.is_value(value)]
-        if had and not any(wish.is_value(value) for value in setting.values):
+        wanted = [value for value in setting.replaced if wish.is_value(value)]
+        if wanted and not any(wish.is_value(value) for value in setting.values):
             kind = "migration" if setting.source.startswith("the migration") else "file"
             now = ", ".join(dict.fromkeys(setting.values)) or "nothing"
-            yield Loss(kind, f"{setting.source} replaces {', '.join(dict.fromkeys(had))} by {now}", setting.places)
+            yield Loss(kind, f"{setting.source} replaces {', '.join(dict.fromkeys(wanted))} by {now}", setting.places)
 
 
 def _deselected(source: Source, rendering: Rendering, wish: Wish) -> Iterator[Loss]:

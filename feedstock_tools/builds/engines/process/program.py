@@ -70,8 +70,8 @@ def write_order(
 ) -> list[str]:
     """The command of a worker that runs a program in a place; `program_worker` describes its options."""
     order = folder / "command.json"
-    told = {"id_file": str(container[0]), "runtime": container[1]} if container else None
-    content = {"command": list(words), "folder": str(place), "wants": wants, "container": told}
+    started_in = {"id_file": str(container[0]), "runtime": container[1]} if container else None
+    content = {"command": list(words), "folder": str(place), "wants": wants, "container": started_in}
     order.write_text(json.dumps(content), encoding="utf-8")
     return worker_command("feedstock_tools.builds.engines.process.program_worker", str(order))
 
@@ -90,14 +90,14 @@ def run_command(command: Command, request: BuildRequest) -> Iterator[Iterator[Ev
 
         def events() -> Iterator[Event]:
             began = time.monotonic()
-            said = LastLines(_KEPT)
+            last_lines = LastLines(_KEPT)
             yield Started(request.wanted[0])
             for content in whole_lines(output_of(process, request.guard)):
-                said.add(content)
+                last_lines.add(content)
                 yield Output(content)
             status = status_of(process, request.guard)
             if status:
-                yield Failed(request.wanted[0], *_reason(command.words[0], status, [*said]))
+                yield Failed(request.wanted[0], *_reason(command.words[0], status, [*last_lines]))
             else:
                 yield from _built(command, request, time.monotonic() - began)
 
@@ -124,9 +124,9 @@ def _packages(output: Path, subdirs: Sequence[str]) -> Iterator[tuple[str, Path]
                 yield path.name.removesuffix(ending).rsplit("-", 2)[0], path
 
 
-def _reason(program: str, status: int, said: Sequence[str]) -> tuple[str, str]:
-    lines = [line for line in said if line.strip()]
+def _reason(program: str, status: int, output: Sequence[str]) -> tuple[str, str]:
+    lines = [line for line in output if line.strip()]
     during = next((kind for pattern, kind in _REASONS if any(re.search(pattern, line) for line in lines)), "engine")
-    told = "\n".join(f"  {line}" for line in lines[-8:])
+    quoted = "\n".join(f"  {line}" for line in lines[-8:])
     name = os.path.basename(program)  # noqa: PTH119
-    return f"{_SAID[during]} ({name}: {how_it_ended(status)})\n{told}", during
+    return f"{_SAID[during]} ({name}: {how_it_ended(status)})\n{quoted}", during

@@ -38,10 +38,10 @@ def check_gpu_code(package: Path, feedstock: Path, output: str, cuda: str | None
     codes_of_files = gpu_code(package)
     missing = lacking(promised, codes_of_files)
     if missing and (codes_of_files or wanted):
-        there = architecture_names(code for codes in codes_of_files.values() for code in codes)
+        present = architecture_names(code for codes in codes_of_files.values() for code in codes)
         raise WorkError(
             f"{package.name} has no GPU code for {', '.join(map(str, missing))}, which the spec promises",
-            hint=f"In it, for CUDA {cuda}: {', '.join(there) or 'no GPU code at all'}."
+            hint=f"In it, for CUDA {cuda}: {', '.join(present) or 'no GPU code at all'}."
             " Check that the build script passes on all of them. `kernels: false` leaves an output unchecked.",
         )
 

@@ -85,10 +85,10 @@ def broken_promises(
     package: PackageMetadata, promise: PlannedOutput, siblings: Mapping[str, PlannedOutput]
 ) -> Iterator[str]:
     """Each difference between a package's metadata and its plan, in a sentence."""
-    for what in ("name", "version", "build", "build_number", "subdir"):
-        got, meant = getattr(package, what), getattr(promise, what)
-        if got != meant:
-            yield f"{what.replace('_', ' ')} is '{got}' instead of '{meant}'"
+    for field in ("name", "version", "build", "build_number", "subdir"):
+        actual, planned = getattr(package, field), getattr(promise, field)
+        if actual != planned:
+            yield f"{field.replace('_', ' ')} is '{actual}' instead of '{planned}'"
     if promise.whole and set(package.track_features) != set(promise.track_features):
         yield (
             f"track_features is '{' '.join(package.track_features)}' instead of '{' '.join(promise.track_features)}'"
