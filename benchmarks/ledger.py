@@ -119,7 +119,7 @@ def main() -> None:
                 print(f"  {' '.join(command):22} {wall:6.2f} s, {used:6.2f} s of processor time, {memory} MiB")
         (tiny.folder / "recipe" / "build-library.sh").open("a").write("# changed\n")
         wall, used, memory = measured(("plan",), tiny.folder, tiny.channel, 1)
-        print(f"  {'plan of all anew':22} {wall:6.2f} s, {used:6.2f} s of processor time, {memory} MiB")
+        print(f"  {'plan of all again':22} {wall:6.2f} s, {used:6.2f} s of processor time, {memory} MiB")
 
 
 if __name__ == "__main__":

@@ -136,7 +136,7 @@ def bounded(bounds: Bounds) -> Iterator[None]:
 
 
 def enter(bounds: Bounds, note: Note) -> Limits:
-    """Bind this process, as wide as the user wants it. Sets only soft limits, which can be lifted for programs that it
+    """Bind this process, within the user's factor. Sets only soft limits, which can be lifted for programs that it
     starts. Returns the limits before."""
     global _held
     import resource
@@ -158,7 +158,7 @@ def enter(bounds: Bounds, note: Note) -> Limits:
 
 
 def renew() -> None:
-    """Let the processor time of this bound process begin anew, for its next piece of work."""
+    """Start the processor time of this bound process again from zero, for its next piece of work."""
     if _held is not None and _held.bounds.seconds is not None:
         import resource
 

@@ -99,5 +99,5 @@ def factor() -> float:
 
 
 def most(count: int) -> float:
-    """The bound of a counting guard, as wide as the user wants it."""
+    """The bound of a counting guard, times the user's factor."""
     return count * factor()

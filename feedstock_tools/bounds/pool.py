@@ -1,7 +1,7 @@
 """Many pieces of work in a few bound child processes: each piece has its own bounds, and none can end the others.
 
-A child does one piece after another, and so keeps what it has read. Its bound on processor time begins anew with each
-piece; a child that exceeds a bound is replaced.
+A child does one piece after another, and so keeps what it has read. Its processor time counts from zero for each piece;
+a child that exceeds a bound is replaced.
 """
 
 from __future__ import annotations

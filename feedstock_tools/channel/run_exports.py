@@ -111,7 +111,7 @@ def _content(url: str) -> bytes | None:
 
 
 def _largest() -> int:
-    """The bound of a list in bytes, as wide as the user wants it."""
+    """The bound of a list in bytes, times the user's factor."""
     return int(min(most(_LARGEST_LIST), _LARGEST_ANSWER))
 
 

@@ -1,7 +1,7 @@
 """What can be removed of what commands have left on the disk: what it is, where, how large, and removing it.
 
-What is needed again is fetched or made again. Packages, logs and the ledger are not: they are removed only if each is
-asked for.
+What is needed again is fetched or made again. Packages, logs and the ledger are not: each is removed
+only by its own option.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ KINDS = {
     "logs": "logs of builds and tests",
     "ledger": "the record of builds",
 }
-#: What is removed unless more is asked for.
+#: What is removed without further options.
 USUAL = frozenset({"leftovers", "work", "caches", "environments"})
 #: What builds use while they run.
 _IN_USE = frozenset({"work", "caches", "packages", "logs", "ledger"})
@@ -50,7 +50,7 @@ class Removable:
         kind: one of `KINDS`.
         size: its bytes; files with several names count once in each folder.
         removed: whether it is gone.
-        kept: why it was not removed; empty if it was, or if nobody tried.
+        kept: why it could not be removed; empty if it was, or before an attempt.
     """
 
     kind: str

@@ -1,7 +1,7 @@
 """Temporary files and folders that carry their owner, and the removal of those that dead owners left behind.
 
 A name holds the machine, the process and its start time, so that another process can tell whether the owner still
-lives. Nothing else has to be remembered: whoever writes to a folder next removes what is left there.
+lives. Nothing else has to be remembered: the next program that writes to a folder removes such leftovers.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ def _owner(pid: int) -> str:
 
 @cache
 def _place() -> str:
-    """This machine in six digits; two containers on it are two places, since each counts its processes anew."""
+    """This machine in six digits; two containers on it are two places, since each numbers its own processes."""
     from hashlib import sha256
 
     try:

@@ -40,7 +40,7 @@ def with_code(found: Mapping[str, tuple[GpuCode, ...] | Unread]) -> Mapping[str,
 
 
 def _files(path: Path) -> Iterator[tuple[str, Path | Unread]]:
-    """The files at a path, those in an archive included; each is there until the next one is asked for."""
+    """The files at a path, those in an archive included; each exists until the next one is taken."""
     if path.is_dir():
         for file in path.rglob("*"):
             if file.is_file() and not file.is_symlink():

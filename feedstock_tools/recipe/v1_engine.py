@@ -21,6 +21,7 @@ from feedstock_tools.errors import FeedstockError, InputError
 from feedstock_tools.files.temporary import temporary_folder
 from feedstock_tools.platforms import Platform
 from feedstock_tools.reading import read_text
+from feedstock_tools.recipe.v1.certain_values import typed_value
 from feedstock_tools.recipe.v1.templates import asks_environment, check_templates
 from feedstock_tools.variants.model import WholeNumber
 from feedstock_tools.yaml_reading.nodes import Schema, compose, members
@@ -204,7 +205,7 @@ def text_of(value: Any) -> str:
 
 def as_reported(value: str) -> str:
     """A value of a variant as it comes back from the engine when a rendering used it."""
-    return text_of(_typed(value))
+    return text_of(typed_value(value))
 
 
 def _parsed(text: str, path: Path, shown: str) -> Stage0Recipe:
@@ -277,14 +278,8 @@ def _variants(values: Mapping[str, Sequence[str]], zip_keys: Sequence[Sequence[s
     """Variants for the engine; the texts `true` and `false` become booleans, as conda-smithy passes them."""
     from rattler_build import VariantConfig
 
-    typed = {key: [_typed(value) for value in items] for key, items in values.items()}
+    typed = {key: [typed_value(value) for value in items] for key, items in values.items()}
     return VariantConfig(typed, [list(group) for group in zip_keys])
-
-
-def _typed(value: str) -> str | bool | int:
-    if isinstance(value, WholeNumber):
-        return int(value)
-    return value == "true" if value in ("true", "false") else value
 
 
 def _refusal(error: BaseException, path: Path, text: str) -> InputError:

@@ -78,8 +78,6 @@ class Rules:
     migrations_by_time: bool = True
 
     # Which outputs count.
-    #: All outputs with the same hash count; before, one per package (3.35.1, `_conda_build_api_render_for_smithy`).
-    keeps_equal_outputs: bool = True
     #: Outputs are sorted by name, version and build string (3.47.2, `_render_ci_provider`).
     sorts_outputs: bool = True
 

@@ -94,12 +94,12 @@ def files_after(changes: Changes) -> dict[str, File]:
 
 
 def lacks_number(files: Mapping[str, File]) -> bool:
-    """Whether the README shows that nobody knew the feedstock's number at Azure."""
+    """Whether the README lacks the feedstock's number at Azure, as after a failed look-up."""
     return _README in files and b"definitionId=None" in files[_README].content
 
 
 def without_number(files: Mapping[str, File]) -> dict[str, File]:
-    """The same files as if nobody knew the feedstock's number at Azure, which conda-smithy looks up in the network."""
+    """The same files without the feedstock's number at Azure, which conda-smithy looks up in the network."""
     readme = files.get(_README)
     if readme is None:
         return dict(files)

@@ -15,7 +15,7 @@ from feedstock_tools.builds.plan.work import Work
 from feedstock_tools.builds.plan.workspace import Workspace, open_workspace
 from feedstock_tools.builds.publish.publish import Published, publish
 from feedstock_tools.builds.runs.observer import Progress
-from feedstock_tools.builds.runs.retries import Again
+from feedstock_tools.builds.runs.retries import NextAttempt
 from feedstock_tools.builds.runs.row import BuiltRow
 from feedstock_tools.builds.runs.run import run
 from feedstock_tools.builds.testing.tests import TestOptions, built_packages, run_tests
@@ -41,7 +41,7 @@ class Watched:
         elif isinstance(what[-1], Published):
             self.published.append(what[-1].file)
 
-    def event(self, work: Work, event: Event | Again) -> None:
+    def event(self, work: Work, event: Event | NextAttempt) -> None:
         if isinstance(event, Built):
             self.built.append(event.output)
 

@@ -17,7 +17,6 @@ from tests.support.paths import ROOT
         ("keeps_labels", "3.27.1", "never", "3.28.0", "self-hosted"),
         ("keeps_labels", "3.58.0", "self-hosted", "3.58.1", "on GitHub Actions"),
         ("splits_by_common_keys", "3.47.1", False, "3.47.2", True),
-        ("keeps_equal_outputs", "3.35.0", False, "3.35.1", True),
         ("drops_skipped_configurations", "3.54.1", False, "3.54.2", True),
         ("booleans", "3.47.2", "quoted", "3.48.0", "all true"),
         ("booleans", "3.48.0", "all true", "3.48.1", "plain"),

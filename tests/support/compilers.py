@@ -1,4 +1,4 @@
-"""zig and tools of the stand-in channel: fetched once for whoever runs the tests, and lent to each test's own cache."""
+"""zig and tools of the stand-in channel: fetched once for a user, and lent to each test's own cache."""
 
 from __future__ import annotations
 

@@ -183,7 +183,7 @@ def _serve(asked: socket.socket) -> dict[str, Any] | None:
                 os.close(each)
             return dict(json.loads(request))
         with suppress(ProcessLookupError, PermissionError):  # it has ended, or has become another program
-            os.setpgid(pid, pid)  # as it does itself, in time for whoever learns its number
+            os.setpgid(pid, pid)  # as it does itself, before any other process learns its number
         running[pid] = descriptors.pop()
         os.write(running[pid], f"{pid}\n".encode())
         for each in descriptors:

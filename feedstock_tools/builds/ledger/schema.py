@@ -119,7 +119,7 @@ def bring_up_to_date(database: sqlite3.Connection) -> int:
 def strange(database: sqlite3.Connection) -> str | None:
     """What no ledger of ours has: code that SQLite would run, tables and indexes that compute; None if nothing.
 
-    Such a ledger is damaged, or was written to take time and memory from whoever reads it.
+    Such a ledger is damaged, or was written to take time and memory from its readers.
     """
     database.execute("PRAGMA trusted_schema = OFF")
     for kind, name, statement in database.execute("SELECT type, name, sql FROM sqlite_master").fetchall():

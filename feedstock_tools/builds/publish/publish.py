@@ -57,7 +57,7 @@ class PublishObserver(Protocol):
 
 
 class _Unwatched:
-    """Nobody watches the packages go."""
+    """An observer that ignores everything."""
 
     def incomplete(self, state: str, configurations: Sequence[str]) -> None: ...
     def untested(self, reason: str, files: Sequence[str]) -> None: ...

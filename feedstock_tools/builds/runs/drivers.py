@@ -15,7 +15,7 @@ from feedstock_tools.builds.engines.process.child import LastLines
 from feedstock_tools.builds.engines.process.guard import Stopped
 from feedstock_tools.builds.plan.capacity import Limits, Share
 from feedstock_tools.builds.plan.work import Work
-from feedstock_tools.builds.runs.retries import Again, why_again
+from feedstock_tools.builds.runs.retries import NextAttempt, retry_of
 from feedstock_tools.builds.runs.row import BuiltRow, build_row
 from feedstock_tools.builds.runs.site import Site, Station
 from feedstock_tools.builds.runs.under_way import Attempt
@@ -51,7 +51,7 @@ class Drivers:
         self._places = places
         self._limits = limits
         self._threads: dict[str, threading.Thread] = {}
-        self._messages: queue.SimpleQueue[tuple[Work, Event | Again | Ended]] = queue.SimpleQueue()
+        self._messages: queue.SimpleQueue[tuple[Work, Event | NextAttempt | Ended]] = queue.SimpleQueue()
         self._stop, self._stopping = os.pipe()
         self._unread = 0
         self._counting = threading.Lock()
@@ -66,7 +66,7 @@ class Drivers:
         self._threads[work.name] = thread
         thread.start()
 
-    def hear(self, seconds: float) -> tuple[Work, Event | Again | Ended] | None:
+    def hear(self, seconds: float) -> tuple[Work, Event | NextAttempt | Ended] | None:
         """The next event and its row; None if there is none within some seconds."""
         try:
             work, message = self._messages.get(timeout=seconds)
@@ -84,7 +84,7 @@ class Drivers:
             thread.join()
         os.close(self._stop)
 
-    def _count(self, message: Event | Again | Ended, sign: int = 1) -> None:
+    def _count(self, message: Event | NextAttempt | Ended, sign: int = 1) -> None:
         """Count the bytes that wait for an observer."""
         if isinstance(message, Output):
             with self._counting:
@@ -103,7 +103,7 @@ class Drivers:
 
         shown = _Shown()
 
-        def watch(event: Event | Again) -> None:
+        def watch(event: Event | NextAttempt) -> None:
             for shown_event in shown.of(event, full=self._unread > _MOST_UNREAD):
                 self._count(shown_event)
                 self._messages.put((work, shown_event))
@@ -116,19 +116,19 @@ class Drivers:
             if built is None:  # another run has it now
                 break
             attempts.append(built)
-            retry = why_again(built.failed, built.last_lines, number) if built.failed else None
+            retry = retry_of(built.failed, built.last_lines, number) if built.failed else None
             if retry is None or number > self._limits.retries:
                 break
             if retry.fewer_jobs:
                 share = replace(share, jobs=max(1, share.jobs // 2))
-            watch(Again(number + 1, retry.because, share.jobs if retry.fewer_jobs else None))
+            watch(NextAttempt(number + 1, retry.because, share.jobs if retry.fewer_jobs else None))
             if select.select([self._stop], [], [], retry.wait)[0]:
                 raise Stopped
         return _together(attempts) if attempts else None
 
 
 class _Shown:
-    """What an observer sees of a row: all of it, unless its programs print far more than anybody reads.
+    """What an observer sees of a row: all of it, unless its programs print far more than people read.
 
     The log file has everything. A slow terminal delays no build, and what waits for it does not fill the memory.
     """
@@ -139,7 +139,7 @@ class _Shown:
         self._left_out = 0
         self._last = LastLines(_LAST_LINES)
 
-    def of(self, event: Event | Again, *, full: bool) -> Iterator[Event | Again]:
+    def of(self, event: Event | NextAttempt, *, full: bool) -> Iterator[Event | NextAttempt]:
         """The events to show when another one comes; no output of programs while too much of it waits."""
         now = time.monotonic()
         self._allowed = min(_AT_ONCE, self._allowed + _PER_SECOND * (now - self._since))

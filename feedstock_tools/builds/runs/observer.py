@@ -8,7 +8,7 @@ from typing import Protocol
 
 from feedstock_tools.builds.engines.contract import Event
 from feedstock_tools.builds.plan.work import Work
-from feedstock_tools.builds.runs.retries import Again
+from feedstock_tools.builds.runs.retries import NextAttempt
 from feedstock_tools.builds.runs.row import BuiltRow
 
 __all__ = ["Observer", "Progress"]
@@ -37,7 +37,7 @@ class Observer(Protocol):
     def begin(self, work: Work) -> None:
         """A row is about to be built."""
 
-    def event(self, work: Work, event: Event | Again) -> None:
+    def event(self, work: Work, event: Event | NextAttempt) -> None:
         """Something an engine reports, or another attempt at the row."""
 
     def end(self, work: Work, built: BuiltRow) -> None:

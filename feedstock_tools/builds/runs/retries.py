@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from feedstock_tools.builds.engines.contract import Failed
 
-__all__ = ["Again", "Retry", "why_again"]
+__all__ = ["NextAttempt", "Retry", "retry_of"]
 
 #: Network failures in the wording of py-rattler-build, curl and git.
 _NETWORK = re.compile(
@@ -35,7 +35,7 @@ _FIRST_WAIT = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """Another attempt is useful: the reason in words, seconds to wait, and whether with fewer jobs."""
+    """Advice to try again: the reason in words, the seconds to wait, and whether with fewer jobs."""
 
     because: str
     wait: float = 0.0
@@ -43,16 +43,16 @@ class Retry:
 
 
 @dataclass(frozen=True, slots=True)
-class Again:
-    """Another attempt follows: its number, the reason, and the number of jobs if lower than before."""
+class NextAttempt:
+    """The event that another attempt follows: its number, the reason, and the number of jobs if lower than before."""
 
     attempt: int
     because: str
     jobs: int | None = None
 
 
-def why_again(failed: Failed, last_lines: Iterable[str], attempt: int) -> Retry | None:
-    """Whether a failure may pass on a retry, and how.
+def retry_of(failed: Failed, last_lines: Iterable[str], attempt: int) -> Retry | None:
+    """The retry that may succeed after a failure; None if none may.
 
     Args:
         failed: the end of the build.

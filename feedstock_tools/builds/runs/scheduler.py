@@ -20,7 +20,7 @@ from feedstock_tools.builds.plan.work import Place, Work
 from feedstock_tools.builds.runs.decide import Host
 from feedstock_tools.builds.runs.drivers import Drivers, Ended
 from feedstock_tools.builds.runs.observer import Observer, Progress
-from feedstock_tools.builds.runs.retries import Again
+from feedstock_tools.builds.runs.retries import NextAttempt
 from feedstock_tools.builds.runs.row import BuiltRow
 from feedstock_tools.builds.runs.site import Site, Station
 from feedstock_tools.builds.runs.state import RunState
@@ -29,7 +29,7 @@ from feedstock_tools.processes import this_machine, this_process
 
 __all__ = ["carry_out"]
 
-#: How often the observer hears of the progress, and how soon a row that another run has is asked for again, in seconds.
+#: How often the observer hears of the progress, and how soon it tries a row again that another run builds, in seconds.
 _TICK = 0.2
 #: How often the run gives a sign of life, in seconds.
 _SIGN_EVERY = 60.0
@@ -88,7 +88,7 @@ class _Run:
             self._drivers.start(work, start.share)
         return self._state.is_over(now)
 
-    def take(self, work: Work, message: Event | Again | Ended) -> None:
+    def take(self, work: Work, message: Event | NextAttempt | Ended) -> None:
         """Handle an event of a running row."""
         if not isinstance(message, Ended):
             if isinstance(message, Built):
@@ -127,7 +127,7 @@ class _SignOfLife:
         """Record it, if the time has come."""
         if time.monotonic() >= self._next:
             self._next = time.monotonic() + _SIGN_EVERY
-            with suppress(WorkError):  # whoever cannot write the ledger when a build ends learns of it then
+            with suppress(WorkError):  # if the ledger cannot be written, the end of a build reports it
                 self._ledger.give_sign(this_machine(), this_process())
 
 

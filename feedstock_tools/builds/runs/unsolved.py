@@ -39,7 +39,7 @@ def last_question(log: Iterable[str]) -> tuple[str, tuple[str, ...], tuple[str, 
 
 
 def named_in(log: Iterable[str]) -> set[str]:
-    """The names of the packages that the environments in a log were asked for."""
+    """The names of the packages that the environments in a log had to contain."""
     names: set[str] = set()
     inside = False
     for text in log:

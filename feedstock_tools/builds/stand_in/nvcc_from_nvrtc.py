@@ -27,7 +27,7 @@ _CUBIN_VERSION = (7, 1)
 
 
 class _RefusedError(Exception):
-    """What is asked for cannot be done; the text says why."""
+    """The request is impossible; the text says why."""
 
 
 def main(arguments: Sequence[str]) -> int:

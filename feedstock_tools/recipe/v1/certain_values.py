@@ -18,7 +18,7 @@ __all__ = [
     "as_text",
     "is_platform",
     "scalar",
-    "typed",
+    "typed_value",
 ]
 
 #: The engine's variables for the target platform.
@@ -78,7 +78,7 @@ def scalar(text: str) -> Hashable:
     raise UndecidedError
 
 
-def typed(value: str) -> Hashable:
+def typed_value(value: str) -> str | bool | int:
     """A value of a variant with the type that the engine receives it in."""
     if isinstance(value, WholeNumber):
         return int(value)

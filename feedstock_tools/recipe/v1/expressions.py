@@ -25,7 +25,7 @@ from feedstock_tools.recipe.v1.certain_values import (
     as_text,
     is_platform,
     scalar,
-    typed,
+    typed_value,
 )
 from feedstock_tools.recipe.v1.version_match import matches, short_version
 
@@ -75,7 +75,7 @@ class Scope:
             return self._of_context(name)
         if name in self.values:
             self.reads.add(name)
-            return typed(self.values[name])
+            return typed_value(self.values[name])
         if name == "hash":
             return Term(("hash",))
         if name in PLATFORM_WORDS:

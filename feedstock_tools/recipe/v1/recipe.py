@@ -190,7 +190,7 @@ def rendered_output(row: Rendering, recipe: Any, variables: UsedVariables, space
     """An output that uses `variables` and represents the variants `space`.
 
     Args:
-        recipe: of the row; the engine copies it each time it is asked for it.
+        recipe: of the row; the engine returns a copy for each access.
     """
     return RenderedOutput(
         name=recipe.package.name,

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, TextIO
 from feedstock_tools.builds.engines.contract import Built, Event, Failed, Log, Output, Started
 from feedstock_tools.builds.engines.process.child import LastLines
 from feedstock_tools.builds.runs.log import BothEnds
-from feedstock_tools.builds.runs.retries import Again
+from feedstock_tools.builds.runs.retries import NextAttempt
 from feedstock_tools.report.run.folding import Fold
-from feedstock_tools.report.run.plain import again_text, described, ending_text
+from feedstock_tools.report.run.plain import attempt_text, described, ending_text
 from feedstock_tools.wording import duration, shown, shown_log
 
 if TYPE_CHECKING:
@@ -56,11 +56,11 @@ class Lines:
         expected = f", about {duration(work.expected)}" if work.expected else ""
         self.say(f"{work.name}: begins{expected}")
 
-    def event(self, work: Work, event: Event | Again) -> None:
+    def event(self, work: Work, event: Event | NextAttempt) -> None:
         """See `Observer`."""
-        if isinstance(event, Again):
-            self.say(f"{work.name}: {again_text(event)}")
-            self._log(work, f"-- {again_text(event)}\n".encode())
+        if isinstance(event, NextAttempt):
+            self.say(f"{work.name}: {attempt_text(event)}")
+            self._log(work, f"-- {attempt_text(event)}\n".encode())
         elif isinstance(event, Built):
             self.say(f"{work.name}: built {event.package.name} in {duration(event.seconds)}")
         elif isinstance(event, Failed):
@@ -134,12 +134,12 @@ class LiveTable:
         self._now[work.name] = (work, "")
         self._recent[work.name] = LastLines(_LAST_LINES)
 
-    def event(self, work: Work, event: Event | Again) -> None:
+    def event(self, work: Work, event: Event | NextAttempt) -> None:
         """See `Observer`."""
         if isinstance(event, Started):
             self._now[work.name] = (work, event.output)
-        elif isinstance(event, Again):
-            self._recent[work.name].add(f"-- {again_text(event)}\n".encode())
+        elif isinstance(event, NextAttempt):
+            self._recent[work.name].add(f"-- {attempt_text(event)}\n".encode())
         elif isinstance(event, Built):
             self.say(f"built {event.package.name} in {duration(event.seconds)}")
         elif isinstance(event, Failed):

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from feedstock_tools.builds.engines.contract import Event
     from feedstock_tools.builds.plan.work import Work
     from feedstock_tools.builds.runs.observer import Progress
-    from feedstock_tools.builds.runs.retries import Again
+    from feedstock_tools.builds.runs.retries import NextAttempt
     from feedstock_tools.builds.runs.row import BuiltRow
 
-__all__ = ["Terminal", "again_text", "described", "ending_text"]
+__all__ = ["Terminal", "attempt_text", "described", "ending_text"]
 
 #: Stages of the engine's log that are hidden from the reader; they are in the log file.
 _QUIET_STAGES = frozenset({"index_subdir", "get_or_create_subdir"})
@@ -96,13 +96,13 @@ class Terminal:
         """See `Observer`."""
         self.say(f"\n{self.fold.begin}== {described(work)}")
 
-    def event(self, work: Work, event: Event | Again) -> None:
+    def event(self, work: Work, event: Event | NextAttempt) -> None:
         """See `Observer`."""
         from feedstock_tools.builds.engines.contract import Built, Failed, Output, Started
-        from feedstock_tools.builds.runs.retries import Again
+        from feedstock_tools.builds.runs.retries import NextAttempt
 
-        if isinstance(event, Again):
-            self.say(f"-- {again_text(event)}")
+        if isinstance(event, NextAttempt):
+            self.say(f"-- {attempt_text(event)}")
         elif isinstance(event, Started):
             self.say(f"-- building {event.output}")
         elif isinstance(event, Built):
@@ -127,10 +127,10 @@ class Terminal:
         self.say(ending_text(builds))
 
 
-def again_text(again: Again) -> str:
+def attempt_text(following: NextAttempt) -> str:
     """The message before another attempt: `it was killed: attempt 2 follows with 4 jobs`."""
-    with_jobs = f" with {again.jobs} jobs" if again.jobs is not None else ""
-    return f"{again.because}: attempt {again.attempt} follows{with_jobs}"
+    with_jobs = f" with {following.jobs} jobs" if following.jobs is not None else ""
+    return f"{following.because}: attempt {following.attempt} follows{with_jobs}"
 
 
 def ending_text(builds: int) -> str:

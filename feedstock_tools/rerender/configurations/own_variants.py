@@ -1,6 +1,6 @@
 """The variant file that a person wrote beside a `recipe.yaml`: the values that it adds to a configuration.
 
-rattler-build reads it below the file that `-m` names, so whoever renders or builds a configuration reads it here.
+rattler-build reads it below the file that `-m` names, so rendering and building a configuration read it here.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The command line and environment of conda-build, recorded by a stand-in for it on PATH.
 
-The stand-in builds nothing: these tests show what conda-build is asked for, not what it would make.
+The stand-in builds nothing: these tests show how conda-build is called, not what it would make.
 """
 
 from __future__ import annotations

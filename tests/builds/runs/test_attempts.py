@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from feedstock_tools.builds.engines.contract import Failed
-from feedstock_tools.builds.runs.retries import why_again
+from feedstock_tools.builds.runs.retries import retry_of
 
 NETWORK = "the network failed"
 MEMORY = "it ran out of memory"
@@ -33,13 +33,13 @@ MEMORY = "it ran out of memory"
     ],
 )
 def test_what_can_pass_a_second_time(during: str, reason: str, log: tuple[str, ...], because: str | None) -> None:
-    again = why_again(Failed("tiny", reason, during), log, 1)
+    again = retry_of(Failed("tiny", reason, during), log, 1)
     assert (again.because if again else None) == because
 
 
 def test_the_network_is_given_time_and_a_killed_build_fewer_jobs() -> None:
-    waits = [why_again(Failed("tiny", "connection reset", "engine"), (), number) for number in (1, 2, 3)]
+    waits = [retry_of(Failed("tiny", "connection reset", "engine"), (), number) for number in (1, 2, 3)]
     assert [again.wait for again in waits if again] == [5, 15, 45]
-    killed = why_again(Failed("tiny", "out of memory", "script"), (), 1)
+    killed = retry_of(Failed("tiny", "out of memory", "script"), (), 1)
     assert killed is not None
     assert (killed.wait, killed.fewer_jobs) == (0, True)
