@@ -28,8 +28,6 @@ Edit = Callable[["Draft"], "Draft"]
 #: One edit of a call: what it is called in a commit message, what it does, and the options given with it.
 _Step = tuple[str, Edit, "_Ending"]
 
-#: The value of --commit without a message.
-_OWN_MESSAGE = "\0"
 _MOST_DIGITS = 9
 
 
@@ -121,8 +119,9 @@ def _finish(steps: Sequence[_Step]) -> int:
     changes.apply()
     say(f"changed {names}", err=True)
     if repository is not None:
-        message = "; ".join(title for title, _, _ in steps) if ending.commit == _OWN_MESSAGE else ending.commit or ""
-        repository.commit(changes, message)
+        named = ending.commit in (options.OWN_MESSAGE, options.EDIT_MESSAGE)
+        message = "; ".join(title for title, _, _ in steps) if named else ending.commit or ""
+        repository.commit(changes, message, edit=ending.commit == options.EDIT_MESSAGE)
         say(f"committed: {message}", err=True)
     return 0
 
@@ -166,13 +165,7 @@ def _of_recipe(change: Callable[..., Document], *values: Any) -> Callable[[Draft
 
 
 _WRITE = click.option("--write", is_flag=True, help="Write the changes (default: only show them).")
-_COMMIT = click.option(
-    "--commit",
-    metavar="MESSAGE",
-    is_flag=False,
-    flag_value=_OWN_MESSAGE,
-    help="Write and commit the changes (default: with a message that names the edits).",
-)
+_COMMIT = options.commit("a message that names the edits")
 
 
 @_edit("version")

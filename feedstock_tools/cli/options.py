@@ -17,12 +17,15 @@ from typing import Any
 import click
 
 __all__ = [
+    "EDIT_MESSAGE",
+    "OWN_MESSAGE",
     "Decorator",
     "Place",
     "as_json",
     "cache",
     "channels",
     "check",
+    "commit",
     "configurations",
     "cores",
     "cuda",
@@ -54,6 +57,8 @@ __all__ = [
 Function = Callable[..., Any]
 Decorator = Callable[[Function], Function]
 
+#: The values of --commit without a message, and to open the message in the editor: as conda-smithy has them.
+OWN_MESSAGE, EDIT_MESSAGE = "auto", "edit"
 _SPEC_OR_RECIPE = ("feedstock.yaml", "recipe/recipe.yaml", "recipe/meta.yaml")
 
 
@@ -212,6 +217,25 @@ markdown = option("--markdown", is_flag=True, meaning="Print the result as Markd
 dry_run = option("--dry-run", is_flag=True, meaning="Show what would happen; change nothing")
 check = option("--check", is_flag=True, meaning="Write nothing; exit with 1 if a file would change")
 diff = option("--diff", "show_diff", is_flag=True, meaning="Print what changes")
+
+
+def commit(default: str) -> Decorator:
+    """`--commit [MESSAGE]`: its value is a message, `EDIT_MESSAGE`, or `OWN_MESSAGE` where no message is given.
+
+    Args:
+        default: what the command's own message is.
+    """
+    meaning = "Write and commit the changes; MESSAGE is a text, or edit"
+    return option(
+        "--commit",
+        is_flag=False,
+        flag_value=OWN_MESSAGE,
+        metavar="[MESSAGE]",
+        meaning=meaning,
+        default_text=default,
+    )
+
+
 cache = option(
     "--cache",
     type=click.Path(path_type=Path, file_okay=False),

@@ -28,9 +28,6 @@ if TYPE_CHECKING:
 
 __all__ = ["chosen_pinning", "command"]
 
-#: The values of --commit without a message of the user's own: as conda-smithy has them.
-_OWN_MESSAGE, _EDIT = "auto", "edit"
-
 
 @dataclass(frozen=True, slots=True)
 class _How:
@@ -78,13 +75,7 @@ class _Many:
     help="Release of conda-smithy to use: a fetched version, a folder, or none (default: the one that --rules names).",
 )
 @click.option("--online", is_flag=True, help="Look up the feedstock's number at Azure, for the README (5 s at most).")
-@click.option(
-    "--commit",
-    is_flag=False,
-    flag_value=_OWN_MESSAGE,
-    metavar="[MESSAGE]",
-    help="Stage and commit as conda-smithy does; MESSAGE is a text, or edit (default: conda-smithy's message).",
-)
+@options.commit("conda-smithy's message")
 @options.jobs
 @click.option(
     "--migration",
@@ -185,8 +176,8 @@ def _commit(repository: Repository, changes: Changes, result: Rerender, pinning:
     from feedstock_tools.rerender.committing import commit_message
 
     version = find_pinning(pinning.parent, pinning_cache(os.environ)).version if pinning else None
-    message = commit_message(result.rules, version) if given in (_OWN_MESSAGE, _EDIT) else given
-    done = repository.commit(changes, message, edit=given == _EDIT)
+    message = commit_message(result.rules, version) if given in (options.OWN_MESSAGE, options.EDIT_MESSAGE) else given
+    done = repository.commit(changes, message, edit=given == options.EDIT_MESSAGE)
     say(f"committed: {message.splitlines()[0]}" if done else "nothing to commit", err=True)
 
 

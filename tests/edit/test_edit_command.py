@@ -122,14 +122,25 @@ def test_a_requirement_is_added_where_it_is_asked_for(folder: Path) -> None:
     assert "    - scipy\n  run_constrained:\n    - libdemo >=1  # [win]\n" in recipe(folder)
 
 
-def test_a_commit_names_its_edits(folder: Path) -> None:
+@pytest.mark.parametrize(
+    ("message", "subject"),
+    [
+        ([], "Drop maintainer zoe"),
+        (["Zoe has left"], "Zoe has left"),
+        (["edit"], "Drop maintainer zoe, as agreed"),
+    ],
+)
+def test_a_commit_names_its_edits(
+    message: list[str], subject: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GIT_EDITOR", "sed -i '1s/$/, as agreed/'")
     git = ["git", "-C", str(folder), "-c", "user.name=x", "-c", "user.email=x@example.org"]
     subprocess.run([*git, "init", "--quiet"], check=True)
     for key in ("user.name", "user.email"):
         subprocess.run([*git, "config", key, "x@example.org"], check=True)
-    assert edit(folder, "maintainer", "drop", "zoe", "--commit").returncode == 0
+    assert edit(folder, "maintainer", "drop", "zoe", "--commit", *message).returncode == 0
     log = subprocess.run([*git, "log", "--format=%s", "--stat"], capture_output=True, text=True, check=True).stdout
-    assert log.startswith("Drop maintainer zoe\n")
+    assert log.startswith(f"{subject}\n")
     assert "recipe/meta.yaml" in log
 
 

@@ -95,8 +95,23 @@ def publish(
     >>> [each.result for each in published]
     ['published', 'published', 'published', 'published']
     """
-    from feedstock_tools.channel.targets import OTHER_PACKAGE
+    packages = _checked(matrix, target, observer, complete_only=complete_only)
+    existing = _existing(target, packages)
+    new = [package for package in packages if package.file not in existing]
+    results = dict.fromkeys((package.file for package in packages), "there")
+    if dry_run:
+        results |= {package.file: package.result for package in new}
+        return tuple(replace(package, result=results[package.file]) for package in packages)
+    for number, package in enumerate(new, 1):
+        observer.begin(number, len(new), package)
+        results[package.file] = target.put(package.path, package.file, package.sha256)
+    if packages:
+        target.finish()  # even if nothing is new: the previous run may have ended before it wrote the index
+    return tuple(replace(package, result=results[package.file]) for package in packages)
 
+
+def _checked(matrix: Matrix, target: Target, observer: PublishObserver, *, complete_only: bool) -> list[Published]:
+    """The packages to publish, after the checks that need no answer of the target."""
     chosen, wrong = _complete(matrix, observer, complete_only=complete_only)
     untested = _untested(matrix, chosen)
     if complete_only and untested:
@@ -104,29 +119,29 @@ def publish(
     _refuse_stand_in(chosen, target)
     packages = _packages(matrix, chosen)
     wrong += [untested_in_words(reason, sorted(files)) for reason, files in untested.items()]
-    wrong += [f"{each.file} has changed since it was built" for each in packages if not _is_what_was_built(each)]
+    wrong += [
+        f"{package.file} has changed since it was built" for package in packages if not _is_what_was_built(package)
+    ]
     if wrong:
         hint = (
             "Run the tests with `feedstock-tools test NAME`, or publish less with a NAME such as linux_64_cpu_py3.11."
         )
         text = "nothing was published:\n" + "\n".join(f"  {reason}" for reason in wrong)
         raise WorkError(text, hint=hint if untested else None)
-    existing = target.there([each.file for each in packages])
-    other = [each.file for each in packages if existing.get(each.file) not in (None, each.sha256)]
+    return packages
+
+
+def _existing(target: Target, packages: Sequence[Published]) -> Mapping[str, str | None]:
+    """The packages that the target has, with their hashes as far as it shows them; none of them may differ."""
+    from feedstock_tools.channel.targets import OTHER_PACKAGE
+
+    existing = target.there([package.file for package in packages])
+    other = [package.file for package in packages if existing.get(package.file) not in (None, package.sha256)]
     if other:
         raise WorkError(
             f"{target.name} has different packages with these names: {', '.join(other)}", hint=OTHER_PACKAGE
         )
-    new = [each for each in packages if each.file not in existing]
-    if dry_run:
-        return tuple(each if each in new else replace(each, result="there") for each in packages)
-    results = dict.fromkeys((each.file for each in packages), "there")
-    for number, each in enumerate(new, 1):
-        observer.begin(number, len(new), each)
-        results[each.file] = target.put(each.path, each.file, each.sha256)
-    if packages:
-        target.finish()  # even if nothing is new: the previous run may have ended before it wrote the index
-    return tuple(replace(each, result=results[each.file]) for each in packages)
+    return existing
 
 
 def _complete(
