@@ -32,10 +32,9 @@ ODD = {
     r"\bat hand\b": "available",
     r"\bbrought up to date\b": "updated",
     r"\bheld against\b": "compared with, checked against",
-    r"\banew\b": "again",
+    r"\bmade anew\b": "created again",
     r"\b(?:is|are|was|were) asked for\b": "requested; the command asks",
     r"\bas wide as\b(?! the widest)": "name the factor or limit",
-    r"\bwhoever\b": "the person who, the program that",
 }
 #: Texts that are as they must be: contents of packages and recipes, records of the ledger, other programs' messages.
 KEPT = re.compile(r"Packages of this environment lie here")

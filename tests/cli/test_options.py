@@ -58,8 +58,33 @@ TAKE_A_FEEDSTOCK = {
 }
 
 
+#: The words of these are versions, names and commits, so only the option names the feedstock.
+BY_OPTION_ALONE = {
+    "diff": (),
+    "edit add-cuda": ("12.9",),
+    "edit add-python": ("3.14",),
+    "edit build-number": ("1",),
+    "edit drop-cuda": ("12.9",),
+    "edit drop-python": ("3.14",),
+    "edit maintainer": ("add", "somebody"),
+    "edit platform": ("add", "linux-aarch64"),
+    "edit provider": ("linux-64", "azure"),
+    "edit requirement": ("add", "numpy", "--section", "run"),
+    "edit version": ("1.0",),
+}
+
+
 def test_every_command_on_a_feedstock_takes_the_option() -> None:
-    assert {each.command for each in taken() if each.name == "--feedstock"} == set(TAKE_A_FEEDSTOCK)
+    takes = {each.command for each in taken() if each.name == "--feedstock"}
+    assert takes == {*TAKE_A_FEEDSTOCK, *BY_OPTION_ALONE}
+
+
+@pytest.mark.parametrize("command", BY_OPTION_ALONE)
+def test_the_option_names_the_feedstock(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty").mkdir()
+    assert "empty" in chosen(command, *BY_OPTION_ALONE[command], "--feedstock", "empty")
+    assert not list((tmp_path / "empty").iterdir())
 
 
 def chosen(command: str, *arguments: str) -> str:
