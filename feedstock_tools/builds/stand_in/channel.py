@@ -34,7 +34,7 @@ from feedstock_tools.files.locks import locked
 from feedstock_tools.files.temporary import temporary_folder
 from feedstock_tools.platforms import Platform
 
-__all__ = ["StandInChannel", "ensure_stand_in_channel", "is_stand_in", "stand_in_channel_of"]
+__all__ = ["Provisions", "StandInChannel", "ensure_stand_in_channel", "is_stand_in", "stand_in_channel_of"]
 
 _COMPILER_ROLES = ("binutils", "c_compiler", "cxx_compiler")
 _CUDA_ROLES = ("nvcc", "nvcc_activation")
@@ -90,15 +90,25 @@ def is_stand_in(metadata: PackageMetadata) -> bool:
     return STAND_IN in metadata.extra
 
 
+@dataclass(frozen=True, slots=True)
+class Provisions:
+    """What this machine has for the packages with contents.
+
+    Attributes:
+        path: searched for compilers, Pythons and make instead of PATH.
+        zig: the fetched zig; its compilers are used if the path has none.
+        toolkits: the folder of fetched CUDA compilers (`fetch_toolkit`); the packages of nvcc use them.
+        tools: the folder of fetched wheels (`fetch_tools`); without its wheel, a tool is metadata only.
+    """
+
+    path: str | None = None
+    zig: Zig | None = None
+    toolkits: Path | None = None
+    tools: Path | None = None
+
+
 def ensure_stand_in_channel(
-    root: Path,
-    platform: Platform,
-    pythons: Iterable[str],
-    *,
-    path: str | None = None,
-    zig: Zig | None = None,
-    toolkits: Path | None = None,
-    tools: Path | None = None,
+    root: Path, platform: Platform, pythons: Iterable[str], provisions: Provisions | None = None
 ) -> StandInChannel:
     """A stand-in channel for builds on this machine; an existing one is reused if nothing has changed.
 
@@ -107,51 +117,41 @@ def ensure_stand_in_channel(
         platform: the target platform; includes `noarch`.
         pythons: the versions (`3.12`) that must be real if this machine has them: the running interpreter's, and
             others that are on PATH as `python3.12`.
-        path: searched for compilers and Pythons instead of PATH.
-        zig: the fetched zig; its compilers are used if PATH has none.
-        toolkits: the folder of fetched CUDA compilers (`fetch_toolkit`); they are
-            used by the packages of nvcc.
-        tools: the folder of fetched wheels (`fetch_tools`); without its wheel, a tool is metadata only.
+        provisions: default: nothing that was fetched, and the programs on PATH.
 
     Raises:
         WorkError: the folder cannot be written.
         InputError: the data on packages is damaged.
     """
+    has = provisions or Provisions()
     native = platform == Platform.here()
     wanted = sorted({".".join(version.split(".")[:2]) for version in pythons})
-    installations = find_pythons(wanted, path=path)
-    identities = stand_in_identities(platform, path=path, toolkits=toolkits if native else None)
-    calls = (str(zig.folder),) if zig else ()
-    make = shutil.which(MAKE, path=path)
-    behind_tools = [sha256(tools_file().read_bytes()).hexdigest(), *sorted(found_tools(tools)), str(make)]
+    installations = find_pythons(wanted, path=has.path)
+    identities = stand_in_identities(platform, path=has.path, toolkits=has.toolkits if native else None)
+    calls = (str(has.zig.folder),) if has.zig else ()
+    make = shutil.which(MAKE, path=has.path)
+    behind_tools = [sha256(tools_file().read_bytes()).hexdigest(), *sorted(found_tools(has.tools)), str(make)]
     key = digest(identities[-1], *(installation.identity for installation in installations), *calls, *behind_tools)[:16]
     folder = root / key / STAND_IN
     record = folder / "stand-in.json"
     if not record.is_file():
         with locked(root):
             if not record.is_file():
-                compiler = find_compiler(path=path, zig=zig)
-                cross = None if native else find_cross_compiler(platform, path=path, zig=zig)
-                cuda = {toolkit.version: toolkit for toolkit in found_toolkits(toolkits)} if native else {}
-                wheels = tuple(wheel for wheel in read_tools().wheels if wheel.file in found_tools(tools))
-                behind = _Behind(installations, compiler, cuda, cross, make, wheels, tools)
+                compiler = find_compiler(path=has.path, zig=has.zig)
+                cross = None if native else find_cross_compiler(platform, path=has.path, zig=has.zig)
+                cuda = {toolkit.version: toolkit for toolkit in found_toolkits(has.toolkits)} if native else {}
+                wheels = tuple(wheel for wheel in read_tools().wheels if wheel.file in found_tools(has.tools))
+                behind = _Behind(installations, compiler, cuda, cross, make, wheels, has.tools)
                 _make_whole(folder, platform, behind, root / "pythons")
     return _from_record(folder, root, platform, identities[0])
 
 
 @cache
 def _ensured(
-    root: Path,
-    platform: Platform,
-    pythons: frozenset[str],
-    path: str | None,
-    zig: Zig | None,
-    folders: tuple[Path, Path],
-    fetched: frozenset[str],
+    root: Path, platform: Platform, pythons: frozenset[str], provisions: Provisions, fetched: frozenset[str]
 ) -> StandInChannel:
-    """The channel of a run; `fetched` are the wheels in its second folder, of which another build may need more."""
-    toolkits, tools = folders
-    return ensure_stand_in_channel(root, platform, pythons, path=path, zig=zig, toolkits=toolkits, tools=tools)
+    """The channel of a run; `fetched` are the wheels in the folder of tools, of which another build may need more."""
+    return ensure_stand_in_channel(root, platform, pythons, provisions)
 
 
 def stand_in_channel_of(
@@ -168,9 +168,9 @@ def stand_in_channel_of(
         WorkError, InputError: like `ensure_stand_in_channel`.
     """
     cache = user_cache(machine, fallback)
-    folders = toolkits_folder(machine), tools_folder(cache)
-    zig, fetched = find_zig(zig_folder(cache)), found_tools(folders[1])
-    return _ensured(cache / STAND_IN, platform, frozenset(pythons), machine.get("PATH"), zig, folders, fetched)
+    tools = tools_folder(cache)
+    has = Provisions(machine.get("PATH"), find_zig(zig_folder(cache)), toolkits_folder(machine), tools)
+    return _ensured(cache / STAND_IN, platform, frozenset(pythons), has, found_tools(tools))
 
 
 def _from_record(folder: Path, root: Path, platform: Platform, identity: str) -> StandInChannel:

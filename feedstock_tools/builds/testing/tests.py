@@ -242,27 +242,13 @@ def _tested(
     subject: Subject, place: TestedPackage, conditions: Conditions, options: TestOptions, observer: TestWatcher
 ) -> TestRecord:
     """Test one package and return the result."""
-    gpus = conditions.gpus
-    observer.begin(subject.path.name, gpus)
-    path = place.path.resolve()
-    root = place.artifacts.root if place.artifacts else None
-    below = root is not None and path.is_relative_to(root)
-    record = TestRecord(
-        sha256=subject.sha256,
-        channel=path.parents[1].relative_to(root).as_posix() if below and root else "",
-        file=f"{subject.metadata.subdir}/{path.name}",
-        started=now(),
-        result="passed",
-        log="",
-        machine=this_machine(),
-        gpu=str(gpus) if gpus else "",
-        driver=gpus.driver if gpus else "",
-    )
+    observer.begin(subject.path.name, conditions.gpus)
+    record = _begun(subject, place, conditions.gpus)
     redaction = Redaction(known_secrets(conditions.machine).values())
     with ExitStack() as stack:
         file = None
         if place.artifacts:
-            file = stack.enter_context(LogFile(place.artifacts.logs, f"test-{path.name}"))
+            file = stack.enter_context(LogFile(place.artifacts.logs, f"test-{place.path.resolve().name}"))
             record = replace(record, log=file.path.relative_to(place.artifacts.root).as_posix())
 
         def log(output: bytes) -> None:
@@ -279,6 +265,24 @@ def _tested(
             observer.failed(subject.path.name, record.reason, last_lines)
         _write(redaction.flush(), file, subject, observer)
     return replace(record, ended=now())
+
+
+def _begun(subject: Subject, place: TestedPackage, gpus: Gpus | None) -> TestRecord:
+    """The record of a test that begins now, as it will be if the test passes."""
+    path = place.path.resolve()
+    root = place.artifacts.root if place.artifacts else None
+    below = root is not None and path.is_relative_to(root)
+    return TestRecord(
+        sha256=subject.sha256,
+        channel=path.parents[1].relative_to(root).as_posix() if below and root else "",
+        file=f"{subject.metadata.subdir}/{path.name}",
+        started=now(),
+        result="passed",
+        log="",
+        machine=this_machine(),
+        gpu=str(gpus) if gpus else "",
+        driver=gpus.driver if gpus else "",
+    )
 
 
 def _write(output: bytes, file: LogFile | None, subject: Subject, observer: TestWatcher) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from feedstock_tools.builds.stand_in.channel import StandInChannel, ensure_stand_in_channel, is_stand_in
+from feedstock_tools.builds.stand_in.channel import Provisions, StandInChannel, ensure_stand_in_channel, is_stand_in
 from feedstock_tools.builds.stand_in.zig import ZIG_VERSION, Zig
 from feedstock_tools.channel.archive import read_package
 from feedstock_tools.channel.installing import install
@@ -38,7 +38,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def channel(root: Path, zig: Zig | None) -> StandInChannel:
-    return ensure_stand_in_channel(root, HERE, [RUNNING], zig=zig)
+    return ensure_stand_in_channel(root, HERE, [RUNNING], Provisions(zig=zig))
 
 
 def fake_zig(folder: Path) -> Zig:
@@ -62,7 +62,7 @@ def environment(channel: StandInChannel, prefix: Path, *specs: str) -> Path:
 
 def test_it_is_made_once(root: Path, channel: StandInChannel, zig: Zig | None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("feedstock_tools.builds.stand_in.channel.write_package", None)
-    assert ensure_stand_in_channel(root, HERE, [RUNNING], zig=zig) == channel
+    assert ensure_stand_in_channel(root, HERE, [RUNNING], Provisions(zig=zig)) == channel
 
 
 def test_it_says_what_it_is(channel: StandInChannel) -> None:
@@ -112,8 +112,8 @@ def test_the_identity_does_not_depend_on_the_requested_pythons(root: Path, chann
 
 
 def test_channels_made_from_the_same_are_the_same(tmp_path: Path, zig: Zig | None) -> None:
-    one = ensure_stand_in_channel(tmp_path / "one", HERE, [], zig=zig)
-    other = ensure_stand_in_channel(tmp_path / "other", HERE, [], zig=zig)
+    one = ensure_stand_in_channel(tmp_path / "one", HERE, [], Provisions(zig=zig))
+    other = ensure_stand_in_channel(tmp_path / "other", HERE, [], Provisions(zig=zig))
 
     subdirs = [HERE.subdir, "noarch"]
     here, there = [
@@ -127,7 +127,7 @@ def test_without_a_cross_compiler_another_platform_is_metadata_only(root: Path, 
     for name in ("gcc", "as", "ld"):
         if found := shutil.which(name):
             (tmp_path / name).symlink_to(found)
-    channel = ensure_stand_in_channel(root, platform, [RUNNING], path=str(tmp_path))
+    channel = ensure_stand_in_channel(root, platform, [RUNNING], Provisions(path=str(tmp_path)))
 
     assert channel.compiler is None
     assert not channel.real_pythons
@@ -151,7 +151,10 @@ def test_a_damaged_record_is_reported(tmp_path: Path) -> None:
 
 
 def test_channels_with_zig_behind_them_are_the_same_wherever_they_lie(tmp_path: Path) -> None:
-    made = [ensure_stand_in_channel(tmp_path / name, HERE, [], path="", zig=fake_zig(tmp_path)) for name in ("a", "b")]
+    made = [
+        ensure_stand_in_channel(tmp_path / name, HERE, [], Provisions(path="", zig=fake_zig(tmp_path)))
+        for name in ("a", "b")
+    ]
 
     contents = [{path.name: path.read_bytes() for path in channel.folder.rglob("*.conda")} for channel in made]
     assert contents[0] == contents[1]
@@ -159,7 +162,7 @@ def test_channels_with_zig_behind_them_are_the_same_wherever_they_lie(tmp_path: 
 
 
 def test_without_a_compiler_its_compilers_say_so(tmp_path: Path) -> None:
-    channel = ensure_stand_in_channel(tmp_path, HERE, [], path="")
+    channel = ensure_stand_in_channel(tmp_path, HERE, [], Provisions(path=""))
     prefix = environment(channel, tmp_path / "prefix", f"gcc_{HERE} 14.*")
 
     (compiler,) = prefix.glob("bin/*-conda-linux-gnu-cc")
@@ -169,8 +172,8 @@ def test_without_a_compiler_its_compilers_say_so(tmp_path: Path) -> None:
 
 
 def test_a_channel_made_without_a_compiler_is_not_taken_once_zig_is_there(tmp_path: Path) -> None:
-    without = ensure_stand_in_channel(tmp_path, HERE, [], path="")
-    with_zig = ensure_stand_in_channel(tmp_path, HERE, [], path="", zig=fake_zig(tmp_path))
+    without = ensure_stand_in_channel(tmp_path, HERE, [], Provisions(path=""))
+    with_zig = ensure_stand_in_channel(tmp_path, HERE, [], Provisions(path="", zig=fake_zig(tmp_path)))
 
     assert without.folder != with_zig.folder
     assert without.identity == with_zig.identity, "what zig has built stays built"
@@ -182,7 +185,7 @@ def test_a_compiler_that_makes_no_programs_is_passed_over(tmp_path: Path) -> Non
     broken.write_text("#!/bin/sh\nexit 1\n")
     broken.chmod(0o755)
 
-    assert ensure_stand_in_channel(tmp_path, HERE, [], path=str(broken.parent)).compiler is None
+    assert ensure_stand_in_channel(tmp_path, HERE, [], Provisions(path=str(broken.parent))).compiler is None
 
 
 def test_a_folder_that_cannot_be_made_is_reported(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from feedstock_tools.builds.stand_in.channel import StandInChannel, ensure_stand_in_channel
+from feedstock_tools.builds.stand_in.channel import Provisions, StandInChannel, ensure_stand_in_channel
 from feedstock_tools.builds.stand_in.zig import Zig
 from feedstock_tools.channel.archive import read_package
 from feedstock_tools.channel.metadata import PackageMetadata
@@ -70,7 +70,7 @@ pytestmark = needs("system", HERE.os == "linux", "Python and compilers are real 
 
 @pytest.fixture(scope="module")
 def channel(tmp_path_factory: pytest.TempPathFactory, zig: Zig | None) -> StandInChannel:
-    return ensure_stand_in_channel(tmp_path_factory.mktemp("stand-in"), HERE, [RUNNING], zig=zig)
+    return ensure_stand_in_channel(tmp_path_factory.mktemp("stand-in"), HERE, [RUNNING], Provisions(zig=zig))
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from feedstock_tools.builds.stand_in import tools
-from feedstock_tools.builds.stand_in.channel import ensure_stand_in_channel
+from feedstock_tools.builds.stand_in.channel import Provisions, ensure_stand_in_channel
 from feedstock_tools.builds.stand_in.tools import fetch_tools, found_tools, tools_among, wheels_for, why_no_tools
 from feedstock_tools.builds.stand_in.wheel_contents import entry_points, make_files, wheel_files
 from feedstock_tools.builds.stand_in.wheels import Fetching
@@ -177,11 +177,11 @@ def test_a_file_that_is_no_wheel_is_work_that_failed(tmp_path: Path) -> None:
 def test_a_tool_has_contents_once_its_wheel_is_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pip = next(wheel for wheel in read_tools().wheels if wheel.package == "pip")
     folder = tmp_path / "tools"
-    without = ensure_stand_in_channel(tmp_path / "channels", HERE, [], path="", tools=folder)
+    without = ensure_stand_in_channel(tmp_path / "channels", HERE, [], Provisions(path="", tools=folder))
     _zip(
         folder / pip.file, {"pip/__init__.py": "", "p.dist-info/entry_points.txt": "[console_scripts]\npip=pip:main\n"}
     )
-    with_pip = ensure_stand_in_channel(tmp_path / "channels", HERE, [], path="", tools=folder)
+    with_pip = ensure_stand_in_channel(tmp_path / "channels", HERE, [], Provisions(path="", tools=folder))
 
     (package, *_) = sorted((with_pip.folder / "noarch").glob("pip-*.conda"))
     documents = read_documents(package, ["info/link.json", "info/about.json", "site-packages/pip/__init__.py"])
@@ -197,6 +197,6 @@ def test_a_tool_has_contents_once_its_wheel_is_fetched(tmp_path: Path, monkeypat
 
 @on_linux
 def test_packages_without_files_are_named_where_a_build_would_miss_them(tmp_path: Path) -> None:
-    empty = ensure_stand_in_channel(tmp_path, HERE, [], path="").empty
+    empty = ensure_stand_in_channel(tmp_path, HERE, [], Provisions(path="")).empty
     assert {"cmake", "cudnn", "libcublas-dev"} <= empty if HERE.subdir == "linux-64" else {"cmake"} <= empty
     assert not {name for name in empty if name.startswith(("_", "sysroot", "gcc", "libgcc", "cuda-version"))}
