@@ -1,14 +1,16 @@
-"""The data that ships with the package: templates, variant files, examples; and reading the templates."""
+"""Where this program's data lies: the templates, variant files and examples that ship with it, and the user's cache."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-__all__ = ["PACKAGE", "data_folder", "text_templates"]
+__all__ = ["PACKAGE", "cache_root", "data_folder", "text_templates"]
 
 #: The folder of this package, for code that reads or hashes the package itself.
 PACKAGE = Path(__file__).resolve().parent
@@ -18,6 +20,20 @@ def data_folder(name: str) -> Path:
     """The folder `templates`, `variants` or `examples` of an installation, else of the checkout."""
     installed = PACKAGE / "_data" / name
     return installed if installed.is_dir() else PACKAGE.parent / name
+
+
+def cache_root(environment: Mapping[str, str]) -> Path:
+    """The folder of this program in the user's cache, by this system's conventions."""
+    home = Path(environment.get("HOME") or environment.get("USERPROFILE") or Path.home())
+    if environment.get("XDG_CACHE_HOME"):
+        root = Path(environment["XDG_CACHE_HOME"])
+    elif sys.platform == "win32":
+        root = Path(environment.get("LOCALAPPDATA") or home / "AppData" / "Local")
+    elif sys.platform == "darwin":
+        root = home / "Library" / "Caches"
+    else:
+        root = home / ".cache"
+    return root / "feedstock-tools"
 
 
 def text_templates(opening: str = "{", closing: str = "}") -> Environment:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from feedstock_tools.channel.kept.packages import PackageKind, cache_root
+from feedstock_tools.channel.kept.packages import PackageKind
+from feedstock_tools.data import cache_root
 
 __all__ = ["SMITHY", "smithy_cache"]
 

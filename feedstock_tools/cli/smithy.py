@@ -72,8 +72,8 @@ def fetch(version: str | None, channels: tuple[str, ...], cache: Path | None, as
 def chosen_release(given: str | None, rules: str | None) -> Release | None:
     """The release of conda-smithy to use, also printed on stderr; never uses the network."""
     from feedstock_tools.channel.kept.packages import kept_packages
-    from feedstock_tools.channel.pinning.local import pinning_cache
     from feedstock_tools.channel.smithy import SMITHY, smithy_cache
+    from feedstock_tools.data import cache_root
     from feedstock_tools.rerender.smithy.releases.choice import choose_release, installed_release
 
     kept = kept_packages(SMITHY, smithy_cache(os.environ))
@@ -81,7 +81,7 @@ def chosen_release(given: str | None, rules: str | None) -> Release | None:
         given, rules, {package.version: package.folder for package in kept}, installed_release(_environments())
     )
     say(choice.remark, err=True)
-    templates = pinning_cache(os.environ).with_name("templates")
+    templates = cache_root(os.environ) / "templates"
     return replace(choice.release, cache=templates) if choice.release else None
 
 

@@ -14,8 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from feedstock_tools.channel.pinning.local import pinning_cache
-from feedstock_tools.data import data_folder
+from feedstock_tools.data import cache_root, data_folder
 from feedstock_tools.errors import WorkError
 from feedstock_tools.feedstock.layout import LEDGER, STAND_IN_CHANNEL, Artifacts
 from feedstock_tools.feedstock.leftovers import find_leftovers
@@ -134,7 +133,7 @@ def _of_artifacts(root: Path, left: Collection[Path]) -> dict[str, list[Path]]:
 
 
 def _of_cache(machine: Mapping[str, str]) -> dict[str, list[Path]]:
-    cache = pinning_cache(machine).parent
+    cache = cache_root(machine)
     checkout = data_folder("examples").parent / ".environments"
     places = [*(each for folder in _entries(cache / "environments") for each in _entries(folder)), *_entries(checkout)]
     return {

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from feedstock_tools.data import data_folder
+from feedstock_tools.data import cache_root, data_folder
 from feedstock_tools.errors import InputError
 from feedstock_tools.reading import read_text
 
@@ -110,8 +110,6 @@ def _how_to_build_the_example() -> str:
 
 def user_cache(environment: Mapping[str, str], otherwise: Path) -> Path:
     """The folder of this program in the user's cache, created if missing; `otherwise` if that fails."""
-    from feedstock_tools.channel.kept.packages import cache_root
-
     folder = cache_root(environment)
     try:
         folder.mkdir(parents=True, exist_ok=True)

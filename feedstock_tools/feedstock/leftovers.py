@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from feedstock_tools.channel.pinning.local import pinning_cache
+from feedstock_tools.data import cache_root
 from feedstock_tools.errors import WorkError
 from feedstock_tools.feedstock.layout import STAND_IN_CHANNEL, Artifacts
 from feedstock_tools.files.temporary import leftovers, remove
@@ -63,7 +63,7 @@ def _of_artifacts(artifacts: Artifacts) -> Iterator[Path]:
 
 def _of_cache(machine: Mapping[str, str]) -> Iterator[Path]:
     """This program's folder in the user's cache, and three levels below it, where compilers are put together."""
-    cache = pinning_cache(machine).parent
+    cache = cache_root(machine)
     yield cache
     for folder in _folders(cache):
         yield folder

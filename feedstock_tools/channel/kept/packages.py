@@ -7,14 +7,12 @@ see `channel.kept.fetch`.
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from feedstock_tools.errors import InputError
 
-__all__ = ["KeptPackage", "PackageKind", "cache_root", "kept_packages", "kept_version", "read_kept", "version_numbers"]
+__all__ = ["KeptPackage", "PackageKind", "kept_packages", "kept_version", "read_kept", "version_numbers"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,20 +62,6 @@ class KeptPackage:
             "channel": self.channel,
             "sha256": self.sha256,
         }
-
-
-def cache_root(environment: Mapping[str, str]) -> Path:
-    """The folder of this program in the user's cache, by this system's conventions."""
-    home = Path(environment.get("HOME") or environment.get("USERPROFILE") or Path.home())
-    if environment.get("XDG_CACHE_HOME"):
-        root = Path(environment["XDG_CACHE_HOME"])
-    elif sys.platform == "win32":
-        root = Path(environment.get("LOCALAPPDATA") or home / "AppData" / "Local")
-    elif sys.platform == "darwin":
-        root = home / "Library" / "Caches"
-    else:
-        root = home / ".cache"
-    return root / "feedstock-tools"
 
 
 def kept_packages(kind: PackageKind, cache: Path) -> tuple[KeptPackage, ...]:

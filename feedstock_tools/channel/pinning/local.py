@@ -14,12 +14,12 @@ from pathlib import Path
 from feedstock_tools.channel.kept.packages import (
     KeptPackage,
     PackageKind,
-    cache_root,
     kept_packages,
     kept_version,
     read_kept,
     version_numbers,
 )
+from feedstock_tools.data import cache_root
 from feedstock_tools.errors import InputError
 
 __all__ = ["PINNING", "PINNING_FILE", "Pinning", "cached_pinnings", "find_pinning", "pinning_cache"]
