@@ -28,8 +28,7 @@ from typing import Any, NoReturn, TypeVar
 
 from feedstock_tools.bounds.held import Note, end_with_parent, enter
 from feedstock_tools.bounds.limits import Bounds, factor, widen
-from feedstock_tools.bounds.results import answer, value_of
-from feedstock_tools.bounds.supervision import whole
+from feedstock_tools.bounds.results import answer, value_of, whole
 from feedstock_tools.errors import WorkError
 from feedstock_tools.workers import worker_command
 

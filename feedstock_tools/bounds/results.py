@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import pickle
+import select
+import time
 from collections.abc import Callable
+from io import FileIO
 from typing import Any
 
 from feedstock_tools.bounds.held import Note, reason_of
-from feedstock_tools.bounds.limits import Bounds
+from feedstock_tools.bounds.limits import Bounds, factor
 from feedstock_tools.errors import WorkError
 
-__all__ = ["answer", "value_of"]
+__all__ = ["answer", "value_of", "whole"]
 
 
 def answer(work: Callable[[], object]) -> bytes:
@@ -23,6 +26,27 @@ def answer(work: Callable[[], object]) -> bytes:
     except Exception as error:
         given = (False, error)
     return pickle.dumps(given, pickle.HIGHEST_PROTOCOL)
+
+
+def whole(pipe: FileIO, bounds: Bounds) -> bytes:
+    """All that comes through a pipe, within the time that bounds leave a child.
+
+    Raises:
+        WorkError: it takes longer, so the child waits for something.
+    """
+    longest = bounds.times(factor()).longest
+    end = None if longest is None else time.monotonic() + longest
+    ready = select.poll()
+    ready.register(pipe, select.POLLIN)
+    parts: list[bytes] = []
+    while True:
+        left = None if end is None else max(0.0, end - time.monotonic()) * 1000
+        if not ready.poll(left):
+            raise WorkError(f"the work has not ended within {longest:g} s: it waits for something")
+        part = pipe.read(1 << 20)
+        if not part:
+            return b"".join(parts)
+        parts.append(part)
 
 
 def value_of(content: bytes, status: int, note: Note, bounds: Bounds) -> Any:

@@ -9,19 +9,16 @@ from __future__ import annotations
 
 import contextlib
 import os
-import select
 import signal
 import sys
-import time
 from collections.abc import Callable
-from io import FileIO
 from typing import NoReturn, TypeVar
 
 from feedstock_tools.bounds.held import Note, end_with_parent, enter, is_held, reason_of
-from feedstock_tools.bounds.limits import READING, Bounds, factor
+from feedstock_tools.bounds.limits import READING, Bounds
 from feedstock_tools.errors import FeedstockError, WorkError
 
-__all__ = ["fork_bound", "hold", "run_bounded", "threads", "whole"]
+__all__ = ["fork_bound", "hold", "run_bounded", "threads"]
 
 T = TypeVar("T")
 #: The time limit of a command whose child only waits, such as for its user, in seconds: that of a build.
@@ -70,7 +67,7 @@ def run_bounded(work: Callable[[], T], bounds: Bounds | None = READING) -> T:
         from feedstock_tools.bounds.apart import run_apart
 
         return run_apart(work, bounds)
-    from feedstock_tools.bounds.results import value_of
+    from feedstock_tools.bounds.results import value_of, whole
 
     note = Note()
     ours, theirs = os.pipe()
@@ -88,27 +85,6 @@ def run_bounded(work: Callable[[], T], bounds: Bounds | None = READING) -> T:
         raise
     result: T = value_of(content, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), note, bounds)
     return result
-
-
-def whole(pipe: FileIO, bounds: Bounds) -> bytes:
-    """All that comes through a pipe, within the time that bounds leave a child.
-
-    Raises:
-        WorkError: it takes longer, so the child waits for something.
-    """
-    longest = bounds.times(factor()).longest
-    end = None if longest is None else time.monotonic() + longest
-    ready = select.poll()
-    ready.register(pipe, select.POLLIN)
-    parts: list[bytes] = []
-    while True:
-        left = None if end is None else max(0.0, end - time.monotonic()) * 1000
-        if not ready.poll(left):
-            raise WorkError(f"the work has not ended within {longest:g} s: it waits for something")
-        part = pipe.read(1 << 20)
-        if not part:
-            return b"".join(parts)
-        parts.append(part)
 
 
 def fork_bound(bounds: Bounds, note: Note) -> int:
