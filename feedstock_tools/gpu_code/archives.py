@@ -163,7 +163,7 @@ def is_archive(path: Path) -> bool:
 
 
 def files_of(path: Path) -> Iterator[tuple[str, Path | Unread]]:
-    """The files in an archive by their names in it, each at a path that it has until the next one is asked for.
+    """The files in an archive by their names in it, each at a path that is valid until the next one.
 
     A file in an archive inside has the names of both: `lib.zip/libk.so`. An archive inside that cannot be read is one
     of the files, as `Unread`.

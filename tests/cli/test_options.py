@@ -45,6 +45,7 @@ TAKE_A_FEEDSTOCK = {
     "outputs": (),
     "why": ("python",),
     "cuda check": (),
+    "lint": (),
     "rehearse": (),
     "plan": (),
     "build": ("--list",),
