@@ -100,10 +100,10 @@ def test_what_is_safe_is_mended(tmp_path: Path) -> None:
 
 def test_findings_are_shown_to_machines(tmp_path: Path) -> None:
     folder = feedstock(tmp_path, RIGHT.replace("license: MIT", 'license: "50% a:b"'))
-    annotated = command.run(command.tool("lint", str(folder), "--format", "github"), tmp_path).stdout
+    annotated = command.run(command.tool("lint", str(folder), "--github"), tmp_path).stdout
     assert annotated.startswith("::warning file=recipe/meta.yaml,line=24,title=license::'50%25 a:b' is not")
     (entry,) = json.loads(command.run(command.tool("lint", str(folder), "--json"), tmp_path).stdout)
     assert (entry["rule"], entry["line"]) == ("license", 24)
-    log = json.loads(command.run(command.tool("lint", str(folder), "--format", "sarif"), tmp_path).stdout)
+    log = json.loads(command.run(command.tool("lint", str(folder), "--sarif"), tmp_path).stdout)
     assert log == json.loads(json.dumps(findings_sarif(lint_feedstock(folder))))
     assert log["runs"][0]["results"][0]["locations"][0]["physicalLocation"]["region"] == {"startLine": 24}

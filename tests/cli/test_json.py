@@ -38,6 +38,8 @@ CALLS: dict[str, list[str]] = {
     "gpu": ["gpu", "--model", "V100"],
     "search": ["search", "python", "-c", "CHANNEL", "--platform", HERE.subdir],
     "env": ["env", "pytorch", "--unsolved", "--platform", "linux-64", "--cuda", "12.9"],
+    "diff": ["diff", "../gpuprobe", "../gpuprobe"],
+    "lint": ["lint", "../gpuprobe"],
     "rehearse": ["rehearse", GPU, "-c", "CHANNEL"],
     "plan": ["plan", "-c", "CHANNEL"],
     "build": ["build", "--list", "-c", "CHANNEL"],
@@ -50,11 +52,11 @@ CALLS: dict[str, list[str]] = {
     "clean": ["clean", "--dry-run"],
 }
 #: Lists that are empty for this feedstock.
-MAY_BE_EMPTY = {"pinning list", "smithy list", "cuda fetch", "cuda audit", "cuda binary", "cuda check"}
+MAY_BE_EMPTY = {"pinning list", "smithy list", "cuda fetch", "cuda audit", "cuda binary", "cuda check", "lint"}
 #: Commands that always print JSON.
 ALWAYS = {"schema": ["schema"]}
-#: Commands that have nothing to read: they write a file and name it.
-WITHOUT = {"init"}
+#: Commands that have nothing to read: they write files and name them, or show a diff.
+WITHOUT = {"init", *(name for name in COMMANDS if name.startswith("edit "))}
 
 
 def test_every_command_prints_json() -> None:

@@ -49,7 +49,7 @@ def all_sets(graph: PinGraph, demands: Sequence[Demand], kinds: Sequence[str]) -
     For kinds that are requirements on the machine (driver, glibc), each set has the minimum: such kinds do not
     multiply the sets.
     """
-    search = _Search(graph, demands)
+    search = _Search(graph, demands, kinds)
     needless = [kind for kind in kinds if not kind_named(kind).least]
     least = [kind for kind in kinds if kind_named(kind).least]
     for chosen in search.sets(needless, {}):
@@ -63,9 +63,13 @@ def all_sets(graph: PinGraph, demands: Sequence[Demand], kinds: Sequence[str]) -
 class _Search:
     """One question to the graph: the versions of each kind that meet the demands, and the search over them."""
 
-    def __init__(self, graph: PinGraph, demands: Sequence[Demand]) -> None:
+    def __init__(self, graph: PinGraph, demands: Sequence[Demand], kinds: Sequence[str] = ()) -> None:
         self._graph = graph
         self._demanded = tuple(dict.fromkeys(demand.kind for demand in demands))
+        bounds = (bound for release in graph.releases for bound in graph.bounds_of(release))
+        needed = (name for bound in bounds for way in bound.ways for name in way.needed)
+        #: The kinds that a set may have: those asked for, and those that some release needs.
+        self._possible = frozenset((*kinds, *self._demanded, *needed)) if kinds else frozenset(graph.versions)
         self._left = {
             kind: preferred(kind, (v for v in versions if all(d.admits(v) for d in demands if d.kind == kind)))
             for kind, versions in graph.versions.items()
@@ -105,9 +109,10 @@ class _Search:
     def _is_settled(self, kind: str, chosen: Chosen) -> bool:
         """Whether all kinds bound to this one already have a version: a release that can join now can always join.
 
-        A set without it would not be full then, whatever follows.
+        A set without it would not be full then, whatever follows. Kinds that never get a version do not count.
         """
-        return all(chosen.get(other) is not None for other in self._graph.beside.get(kind, ()))
+        beside = self._graph.beside.get(kind, ())
+        return all(chosen.get(other) is not None for other in beside if other in self._possible)
 
     def can_end(self, chosen: dict[str, str | None]) -> bool:
         """Whether the choice can be completed with all demanded and needed kinds; others may be left out."""
