@@ -7,7 +7,6 @@ import subprocess
 import tarfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from io import BytesIO
 from pathlib import Path
 
 from feedstock_tools.errors import InputError, WorkError
@@ -32,27 +31,28 @@ def checked_out(feedstock: Path, revision: str) -> Iterator[Path]:
     """
     if not _REVISION.fullmatch(revision) or revision.startswith("-"):
         raise InputError(f"'{revision}' is neither a folder nor a commit")
-    git = ["git", "-c", "core.fsmonitor=false", "-C", str(feedstock)]
-    try:
-        top = subprocess.run(
-            [*git, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}"],
-            capture_output=True,
-            text=True,
-            timeout=_SECONDS,
-            check=False,
-        )
-        if top.returncode != 0:
-            raise InputError(f"'{revision}' is neither a folder nor a commit", path=feedstock)
-        command = [*git, "archive", "--format=tar", top.stdout.strip(), "."]
-        packed = subprocess.run(command, capture_output=True, timeout=_SECONDS, check=True).stdout
-    except (OSError, subprocess.SubprocessError) as error:
-        raise WorkError(f"git cannot read commit '{revision}': {error}", path=feedstock) from error
-    if len(packed) > _LARGEST:
-        raise InputError(f"commit '{revision}' has more than {_LARGEST >> 20} MiB", path=feedstock)
-    with temporary_folder() as folder:
+    with temporary_folder() as place:
+        packed, folder = place / "commit.tar", place / "feedstock"
+        _pack(feedstock, revision, packed)
         try:
-            with tarfile.open(fileobj=BytesIO(packed)) as archive:
+            with tarfile.open(packed) as archive:
                 archive.extractall(folder, filter="data")
         except tarfile.TarError as error:  # a link that leads out of it, say
             raise InputError(f"the files of commit '{revision}' are refused: {error}", path=feedstock) from error
         yield folder
+
+
+def _pack(feedstock: Path, revision: str, packed: Path) -> None:
+    """Write the files of a commit into a tar."""
+    git = ["git", "-c", "core.fsmonitor=false", "-C", str(feedstock)]
+    name = ["rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}"]
+    try:
+        found = subprocess.run([*git, *name], capture_output=True, text=True, timeout=_SECONDS, check=False)
+        if found.returncode != 0:
+            raise InputError(f"'{revision}' is neither a folder nor a commit", path=feedstock)
+        command = [*git, "archive", "--format=tar", f"--output={packed}", found.stdout.strip(), "."]
+        subprocess.run(command, capture_output=True, timeout=_SECONDS, check=True)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise WorkError(f"git cannot read commit '{revision}': {error}", path=feedstock) from error
+    if packed.stat().st_size > _LARGEST:
+        raise InputError(f"commit '{revision}' has more than {_LARGEST >> 20} MiB", path=feedstock)
