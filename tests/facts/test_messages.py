@@ -84,6 +84,14 @@ MESSAGES = [
     ("No CMAKE_CUDA_COMPILER could be found.", "no nvcc", ""),
     ('CUDA_ARCHITECTURES is empty for target "cmTC_28d80".', "no list of architectures", ""),
     ("relocation truncated to fit: R_X86_64_PC32 against `.bss'", "library too large to link", ""),
+    (
+        "W tensorflow/… Could not load dynamic library 'cudart64_110.dll'; dlerror: cudart64_110.dll not found",
+        "a framework finds no CUDA library",
+        "cudart64_110.dll",
+    ),
+    ("torch.cuda.is_available() returns False", "PyTorch does not see a GPU", "CPU build"),
+    (">>> torch.cuda.is_available()\nFalse", "PyTorch does not see a GPU", "CPU build"),
+    ("AssertionError: Torch not compiled with CUDA enabled", "PyTorch does not see a GPU", "CPU build"),
 ]
 
 
