@@ -32,7 +32,12 @@ def first_spec(project: Project, origin: Origin, maintainer: str, *, self_contai
         maintainer: a name on GitHub.
         self_contained: whether it takes its versions from the facts that ship with this program.
     """
-    parts = (_head(project, self_contained), _sources(origin), _output(project), _about(project, origin))
+    parts = (
+        _head(project, self_contained),
+        _sources(origin),
+        _output(project, self_contained),
+        _about(project, origin),
+    )
     return "".join(f"{line}\n" for part in parts for line in part) + f"maintainers: [{quoted(maintainer)}]\n"
 
 
@@ -73,7 +78,7 @@ def _sources(origin: Origin) -> Iterator[str]:
     yield ""
 
 
-def _output(project: Project) -> Iterator[str]:
+def _output(project: Project, self_contained: bool) -> Iterator[str]:
     if project.kind == "python" and not project.languages:
         yield "# No compiled code is seen in the project. conda-forge builds pure Python once (noarch: python), which"
         yield "# feedstock-tools does not write: for such a package, start from grayskull instead."
@@ -84,7 +89,7 @@ def _output(project: Project) -> Iterator[str]:
     yield f"    kind: {'python' if project.kind == 'python' else 'library'}"
     yield f"    script: {{template: {_template(project)}}}"
     yield from _skip(project)
-    needs = dict(_needs(project))
+    needs = dict(_needs(project, self_contained))
     if needs:
         yield "    requirements:"
     for section, entries in needs.items():
@@ -135,7 +140,7 @@ def _test(project: Project) -> Iterator[str]:
         yield '        - test -n "$(ls "$PREFIX")"'
 
 
-def _needs(project: Project) -> Iterator[tuple[str, list[str]]]:
+def _needs(project: Project, self_contained: bool) -> Iterator[tuple[str, list[str]]]:
     tools = [f"compiler: {language}" for language in project.languages]
     if project.languages:
         tools.append("stdlib: c")
@@ -157,7 +162,8 @@ def _needs(project: Project) -> Iterator[tuple[str, list[str]]]:
         yield "host", list(_cuda_host(project))
     if project.kind == "python":
         # conda-forge pins the numpy that packages are built with; its run export has the bound that follows.
-        build = ["numpy" if need.split(" ")[0] == "numpy" else need for need in project.build]
+        pinned = frozenset() if self_contained else frozenset({"numpy"})
+        build = [name if (name := need.split(" ")[0]) in pinned else need for need in project.build]
         yield "host", ["python", "pip", *map(quoted, build), *_cuda_host(project)]
         yield "run", ["python", *map(quoted, project.run)]
 

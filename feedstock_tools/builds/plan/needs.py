@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import TYPE_CHECKING
 
+from feedstock_tools.builds.ledger.records import BuildRecord
 from feedstock_tools.builds.plan.capacity import Capacity
 from feedstock_tools.units import size_of, time_of
 
 if TYPE_CHECKING:
-    from feedstock_tools.builds.ledger import BuildRecord, Ledger
+    from feedstock_tools.builds.ledger import Ledger
 
 __all__ = ["Declared", "History", "Needs", "expected_seconds", "needs_of"]
 

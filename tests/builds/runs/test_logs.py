@@ -98,9 +98,9 @@ def test_a_byte_that_is_not_utf_8_neither_hangs_a_build_nor_hides_its_log(tmp_pa
     began = time.monotonic()
     printed = built(tmp_path, "printf 'caf\\xe9\\n'\nhead -c 200000 /dev/zero | tr '\\0' x\necho\necho the end\n")
     assert printed.reason is None
-    assert b" [script] caf\xe9\n" in printed.log
+    assert b"caf\xe9\n" in printed.log  # with time and stage, unless all of it came at once
     assert b"x" * 200_000 in printed.log
-    assert b" [script] the end\n" in printed.log
+    assert b"the end\n" in printed.log
     assert time.monotonic() - began < SECONDS / 2
 
 
