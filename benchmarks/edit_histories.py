@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from feedstock_tools.edit.document import Change, Document, Part
-from feedstock_tools.edit.writing import added_item, removed_item, replaced
+from feedstock_tools.edit.writing import added_item, removed_items, replaced
 from feedstock_tools.errors import InputError
 
 NAMES = ("meta.yaml", "recipe.yaml", "conda_build_config.yaml", "variants.yaml", "conda-forge.yml")
@@ -95,7 +95,7 @@ def mistakes(document: Document, root: Part, counts: Counter[str]) -> Iterator[s
                 item = next((item for item in found.items if item.text == "zz-added"), None) if found else None
                 if found is None or item is None:
                     yield f"{line}: an added item is not found"
-                elif longer.changed(removed_item(longer, found, item)).text != document.text:
+                elif longer.changed(removed_items(longer, found, [item])).text != document.text:
                     yield f"{line}: an added item does not go"
             except InputError:
                 counts["lists that cannot grow"] += 1

@@ -18,7 +18,7 @@ from feedstock_tools.bounds.supervision import run_bounded
 from feedstock_tools.recipe.model import RenderedOutput
 from feedstock_tools.recipe.v0.meta import Meta
 from feedstock_tools.rerender.configurations.configuration import Configuration, read_configurations
-from feedstock_tools.rerender.forge import read_forge
+from feedstock_tools.rerender.forge import Forge, read_forge
 from feedstock_tools.rerender.outputs import contents_with_rattler_build, packages_with_conda_build
 from feedstock_tools.rerender.rules import Rules
 
@@ -112,11 +112,12 @@ def compare_feedstocks(
     old = {configuration.name: configuration for configuration in read_configurations(before)}
     new = {configuration.name: configuration for configuration in read_configurations(after)}
     both = [name for name in old if name in new]
-    without = {"tests"} if read_forge(before, chosen).is_v1 != read_forge(after, chosen).is_v1 else set()
+    sides = read_forge(before, chosen), read_forge(after, chosen)
+    without = {"tests"} if sides[0].is_v1 != sides[1].is_v1 else set()
     pairs = [
         (name, one, other)
         for name in both
-        for one, other in _paired(_packages(before, old[name], chosen), _packages(after, new[name], chosen))
+        for one, other in _paired(_packages(sides[0], old[name], chosen), _packages(sides[1], new[name], chosen))
     ]
     changed = {(name, one.name): _changes(one, other, without) for name, one, other in pairs if one and other}
     hashes = {(name, one.name) for name, one, other in pairs if one and other and one.string != other.string}
@@ -139,12 +140,10 @@ def _job_change(before: Configuration, after: Configuration) -> JobChange:
     return JobChange(before.name, tuple(each for each in values if each[1] != each[2]))
 
 
-def _packages(feedstock: Path, configuration: Configuration, rules: Rules) -> list[_Package]:
+def _packages(forge: Forge, configuration: Configuration, rules: Rules) -> list[_Package]:
     """The packages of a job; of several with one name (one for each Python) the second is `name (2)`."""
-    forge = read_forge(feedstock, rules)
-    builders = {rendering.platform: rendering.build_platform for rendering in forge.renderings}
-    builder = builders.get(configuration.platform, configuration.platform)
-    folder = feedstock / forge.recipe_dir
+    builder = forge.builder_of(configuration.platform)
+    folder = forge.folder / forge.recipe_dir
     if forge.is_v1:
         contents = contents_with_rattler_build(folder, configuration, builder, rules)
         found = [_of_v1(content, output) for content, output in contents]

@@ -15,10 +15,10 @@ from pathlib import Path
 from feedstock_tools.bounds.limits import Bounds
 from feedstock_tools.bounds.supervision import run_bounded
 from feedstock_tools.check.rendered import Built, rendered
-from feedstock_tools.edit.document import Change, Document, Entry, Part, selector_in
-from feedstock_tools.edit.draft import Draft, open_draft
-from feedstock_tools.edit.requirements import name_of
-from feedstock_tools.edit.writing import removed_item
+from feedstock_tools.edit.document import Document, Part, selector_in
+from feedstock_tools.edit.draft import Draft, read_draft
+from feedstock_tools.edit.requirements import name_of, output_name, outputs_of, requirement_lists
+from feedstock_tools.edit.writing import removed_items
 from feedstock_tools.errors import InputError
 from feedstock_tools.generate.spec.review_checks import license_mistake
 from feedstock_tools.platforms import Platform
@@ -39,7 +39,6 @@ RULES: Mapping[str, str] = {
     "loose-metapackage": "a package without files does not pin its sibling exactly",
     "no-package": "a job builds no package",
 }
-_SECTIONS = ("build", "host", "run", "run_constrained", "run_constraints")
 #: What dead selectors are about: versions that come and go. Lines that skip are not meant to hold.
 _VERSIONED = frozenset({"cuda_compiler_version", "python", "py", "numpy", "np"})
 _SKIP = re.compile(r"\s*skip\s*:")
@@ -75,7 +74,7 @@ def lint_feedstock(feedstock: Path, *, bounds: Bounds | None = None) -> tuple[Mi
     """
     if bounds is not None:
         return run_bounded(partial(lint_feedstock, feedstock), bounds)
-    draft = open_draft(feedstock, generated=True)
+    draft = read_draft(feedstock)
     recipe = draft.recipe
     jobs = [(configuration, rendered(feedstock, configuration)) for configuration in read_configurations(feedstock)]
     found = [
@@ -93,9 +92,10 @@ def lint_feedstock(feedstock: Path, *, bounds: Bounds | None = None) -> tuple[Mi
 def fixed(draft: Draft) -> Draft:
     """The draft without what can be mended safely: requirements that stand twice in a list."""
     recipe = draft.recipe
-    changes: list[Change] = []
+    repeated: dict[Part, list[Part]] = {}
     for list_, item in _repeated(recipe):
-        changes += removed_item(recipe, list_, item)
+        repeated.setdefault(list_, []).append(item)
+    changes = [change for list_, items in repeated.items() for change in removed_items(recipe, list_, items)]
     return draft.with_document(recipe.changed(changes))
 
 
@@ -113,7 +113,7 @@ def _duplicates(draft: Draft) -> Iterator[Mistaken]:
 
 def _repeated(recipe: Document) -> Iterator[tuple[Part, Part]]:
     """Items that repeat one of the same list with the same selector, outside of blocks of Jinja."""
-    for list_ in _requirement_lists(recipe):
+    for list_ in requirement_lists(recipe):
         seen: set[tuple[str, str]] = set()
         for item in list_.items:
             key = (" ".join(item.text.split()), recipe.selector_of(item))
@@ -122,16 +122,6 @@ def _repeated(recipe: Document) -> Iterator[tuple[Part, Part]]:
             if key in seen:
                 yield list_, item
             seen.add(key)
-
-
-def _requirement_lists(recipe: Document) -> Iterator[Part]:
-    for start in (("requirements",), ("outputs", "*", "requirements")):
-        for entry in recipe.entries(*start):
-            yield from (part for part in (entry.value, *_section_lists(entry)) if part.kind == "sequence")
-
-
-def _section_lists(entry: Entry) -> Iterator[Part]:
-    return (section.value for section in entry.value.entries if section.key in _SECTIONS)
 
 
 def _licenses(draft: Draft) -> Iterator[Mistaken]:
@@ -174,29 +164,21 @@ def _colliding(draft: Draft, jobs: list[tuple[Configuration, tuple[Built, ...]]]
 def _loose(draft: Draft) -> Iterator[Mistaken]:
     """Outputs that only require siblings, and some without their build: the solver may combine two builds."""
     recipe = draft.recipe
-    outputs = [item for entry in recipe.entries("outputs") for item in entry.value.items]
-    names = {output.start: _name_of(output) for output in outputs}
-    for output in outputs:
-        parts = {entry.key: entry.value for entry in output.entries}
-        below = {key: {entry.key: entry.value for entry in part.entries} for key, part in parts.items()}
+    names = {output_name(output) for output in outputs_of(recipe)} - {""}
+    for output in outputs_of(recipe):
+        parts = output.members
+        below = {key: part.members for key, part in parts.items()}
         sections = below.get("requirements", {})
         has_files = parts.keys() & _WITH_FILES or below.get("build", {}).keys() & _WITH_FILES
         if has_files or sections.keys() & {"build", "host"} or "run" not in sections:
             continue
-        siblings = set(names.values()) - {names[output.start], ""}
+        siblings = names - {output_name(output)}
         items = sections["run"].items
         if items and all(item.kind == "scalar" and name_of(item.text) in siblings for item in items):
             for item in items:
                 if not _EXACT.search(item.text):
-                    message = f"{names[output.start]} has no files and requires {item.text} without its exact build"
+                    message = f"{output_name(output)} has no files and requires {item.text} without its exact build"
                     yield _finding(draft, item.start, "loose-metapackage", message)
-
-
-def _name_of(output: Part) -> str:
-    parts = {entry.key: entry.value for entry in output.entries}
-    if "package" in parts:
-        parts = {entry.key: entry.value for entry in parts["package"].entries}
-    return parts["name"].text if "name" in parts else ""
 
 
 def _place_of(recipe: Document, name: str) -> int:

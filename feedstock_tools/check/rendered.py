@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from feedstock_tools.errors import FeedstockError
-from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.model import RenderedOutput
 from feedstock_tools.rerender.configurations.configuration import Configuration
 from feedstock_tools.rerender.forge import read_forge
@@ -40,8 +39,7 @@ def rendered(feedstock: Path, configuration: Configuration) -> tuple[Built, ...]
 def _rendered(feedstock: Path, configuration: Configuration) -> Iterator[Built]:
     rules = Rules.newest()
     forge = read_forge(feedstock, rules)
-    builders = {rendering.platform: rendering.build_platform for rendering in forge.renderings}
-    builder: Platform = builders.get(configuration.platform, configuration.platform)
+    builder = forge.builder_of(configuration.platform)
     folder = feedstock / forge.recipe_dir
     if forge.is_v1:
         for content, output in contents_with_rattler_build(folder, configuration, builder, rules):

@@ -56,6 +56,11 @@ class Part:
     items: tuple[Part, ...] = ()
 
     @property
+    def members(self) -> dict[str, Part]:
+        """The values of a mapping by key, of a repeated key the last; empty for any other part."""
+        return {entry.key: entry.value for entry in self.entries}
+
+    @property
     def is_flow(self) -> bool:
         """Whether a list or mapping is written in brackets."""
         return self.style == "flow"

@@ -11,7 +11,7 @@ from feedstock_tools.errors import InputError
 from feedstock_tools.rerender.configurations.configuration import CI_SUPPORT
 from feedstock_tools.rerender.configurations.write import Changes
 
-__all__ = ["Draft", "open_draft"]
+__all__ = ["Draft", "open_draft", "read_draft"]
 
 _RECIPES = ("meta.yaml", "recipe.yaml")
 _SPEC = "feedstock.yaml"
@@ -88,35 +88,37 @@ class Draft:
         return Changes(self.folder, files, seen=seen)
 
 
-def open_draft(folder: Path, *, generated: bool = False) -> Draft:
+def open_draft(folder: Path) -> Draft:
     """Read the files of the feedstock in `folder` that edits are about.
 
-    Args:
-        folder: of the feedstock.
-        generated: read a recipe that a spec generates too; it should not be edited.
-
     Raises:
-        InputError: the feedstock lacks a recipe or has two, a file cannot be read, or a spec generates the recipe.
+        InputError: a spec generates the recipe; else as `read_draft`.
 
     >>> draft = open_draft(Path("solver-feedstock"))
     >>> draft.recipe_path.name, draft.changes().listed()
     ('meta.yaml', ())
+    """
+    draft = read_draft(folder)
+    spec = draft.folder / _SPEC
+    if spec.is_file():
+        hint = "Edit the spec, then run: feedstock-tools generate"
+        raise InputError("the recipe is generated from this spec, which would undo edits", path=spec, hint=hint)
+    return draft
+
+
+def read_draft(folder: Path) -> Draft:
+    """The same for a recipe that is only read, so that a spec may generate it.
+
+    Raises:
+        InputError: the feedstock lacks a recipe or has two, or a file cannot be read.
     """
     folder = folder.resolve()
     recipes = [path for name in _RECIPES if (path := folder / "recipe" / name).is_file()]
     if len(recipes) != 1:
         found = "has a meta.yaml and a recipe.yaml" if recipes else "has no recipe/meta.yaml or recipe/recipe.yaml"
         raise InputError(f"the feedstock {found}", path=folder, hint="Expected one recipe.")
-    if (folder / _SPEC).is_file() and not generated:
-        hint = "Edit the spec, then run: feedstock-tools generate"
-        raise InputError(
-            "the recipe is generated from this spec, which would undo edits", path=folder / _SPEC, hint=hint
-        )
     others = ("recipe/conda_build_config.yaml", "recipe/variants.yaml", "conda-forge.yml")
-    paths = [
-        *recipes,
-        *(folder / name for name in others),
-        *sorted((folder / CI_SUPPORT / "migrations").glob("*.y*ml")),
-    ]
+    migrations = sorted((folder / CI_SUPPORT / "migrations").glob("*.y*ml"))
+    paths = [*recipes, *(folder / name for name in others), *migrations]
     original = {path: read_document(path, within=folder) for path in paths if path.is_file()}
     return Draft(folder, recipes[0], original)

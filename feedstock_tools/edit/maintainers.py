@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from feedstock_tools.edit.document import Document, Part
-from feedstock_tools.edit.writing import added_item, removed_item
+from feedstock_tools.edit.writing import added_item, removed_items
 from feedstock_tools.errors import InputError
 
 __all__ = ["add_maintainer", "drop_maintainer"]
@@ -45,7 +45,7 @@ def drop_maintainer(document: Document, name: str) -> Document:
         raise document.mistake(f"'{name}' is not a maintainer", list_)
     if len(found) == len(list_.items):
         raise document.mistake(f"without '{name}' nobody would maintain the recipe", list_, "Add somebody first.")
-    return document.changed(change for item in found for change in removed_item(document, list_, item))
+    return document.changed(removed_items(document, list_, found))
 
 
 def _maintainers(document: Document) -> Part:

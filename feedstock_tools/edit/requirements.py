@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from feedstock_tools.edit.document import Change, Document, Entry, Part
-from feedstock_tools.edit.writing import added_entry, added_item, quoted_like, removed_entry, removed_item, replaced
+from feedstock_tools.edit.writing import added_entry, added_item, quoted_like, removed_entry, removed_items, replaced
 from feedstock_tools.errors import InputError
 
-__all__ = ["Where", "add_requirement", "drop_requirement", "name_of", "pin_requirement"]
+__all__ = [
+    "SECTIONS",
+    "Where",
+    "add_requirement",
+    "drop_requirement",
+    "name_of",
+    "output_name",
+    "outputs_of",
+    "pin_requirement",
+    "requirement_lists",
+]
 
 #: What stands above the requirements.
 _ABOVE = frozenset({"name", "version", "package", "source", "build", "script"})
-_SECTIONS = ("build", "host", "run", "run_constrained", "run_constraints")
-#: The entry of a section or branch, its list, and an item of it.
-Found = tuple[Entry, Part, Part]
+#: The sections of both formats.
+SECTIONS = ("build", "host", "run", "run_constrained", "run_constraints")
+#: The entry of a section or branch, and an item of its list.
+Found = tuple[Entry, Part]
+_NAMES = (("package", "name"), ("recipe", "name"))
 _CALL = re.compile(r"""\$?\{\{-?\s*(\w+)\(\s*['"]([^'"]+)['"].*\}\}""")
 
 
@@ -42,6 +54,24 @@ def name_of(requirement: str) -> str:
     return match[2] if match else requirement.split(" ")[0].split("::")[-1].lower()
 
 
+def outputs_of(document: Document) -> list[Part]:
+    """The outputs of a recipe that lists some, as mappings."""
+    return [item for entry in document.entries("outputs") for item in entry.value.items]
+
+
+def output_name(output: Part) -> str:
+    """The name of an output as it is written; '' without one."""
+    own = output.members
+    name = own["package"].members.get("name") if "package" in own else own.get("name")
+    return name.text if name is not None else ""
+
+
+def requirement_lists(document: Document) -> Iterator[Part]:
+    """The lists of requirements of the recipe and its outputs."""
+    for owner in _owners(document, None):
+        yield from (entry.value for entry in _sections(owner, None) if entry.value.kind == "sequence")
+
+
 def add_requirement(document: Document, requirement: str, where: Where) -> Document:
     """Add a `requirement` to a section, which `where` must name, of one output or of the recipe of `document` itself.
 
@@ -53,7 +83,7 @@ def add_requirement(document: Document, requirement: str, where: Where) -> Docum
     'requirements: {run: [python, numpy >=2]}'
     """
     if where.section is None:
-        raise InputError("a requirement is added to one section", hint=f"Expected one of {', '.join(_SECTIONS)}.")
+        raise InputError("a requirement is added to one section", hint=f"Expected one of {', '.join(SECTIONS)}.")
     owners = list(_owners(document, where.output))
     if not owners:
         raise _no_output(document, f"the recipe has no output '{where.output}'")
@@ -77,16 +107,15 @@ def drop_requirement(document: Document, requirement: str, where: Where) -> Docu
     >>> drop_requirement(Document(Path("meta.yaml"), "requirements: {run: [python, numpy >=2]}"), "numpy", Where()).text
     'requirements: {run: [python]}'
     """
-    found = list(_named(document, name_of(requirement), where))
-    if not found:
+    gone: dict[Entry, list[Part]] = {}
+    for entry, item in _named(document, name_of(requirement), where):
+        gone.setdefault(entry, []).append(item)
+    if not gone:
         raise _missing(document, requirement)
     changes: list[Change] = []
-    for entry, list_, _ in found:
-        gone = [item for _, of, item in found if of is list_]
-        if len(gone) == len(list_.items):
-            changes += removed_entry(document, entry)
-        else:
-            changes += [change for item in gone for change in removed_item(document, list_, item)]
+    for entry, items in gone.items():
+        whole = len(items) == len(entry.value.items)
+        changes += removed_entry(document, entry) if whole else removed_items(document, entry.value, items)
     return document.changed(changes)
 
 
@@ -100,8 +129,9 @@ def pin_requirement(document: Document, requirement: str, where: Where) -> Docum
     >>> pin_requirement(Document(Path("meta.yaml"), "requirements: {run: [numpy >=2]}"), "numpy >=3", Where()).text
     'requirements: {run: [numpy >=3]}'
     """
-    name, _, constraint = requirement.partition(" ")
-    items = [part for _, _, item in _named(document, name_of(requirement), where) for part in _texts(item)]
+    constraint = requirement.partition(" ")[2]
+    name = name_of(requirement)
+    items = [part for _, item in _named(document, name, where) for part in _texts(item, name)]
     plain = [item for item in items if not _CALL.match(item.text)]
     if not plain:
         raise _missing(document, name)
@@ -113,7 +143,7 @@ def pin_requirement(document: Document, requirement: str, where: Where) -> Docum
 
 
 def _named(document: Document, name: str, where: Where) -> Iterator[Found]:
-    """The entries, lists and items of a package's requirements; an item may be a branch that holds it alone."""
+    """The entries and items of a package's requirements; an item may be a branch that holds nothing else."""
     for owner in _owners(document, where.output):
         for entry in _sections(owner, where.section):
             if entry.value.kind != "sequence":
@@ -122,21 +152,18 @@ def _named(document: Document, name: str, where: Where) -> Iterator[Found]:
 
 
 def _named_in(document: Document, entry: Entry, name: str, condition: str | None) -> Iterator[Found]:
-    list_ = entry.value
-    for item in list_.items:
+    for item in entry.value.items:
         fits = condition is None or document.selector_of(item) == condition
         if item.kind == "scalar" and name_of(item.text) == name and fits:
-            yield entry, list_, item
+            yield entry, item
         branches = {each.key: each for each in item.entries}
         if "then" not in branches or (condition is not None and branches["if"].value.text != condition):
             continue
-        for branch in (branches["then"], branches.get("else")):
-            if branch is None:
-                continue
-            if branch.value.kind == "scalar" and name_of(branch.value.text) == name and "else" not in branches:
-                yield entry, list_, item
-            elif branch.value.kind == "sequence":
-                yield from _named_in(document, branch, name, None)
+        if "else" not in branches and all(name_of(part.text) == name for part in _branch(branches["then"].value)):
+            yield entry, item
+            continue
+        for branch in (each for key, each in branches.items() if key in {"then", "else"}):
+            yield from _named_in(document, branch, name, None)
 
 
 def _owners(document: Document, output: str | None) -> Iterator[Part]:
@@ -144,21 +171,13 @@ def _owners(document: Document, output: str | None) -> Iterator[Part]:
     root = document.root
     if root is None:
         return
-    names = [
-        entry.value.text for keys in (("package", "name"), ("recipe", "name")) for entry in document.entries(*keys)
-    ]
-    if output is None or output in names:
+    if output is None or output in {entry.value.text for keys in _NAMES for entry in document.entries(*keys)}:
         yield root
-    for entry in document.entries("outputs"):
-        for item in entry.value.items:
-            own = {each.key: each.value for each in item.entries}
-            package = {each.key: each.value for each in own["package"].entries} if "package" in own else own
-            if output is None or ("name" in package and package["name"].text == output):
-                yield item
+    yield from (item for item in outputs_of(document) if output is None or output_name(item) == output)
 
 
 def _sections(owner: Part, section: str | None) -> Iterator[Entry]:
-    wanted = _SECTIONS if section is None else (section,)
+    wanted = SECTIONS if section is None else (section,)
     for entry in owner.entries:
         if entry.key == "requirements":
             if entry.value.kind == "sequence" and "run" in wanted:
@@ -188,9 +207,15 @@ def _added(document: Document, list_: Part, requirement: str, condition: str | N
     return added_item(document, list_, f"if: {condition}{document.newline}{' ' * column}then: {text}")
 
 
-def _texts(item: Part) -> list[Part]:
-    """The requirement that an item is, or that its branch holds."""
-    return [item] if item.kind == "scalar" else [entry.value for entry in item.entries if entry.key == "then"]
+def _texts(item: Part, name: str) -> list[Part]:
+    """The requirements of a package that an item is, or that its branch holds."""
+    parts = [item] if item.kind == "scalar" else _branch(item.members["then"])
+    return [part for part in parts if name_of(part.text) == name]
+
+
+def _branch(part: Part) -> Sequence[Part]:
+    """The items of a branch, which may be one without a list."""
+    return part.items if part.kind == "sequence" else (part,)
 
 
 def _new_section(document: Document, owner: Part, where: Where, requirement: str) -> list[Change]:
@@ -210,7 +235,7 @@ def _new_section(document: Document, owner: Part, where: Where, requirement: str
 
 
 def _rank(section: str) -> int:
-    return _SECTIONS.index(section) if section in _SECTIONS else len(_SECTIONS)
+    return SECTIONS.index(section) if section in SECTIONS else len(SECTIONS)
 
 
 def _missing(document: Document, name: str) -> InputError:
@@ -218,6 +243,5 @@ def _missing(document: Document, name: str) -> InputError:
 
 
 def _no_output(document: Document, message: str) -> InputError:
-    paths = (("outputs", "*", "name"), ("outputs", "*", "package", "name"))
-    names = sorted({entry.value.text for keys in paths for entry in document.entries(*keys)})
+    names = sorted({output_name(output) for output in outputs_of(document)} - {""})
     return document.mistake(message, hint=f"Name one with --of: {', '.join(names)}." if names else None)

@@ -6,7 +6,7 @@ import re
 
 from feedstock_tools.edit.document import Change, Document, Part
 from feedstock_tools.edit.draft import Draft
-from feedstock_tools.edit.writing import added_entry, added_item, added_line, quoted_like, removed_entry, removed_item
+from feedstock_tools.edit.writing import added_entry, added_item, added_line, quoted_like, removed_entry, removed_items
 
 __all__ = ["add_skip", "drop_skip"]
 
@@ -31,7 +31,7 @@ def drop_skip(draft: Draft, key: str, version: str) -> tuple[Draft, bool]:
         for item in entry.value.items:
             if _plain(item.text) == condition:
                 last = len(entry.value.items) == 1
-                changes = removed_entry(recipe, entry) if last else removed_item(recipe, entry.value, item)
+                changes = removed_entry(recipe, entry) if last else removed_items(recipe, entry.value, [item])
                 return draft.with_document(recipe.changed(changes)), True
     return draft, False
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from feedstock_tools.edit.document import Change, Document, Part, selector_in
 from feedstock_tools.edit.writing import quoted_like
@@ -61,6 +62,7 @@ class Variable:
         return [Change(self.start, self.end, f"{quote}{text}{quote}")]
 
 
+@lru_cache(maxsize=8)
 def read_variables(document: Document) -> tuple[Variable, ...]:
     """The variables of a recipe, in order."""
     if document.has_templates:

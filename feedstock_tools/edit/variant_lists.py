@@ -17,7 +17,7 @@ from pathlib import Path
 from feedstock_tools.edit.document import Change, Document, Entry, Part, read_document
 from feedstock_tools.edit.draft import Draft
 from feedstock_tools.edit.skips import add_skip, drop_skip
-from feedstock_tools.edit.writing import added_item, quoted_like, removed_item
+from feedstock_tools.edit.writing import added_item, quoted_like, removed_items
 from feedstock_tools.errors import InputError
 from feedstock_tools.rerender.configurations.configuration import CI_SUPPORT
 
@@ -60,11 +60,10 @@ def add_version(draft: Draft, choice: Choice, version: str, migrations: Path | N
     draft, unskipped = drop_skip(draft, choice.key, version)
     if unskipped:
         return draft
-    document, lists = _own_lists(draft, choice.key)
-    for list_ in lists if document is not None else ():
-        if any(_is(item, version) for item in list_.items):
-            raise document.mistake(f"{choice.title} {version} is built already", list_)  # type: ignore[union-attr]
+    document = _own_file(draft, choice.key)
     if document is not None:
+        if (there := _listing(document, choice.key, version)) is not None:
+            raise document.mistake(f"{choice.title} {version} is built already", there)
         return _listed(draft, document, choice, version)
     for migration in draft.migrations:
         if _adds(migration, choice.key, version):
@@ -97,15 +96,15 @@ def drop_version(draft: Draft, choice: Choice, version: str) -> Draft:
     (('change', 'recipe/meta.yaml'),)
     """
     _check(version, choice)
-    document, lists = _own_lists(draft, choice.key)
+    document = _own_file(draft, choice.key)
     mentions = _mentions(draft.recipe, choice, version)
     dropped = False
-    if document is not None and any(_is(item, version) for list_ in lists for item in list_.items):
+    if document is not None and _listing(document, choice.key, version) is not None:
         draft, dropped = _unlisted(draft, document, choice, version), True
     for migration in draft.migrations:
         if _adds(migration, choice.key, version):
             draft, dropped = draft.without(migration.path), True
-        elif any(_is(item, version) for list_ in _lists_of(migration, choice.key) for item in list_.items):
+        elif _listing(migration, choice.key, version) is not None:
             mentions.append(f"{migration.path.name}: has values for {choice.title} {version}")
     if not dropped:
         draft = add_skip(draft, choice.key, version)
@@ -128,20 +127,19 @@ def _adds(migration: Document, key: str, version: str) -> bool:
     """Whether a migration is there to add a version: its ordering is of the key, or it has none."""
     ordering = [entry for entry in migration.entries("__migrator", "ordering") if entry.value.entries]
     about = not ordering or any(each.key == key for entry in ordering for each in entry.value.entries)
-    return about and any(_is(item, version) for list_ in _lists_of(migration, key) for item in list_.items)
+    return about and _listing(migration, key, version) is not None
 
 
-def _lists_of(document: Document, key: str) -> list[Part]:
-    return [entry.value for entry in document.entries(key) if entry.value.items]
+def _listing(document: Document, key: str, version: str) -> Part | None:
+    """The first list of a key that has a version."""
+    lists = (entry.value for entry in document.entries(key))
+    return next((list_ for list_ in lists if any(_is(item, version) for item in list_.items)), None)
 
 
-def _own_lists(draft: Draft, key: str) -> tuple[Document | None, list[Part]]:
-    """The variant file of the recipe that lists versions, and its lists."""
-    for name in _VARIANT_FILES:
-        document = draft.file(name)
-        if document is not None and (lists := _lists_of(document, key)):
-            return document, lists
-    return None, []
+def _own_file(draft: Draft, key: str) -> Document | None:
+    """The variant file of the recipe that lists versions."""
+    files = (document for name in _VARIANT_FILES if (document := draft.file(name)) is not None)
+    return next((document for document in files if any(e.value.items for e in document.entries(key))), None)
 
 
 def _zipped(document: Document, key: str) -> set[str]:
@@ -205,15 +203,9 @@ def _unlisted(draft: Draft, document: Document, choice: Choice, version: str) ->
         gone = [at for at, item in enumerate(entry.value.items) if _is(item, version)]
         if gone and len(gone) == len(entry.value.items):
             raise document.mistake(f"{choice.title} {version} is the only one that is built here", entry)
-        for list_ in (
-            entry,
-            *(
-                each
-                for each in _partners(document, choice.key, entry)
-                if len(each.value.items) == len(entry.value.items)
-            ),
-        ):
-            changes += [change for at in gone for change in removed_item(document, list_.value, list_.value.items[at])]
+        for each in (entry, *_partners(document, choice.key, entry)):
+            if len(each.value.items) == len(entry.value.items):
+                changes += removed_items(document, each.value, [each.value.items[at] for at in gone])
     return draft.with_document(document.changed(changes))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from feedstock_tools.edit.build_number import set_build_number
@@ -56,7 +56,7 @@ def set_version(document: Document, version: str, hashes: Sequence[str] | Callab
     if not _VERSION.fullmatch(version):
         raise InputError(f"'{version}' is not a version", hint="A version has digits, letters and . _ + ! only.")
     base = _base(document, version)
-    sources = sources_that_change(document, version)
+    sources = _changing(document, base.values)
     new = _hashes(document, sources, hashes)
     changes = [change for part in base.parts for change in replaced(document, part, version)]
     changes += [change for each in base.variables for change in each.changed(base.values[each.name])]
@@ -79,15 +79,19 @@ def version_of(document: Document) -> str:
 
 def sources_that_change(document: Document, version: str) -> tuple[Source, ...]:
     """The sources whose address is another one with a new version, in order."""
-    base = _base(document, version)
+    return _changing(document, _base(document, version).values)
+
+
+def _changing(document: Document, values: Mapping[str, str]) -> tuple[Source, ...]:
+    """The sources whose address is another one with new values of variables."""
     variables = read_variables(document)
     found = []
     for url, hash_ in _sources(document):
         texts = [part.text for part in (url.value.items or (url.value,))]
         selector = document.selector_of(url)
         before = [expand(document, text, {}, selector) for text in texts]
-        after = [expand(document, text, base.values, selector) for text in texts]
-        depends = any(names_behind(text, variables) & base.values.keys() for text in texts)
+        after = [expand(document, text, values, selector) for text in texts]
+        depends = any(names_behind(text, variables) & values.keys() for text in texts)
         if before != after or (None in before and depends):
             found.append(Source(after[0] or texts[0], hash_, selector))
     return tuple(found)

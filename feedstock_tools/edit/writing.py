@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from itertools import groupby
 
 from feedstock_tools.edit.document import Change, Document, Entry, Part
 from feedstock_tools.errors import InputError
 from feedstock_tools.yaml_reading.nodes import compose
 from feedstock_tools.yaml_reading.values import parse_types
 
-__all__ = ["added_entry", "added_item", "added_line", "quoted_like", "removed_entry", "removed_item", "replaced"]
+__all__ = ["added_entry", "added_item", "added_line", "quoted_like", "removed_entry", "removed_items", "replaced"]
 
 _TEMPLATE = re.compile(r"\$?\{\{.*?\}\}", re.DOTALL)
 
@@ -114,14 +115,23 @@ def added_entry(
     return added_line(document, written, after=last.end)
 
 
-def removed_item(document: Document, list_: Part, item: Part) -> list[Change]:
-    """Remove an item of a list; its line with the comment in it, or its text and comma in brackets."""
-    if list_.is_flow:
-        at = list_.items.index(item)
-        if at + 1 < len(list_.items):
-            return [Change(item.start, list_.items[at + 1].start, "")]
-        return [Change(list_.items[at - 1].end if at else item.start, item.end, "")]
-    return [_without_lines(document, item.start, item.end)]
+def removed_items(document: Document, list_: Part, items: Collection[Part]) -> list[Change]:
+    """Remove some items of a list: their lines with the comments in them, or in brackets their texts and commas."""
+    if not list_.is_flow:
+        return [_without_lines(document, item.start, item.end) for item in items]
+    changes: list[Change] = []
+    kept_end = None  # where the item before a run of removed ones ends
+    for is_gone, run in groupby(list_.items, key=lambda item: item in items):
+        members = list(run)
+        if not is_gone:
+            kept_end = members[-1].end
+            continue
+        following = next((item.start for item in list_.items if item.start > members[-1].start), None)
+        if following is not None:
+            changes.append(Change(members[0].start, following, ""))
+        else:
+            changes.append(Change(members[0].start if kept_end is None else kept_end, members[-1].end, ""))
+    return changes
 
 
 def removed_entry(document: Document, entry: Entry) -> list[Change]:

@@ -93,6 +93,11 @@ class Forge:
     self_hosted: bool = False
     settings: Mapping[str, Any] = field(default_factory=dict)
 
+    def builder_of(self, platform: Platform) -> Platform:
+        """The platform of the machines that build for another one: that itself, unless it is crossed."""
+        builders = (each.build_platform for each in reversed(self.renderings) if each.platform == platform)
+        return next(builders, platform)
+
 
 def read_forge(feedstock: Path, rules: Rules | None = None) -> Forge:
     """Read the conda-forge.yml of a feedstock (a missing one counts as empty), and its recipe.

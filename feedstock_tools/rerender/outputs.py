@@ -84,12 +84,11 @@ def output_files(
         return run_bounded(partial(output_files, feedstock, configurations, rules), bounds)
     chosen = rules or Rules.newest()
     forge = read_forge(feedstock, chosen)
-    builders = {rendering.platform: rendering.build_platform for rendering in forge.renderings}
     folder = feedstock / forge.recipe_dir
     ending = _ending(forge, chosen)
     files: set[PackageFile] = set()
     for configuration in configurations:
-        builder = builders.get(configuration.platform, configuration.platform)
+        builder = forge.builder_of(configuration.platform)
         render = render_with_rattler_build if forge.is_v1 else render_with_conda_build
         for output in render(folder, configuration, builder, chosen):
             subdir = "noarch" if output.noarch else configuration.platform.subdir

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from feedstock_tools.edit.document import Document, Part, read_document
 from feedstock_tools.edit.masking import masked
-from feedstock_tools.edit.writing import added_item, removed_entry, removed_item, replaced
+from feedstock_tools.edit.writing import added_item, removed_entry, removed_items, replaced
 from feedstock_tools.errors import InputError
 
 META = """\
@@ -110,7 +110,7 @@ def test_an_item_that_comes_and_goes_leaves_the_bytes_of_before(newline: str, at
         assert longer.newline == newline
         list_ = value(longer, *keys)
         item = next(item for item in list_.items if item.text == "new")
-        assert longer.changed(removed_item(longer, list_, item)) == before
+        assert longer.changed(removed_items(longer, list_, [item])) == before
 
 
 def test_an_item_of_a_sorted_list_comes_to_its_place() -> None:

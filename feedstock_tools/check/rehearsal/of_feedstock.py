@@ -154,10 +154,9 @@ def rows_to_rehearse(
         InputError: the recipe, a configuration or conda-forge.yml is invalid; with file and line.
     """
     forge = forge or read_forge(feedstock, rules)
-    builders = _builders(forge)
     rows = []
     for configuration in configurations:
-        builder = builders.get(configuration.platform, configuration.platform)
+        builder = forge.builder_of(configuration.platform)
         for row in rows_of(configuration):
             values = {key: (value,) for key, value in row.values.items()}
             kept = {key: configuration.values[key] for key in NO_LOOP & configuration.values.keys()}
@@ -167,15 +166,10 @@ def rows_to_rehearse(
     return rows
 
 
-def _builders(forge: Forge) -> dict[Platform, Platform]:
-    return {rendering.platform: rendering.build_platform for rendering in forge.renderings}
-
-
 def platforms_of(forge: Forge, configurations: Sequence[Configuration]) -> list[Platform]:
     """The platforms of configurations and of their build machines."""
-    builders = _builders(forge)
     own = {configuration.platform for configuration in configurations}
-    return sorted(own | {builders.get(platform, platform) for platform in own})
+    return sorted(own | {forge.builder_of(platform) for platform in own})
 
 
 def _key(

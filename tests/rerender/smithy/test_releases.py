@@ -10,17 +10,7 @@ from feedstock_tools.errors import InputError
 from feedstock_tools.rerender.rerendering import rerender
 from feedstock_tools.rerender.smithy.releases.release import chosen_rules, find_release
 from tests.support.smithy_release import write_release
-from tests.support.whole_tree import contents, copy_of_demo, in_new_process, write_files
-
-
-@pytest.fixture
-def release(tmp_path: Path) -> Path:
-    return write_release(tmp_path / "release")
-
-
-@pytest.fixture
-def feedstock(tmp_path: Path) -> Path:
-    return copy_of_demo(tmp_path / "demo-feedstock")
+from tests.support.whole_tree import contents, in_new_process, write_files
 
 
 def test_a_newer_release_is_rendered_if_its_templates_want_nothing_new(feedstock: Path, release: Path) -> None:

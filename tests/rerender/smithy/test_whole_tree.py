@@ -13,27 +13,15 @@ from feedstock_tools.rerender.rerendering import rerender
 from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.rerender.smithy.releases.release import find_release
 from tests.support import command
-from tests.support.smithy_release import write_release
 from tests.support.whole_tree import (
     NEWEST,
     PINNING,
     RECIPE,
     contents,
-    copy_of_demo,
     in_new_process,
     render_tree,
     write_files,
 )
-
-
-@pytest.fixture
-def release(tmp_path: Path) -> Path:
-    return write_release(tmp_path / "release")
-
-
-@pytest.fixture
-def feedstock(tmp_path: Path) -> Path:
-    return copy_of_demo(tmp_path / "demo-feedstock")
 
 
 def test_every_file_that_the_release_has_is_written(feedstock: Path, release: Path) -> None:

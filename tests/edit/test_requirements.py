@@ -1,0 +1,50 @@
+"""Requirements that go: neighbours in brackets, and branches that would be left empty."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from feedstock_tools.edit.document import Document
+from feedstock_tools.edit.requirements import Where, drop_requirement, pin_requirement
+
+BRANCH = """\
+requirements:
+  run:
+    - python
+    - if: linux
+      then:
+        - numpy
+        - numpy >=2
+    - if: win
+      then: scipy
+      else:
+        - numpy
+        - pip
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("[numpy, numpy >=2, pip]", "[pip]"),
+        ("[pip, numpy, numpy >=2]", "[pip]"),
+        ("[numpy, pip, numpy >=2, scipy, numpy <3]", "[pip, scipy]"),
+    ],
+)
+def test_several_items_in_brackets_go_with_their_commas(before: str, after: str) -> None:
+    recipe = Document(Path("meta.yaml"), f"requirements: {{run: {before}}}")
+    assert drop_requirement(recipe, "numpy", Where()).text == f"requirements: {{run: {after}}}"
+
+
+def test_a_branch_that_holds_nothing_else_goes_whole() -> None:
+    recipe = Document(Path("recipe.yaml"), BRANCH)
+    gone = "    - if: linux\n      then:\n        - numpy\n        - numpy >=2\n"
+    assert drop_requirement(recipe, "numpy", Where()).text == BRANCH.replace(gone, "").replace("        - numpy\n", "")
+
+
+def test_a_pin_reaches_into_branches() -> None:
+    recipe = Document(Path("recipe.yaml"), BRANCH)
+    pinned = pin_requirement(recipe, "numpy >=3", Where()).text
+    assert pinned == BRANCH.replace("- numpy >=2\n", "- numpy\n").replace("- numpy\n", "- numpy >=3\n")
