@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from feedstock_tools.builds.plan.agenda import Agenda
+from feedstock_tools.builds.plan.hosts import Host, local_host, portion_on
 from feedstock_tools.builds.plan.refusals import in_words
 from feedstock_tools.builds.plan.work import Work
 from feedstock_tools.units import size_text
@@ -19,46 +20,50 @@ _RIGHT = frozenset({0, 3, 4, 5, 7})
 
 def plan_text(agenda: Agenda) -> str:
     """A table of the rows to build in order, the finished rows, refusals, and the expected duration."""
-    rows = [_cells(number, work) for number, work in enumerate(agenda.todo, 1)]
+    host = local_host(agenda.capacity, agenda.jobs)
+    rows = [_cells(number, work, host) for number, work in enumerate(agenda.todo, 1)]
     parts = [table(_HEAD, rows, right=_RIGHT)] if rows else []
     return "\n".join([*parts, *_notes(agenda)])
 
 
 def plan_markdown(agenda: Agenda) -> str:
     """The same, to paste into an issue."""
+    host = local_host(agenda.capacity, agenda.jobs)
     head = [f"| {' | '.join(_HEAD)} |", f"|{'|'.join('--:' if at in _RIGHT else '---' for at in range(len(_HEAD)))}|"]
-    rows = [f"| {' | '.join(_cells(number, work))} |" for number, work in enumerate(agenda.todo, 1)]
+    rows = [f"| {' | '.join(_cells(number, work, host))} |" for number, work in enumerate(agenda.todo, 1)]
     return "\n".join([*(head if rows else []), *rows, "", *(f"- {note}" for note in _notes(agenda))]).lstrip()
 
 
 def plan_json(agenda: Agenda) -> Mapping[str, Any]:
     """The same; bytes and seconds."""
+    host = local_host(agenda.capacity, agenda.jobs)
     return {
         "jobs": agenda.jobs,
         "cores": len(agenda.capacity.cores),
         "memory": agenda.capacity.memory,
         "seconds": agenda.seconds,
         "rows_without_known_time": agenda.unknown,
-        "todo": [_values(work) for work in agenda.todo],
-        "up_to_date": [_values(work) for work in agenda.done],
+        "todo": [_values(work, host) for work in agenda.todo],
+        "up_to_date": [_values(work, host) for work in agenda.done],
         "refused": dict(agenda.refused),
     }
 
 
-def _values(work: Work) -> dict[str, Any]:
+def _values(work: Work, host: Host) -> dict[str, Any]:
+    portion = portion_on(work.needs, host)
     return {
         "configuration": work.configuration,
         "row": work.name,
         "platform": work.platform,
         "builds": [output.stem for output in work.makes],
         "done": sorted(work.done),
-        "cores": work.needs.cores,
-        "memory": work.needs.memory,
+        "cores": portion.cores,
+        "memory": portion.memory,
         "disk": work.needs.disk,
         "gpu": work.needs.gpu,
         "image": _image(work),
         "seconds": work.expected,
-        "from": {**work.needs.source, "seconds": work.seconds_source},
+        "from": {**portion.source, "seconds": work.seconds_source},
     }
 
 
@@ -66,14 +71,14 @@ def _image(work: Work) -> str | None:
     return work.row.values.get("docker_image")
 
 
-def _cells(number: int, work: Work) -> tuple[str, ...]:
-    needs = work.needs
+def _cells(number: int, work: Work, host: Host) -> tuple[str, ...]:
+    needs, portion = work.needs, portion_on(work.needs, host)
     return (
         str(number),
         work.name,
         ", ".join(output.name for output in work.makes),
-        str(needs.cores),
-        size_text(needs.memory),
+        str(portion.cores),
+        size_text(portion.memory),
         size_text(needs.disk) if needs.disk else "-",
         "yes" if needs.gpu else "-",
         duration(work.expected) if work.expected is not None else "?",

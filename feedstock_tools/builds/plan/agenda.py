@@ -93,10 +93,7 @@ def agenda(workspace: Workspace, chosen: Sequence[PlannedConfiguration], capacit
     channels = channels_for(workspace, possible)
     rows, history = _rows(workspace, possible, channels)
     declared = Declared.of(workspace.plan.needs)
-    works = [
-        _work(planned, needs_of(declared, capacity, jobs, history.memory(planned.row.name, planned.missing)))
-        for planned in rows
-    ]
+    works = [_work(planned, needs_of(declared, history.memory(planned.row.name, planned.missing))) for planned in rows]
     todo = _ordered([work for work in works if work.missing], history, declared)
     return Agenda(
         todo=todo,
@@ -110,6 +107,10 @@ def agenda(workspace: Workspace, chosen: Sequence[PlannedConfiguration], capacit
         seconds=_seconds(todo, jobs),
         again={work.name: changed for work in todo if (changed := _changed(work, history))},
     )
+
+
+def _needs(planned: _Row, declared: Declared, history: History) -> Needs:
+    return needs_of(declared, history.memory(planned.row.name, planned.missing))
 
 
 def _changed(work: Work, history: History) -> tuple[str, ...]:

@@ -1,14 +1,13 @@
-"""The resources of a row and its duration: from its spec, from earlier builds, or an equal part of the machine."""
+"""The resources that a row needs and its duration: from its spec, and from earlier builds."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING
 
 from feedstock_tools.builds.ledger.records import BuildRecord
-from feedstock_tools.builds.plan.capacity import Capacity
 from feedstock_tools.units import size_of, time_of
 
 if TYPE_CHECKING:
@@ -48,15 +47,21 @@ class Declared:
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """The share of a row: cores, bytes of memory and disk. `source` gives the origin of each number:
-    `spec`, `history` or `default`."""
+    """What a row needs on any machine, in cores and bytes.
 
-    cores: int
-    memory: int
+    Attributes:
+        cores: as the spec declares them; None for an equal part of the host. `memory` likewise.
+        remembered: the memory of earlier builds with a margin: the least for a row that does not declare its memory.
+        gpu: it needs a GPU; `labels` are those that its host must have.
+    """
+
+    cores: int | None = None
+    memory: int | None = None
     disk: int | None = None
     memory_per_job: int | None = None
     gpu: bool = False
-    source: Mapping[str, str] = field(default_factory=dict)
+    remembered: int | None = None
+    labels: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,28 +100,19 @@ class History:
         return self.of_row.get((row, output)) or self.of_output.get(output, [])
 
 
-def needs_of(declared: Declared, capacity: Capacity, jobs: int, remembered: int | None) -> Needs:
-    """The share of a row: from its spec, else from earlier builds, else an equal part of the capacity.
+def needs_of(declared: Declared, remembered: int | None) -> Needs:
+    """What a row needs: by its spec, and by earlier builds.
 
     Args:
-        jobs: the maximum number of parallel builds.
         remembered: the peak memory of earlier builds, in bytes.
     """
-    equal_cores = max(1, len(capacity.cores) // jobs)
-    equal_memory = capacity.memory // jobs
-    source = {"cores": "spec" if declared.cores else "default"}
-    memory, source["memory"] = equal_memory, "default"
-    if declared.memory:
-        memory, source["memory"] = declared.memory, "spec"
-    elif remembered and remembered * _MARGIN > equal_memory:
-        memory, source["memory"] = int(remembered * _MARGIN), "history"
     return Needs(
-        cores=min(declared.cores or equal_cores, len(capacity.cores)),
-        memory=min(memory, capacity.memory),
+        cores=declared.cores,
+        memory=declared.memory,
         disk=declared.disk,
         memory_per_job=declared.memory_per_job,
         gpu=declared.gpu,
-        source=source,
+        remembered=int(remembered * _MARGIN) if remembered and not declared.memory else None,
     )
 
 

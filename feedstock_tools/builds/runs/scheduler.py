@@ -15,9 +15,9 @@ from feedstock_tools.builds.engines.process.supervision import signals_held_back
 from feedstock_tools.builds.ledger import Ledger
 from feedstock_tools.builds.plan.agenda import Agenda
 from feedstock_tools.builds.plan.capacity import Limits
+from feedstock_tools.builds.plan.hosts import Host, local_host
 from feedstock_tools.builds.plan.order import seconds_left
 from feedstock_tools.builds.plan.work import Place, Work
-from feedstock_tools.builds.runs.decide import Host
 from feedstock_tools.builds.runs.drivers import Drivers, Ended
 from feedstock_tools.builds.runs.observer import Observer, Progress
 from feedstock_tools.builds.runs.retries import NextAttempt
@@ -46,7 +46,7 @@ def carry_out(
     Raises:
         WorkError: the artifacts folder, the ledger or a channel cannot be used; all builds have been ended.
     """
-    host = Host(this_machine(), agenda.capacity, limits.jobs)
+    host = local_host(agenda.capacity, limits.jobs)
     state = RunState(agenda.todo, fail_fast=limits.fail_fast)
     drivers = Drivers(places, limits)
     run = _Run(agenda, state, drivers, observer, _TimeLeft(agenda.todo, limits.jobs))

@@ -5,40 +5,52 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from feedstock_tools.builds.plan.hosts import Host
 from feedstock_tools.builds.plan.work import Place, Work, place_of
-from feedstock_tools.builds.runs.decide import Host, Pending, Running, Start, decide
+from feedstock_tools.builds.runs.decide import Pending, Running, Start, decide, pending_row
 from feedstock_tools.builds.runs.row import BuiltRow
 
 __all__ = ["RunState"]
 
 
 class RunState:
-    """The rows of one run.
+    """The rows of one run, on this machine, in a fleet, or simulated.
 
     Attributes:
-        pending: the rows that wait, the most urgent first.
         running: the rows that are being built, by name; `results` are those of rows that have ended.
     """
 
-    def __init__(self, works: Sequence[Work], *, fail_fast: bool) -> None:
+    def __init__(self, works: Sequence[Work], *, fail_fast: bool, images: Mapping[str, str] | None = None) -> None:
+        """Let some rows wait, the most urgent first.
+
+        Args:
+            fail_fast: after a failure nothing begins any more.
+            images: configuration → the container image of its engine, if it has one.
+        """
         self._works: Mapping[str, Work] = {work.name: work for work in works}
         self._fail_fast = fail_fast
+        self._images = images or {}
         self._broken: set[Place] = set()
-        self.pending = [Pending(work.name, work.needs, work.places) for work in works]
+        self._pending = {work.name: self._waiting(work) for work in works}
         self.running: dict[str, Running] = {}
         self.results: dict[str, BuiltRow] = {}
 
+    @property
+    def pending(self) -> list[Pending]:
+        """The rows that wait, the most urgent first."""
+        return list(self._pending.values())
+
     def begin(self, hosts: Sequence[Host], now: float) -> list[Start]:
         """Start the rows that `decide` chooses now."""
-        starts = decide(self.pending, list(self.running.values()), hosts, now)
+        starts = decide(self._pending.values(), self.running.values(), hosts, now)
         for start in starts:
-            self.pending = [waiting for waiting in self.pending if waiting.row != start.row]
-            self.running[start.row] = Running(start.row, start.host, start.share, self._works[start.row].places)
+            waiting = self._pending.pop(start.row)
+            self.running[start.row] = Running(start.row, start.host, start.share, waiting.places, gpu=waiting.needs.gpu)
         return starts
 
     def is_over(self, now: float) -> bool:
         """Whether nothing runs and no waiting row can ever begin."""
-        return not self.running and not any(waiting.not_before > now for waiting in self.pending)
+        return not self.running and not any(waiting.not_before > now for waiting in self._pending.values())
 
     def made(self, row: str, output: str) -> frozenset[Place]:
         """Note that a running row has made an output, so that no other row waits for it; returns its places."""
@@ -48,18 +60,22 @@ class RunState:
         return places
 
     def postpone(self, row: str, not_before: float) -> None:
-        """Put a row back, because another run builds a part of it."""
+        """Put a row back in front, because another run builds a part of it, or its host is gone."""
         del self.running[row]
-        work = self._works[row]
-        self._wait_for([Pending(row, work.needs, work.places, not_before), *self.pending])
+        first = self._waiting(self._works[row], not_before)
+        self._pending = {row: first, **self._pending}
+        self._give_up_broken()
 
     def end(self, row: str, built: BuiltRow) -> None:
         """Note that a row has ended; rows that need an output that failed do not begin."""
         del self.running[row]
         self.results[row] = built
-        if built.failed:
-            self._broken |= self._places(row, built.failed.output)
-        self._wait_for([] if built.failed and self._fail_fast else self.pending)
+        if not built.failed:
+            return
+        self._broken |= self._places(row, built.failed.output)
+        if self._fail_fast:
+            self._pending.clear()
+        self._give_up_broken()
 
     @property
     def failed(self) -> int:
@@ -69,5 +85,11 @@ class RunState:
     def _places(self, row: str, output: str) -> frozenset[Place]:
         return frozenset(place_of(missing) for missing in self._works[row].missing if missing.name == output)
 
-    def _wait_for(self, pending: Sequence[Pending]) -> None:
-        self.pending = [waiting for waiting in pending if not waiting.places & self._broken]
+    def _waiting(self, work: Work, not_before: float = 0.0) -> Pending:
+        return pending_row(work, not_before=not_before, image=self._images.get(work.configuration))
+
+    def _give_up_broken(self) -> None:
+        """Let no row wait for an output that failed."""
+        if self._broken:
+            waiting = self._pending.values()
+            self._pending = {row.row: row for row in waiting if row.places.isdisjoint(self._broken)}

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from feedstock_tools.builds.plan.capacity import BUILD_SECONDS, Capacity, Limits, jobs_of
-from feedstock_tools.builds.plan.needs import Declared, Needs, needs_of
+from feedstock_tools.builds.plan.hosts import Portion, local_host, portion_on
+from feedstock_tools.builds.plan.needs import Declared, needs_of
 from feedstock_tools.errors import InputError
 from feedstock_tools.units import size_of, time_limit_of, time_of
 
@@ -59,16 +60,19 @@ def test_jobs_fit_into_the_memory() -> None:
 
 
 def test_needs_come_from_the_spec_then_from_history_then_by_equal_parts() -> None:
-    machine = Capacity(tuple(range(8)), 16 * GIB)
-    assert needs_of(Declared(), machine, 2, None) == Needs(4, 8 * GIB, source={"cores": "default", "memory": "default"})
-    remembered = needs_of(Declared(), machine, 2, 8 * GIB)
+    machine = local_host(Capacity(tuple(range(8)), 16 * GIB), 2)
+    assert portion_on(needs_of(Declared(), None), machine) == Portion(
+        4, 8 * GIB, {"cores": "default", "memory": "default"}
+    )
+    remembered = portion_on(needs_of(Declared(), 8 * GIB), machine)
     assert (remembered.memory, remembered.source["memory"]) == (10 * GIB, "history")
+    assert portion_on(needs_of(Declared(), 6 * GIB), machine).source["memory"] == "default"  # with its margin too
     stated = Declared.of({"cores": 2, "memory": "1 GiB", "time": "3 h", "gpu": False})
     assert stated == Declared(cores=2, memory=GIB, seconds=10800)
-    assert needs_of(stated, machine, 2, 8 * GIB).source == {"cores": "spec", "memory": "spec"}
+    assert portion_on(needs_of(stated, 8 * GIB), machine).source == {"cores": "spec", "memory": "spec"}
 
 
-def test_a_row_that_wants_more_than_there_is_gets_all() -> None:
-    declared = Declared(cores=32, memory=64 * GIB)
-    given = needs_of(declared, Capacity((0, 1), 2 * GIB), 1, None)
+def test_a_row_that_wants_more_than_this_machine_has_gets_all_of_it() -> None:
+    needs = needs_of(Declared(cores=32, memory=64 * GIB), None)
+    given = portion_on(needs, local_host(Capacity((0, 1), 2 * GIB), 1))
     assert (given.cores, given.memory) == (2, 2 * GIB)

@@ -2,32 +2,48 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from feedstock_tools.builds.plan.capacity import Capacity, Share
+from feedstock_tools.builds.plan.hosts import Host, fits
 from feedstock_tools.builds.plan.needs import Needs
-from feedstock_tools.builds.runs.decide import Host, Pending, Running, Start, decide, fits
+from feedstock_tools.builds.runs.decide import Pending, Running, Start, decide, without_host
 
 GIB = 1 << 30
 
 
-def host(name: str = "here", cores: int = 4, memory: int = 8, jobs: int = 8, *, gpu: bool = True) -> Host:
+def host(name: str = "here", cores: int = 4, memory: int = 8, jobs: int = 8, **more: Any) -> Host:
     """A host with memory in GiB."""
-    return Host(name, Capacity(tuple(range(cores)), memory * GIB), jobs, gpu)
+    return Host(name, Capacity(tuple(range(cores)), memory * GIB), jobs, **more)
 
 
-def row(name: str, cores: int = 1, memory: int = 1, makes: str = "", *, gpu: bool = False, at: float = 0.0) -> Pending:
+def row(
+    name: str,
+    cores: int | None = 1,
+    memory: int = 1,
+    makes: str = "",
+    *,
+    gpu: bool = False,
+    at: float = 0.0,
+    hours: float | None = None,
+    **more: Any,
+) -> Pending:
     """A row that makes an output of its own, or some that others may make too, each a letter."""
     places = frozenset(("linux-64", each) for each in makes or [name])
-    return Pending(name, Needs(cores, memory * GIB, gpu=gpu), places, at)
+    seconds = None if hours is None else hours * 3600
+    needs = Needs(cores, memory * GIB, gpu=gpu, labels=frozenset(more.pop("labels", ())))
+    return Pending(name, needs, places, at, seconds=seconds, **more)
 
 
 def running(start: Start, pending: list[Pending]) -> Running:
     """A row that has begun."""
-    places = next(each.places for each in pending if each.row == start.row)
-    return Running(start.row, start.host, start.share, places)
+    begun = next(each for each in pending if each.row == start.row)
+    return Running(start.row, start.host, start.share, begun.places, gpu=begun.needs.gpu)
 
 
 def begun(starts: list[Start]) -> list[str]:
@@ -35,6 +51,7 @@ def begun(starts: list[Start]) -> list[str]:
     return [start.row if start.host == "here" else f"{start.row}@{start.host}" for start in starts]
 
 
+X86, ARM = frozenset({"linux-64"}), frozenset({"linux-aarch64"})
 BIG, SMALL = host("big", 16, 64), host("small", 2, 4)
 
 
@@ -48,15 +65,75 @@ BIG, SMALL = host("big", 16, 64), host("small", 2, 4)
         ([row("a", makes="xy"), row("b", makes="yz"), row("c")], [host()], ["a", "c"]),
         ([row("a", at=5.0), row("b")], [host()], ["b"]),
         ([row("a", 99), row("b")], [host()], ["b"]),  # fits nowhere, so it holds up no other row
-        ([row("a", 1, 99), row("b", gpu=True), row("c")], [host(gpu=False)], ["c"]),
+        ([row("a", 1, 99), row("b", gpu=True), row("c")], [host(gpus=0)], ["c"]),
         ([row("a", 8), row("b", 8), row("c", 8), row("d", 1)], [BIG, SMALL], ["a@big", "b@big", "d@small"]),
         ([row("a", 2), row("b", 2)], [SMALL, host("other", 2, 4)], ["a@small", "b@other"]),
-        ([row("a", gpu=True)], [host("plain", 8, gpu=False), host("gpu", 1)], ["a@gpu"]),
+        ([row("a", gpu=True)], [host("plain", 8, gpus=0), host("gpu", 1)], ["a@gpu"]),
+        ([row("a", gpu=True), row("b", gpu=True), row("c")], [host(gpus=1)], ["a"]),  # c would keep b waiting
+        ([row("a", platform="linux-aarch64")], [host("x", platforms=X86), host("arm", platforms=ARM)], ["a@arm"]),
+        ([row("a", image="alma9")], [host("x", images=frozenset()), host("y", images=frozenset(["alma9"]))], ["a@y"]),
+        ([row("a", labels=["disk"])], [host("x", 8), host("y", labels=frozenset({"disk", "new"}))], ["a@y"]),
+        ([row("a"), row("b")], [host("gpu", 8, gpus=1), host("plain")], ["a@plain", "b@plain"]),
+        ([row("a"), row("b")], [host("dear", 8, price=2.0), host("cheap", 1, price=1.0)], ["a@cheap", "b@dear"]),
+        ([row("a", None)], [host("half", 8, jobs=2), host("x", 2)], ["a@half"]),  # an equal part: 4 cores or 1
+        ([row("a", 8), row("b", 8), row("c", 1), row("d", 1)], [BIG, host("x", 8)], ["a@big", "b@big", "c@x", "d@x"]),
         ([], [host()], []),
     ],
 )
 def test_what_begins_on_hosts_that_are_free(pending: list[Pending], hosts: list[Host], expected: list[str]) -> None:
     assert begun(decide(pending, [], hosts, now=1.0)) == expected
+
+
+STAYS, SPOT = host("stays", 1), host("spot", 1, preempted=0.25)
+
+
+@pytest.mark.parametrize(
+    ("pending", "hosts", "expected"),
+    [
+        ([row("long", hours=4), row("short", hours=0.5)], [SPOT, STAYS], ["long@stays", "short@spot"]),
+        ([row("short", hours=0.5), row("long", hours=4)], [STAYS, SPOT], ["short@spot", "long@stays"]),
+        ([row("long", hours=4), row("other", hours=4)], [SPOT, STAYS], ["long@stays", "other@spot"]),
+        ([row("endless", hours=40), row("more", hours=40)], [SPOT, STAYS], ["endless@stays"]),
+        ([row("endless", hours=40), row("more", hours=40)], [SPOT], ["endless@spot"]),  # there is no better host
+        (
+            [row("endless", 2, hours=40)],
+            [host("spot", 2, preempted=0.25), STAYS],
+            ["endless@spot"],
+        ),  # nor one that fits
+        ([row("unknown"), row("short", hours=0.5)], [SPOT, STAYS], ["unknown@stays", "short@spot"]),
+    ],
+)
+def test_long_rows_keep_off_hosts_that_are_preempted(
+    pending: list[Pending], hosts: list[Host], expected: list[str]
+) -> None:
+    assert begun(decide(pending, [], hosts, now=1.0)) == expected
+
+
+def test_a_row_that_waits_keeps_one_host_free_and_no_others() -> None:
+    pending = [row("big", 4), row("small", 1), row("tiny", 1)]
+    first, second = host("first"), host("second", 4)
+    under_way = [
+        Running("x", "first", Share((0, 1, 2), GIB, 1), frozenset()),
+        Running("y", "second", Share((0,), GIB, 1), frozenset()),
+    ]
+    assert begun(decide(pending, under_way, [first, second], now=0.0)) == ["small@first"]
+
+
+def test_rows_that_fit_no_host_are_named_with_the_reason() -> None:
+    hosts = [host("x", 4, 8, platforms=X86, gpus=0), host("arm", 64, 8, platforms=ARM)]
+    pending = [
+        row("fits", 4, platform="linux-64"),
+        row("cores", 8, platform="linux-64"),
+        row("memory", 1, 9, platform="linux-aarch64"),
+        row("gpu", gpu=True, platform="linux-64"),
+        row("system", platform="win-64"),
+    ]
+    assert without_host(pending, hosts) == {
+        "cores": "it needs 8 cores, and no host that builds for linux-64 has more than 4",
+        "memory": "it needs 9.00 GiB of memory, and no host that builds for linux-aarch64 has more than 8.00 GiB",
+        "gpu": "it needs a GPU, and no host that builds for linux-64 has one",
+        "system": "no host builds for win-64",
+    }
 
 
 def test_a_build_is_given_cores_that_no_other_has_and_jobs_that_fit_into_its_memory() -> None:
@@ -80,26 +157,33 @@ def test_a_finished_output_keeps_no_row_waiting_while_its_maker_goes_on() -> Non
 
 
 NEEDS = st.builds(
-    row, st.just("?"), st.integers(1, 6), st.integers(1, 12), gpu=st.booleans(), at=st.sampled_from([0.0, 9.0])
+    row,
+    st.just("?"),
+    st.integers(1, 6),
+    st.integers(1, 12),
+    gpu=st.booleans(),
+    at=st.sampled_from([0.0, 9.0]),
+    hours=st.sampled_from([None, 0.1, 3.0, 30.0]),
 )
-HOSTS = st.builds(host, st.just("?"), st.integers(1, 5), st.integers(1, 10), st.integers(0, 3), gpu=st.booleans())
+HOSTS = st.builds(
+    host,
+    st.just("?"),
+    st.integers(1, 5),
+    st.integers(1, 10),
+    st.integers(0, 3),
+    gpus=st.sampled_from([None, 0, 1, 2]),
+    preempted=st.sampled_from([0.0, 0.0, 0.25, 1.0]),
+    price=st.sampled_from([0.0, 1.0]),
+)
 
 
 @st.composite
 def situations(draw: st.DrawFn) -> tuple[list[Pending], list[Running], list[Host]]:
     """Hosts, and rows of which some have begun as `decide` says."""
-    hosts = [
-        Host(f"host {at}", each.capacity, each.jobs, each.gpu)
-        for at, each in enumerate(draw(st.lists(HOSTS, min_size=1, max_size=3)))
-    ]
+    hosts = [replace(each, name=f"host {at}") for at, each in enumerate(draw(st.lists(HOSTS, min_size=1, max_size=3)))]
     shared = st.sets(st.sampled_from("uvwxyz"), max_size=2)
     pending = [
-        Pending(
-            f"row {at}",
-            each.needs,
-            frozenset({("", f"own {at}"), *(("", one) for one in draw(shared))}),
-            each.not_before,
-        )
+        replace(each, row=f"row {at}", places=frozenset({("", f"own {at}"), *(("", one) for one in draw(shared))}))
         for at, each in enumerate(draw(st.lists(NEEDS, max_size=8)))
     ]
     starts = decide(pending, [], hosts, now=0.0)
@@ -123,11 +207,12 @@ def test_no_host_is_given_more_than_it_has_and_no_output_is_made_twice(
         assert set(cores) <= set(each.capacity.cores)
         assert sum(share.memory for share in shares) <= each.capacity.memory
         assert len(shares) <= each.jobs
+        assert each.gpus is None or sum(one.gpu for one in after if one.host == each.name) <= each.gpus
     places = [place for one in after for place in one.places]
     assert len(places) == len(set(places))
     due = {each.row: each for each in pending}
     named = {each.name: each for each in hosts}
-    assert all(due[start.row].not_before == 0.0 and fits(due[start.row].needs, named[start.host]) for start in starts)
+    assert all(due[start.row].not_before == 0.0 and fits(due[start.row].demand, named[start.host]) for start in starts)
 
 
 @given(situations())
@@ -135,7 +220,7 @@ def test_rows_that_fit_no_host_change_nothing_for_the_others(
     situation: tuple[list[Pending], list[Running], list[Host]],
 ) -> None:
     pending, before, hosts = situation
-    fitting = [each for each in pending if any(fits(each.needs, one) for one in hosts)]
+    fitting = [each for each in pending if any(fits(each.demand, one) for one in hosts)]
     assert decide(pending, before, hosts, now=0.0) == decide(fitting, before, hosts, now=0.0)
 
 
@@ -144,21 +229,26 @@ def test_where_nothing_runs_something_begins_if_any_row_that_is_due_fits(
     situation: tuple[list[Pending], list[Running], list[Host]],
 ) -> None:
     pending, _, hosts = situation
-    can = any(each.not_before == 0.0 and fits(each.needs, one) for each in pending for one in hosts)
+    can = any(each.not_before == 0.0 and fits(each.demand, one) for each in pending for one in hosts)
     assert bool(decide(pending, [], hosts, now=0.0)) == can
 
 
-@given(situations())
-def test_no_row_takes_a_place_on_a_host_that_an_earlier_one_waits_for(
-    situation: tuple[list[Pending], list[Running], list[Host]],
+@given(situations(), st.data())
+def test_a_row_that_fits_begins_when_others_end_however_many_small_rows_follow(
+    situation: tuple[list[Pending], list[Running], list[Host]], data: st.DataObject
 ) -> None:
-    pending, before, hosts = situation
-    starts = {start.row: start.host for start in decide(pending, before, hosts, now=0.0)}
-    busy = {place for each in before for place in each.places}
-    kept: set[str] = set()
-    for each in pending:
-        if each.row in starts:
-            assert starts[each.row] not in kept
-            busy |= each.places
-        elif each.not_before == 0.0 and not each.places & busy:
-            kept |= {one.name for one in hosts if fits(each.needs, one)}
+    _, under_way, hosts = situation
+    big = row("big", data.draw(st.integers(1, 5)), data.draw(st.integers(1, 10)))
+    if not any(fits(big.demand, one) for one in hosts):
+        return
+    endless = [row(f"small {at}") for at in range(200)]
+    for at in range(100):
+        waiting = [big, *endless[at:]]
+        starts = decide(waiting, under_way, hosts, now=0.0)
+        if "big" in {start.row for start in starts}:
+            return
+        assert under_way or starts
+        under_way = [*under_way, *(running(start, waiting) for start in starts)]
+        endless = [each for each in endless if each.row not in {one.row for one in under_way}]
+        del under_way[data.draw(st.integers(0, len(under_way) - 1))]
+    raise AssertionError(f"{big} waits for ever")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from feedstock_tools.builds.engines.contract import Failed
 from feedstock_tools.builds.plan.capacity import Capacity
-from feedstock_tools.builds.runs.decide import Host
+from feedstock_tools.builds.plan.hosts import Host
 from feedstock_tools.builds.runs.row import BuiltRow
 from feedstock_tools.builds.runs.state import RunState
 from tests.support.works import made_up_work as work

@@ -1,0 +1,167 @@
+"""A machine that builds as a value, the part of it that a row gets, and why a row cannot be built there.
+
+The run on this machine has one host, a fleet has many, and a simulation has hosts that nobody rents yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from feedstock_tools.builds.plan.capacity import Capacity
+from feedstock_tools.builds.plan.needs import Needs
+from feedstock_tools.processes import this_machine
+from feedstock_tools.units import size_text
+from feedstock_tools.wording import counted
+
+__all__ = ["Demand", "Host", "Portion", "fits", "local_host", "portion_on", "why_nowhere"]
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """A machine that builds.
+
+    Attributes:
+        capacity: the limit for all its builds together; `jobs` is its maximum number of parallel rows.
+        platforms: the subdirs that it builds packages for; None for any.
+        gpus: the number of its GPUs; each row that needs one has it alone. None: they are not counted.
+        images: the container images that it can run; None for any.
+        labels: names for what else it has, such as `big-disk`.
+        preempted: how often its owner takes it away, per hour on average; 0 for a host that stays.
+        price: of an hour, in any currency.
+        lenient: it also takes rows that need more cores or memory than it has, and gives them all of it.
+    """
+
+    name: str
+    capacity: Capacity
+    jobs: int
+    platforms: frozenset[str] | None = None
+    gpus: int | None = None
+    images: frozenset[str] | None = None
+    labels: frozenset[str] = frozenset()
+    preempted: float = 0.0
+    price: float = 0.0
+    lenient: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What a row asks of a host: its needs, its target subdir, and the image of its engine (None: no container)."""
+
+    needs: Needs
+    platform: str
+    image: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Portion:
+    """The part of a host that a row gets, in cores and bytes of memory.
+
+    `source` gives the origin of each number: `spec`, `history` or `default` (an equal part of the host).
+    """
+
+    cores: int
+    memory: int
+    source: Mapping[str, str] = field(default_factory=dict)
+
+
+def local_host(capacity: Capacity, jobs: int) -> Host:
+    """This machine. It takes every row that its engines do not refuse, however much the row needs."""
+    return Host(this_machine(), capacity, jobs, lenient=True)
+
+
+def portion_on(needs: Needs, host: Host) -> Portion:
+    """The part of a host that a row gets: what it needs, else an equal part."""
+    parts = max(1, host.jobs)
+    source = {"cores": "spec" if needs.cores else "default", "memory": "spec" if needs.memory else "default"}
+    cores = needs.cores or max(1, len(host.capacity.cores) // parts)
+    memory = needs.memory or host.capacity.memory // parts
+    if not needs.memory and needs.remembered and needs.remembered > memory:
+        memory, source["memory"] = needs.remembered, "history"
+    if host.lenient:
+        return Portion(min(cores, len(host.capacity.cores)), min(memory, host.capacity.memory), source)
+    return Portion(cores, memory, source)
+
+
+def fits(demand: Demand, host: Host) -> bool:
+    """Whether an idle host can build a row."""
+    return host.jobs > 0 and all(is_met(demand, host) for is_met, _ in _CONDITIONS)
+
+
+def why_nowhere(demand: Demand, hosts: Sequence[Host]) -> str | None:
+    """Why none of some hosts can build a row, in words; None if one can.
+
+    The reason is the first condition that no host meets among those that meet the conditions before it.
+
+    >>> arm = Host("arm", Capacity((0, 1), 4 << 30), 1, frozenset({"linux-aarch64"}))
+    >>> why_nowhere(Demand(Needs(), "linux-64"), [arm])
+    'no host builds for linux-64'
+    >>> why_nowhere(Demand(Needs(cores=8), "linux-aarch64"), [arm])
+    'it needs 8 cores, and no host that builds for linux-aarch64 has more than 2'
+    """
+    left = [host for host in hosts if host.jobs > 0]
+    if not left:
+        return "there are no hosts"
+    for is_met, reason in _CONDITIONS:
+        able = [host for host in left if is_met(demand, host)]
+        if not able:
+            return reason(demand, left)
+        left = able
+    return None
+
+
+def _for_platform(demand: Demand, host: Host) -> bool:
+    return host.platforms is None or demand.platform in host.platforms or demand.platform == "noarch"
+
+
+def _has_labels(demand: Demand, host: Host) -> bool:
+    return demand.needs.labels <= host.labels
+
+
+def _runs_image(demand: Demand, host: Host) -> bool:
+    return demand.image is None or host.images is None or demand.image in host.images
+
+
+def _has_gpu(demand: Demand, host: Host) -> bool:
+    return not demand.needs.gpu or host.gpus is None or host.gpus > 0
+
+
+def _has_cores(demand: Demand, host: Host) -> bool:
+    return portion_on(demand.needs, host).cores <= len(host.capacity.cores)
+
+
+def _has_memory(demand: Demand, host: Host) -> bool:
+    return portion_on(demand.needs, host).memory <= host.capacity.memory
+
+
+def _that_build(demand: Demand) -> str:
+    return f"no host that builds for {demand.platform}"
+
+
+def _no_labels(demand: Demand, hosts: Sequence[Host]) -> str:
+    lacking = ", ".join(sorted(demand.needs.labels.difference(*(host.labels for host in hosts))))
+    wanted = lacking or ", ".join(sorted(demand.needs.labels))
+    return f"{_that_build(demand)} has the label {wanted}" if lacking else f"{_that_build(demand)} has all of {wanted}"
+
+
+def _no_cores(demand: Demand, hosts: Sequence[Host]) -> str:
+    most = max(len(host.capacity.cores) for host in hosts)
+    wanted = counted(portion_on(demand.needs, hosts[0]).cores, "core")
+    return f"it needs {wanted}, and {_that_build(demand)} has more than {most}"
+
+
+def _no_memory(demand: Demand, hosts: Sequence[Host]) -> str:
+    most = max(host.capacity.memory for host in hosts)
+    wanted = size_text(portion_on(demand.needs, hosts[0]).memory)
+    return f"it needs {wanted} of memory, and {_that_build(demand)} has more than {size_text(most)}"
+
+
+#: What a host must meet for a row, in the order in which people ask, and the words where none does.
+_CONDITIONS: tuple[tuple[Callable[[Demand, Host], bool], Callable[[Demand, Sequence[Host]], str]], ...] = (
+    (_for_platform, lambda demand, _: f"no host builds for {demand.platform}"),
+    (_has_labels, _no_labels),
+    (_runs_image, lambda demand, _: f"{_that_build(demand)} can run the image {demand.image}"),
+    (_has_gpu, lambda demand, _: f"it needs a GPU, and {_that_build(demand)} has one"),
+    (_has_cores, _no_cores),
+    (_has_memory, _no_memory),
+)
