@@ -6,17 +6,16 @@ processes or transport.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from heapq import heapify, heappop, heappush
 
-from feedstock_tools.builds.plan.capacity import Share, jobs_of
-from feedstock_tools.builds.plan.hosts import Demand, Host, Portion, fits, portion_on, why_nowhere
+from feedstock_tools.builds.plan.capacity import Share
+from feedstock_tools.builds.plan.hosts import Demand, Host, fits, why_nowhere
 from feedstock_tools.builds.plan.needs import Needs
 from feedstock_tools.builds.plan.work import Place, Work
+from feedstock_tools.builds.runs.rooms import Choice, Kind, Occupancy, Running, kinds_with_room
 
-__all__ = ["Pending", "Running", "Start", "decide", "pending_row", "without_host"]
+__all__ = ["Pending", "Start", "decide", "pending_row", "without_host"]
 
 #: The expected number of preemptions during a row above which a host that stays is better for it.
 _LONG = 0.25
@@ -48,20 +47,6 @@ class Pending:
     def demand(self) -> Demand:
         """What it asks of a host."""
         return Demand(self.needs, self.platform, self.image)
-
-
-@dataclass(frozen=True, slots=True)
-class Running:
-    """A row under way: its host, its share, and the places of the outputs that it has not made yet.
-
-    `gpu`: it has a GPU of its host.
-    """
-
-    row: str
-    host: str
-    share: Share
-    places: frozenset[Place]
-    gpu: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,33 +95,36 @@ def decide(
     probably not end on any other.
 
     Args:
-        pending: the waiting rows, the most urgent first (`in_order`: longest first).
-        running: the rows under way on any of the hosts.
+        pending: the waiting rows, the most urgent first (`in_order`: longest first). Rows of equal needs should share
+            one value of them, which is then compared with the hosts once.
+        running: the rows under way on any of the hosts; an `Occupancy` is not added up again.
         now: the time, on the clock of `not_before`.
     """
-    rooms = list(_open_rooms(hosts, running))
-    busy = {place for row in running for place in row.places}
-    queues: dict[tuple[object, ...], _Queue] = {}
+    occupancy = running if isinstance(running, Occupancy) else Occupancy(running)
+    kinds = kinds_with_room(hosts, occupancy)
+    still_open = sum(len(kind.rooms) for kind in kinds)
     rates = sorted({host.preempted for host in hosts} - {0.0})
+    choices: dict[tuple[object, ...], Choice] = {}
+    begun: set[Place] = set()
     starts: list[Start] = []
-    still_open = len(rooms)
     for row in pending:
         if not still_open:
             break
-        if row.not_before > now or not busy.isdisjoint(row.places):
+        if row.not_before > now or not (begun.isdisjoint(row.places) and occupancy.places.isdisjoint(row.places)):
             continue
         risks = tuple(_risk(row.seconds, rate) for rate in rates)
         key = id(row.needs), row.platform, row.image, risks
-        queue = queues.get(key)
-        if queue is None:
-            queue = queues[key] = _Queue(row.demand, dict(zip(rates, risks, strict=True)), rooms, hosts)
-        room = queue.best()
-        if room is None:
-            still_open -= queue.keep_nearest()
-            continue
-        starts.append(Start(row.row, room.host.name, room.take(queue.portions[room.at], row.needs)))
-        busy |= row.places
-        still_open -= not room.is_open
+        if (choice := choices.get(key)) is None:
+            choice = choices[key] = _choice(row.demand, {0.0: 0, **dict(zip(rates, risks, strict=True))}, kinds, hosts)
+        found = choice.best()
+        if found is not None:
+            room, portion = found
+            starts.append(Start(row.row, room.host.name, room.take(row.needs, portion)))
+            begun |= row.places
+            still_open -= not room.is_open
+        elif (nearest := choice.nearest()) is not None:
+            nearest.kind.rooms.remove(nearest)
+            still_open -= 1
     return starts
 
 
@@ -151,127 +139,21 @@ def _risk(seconds: float | None, rate: float) -> int:
     return (expected > _LONG) + (expected > _TOO_LONG)
 
 
-class _Room:
-    """The free resources of a host while `decide` works; `kept`: for a row that waits for it."""
+def _choice(demand: Demand, risks: Mapping[float, int], kinds: Sequence[Kind], hosts: Sequence[Host]) -> Choice:
+    """The kinds of host for some rows.
 
-    def __init__(self, at: int, host: Host, under_way: Sequence[Running]) -> None:
-        taken = {core for row in under_way for core in row.share.cores}
-        self.at = at
-        self.host = host
-        self.cores = [core for core in host.capacity.cores if core not in taken]
-        self.memory = host.capacity.memory - sum(row.share.memory for row in under_way)
-        self.jobs = host.jobs - len(under_way)
-        self.gpus = math.inf if host.gpus is None else host.gpus - sum(row.gpu for row in under_way)
-        self.kept = False
-
-    @property
-    def is_open(self) -> bool:
-        """Whether any row could begin here."""
-        return not self.kept and self.jobs > 0 and bool(self.cores) and self.memory > 0
-
-    def lacks(self, portion: Portion, needs: Needs) -> tuple[int, int, int, int]:
-        """What is missing for a row: GPUs, cores, bytes of memory, places; all 0 if it can begin."""
-        return (
-            int(needs.gpu and self.gpus < 1),
-            max(0, portion.cores - len(self.cores)),
-            max(0, portion.memory - self.memory),
-            int(self.jobs < 1),
-        )
-
-    def take(self, portion: Portion, needs: Needs) -> Share:
-        """The share of a row that begins here."""
-        cores, self.cores = self.cores[: portion.cores], self.cores[portion.cores :]
-        self.memory -= portion.memory
-        self.jobs -= 1
-        self.gpus -= needs.gpu
-        return Share(tuple(cores), portion.memory, jobs_of(portion.cores, portion.memory, needs.memory_per_job))
-
-
-_NOTHING = (0, 0, 0, 0)
-
-
-class _Queue:
-    """The hosts with free resources for rows of equal needs, the best first.
-
-    Free resources only shrink while `decide` works, so an entry of a heap that is out of date stands too far in front,
-    never too far behind.
+    Args:
+        risks: rate of preemption → the risk of these rows.
+        kinds: the hosts with room; `hosts` are all of them.
     """
-
-    def __init__(self, demand: Demand, risks: dict[float, int], rooms: Sequence[_Room], hosts: Sequence[Host]) -> None:
-        self._needs = demand.needs
-        self._risks = {0.0: 0, **risks}
-        self._long = any(risks.values())
-        allowed = 2 if self._too_risky(demand, hosts) else 3
-        self._rooms = [
-            room
-            for room in rooms
-            if not room.kept and self._risks[room.host.preempted] < allowed and fits(demand, room.host)
-        ]
-        self.portions = {room.at: portion_on(demand.needs, room.host) for room in self._rooms}
-        self._able = [(self._rank(room), room.at, room) for room in self._rooms if self._can_begin(room)]
-        heapify(self._able)
-        self._nearest: list[tuple[tuple[int, int, int, int], int, _Room]] | None = None
-
-    def best(self) -> _Room | None:
-        """The best host that can begin a row now."""
-        while self._able:
-            rank, at, room = self._able[0]
-            if not room.is_open or not self._can_begin(room):
-                heappop(self._able)
-            elif rank != (current := self._rank(room)):
-                heappop(self._able)
-                heappush(self._able, (current, at, room))
-            else:
-                return room
-        return None
-
-    def keep_nearest(self) -> int:
-        """Keep the host free that lacks the least for a row that must wait; returns how many it kept."""
-        if self._nearest is None:
-            self._nearest = [(self._lacks(room), room.at, room) for room in self._rooms if room.is_open]
-            heapify(self._nearest)
-        while self._nearest:
-            lacking, at, room = heappop(self._nearest)
-            if not room.is_open:
-                continue
-            if lacking != (current := self._lacks(room)):
-                heappush(self._nearest, (current, at, room))
-                continue
-            room.kept = True
-            return 1
-        return 0
-
-    def _too_risky(self, demand: Demand, hosts: Sequence[Host]) -> bool:
-        """Whether rows must wait for a host that stays long enough."""
-        risks = self._risks
-        return 2 in risks.values() and any(risks[host.preempted] < 2 and fits(demand, host) for host in hosts)
-
-    def _lacks(self, room: _Room) -> tuple[int, int, int, int]:
-        return room.lacks(self.portions[room.at], self._needs)
-
-    def _can_begin(self, room: _Room) -> bool:
-        return self._lacks(room) == _NOTHING
-
-    def _rank(self, room: _Room) -> tuple[int, bool, float, float, int]:
-        host = room.host
-        stays = host.preempted if self._long else -host.preempted
-        return (
-            self._risks[host.preempted],
-            bool(host.gpus) and not self._needs.gpu,
-            host.price,
-            stays,
-            -len(room.cores),
-        )
+    fitting = [kind for kind in kinds if fits(demand, kind.host)]
+    if 2 in risks.values() and any(risks[host.preempted] < 2 and fits(demand, host) for host in hosts):
+        fitting = [kind for kind in fitting if risks[kind.host.preempted] < 2]
+    long = any(risks.values())
+    return Choice(demand, ((_rank(kind.host, demand, risks, long=long), kind) for kind in fitting))
 
 
-def _open_rooms(hosts: Sequence[Host], running: Collection[Running]) -> Iterator[_Room]:
-    """The hosts on which a row could begin."""
-    under_way: dict[str, list[Running]] = {}
-    for row in running:
-        under_way.setdefault(row.host, []).append(row)
-    for at, host in enumerate(hosts):
-        rows = under_way.get(host.name, ())
-        if len(rows) < host.jobs:
-            room = _Room(at, host, rows)
-            if room.is_open:
-                yield room
+def _rank(host: Host, demand: Demand, risks: Mapping[float, int], *, long: bool) -> tuple[float, ...]:
+    """The rank of a host for some rows, lower for a better one."""
+    spare_gpu = bool(host.gpus) and not demand.needs.gpu
+    return risks[host.preempted], spare_gpu, host.price, host.preempted if long else -host.preempted

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from feedstock_tools.builds.plan.hosts import Host
 from feedstock_tools.builds.plan.work import Place, Work, place_of
-from feedstock_tools.builds.runs.decide import Pending, Running, Start, decide, pending_row
+from feedstock_tools.builds.runs.decide import Pending, Start, decide, pending_row
+from feedstock_tools.builds.runs.rooms import Occupancy, Running
 from feedstock_tools.builds.runs.row import BuiltRow
 
 __all__ = ["RunState"]
@@ -17,7 +18,7 @@ class RunState:
     """The rows of one run, on this machine, in a fleet, or simulated.
 
     Attributes:
-        running: the rows that are being built, by name; `results` are those of rows that have ended.
+        results: those of the rows that have ended, by name.
     """
 
     def __init__(self, works: Sequence[Work], *, fail_fast: bool, images: Mapping[str, str] | None = None) -> None:
@@ -32,7 +33,7 @@ class RunState:
         self._images = images or {}
         self._broken: set[Place] = set()
         self._pending = {work.name: self._waiting(work) for work in works}
-        self.running: dict[str, Running] = {}
+        self._occupancy = Occupancy()
         self.results: dict[str, BuiltRow] = {}
 
     @property
@@ -40,12 +41,18 @@ class RunState:
         """The rows that wait, the most urgent first."""
         return list(self._pending.values())
 
+    @property
+    def running(self) -> Mapping[str, Running]:
+        """The rows that are being built, by name."""
+        return self._occupancy.rows
+
     def begin(self, hosts: Sequence[Host], now: float) -> list[Start]:
         """Start the rows that `decide` chooses now."""
-        starts = decide(self._pending.values(), self.running.values(), hosts, now)
+        starts = decide(self._pending.values(), self._occupancy, hosts, now)
         for start in starts:
             waiting = self._pending.pop(start.row)
-            self.running[start.row] = Running(start.row, start.host, start.share, waiting.places, gpu=waiting.needs.gpu)
+            gpu = waiting.needs.gpu
+            self._occupancy.add(Running(start.row, start.host, start.share, waiting.places, gpu=gpu))
         return starts
 
     def is_over(self, now: float) -> bool:
@@ -55,20 +62,20 @@ class RunState:
     def made(self, row: str, output: str) -> frozenset[Place]:
         """Note that a running row has made an output, so that no other row waits for it; returns its places."""
         places = self._places(row, output)
-        running = self.running[row]
-        self.running[row] = replace(running, places=running.places - places)
+        running = self._occupancy.remove(row)
+        self._occupancy.add(replace(running, places=running.places - places))
         return places
 
     def postpone(self, row: str, not_before: float) -> None:
         """Put a row back in front, because another run builds a part of it, or its host is gone."""
-        del self.running[row]
+        self._occupancy.remove(row)
         first = self._waiting(self._works[row], not_before)
         self._pending = {row: first, **self._pending}
         self._give_up_broken()
 
     def end(self, row: str, built: BuiltRow) -> None:
         """Note that a row has ended; rows that need an output that failed do not begin."""
-        del self.running[row]
+        self._occupancy.remove(row)
         self.results[row] = built
         if not built.failed:
             return

@@ -79,3 +79,22 @@ def test_rows_that_fit_no_host_do_not_keep_a_run_going() -> None:
     assert state.begin([small], 0.0) == []
     assert state.is_over(0.0)
     assert len(state.pending) == 3
+
+
+def test_a_row_whose_host_is_gone_begins_elsewhere_before_all_others() -> None:
+    state = RunState((work("first", "a"), work("second", "b")), fail_fast=False)
+    one = Host("one", HOST.capacity, 1)
+    assert begun_on(state, [one]) == ["first@one"]
+    state.postpone("first", 0.0)
+    assert begun_on(state, [Host("other", HOST.capacity, 1)]) == ["first@other"]
+
+
+def test_rows_wait_for_a_host_that_runs_the_image_of_their_engine() -> None:
+    state = RunState(ROWS[:1], fail_fast=False, images={"first": "alma9"})
+    assert begun_on(state, [Host("bare", HOST.capacity, 1, images=frozenset())]) == []
+    assert begun_on(state, [Host("docker", HOST.capacity, 1, images=frozenset({"alma9"}))]) == ["first@docker"]
+
+
+def begun_on(state: RunState, hosts: list[Host]) -> list[str]:
+    """The rows that begin now, each with its host."""
+    return [f"{start.row}@{start.host}" for start in state.begin(hosts, 0.0)]
