@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from feedstock_tools.generate.spec.conditions import ConditionError, Setting, holds, parse, to_selector, to_v1
+from feedstock_tools.generate.spec.conditions import ConditionError, Setting, holds, parse
+from feedstock_tools.generate.texts.condition_texts import to_selector, to_v1
 from feedstock_tools.platforms import Platform
 
 VERSIONS = ("10.2", "11.2", "11.8", "12.0", "12.9")

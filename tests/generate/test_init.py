@@ -97,7 +97,11 @@ def test_a_python_project_with_the_requirements_that_always_hold(tmp_path: Path)
     spec = read_spec(tmp_path / "feedstock")
     output = spec.outputs[0]
 
-    assert (spec.name, output.kind, output.test.imports) == ("py-demo", "python", ("py_demo",))
+    assert (spec.name, output.kind, tuple(item.module for item in output.test.imports)) == (
+        "py-demo",
+        "python",
+        ("py_demo",),
+    )
     assert [need.package for need in output.requirements.host] == ["python", "pip", "setuptools >=64", "wheel"]
     assert [need.package for need in output.requirements.run] == ["python", "numpy >=1.24,<3", "rich"]
     assert spec.about.homepage == "https://example.org/demo"

@@ -1,54 +1,51 @@
-"""The conditions of a spec: `linux and cuda >= 12`, written once and translated into both recipe formats.
+"""The conditions of a spec: `linux and cuda >= 12`, written once and translated into both recipe formats
+(`texts.condition_texts`).
 
     condition  = disjunction
     disjunction = conjunction ("or" conjunction)*
     conjunction = inversion ("and" inversion)*
     inversion  = "not" inversion | "(" condition ")" | comparison | word
-    comparison = ("cuda" | "python") ("==" | "!=" | "<" | "<=" | ">" | ">=") version
+    comparison = ("cuda" | "python") ("==" | "!=" | "<" | "<=" | ">" | ">=") version | key ("==" | "!=") text
 
-The words are a fixed list, so a condition can neither reach a variable of the environment nor run code.
+The words are a fixed list, so a condition can neither reach a variable of the environment nor run code. A key is one of
+the variant configuration, and its text stands in double quotes: `mpi == "openmpi"`.
 """
 
 from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 
 from feedstock_tools.platforms import KNOWN_SUBDIRS, Platform
 
-__all__ = ["And", "Compare", "Condition", "ConditionError", "Not", "Or", "Setting", "Word", "both", "negated", "parse"]
+__all__ = [
+    "WORDS",
+    "And",
+    "Compare",
+    "Condition",
+    "ConditionError",
+    "Equal",
+    "Not",
+    "Or",
+    "Setting",
+    "Word",
+    "both",
+    "holds",
+    "negated",
+    "parse",
+    "version_numbers",
+    "words_of",
+]
 
-#: Word → its form in a selector of conda-build. v1 uses the same form unless `_V1_WORDS` has another.
-_V0_WORDS = {
-    "linux": "linux",
-    "osx": "osx",
-    "win": "win",
-    "unix": "unix",
-    "x86_64": "x86_64",
-    "aarch64": "aarch64",
-    "arm64": "arm64",
-    "ppc64le": "ppc64le",
-    "linux-64": "linux64",
-    "linux-aarch64": "linux and aarch64",
-    "linux-ppc64le": "linux and ppc64le",
-    "osx-64": "osx and x86_64",
-    "osx-arm64": "osx and arm64",
-    "win-64": "win64",
-    "win-arm64": "win and arm64",
-    "cuda": 'cuda_compiler_version != "None"',
-    "cpu": 'cuda_compiler_version == "None"',
-    "cross": "build_platform != target_platform",
-}
-_V1_WORDS = _V0_WORDS | {"linux-64": "linux and x86_64", "win-64": "win and x86_64"}
-#: The form of a negated word, if it reads better than `not (...)`.
-_INVERTED = {
-    "cuda": 'cuda_compiler_version == "None"',
-    "cpu": 'cuda_compiler_version != "None"',
-    "cross": "build_platform == target_platform",
-}
+#: The words that need no comparison.
+WORDS = (
+    *("linux", "osx", "win", "unix", "x86_64", "aarch64", "arm64", "ppc64le"),
+    *("linux-64", "linux-aarch64", "linux-ppc64le", "osx-64", "osx-arm64", "win-64", "win-arm64"),
+    *("cuda", "cpu", "cross"),
+)
 _ARCHITECTURES = {"x86_64": "64", "aarch64": "aarch64", "arm64": "arm64", "ppc64le": "ppc64le"}
 _COMPARED = ("cuda", "python")
 _OPERATORS: dict[str, Callable[[tuple[int, ...], tuple[int, ...]], bool]] = {
@@ -59,7 +56,10 @@ _OPERATORS: dict[str, Callable[[tuple[int, ...], tuple[int, ...]], bool]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
-_TOKEN = re.compile(r"\s*(?:(?P<op>[<>=!]=|[<>])|(?P<paren>[()])|(?P<version>\d+(?:\.\d+)*)|(?P<word>[A-Za-z_][\w-]*))")
+_TOKEN = re.compile(
+    r"\s*(?:(?P<op>[<>=!]=|[<>])|(?P<paren>[()])|(?P<version>\d+(?:\.\d+)*)"
+    r"|(?P<text>\"[^\"\n]*\")|(?P<word>[A-Za-z_][\w-]*))"
+)
 _DEEPEST = 20
 _LONGEST = 500
 
@@ -75,12 +75,14 @@ class ConditionError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """The setting in which a condition is evaluated: a platform, its build machine, CUDA (None for CPU) and Python."""
+    """The setting in which a condition is evaluated: a platform, its build machine, CUDA (None for CPU), Python, and
+    all keys of the variant."""
 
     platform: Platform
     build_platform: Platform
     cuda: str | None = None
     python: str | None = None
+    values: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +105,16 @@ class Compare:
 
     def holds(self, version: str) -> bool:
         """Whether the comparison holds for a version."""
-        size = len(_numbers(self.version))
-        return _OPERATORS[self.operator](_numbers(version)[:size], _numbers(self.version))
+        size = len(version_numbers(self.version))
+        return _OPERATORS[self.operator](version_numbers(version)[:size], version_numbers(self.version))
+
+
+@dataclass(frozen=True, slots=True)
+class Equal:
+    """A key of the variant configuration has a value: `mpi == "openmpi"`; false where there is no such key."""
+
+    key: str
+    value: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +138,7 @@ class Or:
     parts: tuple[Condition, ...]
 
 
-Condition = Word | Compare | Not | And | Or
+Condition = Word | Compare | Equal | Not | And | Or
 
 
 def parse(text: str) -> Condition:
@@ -173,6 +183,8 @@ def words_of(condition: Condition) -> frozenset[str]:
             return frozenset({name})
         case Compare(subject=subject):
             return frozenset({subject})
+        case Equal(key=key):
+            return frozenset({key})
         case Not(part):
             return words_of(part)
         case And(parts) | Or(parts):
@@ -189,6 +201,8 @@ def holds(condition: Condition | None, setting: Setting) -> bool:
         case Compare(subject=subject):
             version = setting.cuda if subject == "cuda" else setting.python
             return version is not None and condition.holds(version)
+        case Equal(key, value):
+            return setting.values.get(key) == value
         case Not(part):
             return not holds(part, setting)
         case And(parts):
@@ -197,36 +211,12 @@ def holds(condition: Condition | None, setting: Setting) -> bool:
             return any(holds(part, setting) for part in parts)
 
 
-def to_selector(condition: Condition, cuda_versions: Collection[str]) -> str:
-    """The condition as a selector of conda-build, without its brackets.
+def version_numbers(version: str) -> tuple[int, ...]:
+    """The numbers of a version.
 
-    Selectors see a CUDA version as a string, which does not compare as a version, so `cuda >= 12` becomes the list of
-    those `cuda_versions` that satisfy it.
-
-    >>> to_selector(parse("linux-64 and not cuda"), ())
-    'linux64 and cuda_compiler_version == "None"'
+    >>> version_numbers("12.9")
+    (12, 9)
     """
-    match condition:
-        case Not(Or(parts)) if all(isinstance(part, Compare) and part.operator == "==" for part in parts):
-            subjects = {part.subject for part in parts if isinstance(part, Compare)}
-            versions = [part.version for part in parts if isinstance(part, Compare)]
-            if subjects == {"python"}:
-                return f"py not in ({', '.join(map(_py, versions))})"
-        case Not(Compare("python", "==", version)):
-            return f"py != {_py(version)}"
-    return _say(condition, _V0_WORDS, lambda compare: _compare_v0(compare, cuda_versions))
-
-
-def to_v1(condition: Condition) -> str:
-    """The condition as the expression of an `if:` in recipe.yaml.
-
-    >>> to_v1(parse("python >= 3.12"))
-    'match(python, ">=3.12")'
-    """
-    return _say(condition, _V1_WORDS, _compare_v1)
-
-
-def _numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split(".") if part.isdigit())
 
 
@@ -242,66 +232,6 @@ def _word_holds(name: str, setting: Setting) -> bool:
         "unix": setting.platform.os in ("linux", "osx"),
     }
     return special.get(name, setting.platform.os == name)
-
-
-def _py(version: str) -> str:
-    """A version of Python as the variable `py` of selectors has it.
-
-    >>> _py("3.12")
-    '312'
-    """
-    major, minor = (*_numbers(version), 0)[:2]
-    return f"{major}{minor}"
-
-
-def _compare_v0(compare: Compare, cuda_versions: Collection[str]) -> str:
-    if compare.subject == "python":
-        return f"py {compare.operator} {_py(compare.version)}"
-    versions = [version for version in cuda_versions if compare.holds(version)]
-    if len(versions) == 1 or (compare.operator == "==" and not versions):
-        return f'cuda_compiler_version == "{versions[0] if versions else compare.version}"'
-    listed = ", ".join(f'"{version}"' for version in versions)
-    return f"cuda_compiler_version in ({listed})"
-
-
-def _compare_v1(compare: Compare) -> str:
-    if compare.subject == "python":
-        return f'match(python, "{_match_spec(compare)}")'
-    if compare.operator == "==" and "." in compare.version:
-        return f'cuda_compiler_version == "{compare.version}"'
-    return f'cuda_compiler_version != "None" and match(cuda_compiler_version, "{_match_spec(compare)}")'
-
-
-def _match_spec(compare: Compare) -> str:
-    """`== 3.12` matches the whole series, and `> 12` does not match 12.4."""
-    version = compare.version
-    if compare.operator in ("==", "!="):
-        return f"{compare.operator if compare.operator == '!=' else ''}{version}.*"
-    if compare.operator in ("<=", ">"):
-        *front, last = version.split(".")
-        following = ".".join([*front, str(int(last) + 1)])
-        return f"{'<' if compare.operator == '<=' else '>='}{following}"
-    return f"{compare.operator}{version}"
-
-
-def _say(condition: Condition, words: dict[str, str], compare: Callable[[Compare], str]) -> str:
-    match condition:
-        case Word(name):
-            return words[name]
-        case Compare():
-            return compare(condition)
-        case Not(Word(name)) if name in _INVERTED:
-            return _INVERTED[name]
-        case Not(part):
-            words_of_part = _say(part, words, compare)
-            return f"not {words_of_part}" if re.fullmatch(r"\w+", words_of_part) else f"not ({words_of_part})"
-        case And(parts):
-            said_parts = [_say(part, words, compare) for part in parts]
-            wrapped = [f"({text})" if isinstance(p, Or) else text for p, text in zip(parts, said_parts, strict=True)]
-            return " and ".join(wrapped)
-        case Or(parts):
-            said_parts = [_say(part, words, compare) for part in parts]
-            return " or ".join(f"({text})" if " and " in text else text for text in said_parts)
 
 
 def _tokens(text: str) -> list[str]:
@@ -356,18 +286,28 @@ def _inversion(tokens: list[str], depth: int) -> tuple[Condition, list[str]]:
 
 def _comparison_or_word(first: str, rest: list[str]) -> tuple[Condition, list[str]]:
     if rest and rest[0] in _OPERATORS:
+        if len(rest) > 1 and rest[1].startswith('"'):
+            return _equality(first, rest[0], rest[1]), rest[2:]
         if first not in _COMPARED:
-            raise ConditionError(f"'{first}' cannot be compared", f"Versions of {' and '.join(_COMPARED)} can.")
+            hint = f'Versions of {" and ".join(_COMPARED)} can; other keys equal a text: mpi == "openmpi"'
+            raise ConditionError(f"'{first}' cannot be compared", hint)
         if len(rest) < 2 or not re.fullmatch(r"\d+(?:\.\d+)*", rest[1]):
             raise ConditionError(f"no version follows '{first} {rest[0]}'", f"Such as: {first} {rest[0]} 3.12")
         return Compare(first, rest[0], rest[1]), rest[2:]
-    if first not in _V0_WORDS:
-        near = get_close_matches(first, _V0_WORDS, n=1)
+    if first not in WORDS:
+        near = get_close_matches(first, WORDS, n=1)
         raise ConditionError(
             f"'{first}' is not a word in conditions", f"Did you mean '{near[0]}'?" if near else _vocabulary()
         )
     return Word(first), rest
 
 
+def _equality(key: str, sign: str, text: str) -> Condition:
+    if sign not in ("==", "!=") or key in WORDS or key in _COMPARED or "-" in key:
+        raise ConditionError(f"'{key} {sign} {text}' compares no key with a text", 'Such as: mpi == "openmpi"')
+    equal = Equal(key, text[1:-1])
+    return equal if sign == "==" else Not(equal)
+
+
 def _vocabulary() -> str:
-    return f"Words are {', '.join(_V0_WORDS)}; `cuda` and `python` can be compared with a version."
+    return f"Words are {', '.join(WORDS)}; `cuda` and `python` can be compared with a version."

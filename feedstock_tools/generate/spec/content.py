@@ -8,9 +8,23 @@ from typing import Any
 from feedstock_tools.generate.spec.conditions import ConditionError, parse, words_of
 from feedstock_tools.yaml_reading.positions import Location
 
-__all__ = ["as_list", "as_mapping", "entries", "names_cuda", "outputs_of", "owners", "requirement_lists"]
+__all__ = [
+    "as_list",
+    "as_mapping",
+    "entries",
+    "is_automatic",
+    "names_cuda",
+    "outputs_of",
+    "owners",
+    "requirement_lists",
+]
 
 _SECTIONS = ("build", "host", "run", "run_constrained")
+
+
+def is_automatic(content: dict[str, Any]) -> bool:
+    """Whether something is added to what the spec says (its key `automatic`)."""
+    return str(content.get("automatic", "true")).lower() not in ("false", "no", "off", "0", "f", "n")
 
 
 def as_mapping(value: Any) -> dict[str, Any]:
@@ -50,6 +64,10 @@ def requirement_lists(content: dict[str, Any]) -> Iterator[tuple[Location, list[
         by_strength = exports if isinstance(exports, dict) else {"": exports}
         for strength, items in by_strength.items():
             yield (*location, "run_exports", *([strength] if strength else [])), as_list(items)
+        ignored = as_mapping(owner.get("ignore_run_exports"))
+        for key in ("packages", "exporters"):
+            yield (*location, "ignore_run_exports", key), as_list(ignored.get(key))
+        yield (*location, "track_features"), as_list(owner.get("track_features"))
         yield (*location, "test", "requires"), as_list(as_mapping(owner.get("test")).get("requires"))
 
 

@@ -12,7 +12,7 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any
 
-from feedstock_tools.generate.spec.content import as_list, as_mapping, entries, names_cuda, outputs_of
+from feedstock_tools.generate.spec.content import as_list, as_mapping, entries, is_automatic, names_cuda, outputs_of
 from feedstock_tools.generate.spec.cuda_checks import check_cuda
 from feedstock_tools.generate.spec.finding import Finding
 from feedstock_tools.generate.spec.placeholders import PlaceholderError, check_names, check_text
@@ -39,7 +39,7 @@ def cross_check(content: dict[str, Any]) -> list[Finding]:
         *_check_accelerator(content),
         *_check_platforms(content),
         *check_cuda(content),
-        *check_for_review(content),
+        *(check_for_review(content) if is_automatic(content) else ()),
     ]
 
 
@@ -69,7 +69,7 @@ def _check_outputs(content: dict[str, Any]) -> Iterator[Finding]:
                     (*location, "name"), f"there are two outputs '{package}'", "Give each output a name of its own."
                 )
             seen[package] = 1
-        kind = output.get("kind")
+        kind = output.get("kind") if is_automatic(content) else None
         if kind == "metapackage" and (output.get("script") or output.get("files")):
             yield Finding((*location, "kind"), "a metapackage has no files", "Make it a library, or remove the script.")
         if kind == "library" and as_mapping(output.get("test")).get("imports"):
@@ -156,7 +156,10 @@ def _check_names_used(content: dict[str, Any]) -> Iterator[Finding]:
 
 
 def _check_placeholders(content: dict[str, Any]) -> Iterator[Finding]:
-    """Findings for unknown placeholders. Requirements may name any variant key, so theirs are not checked."""
+    """Findings for unknown placeholders. Requirements may name any variant key, so theirs are not checked, and so may
+    every text of a spec to which nothing is added."""
+    if not is_automatic(content):
+        return
     fixed = ("version",)
     texts: list[tuple[Location, Any, tuple[str, ...]]] = []
     for at, source in enumerate(as_list(content.get("sources"))):
@@ -179,7 +182,8 @@ def _check_texts(value: Any, location: Location = ()) -> Iterator[Finding]:
     """Findings for strings that a recipe would read as Jinja or as a selector, wherever they are."""
     if isinstance(value, dict):
         for key, part in value.items():
-            yield from _check_texts(part, (*location, key))
+            if key != "verbatim":
+                yield from _check_texts(part, (*location, key))
     elif isinstance(value, list):
         for at, part in enumerate(value):
             yield from _check_texts(part, (*location, at))

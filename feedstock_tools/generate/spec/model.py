@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
+from feedstock_tools.generate.spec.feedstock_items import About, Migration, Needs, VariantValue
 from feedstock_tools.generate.spec.requirement_items import (
     ConditionField,
     Items,
@@ -20,6 +21,7 @@ from feedstock_tools.generate.spec.requirement_items import (
     RequirementList,
     Shorthand,
 )
+from feedstock_tools.generate.spec.test_items import Benchmark, Command, Test
 from feedstock_tools.generate.spec.words import (
     ArchitectureChoice,
     ArchitecturesByVersion,
@@ -27,8 +29,16 @@ from feedstock_tools.generate.spec.words import (
     PythonVersions,
     RecipeFile,
     Sha256,
-    Size,
     Subdir,
+)
+from feedstock_tools.generate.spec.written_items import (
+    AboutOutput,
+    Choice,
+    Environment,
+    Glob,
+    IgnoredExports,
+    Offset,
+    Verbatim,
 )
 
 __all__ = [
@@ -72,6 +82,7 @@ class Source(Model):
     git: str | None = Field(default=None, description="Address of a git repository.")
     rev: str | None = Field(default=None, description="Commit or tag of the git repository.")
     path: str | None = Field(default=None, description="A folder of the feedstock, relative to the recipe folder.")
+    file_name: str | None = Field(default=None, description="The name of the downloaded file.")
     folder: RecipeFile | None = Field(default=None, description="Where to unpack it in the work folder.")
     patches: tuple[Annotated[Patch, Shorthand(string="file")], ...] = Field(
         default=(), description="Patches, in order."
@@ -102,7 +113,9 @@ class Script(Model):
 
     unix: RecipeFile | None = Field(default=None, description="The script on Linux and macOS.")
     win: RecipeFile | None = Field(default=None, description="The script on Windows.")
-    commands: tuple[str, ...] = Field(default=(), description="Commands instead of a file.")
+    commands: tuple[Annotated[Command, Shorthand(string="command")], ...] = Field(
+        default=(), description="Commands instead of a file."
+    )
     template: Literal["cmake", "meson", "bazel", "pip", "setuptools", "scikit-build-core"] | None = Field(
         default=None, description="Generate a script that builds with this build system."
     )
@@ -110,6 +123,7 @@ class Script(Model):
         default=(), description="Options for a template's build system: `-DUSE_X=ON`; for pip `-Csetup-args=-Dx=on`."
     )
     folder: RecipeFile = Field(default=".", description="The folder in the sources that a template builds.")
+    environment: Environment = Field(default={}, description="Variables that the script sees, with their values.")
 
     @model_validator(mode="after")
     def _something(self) -> Script:
@@ -144,6 +158,12 @@ class Build(Model):
         default=None, description="A script that runs once; outputs collect their files from the work folder."
     )
     requirements: Requirements = Field(default=Requirements(), description="Requirements of that script.")
+    offsets: tuple[Offset, ...] = Field(
+        default=(), description="What some builds have on top of the number; those that hold add up."
+    )
+    ignore_run_exports: IgnoredExports = Field(
+        default=IgnoredExports(), description="Run exports that its environments do not take over."
+    )
 
 
 class RunExports(Model):
@@ -151,33 +171,9 @@ class RunExports(Model):
 
     weak: RequirementList = Field(default=(), description="For packages that have it in `host`.")
     strong: RequirementList = Field(default=(), description="For packages that have it in `build` or `host`.")
-
-
-class Command(Model):
-    """A command of a test."""
-
-    command: str = Field(description="The command.")
-    when: MaybeCondition = Field(default=None, description="The builds that run it; default: all.")
-
-
-class Test(Model):
-    """Tests of a built output."""
-
-    imports: tuple[str, ...] = Field(default=(), description="Modules that Python must be able to import.")
-    pip_check: bool = Field(default=False, description="Run `pip check`.")
-    commands: tuple[Annotated[Command, Shorthand(string="command")], ...] = Field(
-        default=(), description="Commands that must exit 0."
-    )
-    files: tuple[RecipeFile, ...] = Field(default=(), description="Files of the recipe folder needed by the commands.")
-    requires: RequirementList = Field(default=(), description="Packages that the test needs.")
-
-
-class Benchmark(Model):
-    """A benchmark of a package: programs that print a line of JSON, with `name`, `value` and `unit`, for each
-    figure."""
-
-    commands: tuple[str, ...] = Field(min_length=1, description="Commands to run in order.")
-    requires: tuple[str, ...] = Field(default=(), description="Further packages that they need.")
+    noarch: RequirementList = Field(default=(), description="For noarch packages that have it in `host`.")
+    weak_constrains: RequirementList = Field(default=(), description="As `weak`, for `run_constrained`.")
+    strong_constrains: RequirementList = Field(default=(), description="As `strong`, for `run_constrained`.")
 
 
 class Skip(Model):
@@ -200,7 +196,21 @@ class Output(Model):
     )
     why: str | None = Field(default=None, description="A comment to write above the output.")
     script: ScriptField | None = Field(default=None, description="The script that makes or collects its files.")
-    files: tuple[str, ...] = Field(default=(), description="Its files in the prefix; default: all new ones.")
+    version: str | None = Field(default=None, description="Its version; default: the feedstock's.")
+    number: int | None = Field(default=None, ge=0, description="Its build number; default: the feedstock's.")
+    string: Items[Annotated[Choice, Shorthand(string="value")]] = Field(
+        default=(), description="Its build string; default: conda-build's, with the accelerator."
+    )
+    noarch: Literal["python", "generic"] | None = Field(default=None, description="One package for all platforms.")
+    version_independent: MaybeCondition = Field(
+        default=None, description="The builds that run with every Python that is newer."
+    )
+    files: tuple[Annotated[Glob, Shorthand(string="path")], ...] = Field(
+        default=(), description="Its files in the prefix; default: all new ones."
+    )
+    exclude_files: tuple[Annotated[Glob, Shorthand(string="path")], ...] = Field(
+        default=(), description="Files that `files` would match and the output does not have."
+    )
     requirements: Requirements = Field(default=Requirements(), description="Its requirements.")
     pins: tuple[PackageName, ...] = Field(
         default=(), description="Outputs that it needs, pinned to the very build made with it."
@@ -208,6 +218,14 @@ class Output(Model):
     run_exports: Annotated[RunExports, Shorthand(string="weak", array="weak")] = Field(
         default=RunExports(), description="Dependencies of packages built against it; a list means `weak`."
     )
+    ignore_run_exports: IgnoredExports = Field(
+        default=IgnoredExports(), description="Run exports that it does not take over."
+    )
+    track_features: RequirementList = Field(
+        default=(), description="Features, which make solvers avoid it: one for each step."
+    )
+    use_keys: tuple[str, ...] = Field(default=(), description="Variant keys that split it, though it names them not.")
+    ignore_keys: tuple[str, ...] = Field(default=(), description="Variant keys that do not split it.")
     entry_points: tuple[str, ...] = Field(default=(), description="Commands: `name = module:function`.")
     skip: tuple[Annotated[Skip, Shorthand(string="when")], ...] = Field(
         default=(), description="Builds without this output."
@@ -220,6 +238,8 @@ class Output(Model):
         default=None,
         description="Whether GPU builds must contain code for `cuda: architectures`; default: if they contain any.",
     )
+    about: AboutOutput = Field(default=AboutOutput(), description="Its own description.")
+    verbatim: tuple[Verbatim, ...] = Field(default=(), description="Lines of the recipe that have no keys here.")
 
 
 class ArchitectureScript(Model):
@@ -273,49 +293,6 @@ class Prefer(Model):
     outputs: tuple[PackageName, ...] = Field(default=(), description="Outputs that carry `track_features`.")
 
 
-class Needs(Model):
-    """The resources of one build (one row of a configuration), for planning and for its limits."""
-
-    cores: int | None = Field(default=None, ge=1, description="Processor cores that it can use.")
-    memory: Size | None = Field(default=None, description="Its memory limit: 64 GiB.")
-    memory_per_job: Size | None = Field(
-        default=None, description="The memory of one compiler job, such as 2 GiB: limits the number of jobs."
-    )
-    disk: Size | None = Field(default=None, description="The final size of its folder: 50 GB.")
-    time: str | None = Field(
-        default=None, pattern=r"^\d+(\.\d+)? ?(s|min|h)$", description="Its approximate duration: 3 h."
-    )
-    gpu: bool = Field(default=False, description="Whether its tests need a GPU.")
-
-
-class About(Model):
-    """The description of the packages."""
-
-    homepage: str = Field(description="The project's page.")
-    license: str = Field(description="SPDX expression: Apache-2.0")
-    license_file: Items[str] = Field(default=(), description="Files with the text of the license.")
-    summary: str = Field(description="One line.")
-    description: str | None = Field(default=None, description="Some paragraphs.")
-    documentation: str | None = Field(default=None, description="Address of the documentation.")
-    repository: str | None = Field(default=None, description="Address of the repository.")
-
-
-class VariantValue(Model):
-    """A value of a variant key."""
-
-    value: str = Field(description="The value.")
-    when: MaybeCondition = Field(default=None, description="The platforms with this value.")
-
-
-class Migration(Model):
-    """A migration of conda-forge that the feedstock takes part in; its content comes from the pinning's copy."""
-
-    timestamp: Annotated[str, Field(pattern=r"^\d+(\.\d+)?$")] | None = Field(
-        default=None, description="Its `migrator_ts`; default: that of the pinning's copy."
-    )
-    number: int = Field(default=1, ge=0, description="Its `migration_number`.")
-
-
 class Spec(Model):
     """A feedstock."""
 
@@ -325,6 +302,13 @@ class Spec(Model):
     pinning: Literal["conda-forge", "self-contained"] = Field(
         default="conda-forge",
         description="The source of dependency versions: conda-forge's pinning, or the recipe's own file.",
+    )
+    automatic: bool = Field(
+        default=True,
+        description="Whether Python, guards, `cuda-version`, skips and build strings are added to what is written.",
+    )
+    recipe_name: PackageName | None = Field(
+        default=None, description="The name at the top of the recipe; default: the feedstock's, with `-split`."
     )
     build: Build = Field(default=Build(), description="Settings for every output.")
     sources: tuple[Source, ...] = Field(default=(), description="The sources.")
@@ -339,6 +323,9 @@ class Spec(Model):
     variants: Mapping[str, Items[Annotated[VariantValue, Shorthand(string="value")]]] = Field(
         default={}, description="Keys of the variant configuration to set, with their values."
     )
+    zip: tuple[tuple[str, ...], ...] = Field(
+        default=(), description="Keys of `variants` whose values go together: the first with the first, and so on."
+    )
     groups: Mapping[PackageName, RequirementList] = Field(default={}, description="Named lists of requirements.")
     outputs: Annotated[tuple[Output, ...], Field(min_length=1)] = Field(description="The packages.")
     prefer: Prefer = Field(default=Prefer(), description="The build that a solver prefers if both fit.")
@@ -348,6 +335,7 @@ class Spec(Model):
     needs: Needs = Field(default=Needs(), description="The resources of one build.")
     about: About = Field(description="The description of the packages.")
     maintainers: Annotated[tuple[str, ...], Field(min_length=1)] = Field(description="Names on GitHub.")
+    verbatim: tuple[Verbatim, ...] = Field(default=(), description="Lines of the recipe that have no keys here.")
     conda_forge: Mapping[str, Any] = Field(
         default={}, description="More settings for conda-forge.yml, copied unchanged."
     )

@@ -10,9 +10,10 @@ import re
 from collections.abc import Callable
 from difflib import get_close_matches
 
-__all__ = ["PlaceholderError", "check_names", "check_text", "fill", "names_in"]
+__all__ = ["PLACEHOLDER", "PlaceholderError", "check_names", "check_text", "fill", "names_in"]
 
-_PLACEHOLDER = re.compile(r"(?<!\$)\{([A-Za-z_]\w*)\}")
+#: A placeholder, with its name as the group.
+PLACEHOLDER = re.compile(r"(?<!\$)\{([A-Za-z_]\w*)\}")
 _JINJA = re.compile(r"\{\{\s*(?P<name>\w+)?|\}\}|\{[%#]|[%#]\}")
 #: conda_build/metadata.py, sel_pat, as far as a quoted string can still match it.
 _SELECTOR = re.compile(r"\[[^\[\]]+\][^()]*$")
@@ -35,12 +36,12 @@ def names_in(text: str) -> tuple[str, ...]:
     >>> names_in("https://example.org/v{version}.tar.gz")
     ('version',)
     """
-    return tuple(match[1] for match in _PLACEHOLDER.finditer(text))
+    return tuple(match[1] for match in PLACEHOLDER.finditer(text))
 
 
 def fill(text: str, value: Callable[[str], str]) -> str:
     """The string with each placeholder replaced by `value(name)`."""
-    return _PLACEHOLDER.sub(lambda match: value(match[1]), text)
+    return PLACEHOLDER.sub(lambda match: value(match[1]), text)
 
 
 def check_text(text: str) -> None:

@@ -41,7 +41,7 @@ __all__ = [
 _Item = TypeVar("_Item")
 
 #: The kinds of entries in a list of requirements; each entry has exactly one of these keys.
-REQUIREMENT_KINDS = ("package", "compiler", "stdlib", "pin", "compatible", "use")
+REQUIREMENT_KINDS = ("package", "compiler", "stdlib", "cdt", "pin", "compatible", "use")
 
 
 class Model(BaseModel):
@@ -127,7 +127,7 @@ PackageSpec = Annotated[str, AfterValidator(_check_package_spec)]
 #: A list whose single entry may be written without the list.
 Items = Annotated[tuple[_Item, ...], BeforeValidator(_list_of), _OrOne()]
 _Language = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
-_PinExpression = Annotated[str, Field(pattern=r"^x(\.x)*$")]
+_PinExpression = Annotated[str, Field(pattern=r"^(x(\.x)*|none|\d[\w.]*|\{\w+\})$")]
 
 
 class Requirement(Model):
@@ -140,14 +140,20 @@ class Requirement(Model):
         default=None, description="The compiler of a language: `c`, `cxx`, `fortran`, `cuda`."
     )
     stdlib: _Language | None = Field(default=None, description="The standard library of a language: `c`.")
+    cdt: PackageSpec | None = Field(default=None, description="A package of the system that the sysroot has.")
     pin: SubpackageName | None = Field(
         default=None, description="Another output, pinned to the very build made with it."
     )
     compatible: PackageName | None = Field(default=None, description="A package compatible with the one in `host`.")
     use: str | None = Field(default=None, description="A group of requirements, or `cuda-libraries`.")
-    max: _PinExpression | None = Field(default=None, description="Upper limit of a pin: `x.x` keeps the minor version.")
+    max: _PinExpression | None = Field(
+        default=None, description="Upper limit of a pin: `x.x` keeps the minor version; a version; `none`."
+    )
     min: _PinExpression | None = Field(
-        default=None, description="Lower limit of a pin; default: the version built with."
+        default=None, description="Lower limit of a pin, or `none`; default: the version built with."
+    )
+    exact: bool | None = Field(
+        default=None, description="Whether a pin is on the very build; default: if it has no limits."
     )
     when: MaybeCondition = Field(default=None, description="The builds with this entry; default: all.")
     why: str | None = Field(default=None, description="A comment to write above it.")
@@ -157,8 +163,8 @@ class Requirement(Model):
         given = [kind for kind in REQUIREMENT_KINDS if getattr(self, kind) is not None]
         if len(given) != 1:
             raise ValueError(f"a requirement must have exactly one of {', '.join(REQUIREMENT_KINDS)}")
-        if (self.max or self.min) and given[0] not in ("pin", "compatible"):
-            raise ValueError("'max' and 'min' require 'pin' or 'compatible'")
+        if (self.max or self.min or self.exact is not None) and given[0] not in ("pin", "compatible"):
+            raise ValueError("'max', 'min' and 'exact' require 'pin' or 'compatible'")
         return self
 
     @property

@@ -27,4 +27,4 @@ class Need:
     @property
     def package(self) -> str:
         """The name of the package, as far as it is known without variants."""
-        return self.value.split(" ", 1)[0] if self.kind in ("package", "pin", "compatible") else ""
+        return self.value.split(" ", 1)[0] if self.kind in ("package", "cdt", "pin", "compatible") else ""

@@ -16,7 +16,7 @@ from feedstock_tools.generate.texts.cuda_facts import known_cuda_versions
 from feedstock_tools.generate.texts.forge import conda_forge_settings, migration_stubs
 from feedstock_tools.generate.texts.lines import aligned, comment, quoted
 from feedstock_tools.generate.texts.v0 import v0_view
-from feedstock_tools.generate.texts.v1 import features_why, v1_view
+from feedstock_tools.generate.texts.v1 import v1_view
 from feedstock_tools.generate.texts.variant_files import variant_blocks
 from feedstock_tools.generate.texts.wording import number_why
 
@@ -49,7 +49,6 @@ def render(spec: Spec, recipe_format: str | None = None) -> Mapping[PurePosixPat
             view
             | {
                 "number_why": number_why(spec),
-                "features_why": features_why(spec),
                 "benchmark_lines": benchmark_lines(spec),
             },
         )

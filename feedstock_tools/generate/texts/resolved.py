@@ -9,20 +9,25 @@ from feedstock_tools.generate.spec.conditions import Compare, Condition, Not, Or
 from feedstock_tools.generate.spec.cross_checks import CUDA_LIBRARIES, output_names
 from feedstock_tools.generate.spec.model import Output, Requirements, Script, Spec, Test
 from feedstock_tools.generate.spec.requirement_items import Requirement
+from feedstock_tools.generate.spec.written_items import Glob
 from feedstock_tools.generate.texts.build_scripts import named_script
 from feedstock_tools.generate.texts.cuda_links import guard, links_cuda, with_cuda_version
 from feedstock_tools.generate.texts.needs import CPU, CUDA, Need
 
 __all__ = [
+    "EXPORTS",
     "SECTIONS",
     "ResolvedOutput",
     "flatten",
+    "is_alone",
     "python_skips",
     "resolve_outputs",
     "skips_python_by_output",
     "top_level_needs",
 ]
 
+#: The kinds of run exports, in the order of a recipe.
+EXPORTS = ("noarch", "strong", "strong_constrains", "weak", "weak_constrains")
 SECTIONS = ("build", "host", "run", "run_constrained")
 _WHY_PYTHON = "With it a solver goes by the version of Python, and without it by time stamps."
 
@@ -32,18 +37,19 @@ class ResolvedOutput:
     """One package of the recipe.
 
     `python`: there is a build for each Python; `cuda`: its build string contains the accelerator.
-    `features` is the condition under which the build carries `track_features`.
+    `features` is the condition under which the build carries `track_features`. `written` is the output of the spec, for
+    what both formats copy from it.
     """
 
     name: str
+    written: Output
     kind: str
     python: bool
     why: str | None
     script: Script | None
-    files: tuple[str, ...]
+    files: tuple[Glob, ...]
     needs: dict[str, tuple[Need, ...]]
-    weak_exports: tuple[Need, ...]
-    strong_exports: tuple[Need, ...]
+    exports: dict[str, tuple[Need, ...]]
     entry_points: tuple[str, ...]
     skip: tuple[tuple[Condition, str | None], ...]
     features: Condition | None
@@ -61,11 +67,11 @@ def flatten(items: Iterable[Requirement], spec: Spec, condition: Condition | Non
 
 
 def _needs_of(item: Requirement, spec: Spec, condition: Condition | None) -> tuple[Need, ...]:
-    if item.kind == "compiler" and item.compiler == "cuda":
+    if item.kind == "compiler" and item.compiler == "cuda" and spec.automatic:
         condition = condition if _asks_for_cuda(condition) else both(condition, CUDA)
     if item.use is None:
         value = getattr(item, item.kind)
-        exact = item.max is None and item.min is None
+        exact = item.max is None and item.min is None if item.exact is None else item.exact
         return (Need(item.kind, value, condition, item.why, exact, item.min, item.max),)
     if item.use == CUDA_LIBRARIES:
         libraries = spec.cuda.libraries if spec.cuda else ()
@@ -86,9 +92,16 @@ def _asks_for_cuda(condition: Condition | None) -> bool:
     return any(part == CUDA or (isinstance(part, Compare) and part.subject == "cuda") for part in parts)
 
 
+def is_alone(spec: Spec) -> bool:
+    """Whether the recipe is its only output: it has that output's name, and nothing runs before it."""
+    return len(spec.outputs) == 1 and spec.recipe_name == spec.outputs[0].name
+
+
 def top_level_needs(spec: Spec) -> dict[str, tuple[Need, ...]]:
     """The requirements of the script that runs once, by section."""
     needs = _sections(spec.build.requirements, spec)
+    if not spec.automatic:
+        return needs
     return needs | {"host": with_cuda_version(needs["host"], spec)} if _links_cuda(needs) else needs
 
 
@@ -126,20 +139,20 @@ def python_skips(spec: Spec) -> list[tuple[Condition, str | None]]:
 
 def _resolve(spec: Spec, output: Output, name: str, *, python: bool, first: bool) -> ResolvedOutput:
     skip: list[tuple[Condition, str | None]] = [(item.when, item.why) for item in output.skip]
-    if python and skips_python_by_output(spec):
+    if python and spec.automatic and skips_python_by_output(spec):
         skip = [*python_skips(spec), *skip]
     if "{accelerator}" in output.name:
         skip.append((CPU if name == output.name.replace("{accelerator}", "gpu") else CUDA, None))
     return ResolvedOutput(
         name=name,
+        written=output,
         kind=output.kind,
         python=python,
         why=output.why if first else None,
         script=named_script(output.script, output.name),
         files=output.files,
         needs=_needs_of_output(spec, output, python=python),
-        weak_exports=flatten(output.run_exports.weak, spec),
-        strong_exports=flatten(output.run_exports.strong, spec),
+        exports={key: flatten(getattr(output.run_exports, key), spec) for key in EXPORTS},
         entry_points=output.entry_points,
         skip=tuple(skip),
         features=_features(spec, output),
@@ -155,6 +168,8 @@ def _sections(requirements: Requirements, spec: Spec) -> dict[str, tuple[Need, .
 def _needs_of_output(spec: Spec, output: Output, *, python: bool) -> dict[str, tuple[Need, ...]]:
     needs = _sections(output.requirements, spec)
     pins = tuple(Need("pin", name) for name in output.pins)
+    if not spec.automatic:
+        return needs | {"run": (*needs["run"], *pins)}
     by_features = output.kind == "metapackage" and spec.prefer.by == "track_features"
     if output.kind == "python" or (python and not by_features):
         for section in ("host", "run"):
@@ -186,7 +201,7 @@ def _names_with_python(spec: Spec) -> frozenset[str]:
 
 def _features(spec: Spec, output: Output) -> Condition | None:
     """The builds of an output that carry `track_features`."""
-    if spec.cuda is None or spec.prefer.by == "build_number":
+    if spec.cuda is None or spec.prefer.by == "build_number" or not spec.automatic:
         return None
     carriers = spec.prefer.outputs or _default_carriers(spec)
     if not set(output_names(output.name)) & set(carriers):

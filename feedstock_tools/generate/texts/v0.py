@@ -6,26 +6,49 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from feedstock_tools.generate.spec.conditions import Condition, to_selector
+from feedstock_tools.generate.spec.conditions import Condition
 from feedstock_tools.generate.spec.model import Patch, Script, Source, Spec
+from feedstock_tools.generate.spec.written_items import IgnoredExports
 from feedstock_tools.generate.texts.build_scripts import named_script
-from feedstock_tools.generate.texts.lines import Line, quoted
+from feedstock_tools.generate.texts.choices import exclusive, limits, verbatim_lines
+from feedstock_tools.generate.texts.condition_texts import to_selector
+from feedstock_tools.generate.texts.lines import Line, aligned, comment, quoted
 from feedstock_tools.generate.texts.needs import CPU, CUDA, Need
 from feedstock_tools.generate.texts.resolved import (
     SECTIONS,
     ResolvedOutput,
+    flatten,
+    is_alone,
     resolve_outputs,
     top_level_needs,
 )
-from feedstock_tools.generate.texts.wording import CUDA_DIGITS, PREFERRED_CPU, about, filled, numbered, skips
+from feedstock_tools.generate.texts.wording import (
+    CUDA_DIGITS,
+    PREFERRED_CPU,
+    about,
+    features_why,
+    filled,
+    numbered,
+    skips,
+)
 
 __all__ = ["v0_view"]
 
-_NAMES = {"cuda": "cuda_compiler_version", "cuda_major": '(cuda_compiler_version or "None").split(".")[0]'}
+_NAMES = {
+    "cuda": "cuda_compiler_version",
+    "cuda_major": '(cuda_compiler_version or "None").split(".")[0]',
+    "cuda_digits": CUDA_DIGITS,
+    "python_digits": "CONDA_PY",
+    "numpy_digits": "CONDA_NPY",
+    "hash": "PKG_HASH",
+    "build_number": "PKG_BUILDNUM",
+}
 #: The keys of `about` in conda-build's spelling.
 _ABOUT_NAMES = {"homepage": "home", "repository": "dev_url", "documentation": "doc_url"}
 #: conda-build's default scripts.
 _DEFAULT_SCRIPTS = ("build.sh", "bld.bat")
+_WHY_USED = "Nothing else here tells conda-build that there is one for each Python."
+_LIMITS = {"lower": "min_pin", "upper": "max_pin", "lower version": "lower_bound", "upper version": "upper_bound"}
 
 
 @dataclass(frozen=True)
@@ -51,14 +74,23 @@ class _Wording:
 def v0_view(spec: Spec, cuda_versions: Sequence[str]) -> dict[str, Any]:
     """The values for the template of meta.yaml."""
     wording = _Wording(spec, cuda_versions)
+    outputs = [_output(output, spec, wording) for output in resolve_outputs(spec)]
+    alone = is_alone(spec)
     return {
         "spec": spec,
+        "package_name": spec.recipe_name or f"{spec.name}-split",
+        "alone": outputs[0] if alone else None,
+        "top_lines": verbatim_lines(spec.verbatim, "top", "v0"),
+        "source_lines": verbatim_lines(spec.verbatim, "source", "v0"),
+        "more_build_lines": verbatim_lines(spec.verbatim, "build", "v0"),
+        "more_about_lines": verbatim_lines(spec.verbatim, "about", "v0"),
+        "extra_lines": verbatim_lines(spec.verbatim, "extra", "v0"),
         "version": "{{ version }}" if quoted(spec.version) == spec.version else '"{{ version }}"',
         "number_lines": _number_lines(spec, wording),
         "sources": [_source(source, wording) for source in spec.sources],
         "build_lines": _build_lines(spec, wording),
-        "requirements": _requirements(top_level_needs(spec), wording),
-        "outputs": [_output(output, spec, wording) for output in resolve_outputs(spec)],
+        "requirements": outputs[0]["requirements"] if alone else _requirements(top_level_needs(spec), wording),
+        "outputs": [] if alone else outputs,
         "about_lines": about(spec.about, _ABOUT_NAMES),
     }
 
@@ -67,18 +99,21 @@ def _expression(need: Need) -> str:
     if need.kind == "package":
         text = filled(need.value, "{{", _NAMES)
         return text if text.startswith("{{") else quoted(text)
-    if need.kind in ("compiler", "stdlib"):
+    if need.kind in ("compiler", "stdlib", "cdt"):
         return f"{{{{ {need.kind}('{need.value}') }}}}"
     function = "pin_subpackage" if need.kind == "pin" else "pin_compatible"
-    limits = [f"min_pin='{need.lower}'"] if need.lower else []
-    limits += [f"max_pin='{need.upper}'"] if need.upper else []
+    bounds = limits(need.lower, need.upper, _LIMITS)
     if need.kind == "pin" and need.exact:
-        limits = ["exact=True"]
-    return f"{{{{ {function}({', '.join([repr(need.value), *limits])}) }}}}"
+        bounds = ["exact=True"]
+    return f"{{{{ {function}({', '.join([repr(need.value), *bounds])}) }}}}"
 
 
 def _number_lines(spec: Spec, wording: _Wording) -> tuple[Line, ...]:
     """The Jinja for the build number, if it depends on the accelerator."""
+    if spec.build.offsets:
+        first = Line(f"{{% set build = {spec.build.number} %}}")
+        offsets = (wording.line(f"{{% set build = build + {o.by} %}}", o.when, o.why) for o in spec.build.offsets)
+        return (first, *offsets)
     if not numbered(spec):
         return ()
     raised = f"{{% set build = build + 100 * ({CUDA_DIGITS} | int) %}}"
@@ -89,15 +124,35 @@ def _number_lines(spec: Spec, wording: _Wording) -> tuple[Line, ...]:
 
 
 def _build_lines(spec: Spec, wording: _Wording) -> tuple[Line, ...]:
-    number = "{{ build }}" if numbered(spec) else str(spec.build.number)
+    number = "{{ build }}" if numbered(spec) or spec.build.offsets else str(spec.build.number)
     lines = [Line(f"number: {number}")]
     lines += [wording.line("skip: true", condition, why) for condition, why in skips(spec)]
-    script = named_script(spec.build.script, None)
-    if script and script.commands:
-        lines += [Line("script:"), *(Line(f"  - {quoted(command)}") for command in script.commands)]
+    script = named_script(spec.outputs[0].script if is_alone(spec) else spec.build.script, None)
+    if script and script.commands and not is_alone(spec):
+        lines += [Line("script:"), *_indented(_commands(script, wording))]
     elif script and (script.unix or script.win) and not _is_default(script):
         lines += _script_lines(script, wording)
+    for key, needs in _ignored(spec.build.ignore_run_exports, spec, wording):
+        lines += [Line(f"{key}:"), *_indented(needs)]
     return tuple(lines)
+
+
+def _ignored(ignored: IgnoredExports, spec: Spec, wording: _Wording) -> list[tuple[str, tuple[Line, ...]]]:
+    lists = {"ignore_run_exports": ignored.packages, "ignore_run_exports_from": ignored.exporters}
+    return [(key, wording.needs(flatten(items, spec))) for key, items in lists.items() if items]
+
+
+def _commands(script: Script, wording: _Wording) -> list[Line]:
+    return [wording.line(f"- {quoted(filled(item.command, '{{', _NAMES))}", item.when) for item in script.commands]
+
+
+def _environment(script: Script | None, wording: _Wording) -> tuple[Line, ...]:
+    """The variables of a script; several values of one are told apart by their conditions."""
+    return tuple(
+        wording.line(f"- {quoted(name + '=' + filled(value, '{{', _NAMES))}", condition)
+        for name, choices in (script.environment if script else {}).items()
+        for value, condition in exclusive(choices)
+    )
 
 
 def _is_default(script: Script) -> bool:
@@ -131,6 +186,8 @@ def _source(source: Source, wording: _Wording) -> tuple[Line, ...]:
         ]
     if source.path:
         lines.append(Line(f"path: {quoted(source.path)}"))
+    if source.file_name:
+        lines.append(Line(f"fn: {quoted(filled(source.file_name, '{{', _NAMES))}"))
     if source.sha256:
         lines.append(Line(f"sha256: {source.sha256}"))
     if source.folder:
@@ -152,39 +209,86 @@ def _requirements(needs: dict[str, tuple[Need, ...]], wording: _Wording) -> list
 
 
 def _output(output: ResolvedOutput, spec: Spec, wording: _Wording) -> dict[str, Any]:
+    written = output.written
     return {
         "name": output.name,
+        "version": quoted(filled(written.version, "{{", _NAMES)) if written.version else None,
         "why": output.why,
         "script_lines": _script_lines(output.script, wording) if output.script and not output.script.commands else (),
-        "files": [Line(f"- {quoted(name)}") for name in output.files],
-        "build": _build_of_output(output, spec, wording),
+        "files": _files(output, wording),
+        "build": _build_text(output, spec, wording),
         "requirements": _requirements(output.needs, wording),
         "test": _test(output, wording),
+        "test_lines": verbatim_lines(written.verbatim, "test", "v0"),
+        "about": about(written.about, _ABOUT_NAMES),
+        "about_lines": verbatim_lines(written.verbatim, "about", "v0"),
+        "top_lines": verbatim_lines(written.verbatim, "top", "v0"),
     }
+
+
+def _build_text(output: ResolvedOutput, spec: Spec, wording: _Wording) -> str:
+    """The lines of an output's `build`, each comment of a key above the key."""
+    indent = 2 if is_alone(spec) else 6
+    texts: list[str] = []
+    for key, lines in _build_of_output(output, spec, wording):
+        if key == "track_features" and output.features is not None:
+            texts += comment(features_why(spec), indent)
+        if key == "force_use_keys" and not output.written.use_keys:
+            texts += comment(_WHY_USED, indent)
+        texts += [f"{' ' * indent}{key}:", aligned(lines, indent + 2)] if key else [aligned(lines, indent)]
+    texts += [f"{' ' * indent}{line}" for line in verbatim_lines(output.written.verbatim, "build", "v0")]
+    return "\n".join(texts)
+
+
+def _files(output: ResolvedOutput, wording: _Wording) -> list[Line]:
+    included = [wording.line(f"- {quoted(filled(glob.path, '{{', _NAMES))}", glob.when) for glob in output.files]
+    excluded = [wording.line(f"- {quoted(glob.path)}", glob.when) for glob in output.written.exclude_files]
+    if not excluded:
+        return included
+    both = [Line("include:"), *_indented(included)] if included else []
+    return [*both, Line("exclude:"), *_indented(excluded)]
 
 
 def _build_of_output(output: ResolvedOutput, spec: Spec, wording: _Wording) -> list[tuple[str, tuple[Line, ...]]]:
     """The `build` of an output as blocks: a key with lines under it, or lines alone."""
     blocks: list[tuple[str, tuple[Line, ...]]] = []
     skipped = tuple(wording.line("skip: true", condition, why) for condition, why in output.skip)
-    blocks += [("", lines) for lines in (skipped, _string_lines(output, spec, wording)) if lines]
+    blocks += [("", lines) for lines in (skipped, _own_lines(output, wording)) if lines]
+    blocks += [("", lines) for lines in (_string_lines(output, spec, wording),) if lines]
+    keys = {"force_use_keys": output.written.use_keys, "force_ignore_keys": output.written.ignore_keys}
+    blocks += [(key, tuple(Line(f"- {name}") for name in names)) for key, names in keys.items() if names]
+    blocks += _ignored(output.written.ignore_run_exports, spec, wording)
     if _split_by_python_alone(output, spec):
         blocks.append(("force_use_keys", (Line("- python"),)))
     if output.features is not None:
         accelerator = "cpu" if output.features == CPU else "gpu"
         line = wording.line(f"- {spec.name}-{accelerator}", output.features)
         blocks.append(("track_features", (line,)))
+    if features := wording.needs(flatten(output.written.track_features, spec)):
+        blocks.append(("track_features", features))
     if output.script and output.script.commands:
-        blocks.append(("script", tuple(Line(f"- {quoted(command)}") for command in output.script.commands)))
+        blocks.append(("script", tuple(_commands(output.script, wording))))
+    if variables := _environment(output.script, wording):
+        blocks.append(("script_env", variables))
     if output.entry_points:
         blocks.append(("entry_points", tuple(Line(f"- {quoted(entry)}") for entry in output.entry_points)))
-    if output.strong_exports:
-        exports = [Line("strong:"), *_indented(wording.needs(output.strong_exports))]
-        exports += [Line("weak:"), *_indented(wording.needs(output.weak_exports))] if output.weak_exports else []
-        blocks.append(("run_exports", tuple(exports)))
-    elif output.weak_exports:
-        blocks.append(("run_exports", wording.needs(output.weak_exports)))
+    exports = {key: wording.needs(needs) for key, needs in output.exports.items() if needs}
+    if set(exports) == {"weak"}:
+        blocks.append(("run_exports", exports["weak"]))
+    elif exports:
+        parts = ((Line(f"{key}:"), *_indented(lines)) for key, lines in exports.items())
+        blocks.append(("run_exports", tuple(line for part in parts for line in part)))
     return blocks
+
+
+def _own_lines(output: ResolvedOutput, wording: _Wording) -> tuple[Line, ...]:
+    """What an output says instead of the recipe: its number, and that it is one package for several platforms."""
+    written = output.written
+    lines = [Line(f"number: {written.number}")] if written.number is not None else []
+    lines += [Line(f"noarch: {written.noarch}")] if written.noarch else []
+    if written.version_independent is not None:
+        lines.append(wording.line("python_version_independent: true", written.version_independent))
+    return tuple(lines)
 
 
 def _split_by_python_alone(output: ResolvedOutput, spec: Spec) -> bool:
@@ -194,6 +298,8 @@ def _split_by_python_alone(output: ResolvedOutput, spec: Spec) -> bool:
     that pins outputs with Python need not name it. If the build that runs once names it, each Python has a job of its
     own.
     """
+    if not spec.automatic:
+        return False
     named = (*output.needs["host"], *(need for needs in top_level_needs(spec).values() for need in needs))
     return output.python and not any(need.package == "python" for need in named)
 
@@ -203,8 +309,9 @@ def _indented(lines: Iterable[Line]) -> list[Line]:
 
 
 def _string_lines(output: ResolvedOutput, spec: Spec, wording: _Wording) -> tuple[Line, ...]:
-    if spec.cuda is None:
-        return ()
+    if spec.cuda is None or not spec.automatic:
+        own = exclusive(output.written.string)
+        return tuple(wording.line(f"string: {_text(value)}", condition) for value, condition in own)
     python = "py{{ CONDA_PY }}" if output.python else ""
     tail = f"{python}h{{{{ PKG_HASH }}}}_{{{{ PKG_BUILDNUM }}}}"
     texts = {CUDA: f"string: cuda{{{{ {CUDA_DIGITS} }}}}{tail}", CPU: f"string: cpu_{tail}"}
@@ -213,6 +320,10 @@ def _string_lines(output: ResolvedOutput, spec: Spec, wording: _Wording) -> tupl
     if len(left) == 1:  # the output exists for one accelerator only
         return tuple(Line(text) for text in left.values())
     return tuple(wording.line(text, condition) for condition, text in left.items())
+
+
+def _text(text: str) -> str:
+    return quoted(filled(text, "{{", _NAMES))
 
 
 def _test(output: ResolvedOutput, wording: _Wording) -> list[tuple[str, tuple[Line, ...]]]:
@@ -224,8 +335,9 @@ def _test(output: ResolvedOutput, wording: _Wording) -> list[tuple[str, tuple[Li
         commands.append(Line("- pip check"))
     blocks = {
         "files": tuple(Line(f"- {quoted(name)}") for name in test.files),
+        "source_files": tuple(Line(f"- {quoted(name)}") for name in test.source_files),
         "requires": tuple(requires),
-        "imports": tuple(Line(f"- {quoted(name)}") for name in test.imports),
+        "imports": tuple(wording.line(f"- {quoted(item.module)}", item.when) for item in test.imports),
         "commands": tuple(commands),
     }
     return [(key, lines) for key, lines in blocks.items() if lines]

@@ -6,21 +6,47 @@ from collections.abc import Iterable
 from itertools import groupby
 from typing import Any
 
-from feedstock_tools.generate.spec.conditions import Condition, to_v1
-from feedstock_tools.generate.spec.model import Script, Source, Spec
+from feedstock_tools.generate.spec.conditions import Condition
+from feedstock_tools.generate.spec.model import Output, Script, Source, Spec
+from feedstock_tools.generate.spec.written_items import Glob
 from feedstock_tools.generate.texts.build_scripts import named_script
+from feedstock_tools.generate.texts.choices import chosen_v1, limits, verbatim_lines
+from feedstock_tools.generate.texts.condition_texts import to_v1
 from feedstock_tools.generate.texts.lines import comment, quoted
 from feedstock_tools.generate.texts.needs import Need
 from feedstock_tools.generate.texts.resolved import (
     ResolvedOutput,
+    flatten,
+    is_alone,
     resolve_outputs,
     top_level_needs,
 )
-from feedstock_tools.generate.texts.wording import CUDA_DIGITS, PREFERRED_CPU, about, filled, numbered, skips
+from feedstock_tools.generate.texts.wording import (
+    CUDA_DIGITS,
+    PREFERRED_CPU,
+    about,
+    features_why,
+    filled,
+    numbered,
+    skips,
+)
 
 __all__ = ["v1_view"]
 
-_NAMES = {"cuda": "cuda_compiler_version", "cuda_major": '(cuda_compiler_version | default("None") | split("."))[0]'}
+_NAMES = {
+    "cuda": "cuda_compiler_version",
+    "cuda_major": '(cuda_compiler_version | default("None") | split("."))[0]',
+    "python_digits": "python | version_to_buildstring",
+    "numpy_digits": "numpy | version_to_buildstring",
+    "build_number": "number",
+}
+_LIMITS = {
+    "lower": "lower_bound",
+    "upper": "upper_bound",
+    "lower version": "lower_bound",
+    "upper version": "upper_bound",
+}
+_EXPORTS = {"weak_constrains": "weak_constraints", "strong_constrains": "strong_constraints"}
 _SECTIONS = {"build": "build", "host": "host", "run": "run", "run_constrained": "run_constraints"}
 
 #: A conditional entry of a list: its text, its condition, its comment.
@@ -30,20 +56,36 @@ Entry = tuple[str, Condition | None, str | None]
 def v1_view(spec: Spec) -> dict[str, Any]:
     """The values for the template of recipe.yaml."""
     staged = spec.build.script is not None
+    outputs = [_output(output, spec) for output in resolve_outputs(spec)]
+    alone = is_alone(spec)
     return {
         "spec": spec,
+        "recipe_name": spec.recipe_name or f"{spec.name}-split",
+        "alone": outputs[0] if alone else None,
+        "top_lines": verbatim_lines(spec.verbatim, "top", "v1"),
+        "source_lines": verbatim_lines(spec.verbatim, "source", "v1"),
+        "more_build_lines": verbatim_lines(spec.verbatim, "build", "v1"),
+        "more_about_lines": verbatim_lines(spec.verbatim, "about", "v1"),
+        "extra_lines": verbatim_lines(spec.verbatim, "extra", "v1"),
         "context": _context(spec),
         "sources": [_source(source) for source in spec.sources],
-        "number": "${{ number }}" if numbered(spec) else str(spec.build.number),
+        "number": "${{ number }}" if numbered(spec) or not spec.automatic else str(spec.build.number),
         "skip": _conditions(skips(spec)),
         "stage": _stage(spec) if staged else None,
-        "outputs": [_output(output, spec) for output in resolve_outputs(spec)],
+        "outputs": [] if alone else outputs,
         "about_lines": about(spec.about, {}),
     }
 
 
 def _context(spec: Spec) -> list[str]:
     lines = [f'version: "{spec.version}"']
+    if "{cuda_digits}" in repr(spec.outputs):
+        # As a variable, since the filter would multiply the bound on the size of what uses it.
+        lines.append(f"cuda_digits: ${{{{ {CUDA_DIGITS} }}}}")
+    if not spec.automatic:
+        offsets = [f" + ({offset.by} if {to_v1(offset.when)} else 0)" for offset in spec.build.offsets]
+        number = f"${{{{ {spec.build.number}{''.join(offsets)} }}}}" if offsets else str(spec.build.number)
+        return [*lines, f"number: {number}"]
     if numbered(spec):
         raised = f"build + 100 * ({CUDA_DIGITS} | int)"
         cpu = f"build + {PREFERRED_CPU}" if spec.prefer.accelerator == "cpu" else "build"
@@ -58,14 +100,13 @@ def _expression(need: Need) -> str:
     if need.kind == "package":
         text = filled(need.value, "${{", _NAMES)
         return text if text.startswith("${{") else quoted(text)
-    if need.kind in ("compiler", "stdlib"):
+    if need.kind in ("compiler", "stdlib", "cdt"):
         return f"${{{{ {need.kind}('{need.value}') }}}}"
     function = "pin_subpackage" if need.kind == "pin" else "pin_compatible"
-    limits = [f"lower_bound='{need.lower}'"] if need.lower else []
-    limits += [f"upper_bound='{need.upper}'"] if need.upper else []
+    bounds = limits(need.lower, need.upper, _LIMITS)
     if need.kind == "pin" and need.exact:
-        limits = ["exact=True"]
-    return f"${{{{ {function}({', '.join([repr(need.value), *limits])}) }}}}"
+        bounds = ["exact=True"]
+    return f"${{{{ {function}({', '.join([repr(need.value), *bounds])}) }}}}"
 
 
 def _listed(entries: Iterable[Entry]) -> list[str]:
@@ -114,6 +155,8 @@ def _source(source: Source) -> list[str]:
         lines += [f"git: {quoted(source.git)}", f"rev: {quoted(filled(source.rev or '', '${{', _NAMES))}"]
     if source.path:
         lines.append(f"path: {quoted(source.path)}")
+    if source.file_name:
+        lines.append(f"file_name: {quoted(filled(source.file_name, '${{', _NAMES))}")
     if source.sha256:
         lines.append(f"sha256: {source.sha256}")
     if source.folder:
@@ -127,14 +170,26 @@ def _source(source: Source) -> list[str]:
 
 
 def _script(script: Script, spec: Spec) -> list[str]:
+    variables = [f"  {name}: {chosen_v1(choices, _NAMES)}" for name, choices in script.environment.items() if choices]
     if script.commands:
-        return ["script:", *(f"  - {quoted(command)}" for command in script.commands)]
+        commands = _listed((quoted(filled(item.command, "${{", _NAMES)), item.when, None) for item in script.commands)
+        if not variables:
+            return ["script:", *(f"  {line}" for line in commands)]
+        return [
+            "script:",
+            "  env:",
+            *(f"  {line}" for line in variables),
+            "  content:",
+            *(f"    {x}" for x in commands),
+        ]
     systems = {"win" if subdir.startswith("win") else "unix" for subdir in spec.platforms}
+    name = quoted((script.win if systems == {"win"} else script.unix or script.win) or "")
     if script.unix and script.win and len(systems) == 2:
         # Under `file:`, since rattler-build reads a templated string as a command, not as a file name.
-        return ["script:", f'  file: ${{{{ "{script.unix}" if unix else "{script.win}" }}}}']
-    name = script.win if systems == {"win"} else script.unix or script.win
-    return [f"script: {quoted(name or '')}"]
+        name = f'${{{{ "{script.unix}" if unix else "{script.win}" }}}}'
+    elif not variables:
+        return [f"script: {name}"]
+    return ["script:", *(["  env:", *(f"  {line}" for line in variables)] if variables else []), f"  file: {name}"]
 
 
 def _stage(spec: Spec) -> dict[str, Any]:
@@ -151,28 +206,51 @@ def _output(output: ResolvedOutput, spec: Spec) -> dict[str, Any]:
     staged = spec.build.script is not None and output.kind != "metapackage"
     requirements = [(key, _needs(output.needs[section])) for section, key in _SECTIONS.items() if output.needs[section]]
     exports = _run_exports(output)
+    if exports:
+        requirements.append(("run_exports", exports))
+    if ignored := _ignored(output, spec):
+        requirements.append(("ignore_run_exports", ignored))
+    written = output.written
     return {
         "name": output.name,
         "why": output.why,
         "stage": f"{spec.name}-build" if staged else None,
         "build": _build_of_output(output, spec),
-        "requirements": [*requirements, ("run_exports", exports)] if exports else requirements,
-        "tests": _tests(output),
+        "requirements": requirements,
+        "tests": [*_tests(output), *verbatim_lines(written.verbatim, "test", "v1")],
+        "version": quoted(filled(written.version, "${{", _NAMES)) if written.version else None,
+        "about": about(written.about, {}),
+        "about_lines": verbatim_lines(written.verbatim, "about", "v1"),
+        "top_lines": verbatim_lines(written.verbatim, "top", "v1"),
     }
 
 
+def _ignored(output: ResolvedOutput, spec: Spec) -> list[str]:
+    ignored = output.written.ignore_run_exports
+    lists = {"by_name": ignored.packages, "from_package": ignored.exporters}
+    return [
+        line
+        for key, items in lists.items()
+        if items
+        for line in (f"{key}:", *(f"  {entry}" for entry in _needs(flatten(items, spec))))
+    ]
+
+
 def _run_exports(output: ResolvedOutput) -> list[str]:
-    if not output.strong_exports:
-        return _needs(output.weak_exports)
-    lines = ["strong:", *(f"  {line}" for line in _needs(output.strong_exports))]
-    return lines + (["weak:", *(f"  {line}" for line in _needs(output.weak_exports))] if output.weak_exports else [])
+    exports = {key: needs for key, needs in output.exports.items() if needs}
+    if set(exports) <= {"weak"}:
+        return _needs(exports.get("weak", ()))
+    parts = ([f"{_EXPORTS.get(key, key)}:", *(f"  {line}" for line in _needs(needs))] for key, needs in exports.items())
+    return [line for part in parts for line in part]
 
 
 def _build_of_output(output: ResolvedOutput, spec: Spec) -> list[str]:
     lines: list[str] = []
     if output.skip:
         lines += ["skip:", *(f"  {line}" for line in _conditions(output.skip))]
-    if spec.cuda is not None:
+    if not spec.automatic:
+        lines += _as_written(output, spec)
+    elif spec.cuda is not None:
         python = "py${{ python | version_to_buildstring }}" if output.python else ""
         lines.append(f"string: ${{{{ accelerator }}}}{python}h${{{{ hash }}}}_${{{{ build_number }}}}")
     if output.features is not None:
@@ -181,34 +259,77 @@ def _build_of_output(output: ResolvedOutput, spec: Spec) -> list[str]:
         lines += ["variant:", f"  down_prioritize_variant: ${{{{ 1 if {test} else 0 }}}}"]
     if output.script:
         lines += _script(output.script, spec)
-    if output.files:
-        lines += ["files:", *(f"  - {quoted(name)}" for name in output.files)]
+    lines += _files(output)
+    of_python = _version_independent(output.written)
     if output.entry_points:
-        lines += ["python:", "  entry_points:", *(f"    - {quoted(entry)}" for entry in output.entry_points)]
-    return lines
+        of_python += ["  entry_points:", *(f"    - {quoted(entry)}" for entry in output.entry_points)]
+    lines += ["python:", *of_python] if of_python else []
+    return [*lines, *verbatim_lines(output.written.verbatim, "build", "v1")]
 
 
-def features_why(spec: Spec) -> str:
-    """Why a build carries `track_features`."""
-    preferred, other = ("GPU", "CPU") if spec.prefer.accelerator == "gpu" else ("CPU", "GPU")
-    return f"Solvers avoid builds with features, so that they prefer the {preferred} build to the {other} build."
+def _files(output: ResolvedOutput) -> list[str]:
+    def globs(items: Iterable[Glob]) -> list[str]:
+        return _listed((quoted(filled(glob.path, "${{", _NAMES)), glob.when, None) for glob in items)
+
+    excluded = output.written.exclude_files
+    if not excluded:
+        return ["files:", *(f"  {line}" for line in globs(output.files))] if output.files else []
+    included = ["  include:", *(f"    {line}" for line in globs(output.files))] if output.files else []
+    return ["files:", *included, "  exclude:", *(f"    {line}" for line in globs(excluded))]
+
+
+def _version_independent(written: Output) -> list[str]:
+    condition = written.version_independent
+    return [] if condition is None else [f"  version_independent: ${{{{ {to_v1(condition)} }}}}"]
+
+
+def _as_written(output: ResolvedOutput, spec: Spec) -> list[str]:
+    """The build string and what belongs to it, as the spec has it."""
+    written = output.written
+    lines = [f"number: {written.number}"] if written.number is not None else []
+    lines += [f"string: {chosen_v1(written.string, _NAMES)}"] if written.string else []
+    lines += [f"noarch: {written.noarch}"] if written.noarch else []
+    keys = {"use_keys": written.use_keys, "ignore_keys": written.ignore_keys}
+    variant = [
+        line for key, names in keys.items() if names for line in (f"  {key}:", *(f"    - {name}" for name in names))
+    ]
+    steps = flatten(written.track_features, spec)
+    if steps:
+        terms = [f"(1 if {to_v1(need.condition)} else 0)" if need.condition else "1" for need in steps]
+        variant.append(f"  down_prioritize_variant: ${{{{ {' + '.join(terms)} }}}}")
+    return [*lines, *(["variant:", *variant] if variant else [])]
 
 
 def _tests(output: ResolvedOutput) -> list[str]:
     test = output.test
     lines: list[str] = []
-    if test.imports:
-        lines += ["- python:", "    imports:", *(f"      - {quoted(name)}" for name in test.imports)]
-        lines.append(f"    pip_check: {str(test.pip_check).lower()}")
+    if any(item.when for item in test.imports):
+        for condition, items in groupby(test.imports, key=lambda item: item.when):
+            block = _imports([item.module for item in items], pip_check=test.pip_check and condition is None)
+            lines += block if condition is None else _under(condition, block)
+    elif test.imports:
+        lines += _imports([item.module for item in test.imports], pip_check=test.pip_check)
     commands: list[Entry] = [(quoted(filled(c.command, "${{", _NAMES)), c.when, None) for c in test.commands]
     needs = list(output.test_needs)
-    if test.pip_check and not test.imports:
+    if test.pip_check and not any(item.when is None for item in test.imports):
         commands.append(("pip check", None, None))
         needs.append(Need("package", "pip"))
     if commands:
         lines += ["- script:", *(f"    {line}" for line in _listed(commands))]
         if needs:
             lines += ["  requirements:", "    run:", *(f"      {line}" for line in _needs(needs))]
-        if test.files:
-            lines += ["  files:", "    recipe:", *(f"      - {quoted(name)}" for name in test.files)]
+        if test.files or test.source_files:
+            lines.append("  files:")
+        for key, names in (("recipe", test.files), ("source", test.source_files)):
+            lines += [f"    {key}:", *(f"      - {quoted(name)}" for name in names)] if names else []
     return lines
+
+
+def _imports(modules: list[str], *, pip_check: bool) -> list[str]:
+    listed = (f"      - {quoted(name)}" for name in modules)
+    return ["- python:", "    imports:", *listed, f"    pip_check: {str(pip_check).lower()}"]
+
+
+def _under(condition: Condition, item: list[str]) -> list[str]:
+    """An item of a list under a condition."""
+    return [f"- if: {quoted(to_v1(condition))}", "  then:", *(f"    {line}" for line in item)]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts import CudaFacts, PinningRow, load_cuda
-from feedstock_tools.generate.spec.conditions import to_selector
 from feedstock_tools.generate.spec.model import Spec, VariantValue
+from feedstock_tools.generate.texts.condition_texts import to_selector
 from feedstock_tools.generate.texts.cuda_facts import known_cuda_versions, versions_on
 from feedstock_tools.generate.texts.lines import Line, quoted
 from feedstock_tools.generate.texts.needs import Need
@@ -58,8 +58,9 @@ def variant_blocks(spec: Spec) -> list[Block]:
         InputError: the spec sets a key that depends on the CUDA version, or there are no facts about a platform.
     """
     own = [_own_block(key, values, spec) for key, values in spec.variants.items()]
-    if spec.pinning == "conda-forge":
-        return own
+    if spec.pinning == "conda-forge" or not spec.automatic:
+        lines = [line for group in spec.zip for line in (Line("-"), *(Line(f"  - {key}") for key in group))]
+        return [*own, Block("zip_keys", tuple(lines))] if lines else own
     facts = load_cuda()
     rows = {Platform.parse(subdir): _rows(spec, Platform.parse(subdir), facts) for subdir in spec.platforms}
     keys = _keys(spec, rows)
@@ -160,6 +161,10 @@ def _scalar(value: str) -> str:
     return "None" if value == "None" else quoted(value)
 
 
+def _value(value: VariantValue) -> str:
+    return value.plain if value.plain is not None else _scalar(value.value or "")
+
+
 def _python_block(spec: Spec) -> list[Block]:
     if isinstance(spec.python, str):
         return []
@@ -169,7 +174,7 @@ def _python_block(spec: Spec) -> list[Block]:
 def _own_block(key: str, values: Sequence[VariantValue], spec: Spec) -> Block:
     versions = known_cuda_versions(spec) if any(value.when for value in values) else ()
     lines = tuple(
-        Line(f"- {_scalar(value.value)}", to_selector(value.when, versions) if value.when else None) for value in values
+        Line(f"- {_value(value)}", to_selector(value.when, versions) if value.when else None) for value in values
     )
     selectors = {line.selector for line in lines}
     return Block(key, lines, selector=selectors.pop() if len(selectors) == 1 else None)

@@ -7,12 +7,23 @@ from collections.abc import Mapping
 from feedstock_tools.generate.spec.conditions import And, Compare, Condition, Not, Or, Word, words_of
 from feedstock_tools.generate.spec.model import About, Spec
 from feedstock_tools.generate.spec.placeholders import fill
+from feedstock_tools.generate.spec.written_items import AboutOutput
 from feedstock_tools.generate.texts.lines import Line, quoted
 from feedstock_tools.generate.texts.needs import CUDA
 from feedstock_tools.generate.texts.resolved import python_skips, skips_python_by_output
 from feedstock_tools.platforms import Platform
 
-__all__ = ["CUDA_DIGITS", "PREFERRED_CPU", "Skips", "about", "filled", "number_why", "numbered", "skips"]
+__all__ = [
+    "CUDA_DIGITS",
+    "PREFERRED_CPU",
+    "Skips",
+    "about",
+    "features_why",
+    "filled",
+    "number_why",
+    "numbered",
+    "skips",
+]
 
 #: The CUDA version as build strings have it, in either format: 112.
 CUDA_DIGITS = 'cuda_compiler_version | replace(".", "")'
@@ -35,7 +46,7 @@ def filled(text: str, opening: str, names: Mapping[str, str]) -> str:
 
 def numbered(spec: Spec) -> bool:
     """Whether the build number depends on the accelerator."""
-    return spec.cuda is not None and spec.prefer.by in ("build_number", "both")
+    return spec.automatic and spec.cuda is not None and spec.prefer.by in ("build_number", "both")
 
 
 def number_why(spec: Spec) -> str:
@@ -46,6 +57,8 @@ def number_why(spec: Spec) -> str:
 
 def skips(spec: Spec) -> Skips:
     """The builds that the recipe skips: default platforms, CUDA versions, and the spec's own skips."""
+    if not spec.automatic:
+        return tuple((item.when, item.why) for item in spec.skip)
     conditions: list[tuple[Condition, str | None]] = []
     unwanted = _unwanted_platforms(spec)
     if unwanted:
@@ -71,17 +84,16 @@ def _unwanted_platforms(spec: Spec) -> list[Condition]:
     return unwanted
 
 
-def about(section: About, names: Mapping[str, str]) -> tuple[Line, ...]:
+def about(section: About | AboutOutput, names: Mapping[str, str]) -> tuple[Line, ...]:
     """The section `about`, in the order of a recipe; `names` are the format's spellings of its keys."""
-    lines = [
-        Line(f"{names.get('homepage', 'homepage')}: {quoted(section.homepage)}"),
-        Line(f"license: {quoted(section.license)}"),
-    ]
-    if len(section.license_file) == 1:
-        lines.append(Line(f"license_file: {quoted(section.license_file[0])}"))
-    elif section.license_file:
-        lines += [Line("license_file:"), *(Line(f"  - {quoted(name)}") for name in section.license_file)]
-    lines.append(Line(f"summary: {quoted(section.summary)}"))
+    lines: list[Line] = []
+    for key in ("homepage", "license", "license_family", "license_file", "license_url", "summary"):
+        value = getattr(section, key, None)
+        if isinstance(value, tuple) and len(value) > 1:
+            lines += [Line(f"{key}:"), *(Line(f"  - {quoted(name)}") for name in value)]
+        elif value:
+            text = value if isinstance(value, str) else value[0]
+            lines.append(Line(f"{names.get(key, key)}: {quoted(text)}"))
     if section.description:
         paragraphs = section.description.strip().splitlines()
         lines += [Line("description: |"), *(Line(f"  {line}".rstrip()) for line in paragraphs)]
@@ -89,3 +101,9 @@ def about(section: About, names: Mapping[str, str]) -> tuple[Line, ...]:
         if value := getattr(section, key):
             lines.append(Line(f"{names.get(key, key)}: {quoted(value)}"))
     return tuple(lines)
+
+
+def features_why(spec: Spec) -> str:
+    """Why a build carries `track_features`."""
+    preferred, other = ("GPU", "CPU") if spec.prefer.accelerator == "gpu" else ("CPU", "GPU")
+    return f"Solvers avoid builds with features, so that they prefer the {preferred} build to the {other} build."
