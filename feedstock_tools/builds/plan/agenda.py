@@ -91,7 +91,11 @@ def agenda(workspace: Workspace, chosen: Sequence[PlannedConfiguration], capacit
     reasons = refused(chosen, workspace.engines)
     possible = [configuration for configuration in chosen if configuration.name not in reasons]
     channels = channels_for(workspace, possible)
-    rows, history = _rows(workspace, possible, channels)
+    bases = {
+        configuration.name: channels_identities(workspace.machine, configuration.platform, channels[configuration.name])
+        for configuration in possible
+    }
+    rows, history = _rows(workspace, possible, bases)
     declared = Declared.of(workspace.plan.needs)
     works = [_work(planned, needs_of(declared, history.memory(planned.row.name, planned.missing))) for planned in rows]
     todo = _ordered([work for work in works if work.missing], history, declared)
@@ -105,7 +109,7 @@ def agenda(workspace: Workspace, chosen: Sequence[PlannedConfiguration], capacit
         capacity=capacity,
         jobs=jobs,
         seconds=_seconds(todo, jobs),
-        again={work.name: changed for work in todo if (changed := _changed(work, history))},
+        again={work.name: changed for work in todo if (changed := _changed(work, history, bases))},
     )
 
 
@@ -113,21 +117,25 @@ def _needs(planned: _Row, declared: Declared, history: History) -> Needs:
     return needs_of(declared, history.memory(planned.row.name, planned.missing))
 
 
-def _changed(work: Work, history: History) -> tuple[str, ...]:
+def _changed(work: Work, history: History, bases: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
     """What has changed since the last builds of a row's missing outputs; empty without any."""
-    before = {output.name: history.of_row.get((work.name, output.name), [])[-1:] for output in work.missing}
-    pairs = [(record.inputs, work.inputs[name]) for name, last in before.items() for record in last if record.inputs]
-    return tuple(text for part, text in PARTS.items() if any(old.get(part) != new.get(part) for old, new in pairs))
+    changed: set[str] = set()
+    for output in work.missing:
+        forms = [inputs_on(base, output) for base in bases[work.configuration]]
+        for record in history.of_row.get((work.name, output.name), [])[-1:]:
+            if record.inputs:
+                changed |= {part for part in PARTS if record.inputs.get(part) not in {form.get(part) for form in forms}}
+    return tuple(text for part, text in PARTS.items() if part in changed)
 
 
 def _rows(
-    workspace: Workspace, possible: Sequence[PlannedConfiguration], channels: Mapping[str, ChannelChoice]
+    workspace: Workspace, possible: Sequence[PlannedConfiguration], bases: Mapping[str, Sequence[str]]
 ) -> tuple[list[_Row], History]:
-    """Every row of some configurations with its finished outputs, and the history of earlier builds."""
-    bases = {
-        configuration.name: channels_identities(workspace.machine, configuration.platform, channels[configuration.name])
-        for configuration in possible
-    }
+    """Every row of some configurations with its finished outputs, and the history of earlier builds.
+
+    Args:
+        bases: configuration → the identities of its channels.
+    """
     if not workspace.artifacts.ledger.is_file():
         nothing: dict[str, BuildRecord] = {}
         return [

@@ -6,26 +6,31 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
+from pathlib import Path
 
 from feedstock_tools.builds.stand_in.choice import DEFAULT_CHANNELS, STAND_IN, ChannelChoice
 from feedstock_tools.channel.local import local_folder
-from feedstock_tools.digests import digest_of_files
+from feedstock_tools.digests import digest_of_files, sha256_of
 from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedOutput
 from feedstock_tools.platforms import Platform
 
 __all__ = [
+    "FORM",
     "PARTS",
     "Candidate",
     "Candidates",
     "candidates_of",
     "channels_identities",
-    "identity_of_channels",
+    "identities_of_channels",
     "identity_on",
     "inputs_on",
     "possible_channels",
 ]
 
 
+#: The form of the identities of new builds, which the ledger records with the parts. Form 1 had the path of a channel's
+#: folder, and of the compilers behind the stand-in channel; form 2 has what is in them.
+FORM = "2"
 #: The parts of what goes into a build, in words.
 PARTS = {
     "recipe": "the recipe",
@@ -58,8 +63,8 @@ def identity_on(base: str, output: PlannedOutput) -> str:
 
 
 def inputs_on(base: str, output: PlannedOutput) -> dict[str, str]:
-    """The parts of that identity, each with its digest."""
-    return {**output.inputs, "channels": _with_tools(base, output)}
+    """The parts of that identity, each with its digest, and the form of the identity."""
+    return {**output.inputs, "channels": _with_tools(base, output), "form": FORM}
 
 
 def _with_tools(base: str, output: PlannedOutput) -> str:
@@ -73,7 +78,7 @@ def _with_tools(base: str, output: PlannedOutput) -> str:
 def channels_identities(machine: Mapping[str, str], platform: str, choice: ChannelChoice) -> tuple[str, ...]:
     """The part of an identity for the channels that builds for a platform use, then its forms in old ledgers."""
     if not choice.is_stand_in:
-        return (identity_of_channels(choice.channels),)
+        return identities_of_channels(choice.channels)
     from feedstock_tools.builds.stand_in.identity import stand_in_identities
     from feedstock_tools.builds.stand_in.toolkits import toolkits_folder
 
@@ -82,20 +87,33 @@ def channels_identities(machine: Mapping[str, str], platform: str, choice: Chann
     return tuple(f"{STAND_IN} {identity}" for identity in found)
 
 
-def identity_of_channels(channels: Sequence[str]) -> str:
+def identities_of_channels(channels: Sequence[str]) -> tuple[str, ...]:
     """The part of a build's identity for channels: for a folder the hash of its repodata, for others the URL.
 
     The contents of a remote channel change by the hour, which alone is not a reason to build again.
+
+    Returns:
+        the form for new builds; then, if a channel is a folder, that of ledgers that also recorded its path.
     """
-    parts = []
-    for channel in channels:
-        folder = local_folder(channel)
-        if folder is None:
-            parts.append(channel if "://" in channel else f"https://conda.anaconda.org/{channel}")
-        else:
-            listed = sorted(folder.glob("*/repodata.json"))
-            parts.append(f"{folder} {digest_of_files(listed)}")
-    return sha256("\n".join(parts).encode()).hexdigest()
+    folders = {channel: folder for channel in channels if (folder := local_folder(channel)) is not None}
+    urls = {
+        channel: channel if "://" in channel else f"https://conda.anaconda.org/{channel}"
+        for channel in channels
+        if channel not in folders
+    }
+    parts = urls | {channel: _contents(folder) for channel, folder in folders.items()}
+    before = urls | {channel: f"{folder} {digest_of_files(_repodata(folder))}" for channel, folder in folders.items()}
+    forms = ("\n".join(form[channel] for channel in channels) for form in (parts, before))
+    return tuple(dict.fromkeys(sha256(form.encode()).hexdigest() for form in forms))
+
+
+def _contents(folder: Path) -> str:
+    """What a channel's folder has in each subdir."""
+    return " ".join(["folder", *(f"{file.parent.name} {sha256_of(file)}" for file in _repodata(folder))])
+
+
+def _repodata(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*/repodata.json"))
 
 
 def possible_channels(given: Sequence[str], configured: Sequence[str]) -> Iterator[ChannelChoice]:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
+from collections.abc import Iterable
+from contextlib import suppress
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
@@ -14,6 +18,9 @@ __all__ = ["STAND_IN_FORMAT", "digest", "stand_in_identities"]
 
 #: Increased when the same data yields different packages, so that older channels do not count as current.
 STAND_IN_FORMAT = 8
+_COMPILERS = ("gcc", "clang", "cc", "g++", "clang++", "c++")
+#: The bytes at either end of a program that identify it.
+_ENOUGH = 1 << 20
 #: What stood above the data on packages when ledgers were first made.
 _HEAD = b"""\
 # What the stand-in channel holds: the metadata of real packages, as the recipes say it at the commits named here.
@@ -27,26 +34,49 @@ def stand_in_identities(
 ) -> tuple[str, ...]:
     """The identities of the stand-in channel that `ensure_stand_in_channel` would return, without creating it.
 
-    New builds are recorded under the first. The others are those of earlier versions: without a compiler on PATH, the
-    identity once contained the path of the interpreter, so that two ways to start a build made everything twice.
+    New builds are recorded under the first, which is the same on every machine with the same programs. The others are
+    those of earlier versions: the identity once contained the paths of compilers and their modification times, or
+    without a compiler on PATH the path of the interpreter.
     """
     from feedstock_tools.builds.stand_in.compilers import cross_gcc, cross_programs
     from feedstock_tools.builds.stand_in.toolkits import found_toolkits
     from feedstock_tools.builds.stand_in.zig import ZIG_VERSION, zig_compiles_for
 
-    compilers = [shutil.which(name, path=path) for name in ("gcc", "clang", "cc", "g++", "clang++", "c++")]
-    stats = [f"{name} {Path(name).stat().st_mtime_ns} {Path(name).stat().st_size}" for name in compilers if name]
-    forms = [stats] if stats else [[_compiler_of_last_resort()], [sys.executable]]
-    packages = _digest_of_packages((data_folder("variants") / "packages.yaml").read_bytes())
-    cross: list[str] = []
-    if platform != Platform.here():
-        cross += cross_programs(platform, path=path)
-        if cross_gcc(platform, path=path) is None and zig_compiles_for(platform):
-            cross.append(f"zig {ZIG_VERSION}")
-    compilers_of_cuda = [toolkit.identity for toolkit in found_toolkits(toolkits)]
-    return tuple(
-        digest(str(STAND_IN_FORMAT), platform.subdir, packages, *native, *cross, *compilers_of_cuda) for native in forms
+    compilers = [program for name in _COMPILERS if (program := shutil.which(name, path=path))]
+    stats = [f"{name} {Path(name).stat().st_mtime_ns} {Path(name).stat().st_size}" for name in compilers]
+    cross = cross_programs(platform, path=path) if platform != Platform.here() else ()
+    zig = (
+        (f"zig {ZIG_VERSION}",)
+        if platform != Platform.here() and cross_gcc(platform, path=path) is None and zig_compiles_for(platform)
+        else ()
     )
+    if stats:
+        forms = [(_programs(compilers), _programs(cross)), (stats, cross)]
+    else:
+        forms = [([_compiler_of_last_resort()], _programs(cross)), ([_compiler_of_last_resort()], cross)]
+        forms.append(([sys.executable], cross))
+    packages = _digest_of_packages((data_folder("variants") / "packages.yaml").read_bytes())
+    cuda = [toolkit.identity for toolkit in found_toolkits(toolkits)]
+    before = str(STAND_IN_FORMAT), platform.subdir, packages
+    return tuple(dict.fromkeys(digest(*before, *native, *others, *zig, *cuda) for native, others in forms))
+
+
+def _programs(paths: Iterable[str]) -> list[str]:
+    """The names of programs and what is in them, wherever they are."""
+    return [f"{Path(path).name} {_digest_of_program(os.path.realpath(path))}" for path in paths]
+
+
+@cache
+def _digest_of_program(path: str) -> str:
+    """The hash of a program; of a large one its size, its beginning and its end, which no other version shares."""
+    program = Path(path)
+    size = program.stat().st_size
+    ends = b""
+    with suppress(PermissionError), program.open("rb") as file:
+        ends = file.read(_ENOUGH)
+        file.seek(max(_ENOUGH, size - _ENOUGH))
+        ends += file.read()
+    return sha256(b"%d\n" % size + ends).hexdigest()
 
 
 def _compiler_of_last_resort() -> str:

@@ -20,9 +20,10 @@ from feedstock_tools.builds.matrix.matrix import read_matrix
 from feedstock_tools.builds.plan.agenda import agenda
 from feedstock_tools.builds.plan.capacity import Capacity
 from feedstock_tools.builds.plan.identity import (
+    FORM,
     candidates_of,
     channels_identities,
-    identity_of_channels,
+    identities_of_channels,
     identity_on,
     inputs_on,
 )
@@ -80,9 +81,9 @@ def record(
 def test_an_identity_is_the_hash_of_its_parts(recorded: dict[str, Any]) -> None:
     assert digest_of_values(recorded["inputs"]) == recorded["identity"]
     output = PlannedOutput("tiny", "1", "0", 0, "linux-64", recorded["identity"], inputs=recorded["inputs"])
-    base = identity_of_channels(["conda-forge"])
+    (base,) = identities_of_channels(["conda-forge"])
     assert identity_on(base, output) == recorded["on conda-forge"]
-    assert inputs_on(base, output) == {**recorded["inputs"], "channels": base}
+    assert inputs_on(base, output) == {**recorded["inputs"], "channels": base, "form": FORM}
 
 
 def test_a_feedstock_is_rendered_to_the_identities_that_it_had(feedstock: TinyFeedstock) -> None:
@@ -106,14 +107,32 @@ def test_what_an_earlier_version_has_built_is_done(feedstock: TinyFeedstock) -> 
     assert "done" not in {each.state for each in stand_in.outputs}
 
 
+def test_what_an_earlier_version_built_with_the_channel_of_a_folder_is_done(feedstock: TinyFeedstock) -> None:
+    workspace = open_workspace(feedstock.folder, None, (str(feedstock.channel),), {})
+    chosen = workspace.chosen(["linux_64_cpu"])
+    new, old = identities_of_channels(workspace.channels)
+    record(workspace, chosen, lambda _row, output: identity_on(old, output))
+    (configuration,) = read_matrix(workspace, chosen).configurations
+    assert {each.state for each in configuration.outputs} == {"done"}
+    planned = agenda(workspace, chosen, Capacity.of_machine())
+    assert not planned.todo
+    assert identity_on(new, outputs(chosen)[0][1]) not in {
+        name for work in planned.done for name in work.identities.values()
+    }
+
+
+@pytest.mark.parametrize("with_compiler", [False, True], ids=["no compiler", "gcc"])
 @pytest.mark.parametrize("form", [0, 1], ids=["by this version", "by an earlier one"])
-def test_builds_without_a_compiler_on_path_are_done_whichever_version_recorded_them(
-    form: int, feedstock: TinyFeedstock
+def test_builds_on_the_stand_in_channel_are_done_whichever_version_recorded_them(
+    form: int, with_compiler: bool, feedstock: TinyFeedstock, tmp_path: Path
 ) -> None:
-    workspace = open_workspace(feedstock.folder, None, ("stand-in",), {"PATH": ""})
+    if with_compiler:
+        (tmp_path / "gcc").write_text("#!/bin/sh\n")
+        (tmp_path / "gcc").chmod(0o755)
+    workspace = open_workspace(feedstock.folder, None, ("stand-in",), {"PATH": str(tmp_path)})
     chosen = workspace.chosen(["linux_64_cpu"])
     bases = channels_identities(workspace.machine, "linux-64", ChannelChoice(("stand-in",), "listed"))
-    record(workspace, chosen, lambda _row, output: identity_on(bases[form], output))
+    record(workspace, chosen, lambda _row, output: identity_on(bases[form], output), bases[form])
     (configuration,) = read_matrix(workspace, chosen).configurations
     assert {each.state for each in configuration.outputs} == {"done"}
     planned = agenda(workspace, chosen, Capacity.of_machine())
@@ -121,6 +140,16 @@ def test_builds_without_a_compiler_on_path_are_done_whichever_version_recorded_t
     assert {name for work in planned.done for name in work.identities.values()} == {
         identity_on(bases[form], output) for _, output in outputs(chosen)
     }
+
+
+def test_another_form_of_identities_is_no_change_of_the_channels(feedstock: TinyFeedstock) -> None:
+    workspace = open_workspace(feedstock.folder, None, (str(feedstock.channel),), {})
+    chosen = workspace.chosen(["linux_64_cpu"])
+    _, old = identities_of_channels(workspace.channels)
+    record(workspace, chosen, lambda _row, output: "of another recipe", old)
+    planned = agenda(workspace, chosen, Capacity.of_machine())
+    assert planned.todo
+    assert list(again_notes(planned)) == []  # nothing of what is recorded differs, but for the form
 
 
 def test_an_output_that_no_engine_renders_has_no_candidates() -> None:
@@ -134,12 +163,12 @@ def test_tools_of_the_stand_in_channel_count_where_a_build_needs_them() -> None:
     stand_in = "stand-in abc"
 
     assert identity_on(stand_in, plain) == sha256(b"identity\nstand-in abc").hexdigest()
-    assert inputs_on(stand_in, plain) == {"channels": stand_in}
+    assert inputs_on(stand_in, plain) == {"channels": stand_in, "form": FORM}
     assert identity_on(stand_in, built) not in (
         identity_on(stand_in, plain),
         identity_on(stand_in, replace(plain, tools={"cmake": "2"})),
     )
-    assert inputs_on(stand_in, built).keys() == {"channels"}, "the reason to build again is the channels"
+    assert inputs_on(stand_in, built).keys() == {"channels", "form"}, "the reason to build again is the channels"
     assert identity_on("conda-forge", built) == identity_on("conda-forge", plain)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from feedstock_tools.builds.plan.identity import identity_of_channels
+from feedstock_tools.builds.plan.identity import identities_of_channels
 from feedstock_tools.builds.stand_in.choice import choose_channels
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.feedstock.layout import Artifacts
@@ -57,12 +57,23 @@ def test_a_local_channel_is_another_when_its_packages_change(tmp_path: Path) -> 
     repodata = tmp_path / "noarch" / "repodata.json"
     repodata.parent.mkdir()
     repodata.write_text("{}")
-    before = identity_of_channels([str(tmp_path)])
-    assert identity_of_channels([tmp_path.as_uri()]) == before
+    before = identities_of_channels([str(tmp_path)])
+    assert identities_of_channels([tmp_path.as_uri()]) == before
     repodata.write_text('{"packages": {}}')
-    assert identity_of_channels([str(tmp_path)]) != before
+    assert not set(identities_of_channels([str(tmp_path)])) & set(before)
+
+
+def test_a_local_channel_is_known_by_its_packages_wherever_it_is(tmp_path: Path) -> None:
+    for name in ("here", "there"):
+        (tmp_path / name / "noarch").mkdir(parents=True)
+        (tmp_path / name / "noarch" / "repodata.json").write_text("{}")
+    here, there = (identities_of_channels([str(tmp_path / name)]) for name in ("here", "there"))
+    assert here[0] == there[0]
+    assert here[1] != there[1]  # the form of earlier ledgers
+    (tmp_path / "there" / "noarch").rename(tmp_path / "there" / "linux-64")
+    assert identities_of_channels([str(tmp_path / "there")])[0] != here[0]
 
 
 def test_a_remote_channel_is_known_by_its_address() -> None:
-    assert identity_of_channels(["conda-forge"]) == identity_of_channels(["https://conda.anaconda.org/conda-forge"])
-    assert identity_of_channels(["conda-forge"]) != identity_of_channels(["bioconda"])
+    assert identities_of_channels(["conda-forge"]) == identities_of_channels(["https://conda.anaconda.org/conda-forge"])
+    assert identities_of_channels(["conda-forge"]) != identities_of_channels(["bioconda"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from hashlib import sha256
 from pathlib import Path
@@ -26,6 +27,7 @@ pytestmark = needs("system", HERE.os == "linux", "compilers are real on Linux on
 def program(folder: Path, name: str, status: int = 0) -> Path:
     """A program that does nothing, or fails."""
     path = folder / name
+    folder.mkdir(exist_ok=True)
     path.write_text(f"#!/bin/sh\nexit {status}\n")
     path.chmod(0o755)
     return path
@@ -89,17 +91,33 @@ def stat(path: Path) -> str:
     return f"{path} {path.stat().st_mtime_ns} {path.stat().st_size}"
 
 
-def test_the_identity_of_builds_whose_compiler_is_not_new_stays(tmp_path: Path) -> None:
+def named(path: Path) -> str:
+    """A program as identities have it now: its name and what is in it."""
+    content = path.read_bytes()
+    return f"{path.name} {sha256(b'%d' % len(content) + bytes([10]) + content).hexdigest()}"
+
+
+def test_the_identity_of_builds_is_that_of_their_programs_and_the_one_with_paths_still_counts(tmp_path: Path) -> None:
     gcc = program(tmp_path, "gcc")
-    assert stand_in_identities(HERE, path=str(tmp_path)) == (identity(HERE, stat(gcc)),)
+    assert stand_in_identities(HERE, path=str(tmp_path)) == (identity(HERE, named(gcc)), identity(HERE, stat(gcc)))
     cross, qemu = program(tmp_path, f"{MACHINE}-linux-gnu-gcc"), program(tmp_path, f"qemu-{MACHINE}")
-    parts = stat(gcc), str(cross), str(qemu)
-    assert stand_in_identities(OTHER, path=str(tmp_path)) == (identity(OTHER, *parts),)
+    now, before = (named(gcc), named(cross), named(qemu)), (stat(gcc), str(cross), str(qemu))
+    assert stand_in_identities(OTHER, path=str(tmp_path)) == (identity(OTHER, *now), identity(OTHER, *before))
+
+
+def test_the_identity_is_the_same_wherever_the_same_compiler_is_and_another_with_another(tmp_path: Path) -> None:
+    here, there, other = (program(tmp_path / name, "gcc") for name in ("here", "there", "other"))
+    os.utime(there, (1, 1))
+    other.write_text(other.read_text() + "# another version")
+    ours, theirs, others = (stand_in_identities(HERE, path=str(file.parent)) for file in (here, there, other))
+    assert ours[0] == theirs[0] != others[0]
+    assert len({*ours, *theirs, *others}) == 5
 
 
 def test_the_identity_of_a_cross_build_by_zig_names_its_version(tmp_path: Path) -> None:
-    gcc = program(tmp_path, "gcc")
-    assert stand_in_identities(OTHER, path=str(tmp_path)) == (identity(OTHER, stat(gcc), f"zig {ZIG_VERSION}"),)
+    gcc, zig = program(tmp_path, "gcc"), f"zig {ZIG_VERSION}"
+    expected = identity(OTHER, named(gcc), zig), identity(OTHER, stat(gcc), zig)
+    assert stand_in_identities(OTHER, path=str(tmp_path)) == expected
 
 
 def test_the_identity_without_a_compiler_depends_on_no_interpreter_and_old_ones_count(
