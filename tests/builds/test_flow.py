@@ -51,7 +51,7 @@ class Watched:
     def progress(self, progress: Progress) -> None:
         self.left.append(progress.left)
 
-    def ending(self, builds: int) -> None:
+    def ending(self, builds: int, *, go_on: bool) -> None:
         raise AssertionError("nothing cuts this run short")
 
     def line(self, package: str, text: str) -> None:

@@ -1,4 +1,4 @@
-"""The threads of a run: each drives the engine's process of one row; one queue collects their events."""
+"""The threads of a run: each drives the build of one row, here or on a host; one queue collects their events."""
 
 from __future__ import annotations
 
@@ -6,49 +6,49 @@ import os
 import queue
 import select
 import threading
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from feedstock_tools.builds.engines.contract import Event, Log, Output
-from feedstock_tools.builds.engines.process.child import LastLines
+from feedstock_tools.builds.engines.contract import Event, Output
 from feedstock_tools.builds.engines.process.guard import Stopped
-from feedstock_tools.builds.plan.capacity import Limits, Share
+from feedstock_tools.builds.plan.capacity import Limits
 from feedstock_tools.builds.plan.work import Work
+from feedstock_tools.builds.runs.crew import Crew, Elsewhere
+from feedstock_tools.builds.runs.decide import Start
 from feedstock_tools.builds.runs.retries import NextAttempt, retry_of
-from feedstock_tools.builds.runs.row import BuiltRow, build_row
-from feedstock_tools.builds.runs.site import Site, Station
+from feedstock_tools.builds.runs.row import BuiltRow
+from feedstock_tools.builds.runs.shown import Shown
 from feedstock_tools.builds.runs.under_way import Attempt
-from feedstock_tools.units import size_text
 
 __all__ = ["Drivers", "Ended"]
 
-#: The output of a row that is shown at once, and its growth per second, in bytes: more than a terminal shows.
-_AT_ONCE = 4 << 20
-_PER_SECOND = 1 << 20
+#: Bytes of output that may wait for an observer.
 _MOST_UNREAD = 16 << 20
-_LAST_LINES = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The end of a row's thread: its result, None if another run builds a part of the row, or an error."""
+    """The end of a row's thread: its result, None if another run builds a part of the row, or an error.
+
+    `elsewhere`: the row must begin again, for this reason.
+    """
 
     built: BuiltRow | None = None
     error: BaseException | None = None
+    elsewhere: str = ""
 
 
 class Drivers:
-    """The threads that build rows on this machine."""
+    """The threads that build rows."""
 
-    def __init__(self, places: Mapping[str, tuple[Site, Station]], limits: Limits) -> None:
+    def __init__(self, crew: Crew, limits: Limits) -> None:
         """Prepare the queue; no thread starts yet.
 
         Args:
-            places: configuration → what its builds share, and what this machine opened for them.
+            crew: builds the rows.
             limits: the time limit of a row, and the number of retries.
         """
-        self._places = places
+        self._crew = crew
         self._limits = limits
         self._threads: dict[str, threading.Thread] = {}
         self._messages: queue.SimpleQueue[tuple[Work, Event | NextAttempt | Ended]] = queue.SimpleQueue()
@@ -60,9 +60,9 @@ class Drivers:
         """The number of rows that are being built."""
         return len(self._threads)
 
-    def start(self, work: Work, share: Share) -> None:
+    def start(self, work: Work, start: Start) -> None:
         """Start to build a row."""
-        thread = threading.Thread(target=self._drive, args=(work, share), name=work.name, daemon=True)
+        thread = threading.Thread(target=self._drive, args=(work, start), name=work.name, daemon=True)
         self._threads[work.name] = thread
         thread.start()
 
@@ -90,29 +90,31 @@ class Drivers:
             with self._counting:
                 self._unread += sign * len(message.content)
 
-    def _drive(self, work: Work, share: Share) -> None:
+    def _drive(self, work: Work, start: Start) -> None:
         """A row's thread."""
         try:
-            ended = Ended(self._attempts(work, share))
+            ended = Ended(self._attempts(work, start))
+        except Elsewhere as reason:
+            ended = Ended(elsewhere=str(reason))
         except BaseException as error:
             ended = Ended(error=error)
         self._messages.put((work, ended))
 
-    def _attempts(self, work: Work, share: Share) -> BuiltRow | None:
+    def _attempts(self, work: Work, start: Start) -> BuiltRow | None:
         """Build a row, and try again if that can help."""
 
-        shown = _Shown()
+        shown = Shown()
 
         def watch(event: Event | NextAttempt) -> None:
             for shown_event in shown.of(event, full=self._unread > _MOST_UNREAD):
                 self._count(shown_event)
                 self._messages.put((work, shown_event))
 
-        site, station = self._places[work.configuration]
+        share = start.share
         attempts: list[BuiltRow] = []
         for number in range(1, self._limits.retries + 2):
             attempt = Attempt(number, share, self._limits.seconds, self._stop, self._limits.log_limit)
-            built = build_row(site, station, work, attempt, watch)
+            built = self._crew.build(work, start.host, attempt, watch)
             if built is None:  # another run has it now
                 break
             attempts.append(built)
@@ -125,36 +127,6 @@ class Drivers:
             if select.select([self._stop], [], [], retry.wait)[0]:
                 raise Stopped
         return _together(attempts) if attempts else None
-
-
-class _Shown:
-    """What an observer sees of a row: all of it, unless its programs print far more than people read.
-
-    The log file has everything. A slow terminal delays no build, and what waits for it does not fill the memory.
-    """
-
-    def __init__(self) -> None:
-        self._allowed = float(_AT_ONCE)
-        self._since = time.monotonic()
-        self._left_out = 0
-        self._last = LastLines(_LAST_LINES)
-
-    def of(self, event: Event | NextAttempt, *, full: bool) -> Iterator[Event | NextAttempt]:
-        """The events to show when another one comes; no output of programs while too much of it waits."""
-        now = time.monotonic()
-        self._allowed = min(_AT_ONCE, self._allowed + _PER_SECOND * (now - self._since))
-        self._since = now
-        if isinstance(event, Output):
-            if full or len(event.content) > self._allowed:
-                self._left_out += len(event.content)
-                self._last.add(event.content)
-                return
-            self._allowed -= len(event.content)
-        if self._left_out:
-            size, self._left_out = size_text(self._left_out), 0
-            yield Log(f"-- {size} of output are in the log file only; the last lines:", "feedstock-tools")
-            yield Output("".join(f"{line}\n" for line in self._last).encode())
-        yield event
 
 
 def _together(attempts: Sequence[BuiltRow]) -> BuiltRow:

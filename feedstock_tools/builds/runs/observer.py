@@ -46,5 +46,5 @@ class Observer(Protocol):
     def progress(self, progress: Progress) -> None:
         """Called several times a second while rows are built."""
 
-    def ending(self, builds: int) -> None:
-        """The run is cut short, and this number of running builds is ended."""
+    def ending(self, builds: int, *, go_on: bool) -> None:
+        """The run is cut short, and this number of running builds is ended, or goes on without it."""

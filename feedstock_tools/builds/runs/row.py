@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,18 +16,17 @@ from feedstock_tools.builds.engines.staging import repeated_staging
 from feedstock_tools.builds.engines.variables import RowSetting, build_environment
 from feedstock_tools.builds.ledger import BuildRecord
 from feedstock_tools.builds.plan.work import Work
+from feedstock_tools.builds.runs.claim import claim
 from feedstock_tools.builds.runs.delivery.deliver import deliver
 from feedstock_tools.builds.runs.delivery.final_names import as_built
 from feedstock_tools.builds.runs.log import RowLog
 from feedstock_tools.builds.runs.secrets import Skipped, without_secrets
 from feedstock_tools.builds.runs.site import Site, Station
-from feedstock_tools.builds.runs.under_way import Attempt, RowBuild, lock_name
+from feedstock_tools.builds.runs.under_way import Attempt, RowBuild
 from feedstock_tools.builds.stand_in.choice import STAND_IN
-from feedstock_tools.channel.folder import index_channel
 from feedstock_tools.errors import FeedstockError, WorkError
 from feedstock_tools.feedstock.layout import Artifacts
 from feedstock_tools.feedstock.planned import PlannedOutput
-from feedstock_tools.files.locks import Locks, locked
 from feedstock_tools.redaction import redacted
 
 __all__ = ["BuiltRow", "build_row", "environment_of", "write_siblings"]
@@ -64,20 +63,14 @@ def build_row(site: Site, station: Station, work: Work, attempt: Attempt, watch:
         WorkError: the artifacts folder, the ledger or the channel cannot be used.
         Stopped: the run is over.
     """
-    names = _lock_names(station, work, _known(station, work))
-    locks = Locks.take(site.artifacts.locks, names)
-    if locks is None:
+    claimed = claim(site.artifacts, station.ledger, work, stand_in=station.channels.stand_in is not None)
+    if claimed is None:
         return None
-    with locks:
-        _settle(site, station, work)
-        known = _known(station, work)
-        if not set(_lock_names(station, work, known)) <= set(names):
-            return None  # a package has disappeared meanwhile
-        done = [record for record in known.values() if record is not None]
-        wanted = [output for output in work.row.outputs if known[output.name] is None]
+    with claimed.locks as locks:
+        done, wanted = claimed.done, claimed.wanted
         if not wanted:
             shutil.rmtree(site.artifacts.private(work.name), ignore_errors=True)
-            return BuiltRow(tuple(done), ())
+            return BuiltRow(done, ())
         folder = site.artifacts.fresh_private(work.name)
         write_siblings(folder / "output", done, site.artifacts)
         share = attempt.share
@@ -85,28 +78,6 @@ def build_row(site: Site, station: Station, work: Work, attempt: Attempt, watch:
         guard = Guard(cores=cores, memory=share.memory, seconds=attempt.seconds, stop=attempt.stop)
         with RowLog(site.artifacts.logs, work.name, attempt.log_limit) as log:
             return _build(RowBuild(site, station, work, attempt, guard, log, locks), wanted, done, watch)
-
-
-def _lock_names(station: Station, work: Work, known: Mapping[str, BuildRecord | None]) -> tuple[str, ...]:
-    """The locks for building a row: the row, and each of its missing outputs, by place."""
-    missing = [output for output in work.row.outputs if known[output.name] is None]
-    stand_in = station.channels.stand_in is not None
-    return (f"row {work.name}", *(lock_name(output, stand_in=stand_in) for output in missing))
-
-
-def _known(station: Station, work: Work) -> dict[str, BuildRecord | None]:
-    """The record of each finished output of a row."""
-    return {output.name: station.ledger.done(work.identities[output.name]) for output in work.row.outputs}
-
-
-def _settle(site: Site, station: Station, work: Work) -> None:
-    """Clean up after a killed run: its records, parts of packages, a possibly outdated index."""
-    if station.ledger.settle(work.name, list(work.identities.values())):
-        channel = site.artifacts.channel(stand_in=station.channels.stand_in is not None)
-        with locked(channel):
-            for part in channel.glob("*/.*.part"):
-                part.unlink(missing_ok=True)
-            index_channel(channel, replaced=True)
 
 
 def _build(build: RowBuild, wanted: Sequence[PlannedOutput], done: Sequence[BuildRecord], watch: Watch) -> BuiltRow:

@@ -39,7 +39,7 @@ class _Unwatched:
     def event(self, work: Work, event: Event | NextAttempt) -> None: ...
     def end(self, work: Work, built: BuiltRow) -> None: ...
     def progress(self, progress: Progress) -> None: ...
-    def ending(self, builds: int) -> None: ...
+    def ending(self, builds: int, *, go_on: bool) -> None: ...
 
 
 _UNWATCHED = _Unwatched()
@@ -117,8 +117,10 @@ def _built(
     workspace: Workspace, agenda: Agenda, limits: Limits, observer: Observer, command: str
 ) -> Mapping[str, BuiltRow]:
     """The result of each row that was reached, by name."""
+    from feedstock_tools.builds.plan.hosts import local_host
     from feedstock_tools.builds.plan.refusals import refuse
     from feedstock_tools.builds.runs.compilers import provide_compilers
+    from feedstock_tools.builds.runs.crew import ThisMachine
     from feedstock_tools.builds.runs.scheduler import carry_out
     from feedstock_tools.builds.runs.site import open_station
     from feedstock_tools.builds.stand_in.wheels import unwatched
@@ -130,7 +132,8 @@ def _built(
         for name, site in _sites(workspace, agenda, command).items():
             engine = workspace.engines.engine_for(name, site.target)
             places[name] = site, open_station(site, ledger, engine, workspace.machine)
-        return carry_out(agenda, limits, observer, ledger, places)
+        crew = ThisMachine(local_host(agenda.capacity, limits.jobs), places)
+        return carry_out(agenda, limits, observer, ledger, crew)
 
 
 def _sites(workspace: Workspace, agenda: Agenda, command: str) -> dict[str, Site]:

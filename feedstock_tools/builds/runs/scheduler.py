@@ -1,4 +1,4 @@
-"""A run on this machine: `decide` chooses which row begins when, threads build them, and the observer is informed.
+"""A run: `decide` chooses which row begins when and where, threads build them, and the observer is informed.
 
 The calling thread starts rows and receives events; only it receives signals.
 """
@@ -10,19 +10,19 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 
-from feedstock_tools.builds.engines.contract import Built, Event
+from feedstock_tools.builds.engines.contract import Built, Event, Log
 from feedstock_tools.builds.engines.process.supervision import signals_held_back
 from feedstock_tools.builds.ledger import Ledger
 from feedstock_tools.builds.plan.agenda import Agenda
 from feedstock_tools.builds.plan.capacity import Limits
-from feedstock_tools.builds.plan.hosts import Host, local_host
 from feedstock_tools.builds.plan.order import seconds_left
 from feedstock_tools.builds.plan.work import Place, Work
+from feedstock_tools.builds.runs.crew import Crew
+from feedstock_tools.builds.runs.decide import Start
 from feedstock_tools.builds.runs.drivers import Drivers, Ended
 from feedstock_tools.builds.runs.observer import Observer, Progress
 from feedstock_tools.builds.runs.retries import NextAttempt
 from feedstock_tools.builds.runs.row import BuiltRow
-from feedstock_tools.builds.runs.site import Site, Station
 from feedstock_tools.builds.runs.state import RunState
 from feedstock_tools.errors import WorkError
 from feedstock_tools.processes import this_machine, this_process
@@ -35,24 +35,21 @@ _TICK = 0.2
 _SIGN_EVERY = 60.0
 
 
-def carry_out(
-    agenda: Agenda, limits: Limits, observer: Observer, ledger: Ledger, places: Mapping[str, tuple[Site, Station]]
-) -> Mapping[str, BuiltRow]:
-    """Build the rows of an agenda on this machine; the result of each row that was begun, by name.
+def carry_out(agenda: Agenda, limits: Limits, observer: Observer, ledger: Ledger, crew: Crew) -> Mapping[str, BuiltRow]:
+    """Build the rows of an agenda; the result of each row that was begun, by name.
 
     Args:
-        places: configuration → what its builds share, and what this machine opened for them.
+        crew: builds them.
 
     Raises:
-        WorkError: the artifacts folder, the ledger or a channel cannot be used; all builds have been ended.
+        WorkError: the artifacts folder, the ledger or a channel cannot be used; all builds here have been ended.
     """
-    host = local_host(agenda.capacity, limits.jobs)
     state = RunState(agenda.todo, fail_fast=limits.fail_fast)
-    drivers = Drivers(places, limits)
+    drivers = Drivers(crew, limits)
     run = _Run(agenda, state, drivers, observer, _TimeLeft(agenda.todo, limits.jobs))
     sign = _SignOfLife(ledger)
     try:
-        while not run.begin(host):
+        while not run.begin(crew):
             heard = drivers.hear(_TICK)
             if heard is not None:
                 run.take(*heard)
@@ -62,7 +59,7 @@ def carry_out(
     finally:
         with signals_held_back():  # a second Ctrl-C must not keep builds from being recorded
             if len(drivers):
-                observer.ending(len(drivers))
+                observer.ending(len(drivers), go_on=crew.outlives_run)
             drivers.end_all()
 
 
@@ -77,16 +74,22 @@ class _Run:
         self._left = left
         self._began: dict[str, float] = {}
 
-    def begin(self, host: Host) -> bool:
-        """Begin the rows that can begin now; returns whether the run is over."""
+    def begin(self, crew: Crew) -> bool:
+        """Begin the rows that can begin now, or are under way; returns whether the run is over."""
         now = time.monotonic()
-        for start in self._state.begin([host], now):
-            work = self._works[start.row]
-            if start.row not in self._began:
-                self._observer.begin(work)
-            self._began[start.row] = now
-            self._drivers.start(work, start.share)
-        return self._state.is_over(now)
+        for start in crew.returned([waiting.row for waiting in self._state.pending]):
+            self._state.take_over(start)
+            self._start(start, now)
+        for start in self._state.begin(crew.hosts(), now):
+            self._start(start, now)
+        return self._state.is_over(now) and not (self._state.pending and crew.is_waiting())
+
+    def _start(self, start: Start, now: float) -> None:
+        work = self._works[start.row]
+        if start.row not in self._began:
+            self._observer.begin(work)
+        self._began[start.row] = now
+        self._drivers.start(work, start)
 
     def take(self, work: Work, message: Event | NextAttempt | Ended) -> None:
         """Handle an event of a running row."""
@@ -96,6 +99,9 @@ class _Run:
             self._observer.event(work, message)
         elif message.error is not None:
             raise message.error
+        elif message.elsewhere:
+            self._state.postpone(work.name, 0.0)
+            self._observer.event(work, Log(f"-- {message.elsewhere}", "feedstock-tools", "warn"))
         elif message.built is None:
             self._state.postpone(work.name, time.monotonic() + _TICK)
         else:

@@ -50,10 +50,14 @@ class RunState:
         """Start the rows that `decide` chooses now."""
         starts = decide(self._pending.values(), self._occupancy, hosts, now)
         for start in starts:
-            waiting = self._pending.pop(start.row)
-            gpu = waiting.needs.gpu
-            self._occupancy.add(Running(start.row, start.host, start.share, waiting.places, gpu=gpu))
+            self.take_over(start)
         return starts
+
+    def take_over(self, start: Start) -> None:
+        """Note that a waiting row has begun, or is under way since an earlier run."""
+        waiting = self._pending.pop(start.row)
+        gpu = waiting.needs.gpu
+        self._occupancy.add(Running(start.row, start.host, start.share, waiting.places, gpu=gpu))
 
     def is_over(self, now: float) -> bool:
         """Whether nothing runs and no waiting row can ever begin."""

@@ -99,9 +99,9 @@ class Lines:
                 self._waiting.add(name)
                 self.say(f"{name}: waits for another run, which builds a part of it")
 
-    def ending(self, builds: int) -> None:
+    def ending(self, builds: int, *, go_on: bool) -> None:
         """See `Observer`."""
-        self.say(ending_text(builds))
+        self.say(ending_text(builds, go_on=go_on))
 
 
 class LiveTable:
@@ -158,9 +158,9 @@ class LiveTable:
         """See `Observer`."""
         self._live.update(self._table(progress))
 
-    def ending(self, builds: int) -> None:
+    def ending(self, builds: int, *, go_on: bool) -> None:
         """See `Observer`."""
-        self.say(ending_text(builds))
+        self.say(ending_text(builds, go_on=go_on))
 
     def _table(self, progress: Progress) -> Any:
         from rich.table import Table

@@ -122,9 +122,9 @@ class Terminal:
     def progress(self, progress: Progress) -> None:
         """See `Observer`: the log already shows it."""
 
-    def ending(self, builds: int) -> None:
+    def ending(self, builds: int, *, go_on: bool) -> None:
         """See `Observer`."""
-        self.say(ending_text(builds))
+        self.say(ending_text(builds, go_on=go_on))
 
 
 def attempt_text(following: NextAttempt) -> str:
@@ -133,8 +133,13 @@ def attempt_text(following: NextAttempt) -> str:
     return f"{following.because}: attempt {following.attempt} follows{with_jobs}"
 
 
-def ending_text(builds: int) -> str:
-    """The message when a run is cut short."""
+def ending_text(builds: int, *, go_on: bool) -> str:
+    """The message when a run is cut short, and its builds are ended or go on."""
+    if go_on:
+        return (
+            f"Leaving {counted(builds, 'build')} to the fleet. Run the same command to continue, or end them with: "
+            "feedstock-tools fleet stop"
+        )
     return f"Ending {counted(builds, 'build')}. Finished packages stay; run the same command to continue."
 
 

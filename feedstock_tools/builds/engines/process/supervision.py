@@ -30,7 +30,7 @@ _PAUSE = 0.02
 _PATIENCE = 10.0
 
 
-def supervise(work: Callable[[], int], watch: int) -> int:
+def supervise(work: Callable[[], int], watch: int, is_over: Callable[[], bool] = lambda: False) -> int:
     """Fork; run `work` in the child; end it, and all its descendants, once `watch` closes or a signal asks for it.
 
     Call it before any thread is started. The calling process must lead a session of its own.
@@ -38,9 +38,10 @@ def supervise(work: Callable[[], int], watch: int) -> int:
     Args:
         work: returns the exit status.
         watch: a file descriptor, readable only after the parent has ended.
+        is_over: asked many times a second whether `work` must end for another reason.
 
     Returns:
-        The child's exit status; 128 + the signal's number if a signal ended it.
+        The child's exit status; 128 + the signal's number if a signal ended it, or if this function ended it.
     """
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     _prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
@@ -55,7 +56,7 @@ def supervise(work: Callable[[], int], watch: int) -> int:
             signal.signal(number, signal.SIG_DFL)
         os.close(watch)
         os._exit(_guarded(work))
-    status = _wait(child, watch, asked)
+    status = _wait(child, watch, asked, is_over)
     _end_descendants()
     return 128 + signal.SIGTERM if status is None else status
 
@@ -107,10 +108,10 @@ def _guarded(work: Callable[[], int]) -> int:
         return 1
 
 
-def _wait(child: int, watch: int, asked: Sequence[int]) -> int | None:
-    """The child's exit status, or None if the parent ended first, or sent a termination signal."""
+def _wait(child: int, watch: int, asked: Sequence[int], is_over: Callable[[], bool]) -> int | None:
+    """The child's exit status, or None if the parent ended first, sent a termination signal, or it is over."""
     parent_gone = False
-    while not parent_gone and not asked:
+    while not parent_gone and not asked and not is_over():
         ended, state = os.waitpid(-1, os.WNOHANG)
         if ended == child:
             code = os.waitstatus_to_exitcode(state)
