@@ -18,7 +18,7 @@ from feedstock_tools.files.locks import named_wait
 from feedstock_tools.files.temporary import temporary_folder
 from feedstock_tools.reading import LARGEST_SCRIPT, read_bytes
 from feedstock_tools.rerender.configurations.write import Changes
-from feedstock_tools.rerender.smithy.services import File
+from feedstock_tools.rerender.smithy.services.workshop import File
 
 __all__ = ["differences", "files_after", "files_of_conda_smithy", "lacks_number", "without_number"]
 

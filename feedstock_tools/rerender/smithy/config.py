@@ -25,9 +25,12 @@ _LIBMAMBA = "conda-libmamba-solver"
 _SYSTEMS = ("linux", "osx", "win")
 
 
-def merged_settings(release: Release, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The defaults of a release, overridden by a feedstock's settings: mappings key by key, other values whole."""
-    return _laid_over(release.defaults(), settings)
+def merged_settings(release: Release, settings: Mapping[str, Any], rules: TreeRules) -> dict[str, Any]:
+    """The defaults of a release, overridden by a feedstock's settings: mappings key by key, other values whole.
+
+    Until 3.7.0 mappings inside of mappings are replaced as a whole.
+    """
+    return _laid_over(release.defaults(), settings, 99 if rules.azure_yaml else 1)
 
 
 def template_settings(
@@ -46,7 +49,7 @@ def template_settings(
     Raises:
         InputError: a setting has a form that conda-smithy does not accept.
     """
-    config = merged_settings(release, settings)
+    config = merged_settings(release, settings, rules)
     try:
         _fill_in(config, settings, feedstock, rules, ci)
     except (KeyError, TypeError, AttributeError) as error:
@@ -65,7 +68,7 @@ def _fill_in(
     _fill_azure(config)
     validated = ["FEEDSTOCK_TOKEN", "STAGING_BINSTAR_TOKEN"] if config.get("conda_forge_output_validation") else []
     config["secrets"] = sorted({*config.get("secrets", []), *validated, "BINSTAR_TOKEN"})
-    for platform in sorted(config["build_platform"]):
+    for platform in sorted(config.get("build_platform", ())):
         config[platform] = {"enabled": "True"}
     config["noarch_platforms"] = _as_list(config.get("noarch_platforms"))
     _fill_tools(config, rules)
@@ -73,9 +76,7 @@ def _fill_in(
         config["test"] = "native_and_emulated"
     if config.get("test") is None:
         config["test"] = "all"
-    config["provider"] = {
-        name: list(named) for name, named in providers_of(config, ci, config["build_platform"]).items()
-    }
+    config["provider"] = _providers(config, rules, ci)
     _fill_ci_setup(config, feedstock, rules)
     actions = config.setdefault("github_actions", {})
     if not actions.get("triggers") and "triggers" in actions:
@@ -88,11 +89,21 @@ def _fill_in(
     config["feedstock_name"] = github["repo_name"] if rules.feedstock_named_by_repository else name
 
 
-def _laid_over(below: dict[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+def _providers(config: Mapping[str, Any], rules: TreeRules, ci: CiRules) -> dict[str, Any]:
+    if rules.names_with_arch:
+        return {name: list(named) for name, named in providers_of(config, ci, config["build_platform"]).items()}
+    native = {"linux_aarch64": "drone", "linux_ppc64le": "travis"}
+    emulated = dict.fromkeys(config["provider"], "azure") if rules.default_is_native else {}
+    default = {**emulated, **native} if rules.default_is_native else {**native, "linux_aarch64": "azure"}
+    words = {"native": native, "default": default, "emulated": emulated}
+    return {name: words.get(str(given), {}).get(name, given) for name, given in config["provider"].items()}
+
+
+def _laid_over(below: dict[str, Any], above: Mapping[str, Any], depth: int) -> dict[str, Any]:
     for key, value in above.items():
-        if isinstance(value, Mapping):
+        if isinstance(value, Mapping) and depth:
             under = below.get(key)
-            below[key] = _laid_over(under if isinstance(under, dict) else {}, value)
+            below[key] = _laid_over(under if isinstance(under, dict) else {}, value, depth - 1)
         else:
             below[key] = copy.deepcopy(value)
     return below
@@ -121,9 +132,9 @@ def _spell_anew(config: dict[str, Any], settings: Mapping[str, Any]) -> None:
 
 
 def _fill_azure(config: dict[str, Any]) -> None:
-    azure = config["azure"]
+    azure = config.setdefault("azure", {})
     for system in _SYSTEMS:
-        own = azure[f"settings_{system}"]
+        own = azure.get(f"settings_{system}", {})  # old releases have none
         if azure.get("timeout_minutes") is not None:
             own["timeoutInMinutes"] = azure["timeout_minutes"]
         if "name" in own.get("pool", {}):

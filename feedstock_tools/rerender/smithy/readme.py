@@ -12,7 +12,7 @@ from typing import Any
 from feedstock_tools.reading import read_text
 from feedstock_tools.rerender.configurations.configuration import Configuration
 from feedstock_tools.rerender.smithy.packages import Package, feedstock_about
-from feedstock_tools.rerender.smithy.services import File, Workshop
+from feedstock_tools.rerender.smithy.services.workshop import File, Workshop
 
 __all__ = ["CODE_OWNERS", "README", "readme_files"]
 
@@ -63,9 +63,12 @@ def readme_files(
         "azure": {**config["azure"], "build_id": number},
     }
     files = {README: File(workshop.templates.render(_TEMPLATE, context).encode())}
-    if maintainers:
-        owners = " ".join(f"@{name.lower() if '/' in name else name}" for name in maintainers)
-        files[CODE_OWNERS] = File(f"* {owners}".encode())
+    rules = workshop.rules
+    owners = [f"@{name.lower() if '/' in name and rules.lower_teams else name}" for name in maintainers]
+    if rules.code_owners == "lines":
+        files[CODE_OWNERS] = File("".join(f"* {owner}\n" for owner in owners).encode())
+    elif owners and rules.code_owners == "one line":
+        files[CODE_OWNERS] = File(f"* {' '.join(owners)}".encode())
     return files
 
 

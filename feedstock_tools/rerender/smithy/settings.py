@@ -12,11 +12,14 @@ from typing import Any
 from feedstock_tools.errors import InputError
 from feedstock_tools.reading import LARGEST_SETTINGS, read_text
 from feedstock_tools.rerender.smithy.rules import CiRules
+from feedstock_tools.rerender.smithy.tree_rules import TreeRules
 from feedstock_tools.yaml_reading.values import parse_first
 
 __all__ = [
     "Placement",
     "docker_run_args",
+    "key_of",
+    "old_placements",
     "placements",
     "providers_of",
     "read_conda_forge_yml",
@@ -99,6 +102,31 @@ def placements(forge: Mapping[str, Any], rules: CiRules, provider: str) -> tuple
         elif forced and platform.endswith("_64"):
             found.append(Placement(platform, machine, provider, False))
     return tuple(found)
+
+
+def old_placements(config: Mapping[str, Any], provider: str) -> tuple[Placement, ...]:
+    """The platforms that a provider builds, of releases that know platforms by the keys of `provider` (until 3.7.4).
+
+    Args:
+        config: conda-forge.yml, over the defaults of the release.
+    """
+    found = []
+    for system in ("linux", "osx", "win"):
+        for arch in ("64", "aarch64", "ppc64le", "armv7l"):
+            key = system if arch == "64" else f"{system}_{arch}"
+            if key not in config["provider"]:
+                continue
+            name = f"{system}_{arch}"
+            if config["provider"][key] == provider:
+                found.append(Placement(name, name, provider, True))
+            elif provider == "azure" and section(config, "azure").get("force") and arch == "64":
+                found.append(Placement(name, name, provider, False))
+    return tuple(found)
+
+
+def key_of(platform: str, rules: TreeRules) -> str:
+    """The name of a platform in the settings of a release: `linux_64`, or `linux` until 3.7.4."""
+    return platform if rules.names_with_arch else platform.removesuffix("_64")
 
 
 def providers_of(forge: Mapping[str, Any], rules: CiRules, build: Iterable[str] = ()) -> dict[str, tuple[str, ...]]:

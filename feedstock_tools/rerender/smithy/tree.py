@@ -20,9 +20,11 @@ from feedstock_tools.rerender.smithy.readme import CODE_OWNERS, README, readme_f
 from feedstock_tools.rerender.smithy.releases.release import Release
 from feedstock_tools.rerender.smithy.releases.templates import Templates
 from feedstock_tools.rerender.smithy.rules import ci_rules
-from feedstock_tools.rerender.smithy.services import PROVIDER_FILES, Built, File, Workshop, render_provider
-from feedstock_tools.rerender.smithy.settings import placements
-from feedstock_tools.rerender.smithy.tree_rules import tree_rules
+from feedstock_tools.rerender.smithy.services.rendering import PROVIDER_FILES, render_provider
+from feedstock_tools.rerender.smithy.services.scripts import fixed_scripts
+from feedstock_tools.rerender.smithy.services.workshop import Built, File, Workshop
+from feedstock_tools.rerender.smithy.settings import old_placements, placements, section
+from feedstock_tools.rerender.smithy.tree_rules import TreeRules, tree_rules
 
 __all__ = ["RenderedPlatform", "Tree", "whole_tree"]
 
@@ -116,12 +118,14 @@ def whole_tree(
     rules, ci = tree_rules(version), ci_rules(version)
     workshop = Workshop(release, Templates(release, forge.folder), forge, rules, ci)
     config = template_settings(release, forge.settings, forge.folder, rules, ci)
-    skipped = frozenset(str(name) for name in config.get("skip_render") or ())
-    files = {**dict(_copied(workshop, skipped)), **_note_on_configurations(workshop, platforms)}
+    skipped = frozenset(str(name) for name in (config.get("skip_render") or ()) if rules.knows_skip_render)
+    unasked = () if section(config, "bot").get("automerge") else rules.automerge_workflows
+    copied = dict(_copied(workshop, skipped.union(unasked)))
+    files = {**copied, **_note_on_configurations(workshop, platforms)}
     by_name = {platform.platform: platform for platform in platforms}
     packages: dict[str, list[Package]] = {}
     for provider in PROVIDER_FILES:
-        where = placements(forge.settings, ci, provider)
+        where = placements(forge.settings, ci, provider) if rules.names_with_arch else old_placements(config, provider)
         built = [Built(place, by_name[place.platform].configurations) for place in where if place.platform in by_name]
         files.update(_service(workshop, config, provider, built))
         packages[provider] = [
@@ -133,7 +137,7 @@ def whole_tree(
     listed = list(unbuilt) or _listed(packages)
     if listed and README not in skipped:
         files.update(readme_files(workshop, config, listed, configurations, azure_number))
-    unwanted = list(_unwanted(workshop, files, skipped))
+    unwanted = [*unasked, *_unwanted(workshop, files, skipped)]
     removed = tuple(name for name in unwanted if _exists(forge.folder / name))
     absent = tuple(name for name in unwanted if name not in removed)
     return Tree(files, removed, tuple(_notes(files, forge.folder)), absent)
@@ -212,28 +216,41 @@ def _listed(packages: Mapping[str, Sequence[Package]]) -> list[Package]:
     return [package for provider in order for package in packages[provider]]
 
 
-def _cleared_scripts(release: Release) -> tuple[str, ...]:
+def _cleared_scripts(release: Release, rules: TreeRules) -> Iterator[str]:
     """The scripts that a release removes before it writes them, as its code lists them."""
-    named = tuple(text for text in release.strings_in("clear_scripts") if text in _SCRIPTS)
-    return named or _SCRIPTS
+    if rules.scripts == "apart":  # releases that removed none
+        return iter(())
+    texts = release.strings_in("clear_scripts")
+    folders = [text for text in texts if text in _SCRIPT_FOLDERS] or _SCRIPT_FOLDERS
+    scripts = [text for text in texts if text in _SCRIPTS] or _SCRIPTS
+    return (f"{folder}/{script}" for folder in folders for script in scripts)
+
+
+def _of_circle(rules: TreeRules) -> tuple[str, ...]:
+    """CircleCI's scripts, of releases that removed them where it builds nothing."""
+    if rules.scripts == "shared":
+        return ()
+    return tuple(name for system in ("linux", "osx") for name in fixed_scripts("circle", system, rules))
 
 
 def _unwanted(workshop: Workshop, files: Mapping[str, File], skipped: frozenset[str]) -> Iterator[str]:
     """The paths that a feedstock must not have: obsolete files, and files that this version would have written."""
+    rules = workshop.rules
     candidates = [
-        *(name for name in _OBSOLETE if name not in skipped),
-        *(f"{folder}/{script}" for folder in _SCRIPT_FOLDERS for script in _cleared_scripts(workshop.release)),
+        *(name for name in _OBSOLETE[: rules.obsolete] if name not in skipped),
+        *_cleared_scripts(workshop.release, rules),
+        *_of_circle(rules),
         *(target for _, target in PROVIDER_FILES.values()),
         *_CIRCLE,
         *(f"{_WORKFLOWS}/{name}" for name in workshop.rules.removed_workflows),
-        *(f"{_AZURE_FOLDER}/azure-pipelines-{system}.yml" for system in _SYSTEMS),
+        *(f"{_AZURE_FOLDER}/azure-pipelines-{system}.yml" for system in _SYSTEMS if rules.clears_azure),
         _PIXI,
     ]
-    if README not in skipped and README in files:
+    if README not in skipped and README in files and rules.removes_code_owners:
         candidates.append(CODE_OWNERS)
     feedstock = workshop.feedstock
     folder = feedstock / _AZURE_FOLDER
-    if folder.is_dir() and not folder.is_symlink():
+    if rules.clears_azure and folder.is_dir() and not folder.is_symlink():
         candidates += [path.relative_to(feedstock).as_posix() for path in folder.rglob("*") if not path.is_dir()]
     return (name for name in dict.fromkeys(candidates) if name not in files)
 

@@ -9,13 +9,11 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Literal
 
-from feedstock_tools.errors import InputError
 from feedstock_tools.versions import parse_version
 
-__all__ = ["NEWEST", "OLDEST", "TreeRules", "tree_rules"]
+__all__ = ["NEWEST", "TreeRules", "tree_rules"]
 
-#: The oldest and the newest version for which the whole tree is known.
-OLDEST = "3.7.5"
+#: The newest version for which the whole tree is known; the oldest is that of `Rules`.
 NEWEST = "2026.8.5"
 
 
@@ -23,6 +21,35 @@ NEWEST = "2026.8.5"
 class TreeRules:
     """How one version of conda-smithy writes a feedstock's files."""
 
+    #: Whether platforms are named by system and architecture; before, by the keys of `provider`: `linux`.
+    names_with_arch: bool = False
+    #: Whether `default` means what `native` means, and else Azure, as `emulated` does.
+    default_is_native: bool = False
+    #: Where the scripts for jobs are: in a folder for each service, those for Linux in `.scripts`, or all of them.
+    scripts: Literal["apart", "Linux shared", "shared"] = "apart"
+    #: Whether jobs at Travis call scripts.
+    travis_scripts: bool = False
+    #: Whether the lines that prepare a machine are a text of one function for all services.
+    shared_setup: bool = False
+    #: What a service sees of the values that the services before it set: all, all but the lines that prepare a machine,
+    #: which no configuration file of a service sees then, or none.
+    leaks: Literal["all", "jobs", "none"] = "all"
+    #: The number of values of a job, if templates see it as a list; 0: they see its values by name.
+    listed_values: int = 2
+    #: Whether Azure's settings are one text of YAML.
+    azure_yaml: bool = False
+    #: Whether all of `.azure-pipelines` is removed before it is written.
+    clears_azure: bool = False
+    #: Whether `skip_render` is known.
+    knows_skip_render: bool = False
+    #: How CODEOWNERS is written: not at all, a line for each maintainer, or all on one line.
+    code_owners: Literal["none", "lines", "one line"] = "none"
+    #: Whether CODEOWNERS is removed if there are no maintainers.
+    removes_code_owners: bool = False
+    #: Whether names of teams in CODEOWNERS are lower-case.
+    lower_teams: bool = False
+    #: The number of files that once were written and are removed.
+    obsolete: int = 8
     #: Whether a rendered script ends with a line break even if its template does not.
     final_newline: bool = False
     #: Whether the files in `.azure-pipelines` are executable, and the scripts that Azure's workflow settings require.
@@ -55,11 +82,33 @@ class TreeRules:
     sorted_metadata: bool = False
     #: The workflows of services to write.
     service_workflows: tuple[str, ...] = ()
+    #: The copied workflows that only `bot.automerge` keeps.
+    automerge_workflows: tuple[str, ...] = ()
     #: The workflows of services to remove.
     removed_workflows: tuple[str, ...] = ()
 
 
 _CHANGES: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("3.1.13", {"listed_values": 3}),
+    ("3.2.0", {"listed_values": 2}),
+    ("3.2.3", {"listed_values": 3}),
+    ("3.3.3", {"travis_scripts": True}),
+    ("3.3.5", {"shared_setup": True, "listed_values": 4}),
+    ("3.3.7", {"code_owners": "lines", "obsolete": 9}),
+    ("3.4.1", {"code_owners": "one line", "obsolete": 12}),
+    ("3.4.2", {"knows_skip_render": True}),
+    ("3.4.6", {"default_is_native": True}),
+    ("3.5.0", {"removes_code_owners": True}),
+    ("3.6.0", {"scripts": "Linux shared", "leaks": "jobs"}),
+    ("3.6.2", {"leaks": "none", "listed_values": 0}),
+    ("3.6.6", {"automerge_workflows": (".github/workflows/main.yml",)}),
+    ("3.6.9", {"automerge_workflows": ()}),
+    ("3.6.17", {"clears_azure": True}),
+    ("3.7.0", {"scripts": "shared"}),
+    ("3.7.1", {"azure_yaml": True}),
+    ("3.7.2", {"obsolete": 13}),
+    ("3.7.3", {"lower_teams": True}),
+    ("3.7.5", {"names_with_arch": True}),
     ("3.13.0", {"service_workflows": ("automerge.yml", "webservices.yml")}),
     ("3.17.0", {"lists_ci_setup": True, "note": "wrapped"}),
     ("3.21.0", {"readme_of_plain_recipe": False}),
@@ -85,18 +134,10 @@ _CHANGES: tuple[tuple[str, dict[str, Any]], ...] = (
 def tree_rules(version: str) -> TreeRules:
     """The rules of a version of conda-smithy; a version newer than all known ones follows the newest.
 
-    Raises:
-        InputError: the version is older than the oldest known one.
-
     >>> tree_rules("3.50.1").final_newline, tree_rules("3.62.0").final_newline
     (False, True)
     """
     wanted = parse_version(version)
-    if wanted < parse_version(OLDEST):
-        raise InputError(
-            f"the whole tree of conda-smithy {version} is not known, only that of {OLDEST} and later",
-            hint="With --smithy none, .ci_support and job lists are written.",
-        )
     rules = TreeRules()
     for since, changed in _CHANGES:
         if parse_version(since) <= wanted:

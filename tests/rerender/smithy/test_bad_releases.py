@@ -50,12 +50,6 @@ def test_a_damaged_release_is_refused_with_its_file(
     assert str(damaged) in str(caught.value)
 
 
-def test_a_release_that_is_older_than_all_known_ones_is_refused(release: Path, feedstock: Path) -> None:
-    with pytest.raises(InputError, match=r"the whole tree of conda-smithy 3\.6\.0 is not known"):
-        rerender(feedstock, rules=Rules.parse("3.6.0"), smithy=find_release(release))
-    assert rerender(feedstock, rules=Rules.parse("3.6.0")).files
-
-
 def test_of_two_commands_at_once_each_leaves_the_whole_tree(release: Path, feedstock: Path) -> None:
     words = command.tool("rerender", str(feedstock), "--smithy", str(release))
     runs = [command.start(words) for _ in range(2)]

@@ -163,7 +163,7 @@ class Release:
 
     def _literal_defaults(self) -> dict[str, Any]:
         for node in ast.walk(self._function("_load_forge_config")):
-            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Dict) and len(node.value.keys) > 20:
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Dict) and len(node.value.keys) > 10:
                 found = _plain(node.value)
                 if isinstance(found, dict):
                     return found

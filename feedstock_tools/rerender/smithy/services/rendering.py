@@ -9,23 +9,24 @@ from __future__ import annotations
 import copy
 from collections import Counter, OrderedDict
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from feedstock_tools.errors import InputError
-from feedstock_tools.reading import read_text
 from feedstock_tools.rerender.configurations.configuration import Configuration
-from feedstock_tools.rerender.forge import Forge
 from feedstock_tools.rerender.smithy.azure import dumped_settings
 from feedstock_tools.rerender.smithy.jobs import azure_jobs, runner, short_name, target_platform
-from feedstock_tools.rerender.smithy.releases.release import Release
-from feedstock_tools.rerender.smithy.releases.templates import Templates
-from feedstock_tools.rerender.smithy.rules import CiRules
-from feedstock_tools.rerender.smithy.settings import Placement, docker_run_args, workflow_settings
-from feedstock_tools.rerender.smithy.tree_rules import TreeRules
+from feedstock_tools.rerender.smithy.services.scripts import (
+    build_setup,
+    fast_finish,
+    fixed_scripts,
+    for_appveyor,
+    indented,
+    yum_setup,
+)
+from feedstock_tools.rerender.smithy.services.workshop import Built, File, Workshop
+from feedstock_tools.rerender.smithy.settings import Placement, docker_run_args, key_of, section, workflow_settings
 
-__all__ = ["PROVIDER_FILES", "Built", "File", "Workshop", "render_provider"]
+__all__ = ["PROVIDER_FILES", "render_provider"]
 
 #: Provider → its template and the file rendered from it.
 PROVIDER_FILES: Mapping[str, tuple[str, str]] = {
@@ -37,72 +38,13 @@ PROVIDER_FILES: Mapping[str, tuple[str, str]] = {
     "woodpecker": ("woodpecker.yml.tmpl", ".woodpecker.yml"),
     "github_actions": ("github-actions.yml.tmpl", ".github/workflows/conda-build.yml"),
 }
-_DOCKER_SCRIPTS = (".scripts/run_docker_build.sh", ".scripts/build_steps.sh")
-#: Provider → system that builds → the scripts that its jobs call.
-_SCRIPTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
-    "circle": {"linux": _DOCKER_SCRIPTS, "osx": (".scripts/run_osx_build.sh",)},
-    "travis": {"linux": _DOCKER_SCRIPTS, "osx": (".scripts/run_osx_build.sh",)},
-    "appveyor": {},
-    "azure": {
-        "linux": _DOCKER_SCRIPTS,
-        "osx": (".scripts/run_osx_build.sh",),
-        "win": (".scripts/run_win_build.bat",),
-    },
-    "drone": {"linux": (".scripts/build_steps.sh",)},
-    "woodpecker": {"linux": (".scripts/build_steps.sh",)},
-    "github_actions": {
-        "linux": _DOCKER_SCRIPTS,
-        "osx": (".scripts/run_osx_build.sh",),
-        "win": (".scripts/run_win_build.bat",),
-    },
-}
 _CIRCLE_FINISH = ".circleci/fast_finish_ci_pr_build.sh"
 _CIRCLE_CHECKOUT = ".circleci/checkout_merge_commit.sh"
 _NAMES = "FANCY_PLATFORM_NAMES"
 #: The names that templates use for a job's name if a service limits its length: today, and until 3.60.
 _SHORT_NAMES = ("config_name_short", "short_config_name")
-
-
-@dataclass(frozen=True, slots=True)
-class File:
-    """The content of a file of a feedstock, and whether it is executable."""
-
-    content: bytes
-    executable: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Built:
-    """The configurations of one platform that one provider builds, sorted by name."""
-
-    placement: Placement
-    configurations: tuple[Configuration, ...]
-
-
-@dataclass(frozen=True)
-class Workshop:
-    """The inputs that all services share."""
-
-    release: Release
-    templates: Templates
-    forge: Forge
-    rules: TreeRules
-    ci: CiRules
-
-    @property
-    def feedstock(self) -> Path:
-        """The feedstock's folder."""
-        return self.forge.folder
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        """Its conda-forge.yml as YAML reads it."""
-        return self.forge.settings
-
-    @property
-    def recipe(self) -> Path:
-        """The recipe's folder."""
-        return self.forge.folder / self.forge.recipe_dir
+#: The systems as releases named them that knew platforms by system.
+_SYSTEMS: Mapping[str, str] = {"linux": "Linux", "osx": "OSX", "win": "Windows"}
 
 
 def render_provider(
@@ -124,9 +66,11 @@ def render_provider(
     seen: dict[str, Any] = config
     if enabled:
         _note_platforms(workshop, config, provider, enabled)
-        seen = copy.deepcopy(config)
-        seen["configs"] = _jobs(workshop, provider, enabled)
-        seen["fast_finish"] = _fast_finish(workshop, config, provider)
+        seen = copy.deepcopy(config) if workshop.rules.leaks == "none" else config
+        seen["configs"] = _jobs(workshop, enabled)
+        seen["fast_finish"] = fast_finish(workshop, config, provider)
+        seen["upload_script"] = _upload_script(workshop, provider)
+        seen["upload_packages"] = section(config, provider).get("upload_packages", True)
         for system in dict.fromkeys(each.placement.build_os for each in enabled):
             _add(files, _of_system(workshop, seen, provider, system, enabled))
     if enabled or provider == "circle":
@@ -136,16 +80,28 @@ def render_provider(
 
 def _note_platforms(workshop: Workshop, config: dict[str, Any], provider: str, enabled: Sequence[Built]) -> None:
     names = workshop.release.constant(_NAMES) or {}
-    platforms = [each.placement.platform for each in enabled]
+    platforms = [key_of(each.placement.platform, workshop.rules) for each in enabled]
+    if not workshop.rules.names_with_arch:
+        names = {platform: _SYSTEMS[platform.partition("_")[0]] for platform in platforms}
     config[provider]["platforms"] = ",".join(names.get(platform, platform) for platform in platforms)
     config[provider]["all_platforms"] = platforms
     for platform in platforms:
         config.setdefault(platform, {})["enabled"] = True
 
 
-def _jobs(workshop: Workshop, provider: str, enabled: Sequence[Built]) -> list[dict[str, Any]]:
-    """The jobs as templates see them."""
-    return [
+def _upload_script(workshop: Workshop, provider: str) -> str:
+    """The recipe's own script that uploads packages, or the name of the usual one; only old templates call it."""
+    name = "upload_or_check_non_existence"
+    if not (workshop.recipe / f"{name}.py").exists():
+        return name
+    folder = workshop.forge.recipe_dir
+    places = {"circle": "/home/conda/recipe_root/", "travis": f"{folder}/"}
+    return f"{places.get(provider, f'{folder}{chr(92)}')}{name}.py"
+
+
+def _jobs(workshop: Workshop, enabled: Sequence[Built]) -> list[Any]:
+    """The jobs as templates see them: mappings, or in old releases tuples of their first values."""
+    jobs = [
         {
             "config_name": configuration.name,
             "platform": target_platform(configuration).replace("_", "-", 1),
@@ -157,6 +113,8 @@ def _jobs(workshop: Workshop, provider: str, enabled: Sequence[Built]) -> list[d
         for each in enabled
         for configuration in each.configurations
     ]
+    count = workshop.rules.listed_values
+    return [tuple(job.values())[:count] for job in jobs] if count else jobs
 
 
 def _values(configuration: Configuration) -> dict[str, Any]:
@@ -167,27 +125,25 @@ def _of_system(
     workshop: Workshop, seen: dict[str, Any], provider: str, system: str, enabled: Sequence[Built]
 ) -> dict[str, File]:
     """The scripts for the jobs of one system, and the provider's other files for it."""
-    yum = _yum_setup(workshop) if system == "linux" else ""
+    yum = yum_setup(workshop) if system == "linux" else ""
     if yum:
         seen["yum_build_setup"] = yum
-    fixed = _SCRIPTS[provider].get(system, ())
+    fixed = fixed_scripts(provider, system, workshop.rules)
     scripts = list(fixed)
     plain: list[str] = []
-    setup = _build_setup(workshop, system)
-    own: MutableMapping[str, Any] = seen
+    setup = build_setup(workshop, provider, system)
     if provider == "appveyor":
-        seen["build_setup"] = _for_appveyor(setup)
+        if workshop.rules.leaks != "jobs":
+            seen["build_setup"] = for_appveyor(setup, workshop.rules)
         return {}
+    own: MutableMapping[str, Any] = copy.deepcopy(seen) if workshop.rules.leaks == "jobs" else seen
     if provider in ("azure", "github_actions"):
-        own = dict(seen)
-        if provider == "azure":  # what its jobs are set to is seen by the files of this system alone
-            own["configs"] = [dict(job) for job in seen["configs"]]
-        for settings in _settings_of_jobs(workshop, own["configs"], provider, system, enabled):
-            scripts += [name for name in _scripts_of(workshop, provider, settings, system) if name not in scripts]
+        own = _of_jobs(workshop, seen, provider, system, enabled, scripts)
         if provider == "azure":
-            own["azure_yaml"] = _azure_settings(workshop, seen, system, enabled)
             plain.append(f".azure-pipelines/azure-pipelines-{system}.yml")
-    own["build_setup"] = setup
+    late = provider == "travis" and workshop.rules.scripts == "apart"  # its scripts see the value of another service
+    if not late:
+        own["build_setup"] = setup
     files = {}
     if provider == "circle":
         scripts.insert(0, _CIRCLE_FINISH)
@@ -197,7 +153,31 @@ def _of_system(
             continue
         executable = provider != "azure" or workshop.rules.executable_azure or name in fixed
         files[name] = File(_script(workshop, name, own), executable)
+    if late:
+        own["build_setup"] = indented(setup)
     return files
+
+
+def _of_jobs(
+    workshop: Workshop,
+    seen: dict[str, Any],
+    provider: str,
+    system: str,
+    enabled: Sequence[Built],
+    scripts: list[str],
+) -> dict[str, Any]:
+    """The values for the files of one system, with the settings of its jobs, which may need further scripts."""
+    own = dict(seen)
+    if workshop.rules.listed_values:
+        own["docker"] = {**own["docker"], "interactive": False}
+        return own
+    if provider == "azure":  # what its jobs are set to is seen by the files of this system alone
+        own["configs"] = [dict(job) for job in seen["configs"]]
+    for settings in _settings_of_jobs(workshop, own["configs"], provider, system, enabled):
+        scripts += [name for name in _scripts_of(workshop, provider, settings, system) if name not in scripts]
+    if provider == "azure" and workshop.rules.azure_yaml:
+        own["azure_yaml"] = _azure_settings(workshop, seen, system, enabled)
+    return own
 
 
 def _template_of(name: str) -> str:
@@ -266,7 +246,7 @@ def _scripts_of(workshop: Workshop, provider: str, settings: Mapping[str, Any], 
 
 def _azure_settings(workshop: Workshop, seen: Mapping[str, Any], system: str, enabled: Sequence[Built]) -> str:
     """The settings of Azure's jobs of one system as YAML, including the matrix of jobs."""
-    settings = copy.deepcopy(seen["azure"][f"settings_{system}"])
+    settings = copy.deepcopy(dict(section(seen, "azure", f"settings_{system}")))
     for name in workshop.rules.settings_of_templates:
         settings.pop(name, None)
     strategy = settings.setdefault("strategy", {})
@@ -280,65 +260,3 @@ def _azure_settings(workshop: Workshop, seen: Mapping[str, Any], system: str, en
         if job.build_os == system:
             strategy["matrix"][job.name] = OrderedDict(job.fields)
     return dumped_settings(settings, plain_booleans=workshop.rules.plain_booleans)
-
-
-def _build_setup(workshop: Workshop, system: str) -> str:
-    """The lines that prepare a machine for a build: the recipe's own script, if it has one."""
-    own = "run_conda_forge_build_setup_" + system
-    file = f"{own}.bat" if system == "win" else own
-    texts = workshop.release.texts_in("_get_build_setup_line")
-    if (workshop.recipe / file).exists():
-        found = [text for text in texts if own in text]
-        return found[0].replace("{recipe_dir}", workshop.forge.recipe_dir) if found else ""
-    plain = [text for text in texts if "run_conda_forge_build_setup_" not in text]
-    sourced = [text for text in plain if text.lstrip().startswith("source")]
-    chosen = [text for text in plain if text not in sourced] if system == "win" else sourced
-    return chosen[0] if chosen else ""
-
-
-def _yum_setup(workshop: Workshop) -> str:
-    """The line that installs the packages in `yum_requirements.txt` of the recipe.
-
-    Raises:
-        InputError: the file lists nothing.
-    """
-    path = workshop.recipe / "yum_requirements.txt"
-    if not path.exists():
-        return ""
-    lines = [line.strip() for line in read_text(path, within=workshop.recipe).splitlines()]
-    wanted = [line for line in lines if line and not line.startswith("#")]
-    if not wanted:
-        raise InputError("names no package", path=path, hint="Remove the file or name packages in it.")
-    texts = workshop.release.texts_in("generate_yum_requirements")
-    return texts[0].replace("{}", " ".join(wanted)) if texts else ""
-
-
-def _for_appveyor(setup: str) -> str:
-    lines = [f"    {line}" if line.startswith("#") else f"    - cmd: {line}" for line in setup.rstrip().split("\n")]
-    return "\n".join(lines).strip()
-
-
-def _fast_finish(workshop: Workshop, config: Mapping[str, Any], provider: str) -> str:
-    """The command with which a job of CircleCI or AppVeyor ends itself if there is a newer commit."""
-    texts = workshop.release.texts_in(f"render_{provider}") if provider in ("circle", "appveyor") else ()
-    if not texts:
-        return ""
-    text = texts[0]
-    recipe_dir = str(config["recipe_dir"])
-    own = (workshop.recipe / "ff_ci_pr_build.py").exists()
-    known = workshop.release.strings_in("_get_fast_finish_script")
-    branch = str(config.get("github", {}).get("tooling_branch_name", "main"))
-    fetch = next((line for line in known if line.startswith("powershell" if provider == "appveyor" else "curl")), "")
-    fetch = fetch.replace("{branch}", branch)
-    script = ""
-    if provider == "appveyor":
-        script = f"{recipe_dir}\\ff_ci_pr_build" if own else "ff_ci_pr_build"
-        if own:
-            fetch = ""
-        else:
-            text += "del {fast_finish_script}.py"
-    elif own:
-        fetch = f"cat {recipe_dir}/ff_ci_pr_build.py"
-    filled = text.replace("{get_fast_finish_script}", fetch).replace("{fast_finish_script}", script)
-    filled = filled.replace("{{", "{").replace("}}", "}").strip()
-    return filled.replace("\n", "\n        ") if provider == "appveyor" else filled

@@ -1,0 +1,1 @@
+"""The files of CI services, rendered from the templates of a release."""
