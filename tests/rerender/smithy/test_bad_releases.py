@@ -6,7 +6,6 @@ import pytest
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.rerender.rerendering import rerender
-from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.rerender.smithy.releases.release import find_release
 from tests.support import command
 from tests.support.smithy_release import write_release
