@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     from feedstock_tools.check.against_facts import check_feedstock as check
     from feedstock_tools.check.differences import Differences, JobChange, PackageChange, compare_feedstocks
     from feedstock_tools.check.findings import Finding
-    from feedstock_tools.check.linting import Mistaken, lint_feedstock
+    from feedstock_tools.check.linting.lint import lint_feedstock
+    from feedstock_tools.check.linting.subject import Mistaken
     from feedstock_tools.check.rehearsal.model import Environment, Pick, Rehearsal
     from feedstock_tools.check.rehearsal.of_feedstock import RehearsalChannels
     from feedstock_tools.check.rehearsal.of_feedstock import rehearse_configurations as rehearse
@@ -201,7 +202,8 @@ _WHERE = {
     "check.against_facts": "check=check_feedstock",
     "check.findings": "Finding",
     "check.differences": "Differences JobChange PackageChange compare_feedstocks",
-    "check.linting": "Mistaken lint_feedstock",
+    "check.linting.lint": "lint_feedstock",
+    "check.linting.subject": "Mistaken",
     "check.rehearsal.model": "Environment Pick Rehearsal",
     "check.rehearsal.of_feedstock": "RehearsalChannels rehearse=rehearse_configurations",
     "edit.build_number": "raise_build_number set_build_number",

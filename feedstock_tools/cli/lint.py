@@ -1,8 +1,12 @@
-"""`feedstock-tools lint`: mistakes of a recipe that conda-forge's linter does not see."""
+"""`feedstock-tools lint`: mistakes of a recipe, ours and those that conda-forge's linter finds."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,7 +14,30 @@ from feedstock_tools.cli import options
 from feedstock_tools.cli.printing import say, say_json
 from feedstock_tools.cli.spelling import Command
 
+if TYPE_CHECKING:
+    from feedstock_tools.check.linting.subject import Mistaken
+    from feedstock_tools.edit.draft import Draft
+
 __all__ = ["command"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """How findings are printed."""
+
+    as_json: bool
+    github: bool
+    sarif: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """Which findings are wanted, and what conda-forge's linter is called by."""
+
+    rule: tuple[str, ...]
+    ignore: tuple[str, ...]
+    pinning: str | None
+    smithy: Path | None
 
 
 @click.command("lint", cls=Command)
@@ -19,29 +46,84 @@ __all__ = ["command"]
 @click.option("--github", is_flag=True, help="Print annotations that GitHub shows in a pull request.")
 @click.option("--sarif", is_flag=True, help="Print a SARIF log for code scanning.")
 @click.option("--fix", is_flag=True, help="Mend what can be mended safely.")
-def command(feedstock: Path, as_json: bool, github: bool, sarif: bool, fix: bool) -> int:
-    """Find mistakes in a recipe: colliding packages, dead selectors, loose metapackages, licenses, duplicates.
+@options.option("--rule", metavar="RULE", meaning="Report findings of this rule only", repeatable=True)
+@options.option("--ignore", metavar="RULE", meaning="Report no findings of this rule", repeatable=True)
+@options.pinning
+@click.option(
+    "--smithy",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Environment with the conda-smithy whose linter to call (default: that of conda-smithy on PATH).",
+)
+@options.gathered("choice", _Choice)
+@options.gathered("form", _Form)
+def command(feedstock: Path, fix: bool, form: _Form, choice: _Choice) -> int:
+    """Find mistakes in a recipe and its variant files, each with its line.
 
-    The exit code is 1 if something is found. `cuda check` holds CUDA and GPU architectures against the facts.
+    Calls conda-forge's linter too, if conda-smithy is on PATH. The exit code is 1 if a mistake is found; remarks do not
+    count. `cuda check` holds CUDA versions and GPU architectures against the facts.
     """
-    from feedstock_tools.check.linting import fixed, lint_feedstock
-    from feedstock_tools.edit.draft import open_draft
+    from feedstock_tools.check.linting.lint import fixed, lint_feedstock
+    from feedstock_tools.edit.draft import open_draft, read_draft
     from feedstock_tools.feedstock.folder import find_feedstock
-    from feedstock_tools.report.linting import findings_github, findings_lines, findings_sarif, findings_values
 
-    if as_json + github + sarif > 1:
+    if form.as_json + form.github + form.sarif > 1:
         raise click.UsageError("--json, --github and --sarif exclude each other")
+    _refuse_unknown(choice)
     folder = find_feedstock(feedstock, Path()).folder
     if fix:
         changes = fixed(open_draft(folder)).changes()
         for line in changes.diff():
             say(line, nl=False, err=True)
         changes.apply()
-    findings = lint_feedstock(folder)
-    if as_json:
+    found = [*lint_feedstock(folder, pinning=_pinning(choice)), *_of_smithy(read_draft(folder), choice)]
+    wanted = [each for each in sorted(found) if _is_wanted(each.rule, choice)]
+    _print(wanted, form)
+    return 1 if any(each.weight == "mistake" for each in wanted) else 0
+
+
+def _refuse_unknown(choice: _Choice) -> None:
+    from feedstock_tools.check.linting.subject import RULES
+
+    unknown = [rule for rule in (*choice.rule, *choice.ignore) if rule not in RULES]
+    if unknown:
+        raise click.UsageError(f"there is no rule '{unknown[0]}'; the rules are {', '.join(RULES)}")
+
+
+def _is_wanted(rule: str, choice: _Choice) -> bool:
+    return rule not in choice.ignore and (not choice.rule or rule in choice.rule)
+
+
+def _pinning(choice: _Choice) -> Path | None:
+    from feedstock_tools.channel.pinning.local import find_pinning, pinning_cache
+
+    return find_pinning(choice.pinning, pinning_cache(os.environ)).path if choice.pinning else None
+
+
+def _of_smithy(draft: Draft, choice: _Choice) -> Sequence[Mistaken]:
+    from feedstock_tools.check.linting.smithy import find_smithy, smithy_findings
+    from feedstock_tools.errors import WorkError
+
+    program = find_smithy(choice.smithy)
+    if not _is_wanted("conda-smithy", choice):
+        return ()
+    if program is None:
+        missing = "conda-smithy is not on PATH (install it from conda-forge, or name its environment with --smithy)"
+        say(f"conda-forge's linter did not run: {missing}", err=True)
+        return ()
+    try:
+        return smithy_findings(draft, program)
+    except WorkError as error:  # as without a network, for some settings
+        say(f"conda-forge's linter did not run: {error}", err=True)
+        return ()
+
+
+def _print(findings: Sequence[Mistaken], form: _Form) -> None:
+    from feedstock_tools.report.linting import findings_github, findings_lines, findings_sarif, findings_values
+
+    if form.as_json:
         say_json(findings_values(findings))
-    elif sarif:
+    elif form.sarif:
         say_json(findings_sarif(findings))
     else:
-        say((findings_github if github else findings_lines)(findings), nl=False)
-    return 1 if findings else 0
+        say((findings_github if form.github else findings_lines)(findings), nl=False)

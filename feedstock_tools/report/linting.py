@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from feedstock_tools import __version__
-from feedstock_tools.check.linting import RULES, Mistaken
+from feedstock_tools.check.linting.subject import RULES, Mistaken
 from feedstock_tools.wording import counted, shown
 
 __all__ = ["findings_github", "findings_lines", "findings_sarif", "findings_values"]
@@ -15,10 +15,14 @@ __all__ = ["findings_github", "findings_lines", "findings_sarif", "findings_valu
 
 def findings_lines(findings: Sequence[Mistaken]) -> str:
     """One line for each finding, then their number."""
-    lines = [f"{found.path}:{found.line}: {shown(found.message)} [{found.rule}]" for found in findings]
+    lines = [f"{found.path}:{found.line}: {_remark(found)}{shown(found.message)} [{found.rule}]" for found in findings]
     fixable = sum(found.fixable for found in findings)
     total = f"{counted(len(findings), 'finding')}{f', {fixable} of them mended by --fix' if fixable else ''}."
     return "".join(f"{line}\n" for line in [*lines, total if findings else "No finding."])
+
+
+def _remark(found: Mistaken) -> str:
+    return "remark: " if found.weight == "remark" else ""
 
 
 def findings_values(findings: Sequence[Mistaken]) -> list[dict[str, Any]]:
@@ -31,7 +35,7 @@ def findings_github(findings: Sequence[Mistaken]) -> str:
     lines = []
     for found in findings:
         place = f"file={_property(found.path)},line={found.line},title={_property(found.rule)}"
-        lines.append(f"::warning {place}::{_data(found.message)}\n")
+        lines.append(f"::{'notice' if found.weight == 'remark' else 'warning'} {place}::{_data(found.message)}\n")
     return "".join(lines)
 
 
@@ -58,7 +62,8 @@ def findings_sarif(findings: Sequence[Mistaken]) -> dict[str, Any]:
 def _result(found: Mistaken) -> dict[str, Any]:
     place = {"artifactLocation": {"uri": found.path}, "region": {"startLine": found.line}}
     message = {"text": found.message}
-    return {"ruleId": found.rule, "level": "warning", "message": message, "locations": [{"physicalLocation": place}]}
+    level = "note" if found.weight == "remark" else "warning"
+    return {"ruleId": found.rule, "level": level, "message": message, "locations": [{"physicalLocation": place}]}
 
 
 def _data(text: str) -> str:

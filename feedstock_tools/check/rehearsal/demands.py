@@ -18,7 +18,7 @@ from feedstock_tools.rerender.rules import Rules
 if TYPE_CHECKING:
     from feedstock_tools.recipe.v0.meta import Meta
 
-__all__ = ["Demands", "Row", "demands_of"]
+__all__ = ["Demands", "Row", "demands_of", "outputs_with_demands"]
 
 _KINDS = ("weak", "strong", "noarch", "weak_constrains", "strong_constrains")
 
@@ -78,13 +78,23 @@ def demands_of(folder: Path, row: Row, rules: Rules, *, v1: bool) -> tuple[Deman
     Raises:
         InputError: the recipe cannot be read or rendered.
     """
-    outputs = tuple(_of_recipe_yaml(folder, row, rules) if v1 else _of_meta_yaml(folder, row, rules))
+    outputs = [demands for _, demands in outputs_with_demands(folder, row.configuration, row.builder, rules, v1=v1)]
     return tuple({(output.name, output.version, output.build_string): output for output in outputs}.values())
 
 
-def _of_recipe_yaml(folder: Path, row: Row, rules: Rules) -> Iterator[Demands]:
-    for content, output in contents_with_rattler_build(folder, row.configuration, row.builder, rules):
-        yield _from_rendered_recipe(output, content)
+def outputs_with_demands(
+    folder: Path, configuration: Configuration, builder: Platform, rules: Rules, *, v1: bool
+) -> Iterator[tuple[RenderedOutput, Demands]]:
+    """Each output that a configuration renders to with its requirements, in build order; arguments as of `demands_of`.
+
+    Pins in the requirements of a `meta.yaml`'s output are marked, as `keep_pins` of `packages_with_conda_build` does.
+    """
+    if v1:
+        for content, output in contents_with_rattler_build(folder, configuration, builder, rules):
+            yield output, _from_rendered_recipe(output, content)
+        return
+    for meta, output in packages_with_conda_build(folder, configuration, builder, rules, keep_pins=True):
+        yield output, _from_meta(output, meta, configuration)
 
 
 def _from_rendered_recipe(output: RenderedOutput, content: Mapping[str, Any]) -> Demands:
@@ -155,12 +165,7 @@ def _typed(items: Any) -> tuple[Requirement, ...]:
     return tuple(pin_of_mapping(item) if isinstance(item, dict) else str(item) for item in items)
 
 
-def _of_meta_yaml(folder: Path, row: Row, rules: Rules) -> Iterator[Demands]:
-    for meta, output in packages_with_conda_build(folder, row.configuration, row.builder, rules, keep_pins=True):
-        yield _from_meta(output, meta, row)
-
-
-def _from_meta(output: RenderedOutput, meta: Meta, row: Row) -> Demands:
+def _from_meta(output: RenderedOutput, meta: Meta, configuration: Configuration) -> Demands:
     build = meta.section("build")
     test = meta.output.get("test") if meta.is_output else (meta.output.get("test") or meta.data.get("test"))
     requires = as_list((test if isinstance(test, dict) else {}).get("requires"))
@@ -183,7 +188,7 @@ def _from_meta(output: RenderedOutput, meta: Meta, row: Row) -> Demands:
         ignored_from=frozenset(str(spec).split(" ")[0] for spec in as_list(build.get("ignore_run_exports_from"))),
         tests=(_read(requires),) if test else (),
         track_features=tuple(features.split()) if isinstance(features, str) else tuple(map(str, as_list(features))),
-        run_pins=row.configuration.pin_run_as_build,
+        run_pins=configuration.pin_run_as_build,
     )
 
 

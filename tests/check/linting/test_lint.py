@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from feedstock_tools.check.linting import RULES, lint_feedstock
+from feedstock_tools.check.linting.lint import lint_feedstock
+from feedstock_tools.check.linting.subject import RULES
 from feedstock_tools.report.linting import findings_sarif
 from tests.support import command
 
@@ -30,6 +31,7 @@ outputs:
         - numpy  # [linux]
       run:
         - cuda-version  # [cuda_compiler_version != "None"]
+        - __cuda  # [cuda_compiler_version != "None"]
   - name: demo
     requirements:
       run:
@@ -85,7 +87,8 @@ def test_packages_of_two_jobs_with_one_name_collide(tmp_path: Path) -> None:
     recipe = recipe.replace("cpu_h{{ PKG_HASH }}_0", "same_0")
     found = [each for each in lint_feedstock(feedstock(tmp_path, recipe)) if each.rule == "colliding-packages"]
     assert found
-    assert "libdemo-1.2-same_0 comes from " in found[0].message
+    assert "two builds of libdemo-1.2-same_0 in " in found[0].message
+    assert found[0].message.endswith(" differ in cuda_compiler_version")
 
 
 def test_what_is_safe_is_mended(tmp_path: Path) -> None:
@@ -101,9 +104,9 @@ def test_what_is_safe_is_mended(tmp_path: Path) -> None:
 def test_findings_are_shown_to_machines(tmp_path: Path) -> None:
     folder = feedstock(tmp_path, RIGHT.replace("license: MIT", 'license: "50% a:b"'))
     annotated = command.run(command.tool("lint", str(folder), "--github"), tmp_path).stdout
-    assert annotated.startswith("::warning file=recipe/meta.yaml,line=24,title=license::'50%25 a:b' is not")
+    assert annotated.startswith("::warning file=recipe/meta.yaml,line=25,title=license::'50%25 a:b' is not")
     (entry,) = json.loads(command.run(command.tool("lint", str(folder), "--json"), tmp_path).stdout)
-    assert (entry["rule"], entry["line"]) == ("license", 24)
+    assert (entry["rule"], entry["line"]) == ("license", 25)
     log = json.loads(command.run(command.tool("lint", str(folder), "--sarif"), tmp_path).stdout)
     assert log == json.loads(json.dumps(findings_sarif(lint_feedstock(folder))))
-    assert log["runs"][0]["results"][0]["locations"][0]["physicalLocation"]["region"] == {"startLine": 24}
+    assert log["runs"][0]["results"][0]["locations"][0]["physicalLocation"]["region"] == {"startLine": 25}

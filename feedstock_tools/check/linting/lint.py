@@ -1,0 +1,75 @@
+"""All rules over a feedstock, and what can be mended safely."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+from feedstock_tools.bounds.limits import Bounds
+from feedstock_tools.bounds.supervision import run_bounded
+from feedstock_tools.check.linting.licenses import licenses
+from feedstock_tools.check.linting.packages import ambiguous_builds, collisions, without_package
+from feedstock_tools.check.linting.pins import run_exports, unbuilt_pins
+from feedstock_tools.check.linting.requirements import duplicates, loose_metapackages, repeated
+from feedstock_tools.check.linting.selectors import dead_items, dead_selectors
+from feedstock_tools.check.linting.subject import Mistaken, Subject, read_subject
+from feedstock_tools.check.linting.variant_files import stale_migrations, unused_keys
+from feedstock_tools.edit.document import Part
+from feedstock_tools.edit.draft import Draft, read_draft
+from feedstock_tools.edit.requirements import requirement_lists
+from feedstock_tools.edit.writing import removed_items
+from feedstock_tools.rerender.pinning import find_pinning
+
+__all__ = ["fixed", "lint_feedstock"]
+
+_CHECKS: tuple[Callable[[Subject], Iterator[Mistaken]], ...] = (
+    duplicates,
+    loose_metapackages,
+    licenses,
+    without_package,
+    collisions,
+    ambiguous_builds,
+    unbuilt_pins,
+    run_exports,
+    dead_selectors,
+    unused_keys,
+    stale_migrations,
+)
+
+
+def lint_feedstock(
+    feedstock: Path, *, pinning: Path | None = None, bounds: Bounds | None = None
+) -> tuple[Mistaken, ...]:
+    """The findings in a feedstock's recipe, in the order of its lines.
+
+    Args:
+        feedstock: its folder; configurations are read from its `.ci_support`.
+        pinning: a folder laid out as the conda-forge-pinning package, or its file: migrations that it lacks are over.
+        bounds: what the work may take, in a child process; None to do it in this process.
+
+    Raises:
+        InputError: the feedstock lacks a recipe, or a file cannot be read.
+
+    >>> [found.rule for found in lint_feedstock(Path("solver-feedstock"))]
+    ['license-file']
+    """
+    if bounds is not None:
+        return run_bounded(partial(lint_feedstock, feedstock, pinning=pinning), bounds)
+    subject = read_subject(read_draft(feedstock), find_pinning(pinning) if pinning else None)
+    return tuple(sorted({found for check in _CHECKS for found in check(subject)}))
+
+
+def fixed(draft: Draft) -> Draft:
+    """The draft without what can be mended safely: requirements that stand twice in a list, or that no selector
+    admits."""
+    recipe = draft.recipe
+    gone: dict[Part, list[Part]] = {}
+    for list_, item in repeated(recipe):
+        gone.setdefault(list_, []).append(item)
+    for list_ in requirement_lists(recipe):
+        dead = [item for item in dead_items(recipe, list_) if item not in gone.get(list_, ())]
+        if dead and len(dead) + len(gone.get(list_, ())) < len(list_.items):
+            gone.setdefault(list_, []).extend(dead)
+    changes = [change for list_, items in gone.items() for change in removed_items(recipe, list_, items)]
+    return draft.with_document(recipe.changed(changes))

@@ -1,0 +1,89 @@
+"""Rules about what the jobs build: nothing, two packages with one file name, builds that a solver cannot tell apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from feedstock_tools.check.cuda_guards import missing_guards
+from feedstock_tools.check.findings import Complaint
+from feedstock_tools.check.linting.subject import Job, Mistaken, Package, Subject
+from feedstock_tools.check.rendered import Built
+from feedstock_tools.facts.cuda import load_cuda
+
+__all__ = ["ambiguous_builds", "collisions", "without_package"]
+
+#: Keys that say where a job runs, not what it makes.
+_OF_JOBS = frozenset({"docker_image", "channel_sources", "channel_targets", "github_actions_labels", "target_platform"})
+
+
+def without_package(subject: Subject) -> Iterator[Mistaken]:
+    """Jobs in which everything is skipped, and a recipe that is skipped without a condition."""
+    recipe = subject.recipe
+    for skip in recipe.entries("build", "skip"):
+        is_plain = not recipe.selector_of(skip) and not recipe.is_in_block(skip.start)
+        if is_plain and skip.value.text.lower() in ("true", "yes", "on"):
+            yield subject.finding(skip.start, "no-package", "the recipe is skipped without a condition")
+            return
+    entry = next(recipe.entries("build"), None)
+    at = entry.start if entry else 0
+    empty = [job.name for job in subject.jobs if job.packages is not None and not job.packages]
+    names = ", ".join(empty[:3]) + (f" and {len(empty) - 3} more" if len(empty) > 3 else "")
+    if empty and len(empty) < len(subject.jobs):
+        yield subject.finding(at, "no-package", f"everything is skipped in {names}: rerender the feedstock")
+    elif empty:
+        yield subject.finding(at, "no-package", f"everything is skipped in every job: {names}")
+
+
+def collisions(subject: Subject) -> Iterator[Mistaken]:
+    """Builds that would be the same file, although they differ in requirements or in the values that they use."""
+    known: dict[tuple[str, str], tuple[Job, Package]] = {}
+    for job in subject.jobs:
+        for package in job.packages or ():
+            output = package.output
+            if output.noarch:
+                continue
+            other_job, other = known.setdefault((job.platform.subdir, output.file_stem), (job, package))
+            differing = _difference(other, package)
+            if differing:
+                where = job.name if job is other_job else f"{job.name} and {other_job.name}"
+                message = f"two builds of {output.file_stem} in {where} differ in {differing}"
+                yield subject.finding(subject.place_in(output.name, "string:"), "colliding-packages", message)
+
+
+def _difference(one: Package, other: Package) -> str:
+    """What two builds differ in besides their file: values that they use, or requirements; '' for nothing."""
+    before, after = (_values(package) for package in (one, other))
+    keys = sorted(key for key in before.keys() | after.keys() if before.get(key) != after.get(key))
+    if keys:
+        return ", ".join(keys)
+    if (one.demands.run, one.demands.constrains) != (other.demands.run, other.demands.constrains):
+        return "their requirements"
+    return ""
+
+
+def _values(package: Package) -> Mapping[str, str]:
+    output = package.output
+    return {key: output.variant[key] for key in output.used.own - _OF_JOBS if key in output.variant}
+
+
+def ambiguous_builds(subject: Subject) -> Iterator[Mistaken]:
+    """CUDA builds that solvers also choose, or may choose, on machines without a GPU."""
+    built = [
+        (job.name, Built(package.output, {}, "", bool(package.demands.track_features)))
+        for job in subject.jobs
+        for package in job.packages or ()
+    ]
+    if not any("cuda_compiler_version" in job.configuration.values for job in subject.jobs):
+        return
+    told: dict[str, tuple[Complaint, list[str]]] = {}
+    for job, complaint in missing_guards(built, load_cuda()):
+        told.setdefault(_name_in(complaint, subject), (complaint, []))[1].append(job)
+    for name, (complaint, jobs) in told.items():
+        where = f"{jobs[0]} and {len(jobs) - 1} more" if len(jobs) > 1 else jobs[0]
+        message = f"{complaint.message} ({where})"
+        yield subject.finding(subject.place_of(name), "ambiguous-builds", message, weight=complaint.weight)
+
+
+def _name_in(complaint: Complaint, subject: Subject) -> str:
+    """The output that a complaint about a missing guard is about."""
+    return next((name for name in sorted(subject.outputs) if f"build of {name} off " in complaint.message), "")

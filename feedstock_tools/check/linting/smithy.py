@@ -1,0 +1,119 @@
+"""conda-forge's own linter, as a process: `conda-smithy recipe-lint`, where it is installed."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from feedstock_tools.check.linting.subject import Mistaken
+from feedstock_tools.edit.document import Document
+from feedstock_tools.edit.draft import Draft
+from feedstock_tools.errors import InputError, WorkError
+
+__all__ = ["find_smithy", "smithy_findings"]
+
+#: The time limit of the linter, in seconds: it takes one or two.
+_SECONDS = 300.0
+_PROGRAMS = ("bin/conda-smithy", "Scripts/conda-smithy.exe", "conda-smithy")
+#: What its report says above lints, above hints, and of a recipe without either.
+_LINTS, _HINTS, _FINE = " has some lint:", "has some suggestions:", " is in fine form"
+_LINE = re.compile(r"\blines?:? \[?(\d{1,6})\b")
+_SECTION = re.compile(r"\b(about|build|source|requirements|tests?|outputs|extra|package|context)\b")
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """One point of the report."""
+
+    text: str
+    is_hint: bool
+
+
+def find_smithy(given: Path | None) -> Path | None:
+    """The program to call: of a named environment, or the one on PATH; None if there is none on PATH.
+
+    Args:
+        given: the folder of an environment with conda-smithy, or the program itself.
+
+    Raises:
+        InputError: there is no conda-smithy in the folder given.
+    """
+    if given is None:
+        found = shutil.which("conda-smithy")
+        return Path(found) if found else None
+    places = [given, *(given / name for name in _PROGRAMS)]
+    program = next((place for place in places if place.is_file()), None)
+    if program is None:
+        hint = "Name the environment that conda-smithy is installed in, with bin/conda-smithy."
+        raise InputError("there is no conda-smithy here", path=given, hint=hint)
+    return program.absolute()
+
+
+def smithy_findings(draft: Draft, program: Path) -> tuple[Mistaken, ...]:
+    """What conda-forge's linter reports of a recipe, apart from what it asks the network.
+
+    Hints are remarks. A finding without a line has that of the section it names, else the first.
+
+    Raises:
+        WorkError: the linter cannot be run, or fails.
+    """
+    folder = draft.recipe_path.parent
+    command = [str(program), "recipe-lint", "--feedstock-dir", str(draft.folder), str(folder)]
+    try:
+        with tempfile.TemporaryFile() as output:
+            run = subprocess.run(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                check=False,
+                timeout=_SECONDS,
+            )
+            output.seek(0)
+            text = output.read(1 << 20).decode(errors="replace")
+    except (OSError, subprocess.SubprocessError) as error:
+        raise WorkError(f"conda-forge's linter cannot be run: {error}", path=program) from error
+    items = list(_items(text))
+    if run.returncode not in (0, 1) or (not items and _FINE not in text):
+        last = next((line for line in reversed(text.splitlines()) if line.strip()), f"exit status {run.returncode}")
+        raise WorkError(f"conda-forge's linter failed: {last.strip()[:500]}", path=program)
+    return tuple(_finding(draft, item) for item in items)
+
+
+def _items(text: str) -> Iterator[_Item]:
+    """The points of a report: each begins after two spaces, and may go on in lines with more or fewer."""
+    is_hint: bool | None = None
+    lines: list[str] = []
+    for line in [*text.splitlines(), _FINE]:
+        starts = line.startswith("  ") and not line.startswith("   ")
+        heading = line.endswith((_LINTS, _HINTS, _FINE))
+        if (starts or heading) and lines and is_hint is not None:
+            yield _Item(" ".join(lines), is_hint)
+            lines = []
+        if heading:
+            is_hint = None if line.endswith(_FINE) else line.endswith(_HINTS)
+        elif is_hint is not None and (starts or lines):
+            lines.append(line.strip())
+
+
+def _finding(draft: Draft, item: _Item) -> Mistaken:
+    recipe = draft.recipe
+    path = recipe.path.relative_to(draft.folder).as_posix()
+    line = _line_of(recipe, item.text)
+    return Mistaken(path, line, "conda-smithy", item.text, weight="remark" if item.is_hint else "mistake")
+
+
+def _line_of(recipe: Document, text: str) -> int:
+    line = _LINE.search(text)
+    if line:
+        return min(int(line[1]), recipe.text.count("\n") + 1)
+    for name in _SECTION.findall(text):
+        entry = next(recipe.entries(name), None)
+        if entry is not None:
+            return recipe.line_of(entry.start)
+    return 1

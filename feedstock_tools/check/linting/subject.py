@@ -1,0 +1,204 @@
+"""What the rules look at: a feedstock's files as text, and what its jobs render to; and what they report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from feedstock_tools.check.findings import Weight
+from feedstock_tools.check.rehearsal.demands import Demands, outputs_with_demands
+from feedstock_tools.edit.document import Document, Part
+from feedstock_tools.edit.draft import Draft
+from feedstock_tools.edit.requirements import output_name, outputs_of
+from feedstock_tools.errors import FeedstockError
+from feedstock_tools.platforms import Platform
+from feedstock_tools.recipe.model import RenderedOutput
+from feedstock_tools.recipe.pins import Pin, Requirement
+from feedstock_tools.recipe.specs import spec_name
+from feedstock_tools.rerender.configurations.configuration import Configuration, read_configurations
+from feedstock_tools.rerender.configurations.rows import rows_of
+from feedstock_tools.rerender.forge import read_forge
+from feedstock_tools.rerender.pinning import Pinning
+from feedstock_tools.rerender.rules import Rules
+
+__all__ = ["RULES", "Job", "Mistaken", "Package", "Subject", "has_files", "name_in", "read_subject"]
+
+#: The rules, with what each means.
+RULES: Mapping[str, str] = {
+    "ambiguous-builds": "nothing in the metadata keeps a solver from the CUDA build where there is no GPU",
+    "colliding-packages": "two builds have one file name and different contents",
+    "conda-smithy": "conda-forge's own linter reports it",
+    "dead-selector": "a selector can never be true, or holds in no job",
+    "duplicate-requirement": "a requirement stands twice in one list",
+    "license": "the license is missing or not an SPDX expression",
+    "license-file": "the recipe names no license file",
+    "loose-metapackage": "a package without files does not pin its sibling to the build that it stands for",
+    "no-package": "a job, or all of them, builds no package",
+    "run-exports": "run exports do not fit the outputs that they name or that link to them",
+    "stale-migration": "a migration is over, or changes nothing here",
+    "unbuilt-pin": "an output pins a build of another that is not built together with it",
+    "unused-key": "nothing uses a key of a variant file",
+}
+#: Keys of an output, or of its `build`, that put files into its package.
+_WITH_FILES = frozenset({"script", "files", "inherit"})
+#: Rows of a job that are looked at; one more would be a product of lists that no feedstock has.
+_MOST_ROWS = 500
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Mistaken:
+    """One finding: the file relative to the feedstock, its line (from 1), the rule, and what is wrong.
+
+    A remark is on what works, but not as well as it could; `fixable` findings are mended by `--fix`.
+    """
+
+    path: str
+    line: int
+    rule: str
+    message: str
+    fixable: bool = False
+    weight: Weight = "mistake"
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """An output as a job renders it, and its requirements with their pins."""
+
+    output: RenderedOutput
+    demands: Demands
+
+    @property
+    def name(self) -> str:
+        """The name of the package."""
+        return self.output.name
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A configuration, and the packages that it builds; None if the recipe cannot be rendered for it."""
+
+    configuration: Configuration
+    packages: tuple[Package, ...] | None
+
+    @property
+    def name(self) -> str:
+        """The name of the configuration."""
+        return self.configuration.name
+
+    @property
+    def platform(self) -> Platform:
+        """The platform that the job builds for."""
+        return self.configuration.platform
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A feedstock to lint: its files, its jobs, and the pinning whose migrations are the current ones, if any."""
+
+    draft: Draft
+    jobs: tuple[Job, ...]
+    pinning: Pinning | None = None
+    outputs: frozenset[str] = field(default=frozenset())
+
+    @property
+    def recipe(self) -> Document:
+        """The recipe as text with places."""
+        return self.draft.recipe
+
+    @cached_property
+    def rows(self) -> tuple[tuple[Platform, Mapping[str, str]], ...]:
+        """The platform and values of each row of each job; empty if a job has too many."""
+        found = []
+        for job in self.jobs:
+            try:
+                rows = rows_of(job.configuration)
+            except FeedstockError:
+                return ()
+            if len(rows) > _MOST_ROWS:
+                return ()
+            found += [(job.platform, row.values) for row in rows]
+        return tuple(found)
+
+    @cached_property
+    def _outputs(self) -> dict[str, Part]:
+        return {output_name(output): output for output in outputs_of(self.recipe)}
+
+    def output(self, name: str) -> Part | None:
+        """The output as it is written, if its name is."""
+        return self._outputs.get(name)
+
+    def finding(
+        self,
+        offset: int,
+        rule: str,
+        message: str,
+        *,
+        document: Document | None = None,
+        fixable: bool = False,
+        weight: Weight = "mistake",
+    ) -> Mistaken:
+        """A finding at a character of a document, default the recipe."""
+        at = document or self.recipe
+        path = at.path.relative_to(self.draft.folder).as_posix()
+        return Mistaken(path, at.line_of(offset), rule, message, fixable, weight)
+
+    def place_of(self, name: str) -> int:
+        """The character where an output is named; the top of the recipe if a template names it."""
+        paths = (("outputs", "*", "name"), ("outputs", "*", "package", "name"), ("package", "name"))
+        entries = (entry for keys in paths for entry in self.recipe.entries(*keys))
+        return next((entry.start for entry in entries if entry.value.text == name), 0)
+
+    def place_in(self, name: str, word: str) -> int:
+        """The character of the first line about `word` below the name of an output, else that of the name."""
+        start = self.place_of(name)
+        at = start
+        for line in self.recipe.text[start:].splitlines(keepends=True):
+            if word in line and not line.lstrip().startswith("#") and at > start:
+                return at
+            at += len(line)
+        return start
+
+
+def has_files(output: Part | None) -> bool:
+    """Whether an output of a recipe with several has files of its own: a script, a list of files, a shared build."""
+    if output is None:
+        return True
+    parts = output.members
+    build = parts["build"].members if "build" in parts else {}
+    return bool(parts.keys() & _WITH_FILES or build.keys() & _WITH_FILES)
+
+
+def read_subject(draft: Draft, pinning: Pinning | None = None) -> Subject:
+    """Render the jobs of a feedstock.
+
+    Raises:
+        InputError: conda-forge.yml or a configuration cannot be read.
+    """
+    jobs = tuple(_jobs(draft.folder))
+    outputs = frozenset(package.name for job in jobs for package in job.packages or ())
+    return Subject(draft, jobs, pinning, outputs)
+
+
+def name_in(requirement: Requirement) -> str:
+    """The name of the package that a requirement is about."""
+    return requirement.name if isinstance(requirement, Pin) else spec_name(requirement)
+
+
+def _jobs(feedstock: Path) -> Iterator[Job]:
+    rules = Rules.newest()
+    configurations = read_configurations(feedstock)
+    if not configurations:
+        return
+    forge = read_forge(feedstock, rules)
+    folder = feedstock / forge.recipe_dir
+    for configuration in configurations:
+        builder = forge.builder_of(configuration.platform)
+        try:
+            pairs = outputs_with_demands(folder, configuration, builder, rules, v1=forge.is_v1)
+            packages = [Package(output, demands) for output, demands in pairs if not output.skip]
+        except FeedstockError:
+            yield Job(configuration, None)
+        else:
+            yield Job(configuration, tuple(packages))

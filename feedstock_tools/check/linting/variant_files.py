@@ -1,0 +1,148 @@
+"""Rules about variant files and migrations: keys that nothing uses, and migrations that are over."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+from feedstock_tools.check.linting.subject import Job, Mistaken, Subject
+from feedstock_tools.edit.document import Document, read_document
+from feedstock_tools.errors import FeedstockError
+from feedstock_tools.reading import LARGEST_SCRIPT, read_bytes
+from feedstock_tools.rerender.configurations.configuration import CI_SUPPORT
+from feedstock_tools.rerender.pinning import migrations_of
+from feedstock_tools.rerender.rules import Rules
+from feedstock_tools.versions import parse_version
+
+__all__ = ["stale_migrations", "unused_keys"]
+
+#: Keys that say where and how a job runs, and those that some version of conda-smithy keeps in any case.
+_KEPT = frozenset(
+    {
+        *("BUILD", "cdt_arch", "cdt_name", "c_stdlib", "c_stdlib_version", "github_actions_labels", "macos_machine"),
+        *("pin_run_as_build", "zip_keys", "ignore_version", "ignore_build_only_deps", "extend_keys", "target_platform"),
+        *("python_min", "channel_sources", "channel_targets", "docker_image", "build_number_decrement"),
+        *("CONDA_BUILD_SYSROOT", "MACOSX_DEPLOYMENT_TARGET", "MACOSX_SDK_VERSION", "VERBOSE_AT", "VERBOSE_CM"),
+    }
+)
+#: Files of a recipe's folder that are searched for names of keys, and how many.
+_MOST_FILES = 200
+#: What selectors call a key.
+_SHORT = {"python": "py", "numpy": "np"}
+_LANGUAGE = re.compile(r"(?P<language>\w+?)_(?P<kind>compiler|stdlib)(?:_version)?")
+_WORDS = re.compile(r"[A-Za-z_]\w*")
+
+
+def unused_keys(subject: Subject) -> Iterator[Mistaken]:
+    """Keys in `.ci_support` that neither recipe nor scripts use: the recipe changed, and was not rerendered."""
+    by_key: dict[str, list[Job]] = {}
+    rules = Rules.newest()
+    words = cache(lambda: _words_of_recipe(subject))
+    for job in subject.jobs:
+        if not job.packages:
+            continue
+        used = set(_KEPT | rules.always_kept)
+        for package in job.packages:
+            used |= package.output.used.own | package.output.used.top_level
+        used |= set(rules.used_with_mpi if "mpi" in used else ())
+        for group in job.configuration.zip_keys:
+            if used & set(group):
+                used |= set(group)
+        for key in job.configuration.values.keys() - used:
+            if not _is_named(key, words()):
+                by_key.setdefault(key, []).append(job)
+    for key, jobs in sorted(by_key.items()):
+        document = _configuration_file(subject, jobs[0])
+        entry = next(document.entries(key), None)
+        more = f" (and in {len(jobs) - 1} more)" if len(jobs) > 1 else ""
+        message = f"nothing uses {key}{more}: rerender the feedstock"
+        yield subject.finding(entry.start if entry else 0, "unused-key", message, document=document)
+
+
+def _configuration_file(subject: Subject, job: Job) -> Document:
+    folder = subject.draft.folder
+    return read_document(folder / CI_SUPPORT / f"{job.name}.yaml", within=folder)
+
+
+def _is_named(key: str, words: frozenset[str]) -> bool:
+    """Whether the recipe's files name a key, or call the function that reads it."""
+    match = _LANGUAGE.fullmatch(key)
+    if match and match["kind"] in words:
+        return True
+    if key in _SHORT and _SHORT[key] in words:
+        return True
+    return key in words or key.replace("_", "-") in words or (key.startswith("cdt_") and "cdt" in words)
+
+
+def _words_of_recipe(subject: Subject) -> frozenset[str]:
+    """All words in the text files of the recipe's folder."""
+    words: set[str] = set()
+    folder = subject.draft.recipe_path.parent
+    for number, path in enumerate(sorted(folder.rglob("*"))):
+        if number > _MOST_FILES:
+            break
+        if path.is_file() and not path.is_symlink() and path.suffix not in {".patch", ".diff"}:
+            try:
+                text = read_bytes(path, LARGEST_SCRIPT, within=folder).decode(errors="replace")
+            except FeedstockError:
+                continue
+            words |= set(_WORDS.findall(text)) | set(re.findall(r"[A-Za-z_][\w-]*", text))
+    return frozenset(words)
+
+
+def stale_migrations(subject: Subject) -> Iterator[Mistaken]:
+    """Migrations in `.ci_support/migrations` that the pinning no longer has, or that no job follows."""
+    finished: frozenset[Path] = frozenset()
+    if subject.pinning is not None:
+        finished = frozenset(migrations_of(subject.draft.folder, subject.pinning, Rules.newest()).finished)
+    values: dict[str, set[str]] = {}
+    for job in subject.jobs:
+        for key, listed in job.configuration.values.items():
+            values.setdefault(key, set()).update(listed)
+    for document in subject.draft.migrations:
+        if document.path in finished:
+            message = "the pinning no longer has this migration: it is over, and a rerender removes it"
+            yield subject.finding(0, "stale-migration", message, document=document, fixable=True)
+        elif values and (wrong := _why_without_effect(document, values)):
+            yield subject.finding(*wrong, document=document)
+
+
+def _why_without_effect(document: Document, values: dict[str, set[str]]) -> tuple[int, str, str] | None:
+    """Why no job follows a migration: nothing uses its keys, or all jobs have other values."""
+    root = document.root
+    if root is None:
+        return None
+    settings = next(document.entries("__migrator"), None)
+    operation = settings.value.members.get("operation") if settings else None
+    if operation is not None and operation.text != "key_add":
+        return None
+    entries = [entry for entry in root.entries if not entry.key.startswith("__") and entry.key not in _NOT_KEYS]
+    used = [entry for entry in entries if entry.key in values]
+    if entries and not used:
+        names = ", ".join(entry.key for entry in entries[:3])
+        return entries[0].start, "stale-migration", f"nothing here uses what this migration changes ({names})"
+    for entry in used:
+        wanted = {item.text for item in entry.value.items if item.kind == "scalar"} or {entry.value.text}
+        if not _are_older(wanted, values[entry.key]):
+            return None
+    if not used:
+        return None
+    first = used[0]
+    newer = ", ".join(sorted(values[first.key])[:3])
+    message = f"all jobs have a newer {first.key} than this migration brings: {newer}"
+    return first.start, "stale-migration", message
+
+
+def _are_older(wanted: set[str], current: set[str]) -> bool:
+    """Whether all values of a migration are versions before those that jobs have."""
+    try:
+        newest = max(parse_version(text.split(" ")[0].removesuffix(".*")) for text in wanted)
+        oldest = min(parse_version(text.split(" ")[0].removesuffix(".*")) for text in current)
+    except ValueError:
+        return False
+    return newest < oldest
+
+
+_NOT_KEYS = frozenset({"migrator_ts", "zip_keys", "pin_run_as_build"})
