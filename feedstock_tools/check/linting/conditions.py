@@ -121,7 +121,7 @@ def _assignments(choices: Mapping[str, tuple[Any, ...]]) -> Iterator[dict[str, A
 
 
 def _choices(tree: ast.expr, *, v1: bool) -> dict[str, tuple[Any, ...]]:
-    """For each name that no platform determines, values of every kind that the condition tells apart."""
+    """For each name that no platform determines, values of every kind that makes a difference to the condition."""
     constants = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)]
     numbers = [int(value) for value in constants if isinstance(value, int | float) and abs(value) < 10**9]
     near = {number + step for number in numbers for step in (-1, 0, 1, 2)}

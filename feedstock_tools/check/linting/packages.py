@@ -1,4 +1,4 @@
-"""Rules about what the jobs build: nothing, two packages with one file name, builds that a solver cannot tell apart."""
+"""Rules about what the jobs build: nothing, two packages with one file name, builds that only time distinguishes."""
 
 from __future__ import annotations
 

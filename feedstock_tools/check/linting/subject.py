@@ -43,7 +43,7 @@ RULES: Mapping[str, str] = {
 }
 #: Keys of an output, or of its `build`, that put files into its package.
 _WITH_FILES = frozenset({"script", "files", "inherit"})
-#: Rows of a job that are looked at; one more would be a product of lists that no feedstock has.
+#: The most rows of a job; more are a product of lists that no feedstock has.
 _MOST_ROWS = 500
 
 
