@@ -58,7 +58,11 @@ def unpacked(repository: Path, commit: str, folder: Path) -> bool:
     wanted = [name for name in READ if name in names]
     if not {"recipe", ".ci_support"} <= names:
         return False
-    with tarfile.open(fileobj=BytesIO(git(repository, "archive", "--format=tar", commit, *wanted))) as archive:
+    try:
+        packed = git(repository, "archive", "--format=tar", commit, *wanted)
+    except subprocess.CalledProcessError:  # a clone without its largest files
+        return False
+    with tarfile.open(fileobj=BytesIO(packed)) as archive:
         archive.extractall(folder, filter="data")
     return any((folder / "recipe" / name).is_file() for name in ("meta.yaml", "recipe.yaml"))
 
