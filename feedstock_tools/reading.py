@@ -53,7 +53,8 @@ def is_below(path: Path, folder: Path) -> bool:
 
 def is_inside(path: Path, folder: Path) -> bool:
     """Whether a path, with all links followed, is a folder or is in it."""
-    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
+    real, top = os.path.realpath(path), os.path.realpath(folder)  # as texts: hundreds of files a rerender
+    return real == top or real.startswith(top if top.endswith(os.sep) else top + os.sep)
 
 
 def open_file(path: Path, *, within: Path | None) -> BinaryIO:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from feedstock_tools.errors import InputError, Mistake
-from feedstock_tools.generate.spec.review_checks import check_stdlib
 from feedstock_tools.reading import read_text
 from feedstock_tools.yaml_reading.values import read_texts
 
@@ -100,6 +99,8 @@ def _missing_stdlib(document: Document, pinning: Path | None) -> Iterator[Mistak
     """The compilers without a standard library, if the pinning has one: it has had it since 2024."""
     if pinning is None or not _STDLIB.search(read_text(pinning, within=None)):
         return
+    from feedstock_tools.generate.spec.review_checks import check_stdlib
+
     for finding in check_stdlib(document.content):
         yield _mistake(document, finding.location, finding.message, finding.hint)
 
