@@ -171,24 +171,31 @@ _COMMIT = options.commit("a message that names the edits")
 @_edit("version")
 @click.argument("version")
 @click.option(
-    "--sha256", multiple=True, metavar="HASH", help="SHA-256 of a source that changes, in order (repeatable)."
+    "--sha256",
+    multiple=True,
+    metavar="HASH",
+    help="SHA-256 (MD5, SHA-1: as the recipe has) of a source that changes, in order (repeatable).",
 )
 def _version(version: str, sha256: tuple[str, ...]) -> tuple[str, Edit]:
     """Set the version to VERSION: version, hashes of sources, build number 0.
 
     Without --sha256, the sources are downloaded from the addresses that the recipe gives them.
     """
-    from feedstock_tools.edit.version import set_version
+    from feedstock_tools.edit.version import left_behind, set_version
 
-    return f"Update to {version}", _of_recipe(set_version, version, sha256 or _downloaded)
+    def update(draft: Draft) -> Draft:
+        edited = draft.with_document(set_version(draft.recipe, version, sha256 or _downloaded))
+        return edited.remarked(*left_behind(draft.recipe, version))
+
+    return f"Update to {version}", update
 
 
-def _downloaded(url: str) -> str:
-    """The SHA-256 of what an address gives."""
-    from feedstock_tools.channel.web.hashing import sha256_of
+def _downloaded(url: str, kind: str) -> str:
+    """The hash of what an address gives."""
+    from feedstock_tools.channel.web.hashing import hash_of
 
     say(f"-- downloading {url}", err=True)
-    return sha256_of(url)
+    return hash_of(url, kind)
 
 
 @_edit("build-number")

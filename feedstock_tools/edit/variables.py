@@ -12,10 +12,19 @@ from feedstock_tools.edit.writing import quoted_like
 from feedstock_tools.errors import InputError
 from feedstock_tools.recipe.v0.jinja import render
 
-__all__ = ["Variable", "expand", "names_behind", "names_in", "read_variables"]
+__all__ = [
+    "Variable",
+    "expand",
+    "holds_with",
+    "is_undecided",
+    "names_behind",
+    "names_in",
+    "read_variables",
+]
 
 _SET = re.compile(r"\{%[-+]?\s*set\s+(\w+)\s*=\s*(.*?)\s*[-+]?%\}", re.DOTALL)
 _LITERAL = re.compile(r"""'[^'\\]*'|"[^"\\]*"|-?\d+(?:\.\d+)*""")
+_WHOLE = re.compile(r"-?(0|[1-9]\d{0,17})")
 _TEMPLATE = re.compile(r"\$?\{\{(.*?)\}\}", re.DOTALL)
 _TEXT = re.compile(r"""'[^'\\]*'|"[^"\\]*\"""")
 _NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
@@ -28,7 +37,7 @@ class Variable:
     """A variable of a recipe: one statement or entry, of which there may be several for a name.
 
     `start` and `end` are the characters of its expression; `part` is the value in a `recipe.yaml`. `selector` is the
-    condition for the line, '' without one.
+    condition for the line, '' without one; `is_in_block` tells whether it is in an `if` or a loop of Jinja.
     """
 
     name: str
@@ -37,6 +46,7 @@ class Variable:
     end: int
     selector: str = ""
     part: Part | None = None
+    is_in_block: bool = False
 
     @property
     def literal(self) -> str | None:
@@ -82,7 +92,8 @@ def _statements(document: Document) -> list[Variable]:
         if document.text[start : match.start()].lstrip().startswith("#"):
             continue  # conda-build removes such lines before it renders
         rest = document.text[match.end() : document.line_end(match.end())].rstrip()
-        found.append(Variable(match[1], match[2], *match.span(2), selector_in(rest)))
+        inside = document.is_in_block(match.start())
+        found.append(Variable(match[1], match[2], *match.span(2), selector_in(rest), is_in_block=inside))
     return found
 
 
@@ -97,7 +108,7 @@ def expand(document: Document, text: str, values: Mapping[str, str], selector: s
 
     Args:
         values: variables with another value than the recipe gives them.
-        selector: of a name's statements with selectors only that with this one counts, else the first.
+        selector: of a name's statements those count that hold where this one does, else the first.
     """
     lines: list[str] = []
     variables = read_variables(document)
@@ -108,7 +119,8 @@ def expand(document: Document, text: str, values: Mapping[str, str], selector: s
         elif variable.part is None:
             lines.append(f"{{% set {variable.name} = {variable.expression} %}}")
         elif (literal := variable.literal) is not None:
-            lines.append(f"{{% set {variable.name} = {literal!r} %}}")
+            is_number = _WHOLE.fullmatch(variable.part.source)  # without quotes, so rattler-build compares it as one
+            lines.append(f"{{% set {variable.name} = {literal if is_number else repr(literal)} %}}")
         elif variable.part.kind == "scalar":
             lines.append(f"{{% set {variable.name} %}}{variable.part.text}{{% endset %}}")
     template = _SPLIT.sub(r"(\1).split(", "".join([*lines, text]).replace("${{", "{{"))
@@ -131,14 +143,40 @@ def names_behind(text: str, variables: Sequence[Variable]) -> frozenset[str]:
     return frozenset(seen)
 
 
+def holds_with(selector: str, given: str) -> bool:
+    """Whether a selector holds wherever `given` does, as far as their texts tell: each of its terms is one of those.
+
+    >>> holds_with("linux64", "linux64 and cuda"), holds_with("", "win"), holds_with("win", "")
+    (True, True, False)
+    """
+    return _terms(selector) <= _terms(given)
+
+
+def _terms(selector: str) -> frozenset[str]:
+    """The texts that `and` connects, outside of brackets; an `or` outside of them makes one text of all."""
+    words = re.findall(r"\((?:[^()]|\([^()]*\))*\)|\S+?(?=[\s(]|$)|\S", selector)
+    if "or" in words:
+        return frozenset({"".join(words)})
+    terms = [[]]  # type: list[list[str]]
+    for word in words:
+        terms.append([]) if word == "and" else terms[-1].append(word)
+    return frozenset("".join(term) for term in terms if term)
+
+
+def is_undecided(text: str, variables: Sequence[Variable], selector: str) -> bool:
+    """Whether a variable behind a text has statements with selectors only, none of which holds with `selector`."""
+    for name in names_behind(text, variables):
+        own = [each for each in variables if each.name == name]
+        if own and not any(holds_with(each.selector, selector) for each in own):
+            return True
+    return False
+
+
 def _effective(variables: Sequence[Variable], selector: str) -> list[Variable]:
-    """The statements that count where `selector` holds: of those with selectors one for each name."""
+    """The statements that count where `selector` holds: of those with selectors that hold with it, else the first."""
     chosen: list[Variable] = []
-    for variable in variables:
-        rivals = [each for each in variables if each.name == variable.name and each.selector]
-        if variable.selector and variable.selector != selector:
-            exact = any(each.selector == selector for each in rivals)
-            if exact or variable is not rivals[0] or any(v.name == variable.name and not v.selector for v in variables):
-                continue
-        chosen.append(variable)
-    return chosen
+    for name in dict.fromkeys(variable.name for variable in variables):
+        own = [each for each in variables if each.name == name]
+        outside = [each for each in own if not each.is_in_block] or own
+        chosen += [each for each in outside if holds_with(each.selector, selector)] or outside[:1]
+    return sorted(chosen, key=lambda variable: variable.start)

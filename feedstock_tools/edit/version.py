@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from feedstock_tools.edit.build_number import set_build_number
-from feedstock_tools.edit.document import Change, Document, Entry, Part
-from feedstock_tools.edit.variables import Variable, expand, names_behind, names_in, read_variables
+from feedstock_tools.edit.document import Document, Part
+from feedstock_tools.edit.sources import DIGITS, Source, hash_changes, sources_with_other_address
+from feedstock_tools.edit.variables import Variable, expand, names_behind, read_variables
 from feedstock_tools.edit.writing import replaced
 from feedstock_tools.errors import InputError
 
-__all__ = ["Source", "set_version", "sources_that_change", "version_of"]
+__all__ = ["left_behind", "set_version", "sources_that_change", "version_of"]
 
-_SHA256 = re.compile(r"[0-9a-f]{64}")
+#: What gives the hash of an address: of the kind sha256, sha1 or md5.
+Digest = Callable[[str, str], str]
 _VERSION = re.compile(r"[0-9A-Za-z_.+!]{1,64}")
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """A source whose address changes with the version: where it is after the change, and the hash to replace."""
-
-    url: str
-    hash_: Part
-    selector: str = ""
+_PIECES = re.compile(r"([._-])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +31,15 @@ class _Base:
     values: dict[str, str]
 
 
-def set_version(document: Document, version: str, hashes: Sequence[str] | Callable[[str], str]) -> Document:
+def set_version(document: Document, version: str, hashes: Sequence[str] | Digest) -> Document:
     """Change a recipe to another version: the version, the hashes of the sources it changes, and build number 0.
 
     Args:
         document: a `meta.yaml` or `recipe.yaml`.
         version: the new one.
-        hashes: the SHA-256 of each source whose address changes, in the order of the recipe; or a function that
-            gets the address of a source and gives its SHA-256.
+        hashes: the SHA-256 (or MD5, SHA-1: what the recipe has) of each source whose address changes, in the order of
+            the recipe, one for each selector; or a function that gets an address and `sha256`, `md5` or `sha1`, and
+            gives the hash.
 
     Raises:
         InputError: the version or a hash is malformed, the number of hashes is wrong, or the recipe computes its
@@ -56,12 +51,12 @@ def set_version(document: Document, version: str, hashes: Sequence[str] | Callab
     if not _VERSION.fullmatch(version):
         raise InputError(f"'{version}' is not a version", hint="A version has digits, letters and . _ + ! only.")
     base = _base(document, version)
-    sources = _changing(document, base.values)
+    sources = sources_with_other_address(document, base.values)
     new = _hashes(document, sources, hashes)
     changes = [change for part in base.parts for change in replaced(document, part, version)]
     changes += [change for each in base.variables for change in each.changed(base.values[each.name])]
-    for source, sha256 in zip(sources, new, strict=True):
-        changes += _hash_changes(document, source, sha256)
+    for source, digest in zip(sources, new, strict=True):
+        changes += hash_changes(document, source, digest)
     return set_build_number(document.changed(changes), 0)
 
 
@@ -77,34 +72,46 @@ def version_of(document: Document) -> str:
     return texts.pop()
 
 
-def sources_that_change(document: Document, version: str) -> tuple[Source, ...]:
-    """The sources whose address is another one with a new version, in order."""
-    return _changing(document, _base(document, version).values)
+def left_behind(document: Document, version: str) -> tuple[str, ...]:
+    """The variables that a change to another version leaves, though the old one seems to be in them, as sentences.
 
-
-def _changing(document: Document, values: Mapping[str, str]) -> tuple[Source, ...]:
-    """The sources whose address is another one with new values of variables."""
-    variables = read_variables(document)
+    >>> text = '{% set version = "12.8.90" %}\\n{% set cuda = "12.8" %}\\npackage: {version: {{ version }}}'
+    >>> left_behind(Document(Path("meta.yaml"), text), "12.9.79")
+    ('meta.yaml:2 is as before: cuda = 12.8',)
+    """
+    base = _base(document, version)
+    changing = {variable.start for variable in base.variables}
+    old = {version_of(document), *(variable.literal or "" for variable in base.variables)}
     found = []
-    for url, hash_ in _sources(document):
-        texts = [part.text for part in (url.value.items or (url.value,))]
-        selector = document.selector_of(url)
-        before = [expand(document, text, {}, selector) for text in texts]
-        after = [expand(document, text, values, selector) for text in texts]
-        depends = any(names_behind(text, variables) & values.keys() for text in texts)
-        if before != after or (None in before and depends):
-            found.append(Source(after[0] or texts[0], hash_, selector))
+    for variable in read_variables(document):
+        literal = variable.literal
+        if literal and variable.start not in changing and any(_repeats(literal, text) for text in old):
+            line = document.line_of(variable.start)
+            found.append(f"{document.path.name}:{line} is as before: {variable.name} = {literal}")
     return tuple(found)
 
 
+def _repeats(literal: str, version: str) -> bool:
+    """Whether a literal is a version, its first pieces, or has its pieces together: `12.8`, `root_12890`."""
+    joined = re.sub(_PIECES, "", version)
+    starts = "." in literal and f"{version}.".startswith(f"{literal}.")
+    return starts or (len(joined) > 2 and joined in literal)
+
+
+def sources_that_change(document: Document, version: str) -> tuple[Source, ...]:
+    """The sources whose address is another one with a new version, in order."""
+    return sources_with_other_address(document, _base(document, version).values)
+
+
 def _version_parts(document: Document) -> list[Part]:
+    """What holds the version: of the recipe, or of all its outputs if these have the same."""
     if parts := _at(document, ("package", "version"), ("recipe", "version")):
         return parts
     parts = _at(document, ("outputs", "*", "version"), ("outputs", "*", "package", "version"))
-    if len({part.text for part in parts}) != 1:
+    if len({expand(document, part.text, {}) or part.text for part in parts}) != 1:
         hint = "Expected 'version' below 'package', or the same in every output. Edit the versions by hand."
         raise document.mistake("the recipe has no single version", hint=hint)
-    return parts[:1]
+    return list({part.text: part for part in parts}.values())
 
 
 def _at(document: Document, *paths: tuple[str, ...]) -> list[Part]:
@@ -155,11 +162,24 @@ def _solved(document: Document, text: str, name: str, version: str) -> dict[str,
     before, found, after = (expand(document, text, {name: mark}) or "").partition(mark)
     around = version[len(before) : len(version) - len(after)]
     fits = found and version == before + around + after
-    spellings = [around] if fits else []
-    spellings += [version, version.replace("_", "-"), version.replace(".", "_"), version.replace(".", "-")]
     old = next((each.literal or "" for each in read_variables(document) if each.name == name), "")
+    spellings = [_in_the_manner_of(old, around), around] if fits else [_in_the_manner_of(old, version)]
+    spellings += [version, version.replace("_", "-"), version.replace(".", "_"), version.replace(".", "-")]
     spellings.sort(key=lambda spelling: _separators(spelling) != _separators(old))
     return next(({name: value} for value in spellings if expand(document, text, {name: value}) == version), {})
+
+
+def _in_the_manner_of(old: str, version: str) -> str:
+    """A version with the separators and leading zeros of an old literal, if it has as many pieces.
+
+    >>> _in_the_manner_of("6-30-02", "6.30.4"), _in_the_manner_of("2.26.2-1", "2.27.3.1")
+    ('6-30-04', '2.27.3-1')
+    """
+    was, pieces = _PIECES.split(old), _PIECES.split(version)
+    if len(was) != len(pieces):
+        return version
+    widths = [len(piece) if piece.startswith("0") else 0 for piece in was]
+    return "".join(was[at] if at % 2 else piece.zfill(widths[at]) for at, piece in enumerate(pieces))
 
 
 def _separators(text: str) -> set[str]:
@@ -178,53 +198,29 @@ def _pieces(document: Document, text: str, names: Sequence[str], version: str) -
     return values if expand(document, text, values) == version else {}
 
 
-def _sources(document: Document) -> Iterator[tuple[Entry, Part]]:
-    """The address of each source with its SHA-256, of outputs too; a source without one cannot change it."""
-    for keys in (("source",), ("outputs", "*", "source")):
-        for entry in document.entries(*keys):
-            yield from _sources_in(document, entry.value)
-
-
-def _sources_in(document: Document, part: Part) -> Iterator[tuple[Entry, Part]]:
-    for item in part.items:
-        yield from _sources_in(document, item)
-    urls = [entry for entry in part.entries if entry.key == "url"]
-    hashes = [entry for entry in part.entries if entry.key == "sha256"]
-    for entry in part.entries:
-        if entry.key in {"then", "else"}:
-            yield from _sources_in(document, entry.value)
-    for at, url in enumerate(urls):
-        same = [each for each in hashes if document.selector_of(each) == document.selector_of(url)]
-        after = [each for each in hashes if each.start > url.start]
-        if len(urls) == len(hashes):
-            yield url, (same[0] if len(same) == 1 else hashes[at]).value
-        elif same or after:
-            yield url, (same or after)[0].value
-
-
-def _hashes(document: Document, sources: Sequence[Source], given: Sequence[str] | Callable[[str], str]) -> list[str]:
+def _hashes(document: Document, sources: Sequence[Source], given: Sequence[str] | Digest) -> list[str]:
     if callable(given):
-        return [given(source.url) for source in sources]
+        for source in sources:
+            if not source.is_certain:
+                hint = "Give the hashes of all sources that change with --sha256."
+                raise document.mistake(f"the address {source.url} differs by selector, or is computed", hint=hint)
+        return [given(source.url, source.kind) for source in sources]
     if len(given) != len(sources):
-        addresses = "".join(f"\n    {source.url}" for source in sources)
+        addresses = "".join(f"\n    {source.url}{_of_kind(source)}" for source in sources)
         raise document.mistake(
             f"{len(given)} hashes for {len(sources)} sources that change",
             hint=f"Expected one for each, in order:{addresses}",
         )
-    for sha256 in given:
-        if not _SHA256.fullmatch(sha256):
-            raise InputError(f"'{sha256}' is not a SHA-256", hint="Expected 64 digits from 0 to 9 and a to f.")
+    for source, digest in zip(sources, given, strict=True):
+        if not re.fullmatch(rf"[0-9a-f]{{{DIGITS[source.kind]}}}", digest):
+            name = {"sha256": "a SHA-256", "sha1": "a SHA-1", "md5": "an MD5"}[source.kind]
+            hint = f"Expected {DIGITS[source.kind]} digits from 0 to 9 and a to f."
+            raise InputError(f"'{digest}' is not {name}", hint=hint)
     return list(given)
 
 
-def _hash_changes(document: Document, source: Source, sha256: str) -> list[Change]:
-    """The hash in its place, or in the variable that holds it."""
-    names = names_in(source.hash_.text)
-    if not names:
-        return replaced(document, source.hash_, sha256)
-    for name in names:
-        fitting = [each for each in read_variables(document) if each.name == name and each.literal is not None]
-        chosen = [each for each in fitting if each.selector == source.selector] or fitting
-        if chosen:
-            return chosen[0].changed(sha256)
-    raise document.mistake("no literal holds this hash", source.hash_, "Edit it by hand.")
+def _of_kind(source: Source) -> str:
+    """What tells a source apart from others with its address."""
+    words = [source.kind] if source.kind != "sha256" else []
+    words += [f"[{source.selector}]"] if source.selector else []
+    return f"  ({', '.join(words)})" if words else ""

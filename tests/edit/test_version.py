@@ -8,7 +8,7 @@ import pytest
 
 from feedstock_tools.edit.build_number import raise_build_number, set_build_number
 from feedstock_tools.edit.document import Document
-from feedstock_tools.edit.version import set_version, sources_that_change, version_of
+from feedstock_tools.edit.version import left_behind, set_version, sources_that_change, version_of
 from feedstock_tools.errors import InputError
 
 OLD, OTHER, NEW = "a" * 64, "b" * 64, "c" * 64
@@ -107,14 +107,14 @@ build:
 
 
 def test_hashes_come_from_the_addresses_where_they_are_not_given() -> None:
-    asked: list[str] = []
+    asked: list[tuple[str, str]] = []
 
-    def digest(url: str) -> str:
-        asked.append(url)
+    def digest(url: str, kind: str) -> str:
+        asked.append((url, kind))
         return NEW
 
     set_version(meta(with_source('{% set version = "1.2" %}\npackage:\n  version: {{ version }}')), "2.0", digest)
-    assert asked == ["https://example.org/x-2.0.tar.gz"]
+    assert asked == [("https://example.org/x-2.0.tar.gz", "sha256")]
 
 
 @pytest.mark.parametrize(
@@ -174,3 +174,126 @@ def test_a_build_number_rises_by_one_everywhere() -> None:
 def test_a_build_number_that_no_literal_decides_is_an_error() -> None:
     with pytest.raises(InputError, match=r"meta\.yaml:2:11: no literal decides the build number"):
         set_build_number(meta("build:\n  number: {{ GIT_COUNT }}\n"), 1)
+
+
+def test_a_hash_of_each_selector_is_asked_for_where_one_address_serves_several_platforms() -> None:
+    text = (
+        """\
+{% set version = "1.2" %}
+{% set platform = "linux" %}  # [linux64]
+{% set platform = "win" %}    # [win]
+package:
+  version: {{ version }}
+source:
+  url: https://example.org/{{ platform }}-{{ version }}.gz
+  sha256: AAAA  # [linux64 and cuda]
+  sha256: BBBB  # [linux64 and not cuda]
+  sha256: CCCC  # [win]
+""".replace("AAAA", OLD)
+        .replace("BBBB", OTHER)
+        .replace("CCCC", "d" * 64)
+    )
+    sources = sources_that_change(meta(text), "1.3")
+    assert [source.url.rpartition("/")[2] for source in sources] == ["linux-1.3.gz", "linux-1.3.gz", "win-1.3.gz"]
+    changed = set_version(meta(text), "1.3", ("1a" * 32, "2a" * 32, "3a" * 32)).text
+    assert changed == text.replace('"1.2"', '"1.3"').replace(OLD, "1a" * 32).replace(OTHER, "2a" * 32).replace(
+        "d" * 64, "3a" * 32
+    )
+    with pytest.raises(InputError, match=r"for 3 sources.*\n(.*\n)*.*win-1\.3\.gz  \(\[win\]\)"):
+        set_version(meta(text), "1.3", ())
+
+
+def test_each_hash_in_a_variable_with_selectors_is_asked_for() -> None:
+    text = """\
+{% set version = "1.2" %}
+{% set sha = "AAAA" %}  # [linux]
+{% set sha = "BBBB" %}  # [win]
+package:
+  version: {{ version }}
+source:
+  url: https://example.org/{{ version }}.gz
+  sha256: {{ sha }}
+""".replace("AAAA", OLD).replace("BBBB", OTHER)
+    changed = set_version(meta(text), "1.3", ("1a" * 32, "2a" * 32)).text
+    assert changed == text.replace('"1.2"', '"1.3"').replace(OLD, "1a" * 32).replace(OTHER, "2a" * 32)
+
+
+def test_an_address_that_a_selector_leaves_open_is_not_downloaded() -> None:
+    text = """\
+{% set version = "1.2" %}
+{% set platform = "linux" %}  # [linux64 and cuda]
+{% set platform = "win" %}    # [win]
+package:
+  version: {{ version }}
+source:
+  url: https://example.org/{{ platform }}-{{ version }}.gz
+  sha256: AAAA  # [linux64]
+""".replace("AAAA", OLD)
+    with pytest.raises(InputError, match=r"differs by selector(.|\n)*--sha256"):
+        set_version(meta(text), "1.3", lambda _url, _kind: NEW)
+
+
+def test_an_md5_is_replaced_too() -> None:
+    text = with_source('{% set version = "1.2" %}\npackage:\n  version: {{ version }}').replace(
+        "build:", f"  md5: {'e' * 32}\nbuild:"
+    )
+    changed = set_version(meta(text), "1.3", (NEW, "f" * 32)).text
+    assert f"sha256: {NEW}\n  md5: {'f' * 32}\n" in changed
+    with pytest.raises(InputError, match="is not an MD5"):
+        set_version(meta(text), "1.3", (NEW, NEW))
+
+
+def test_outputs_that_write_the_same_version_in_several_variables_get_it_in_each() -> None:
+    text = """\
+{% set lib = "1.4.7" %}
+{% set tool = "1.4.7" %}
+package:
+  name: x
+outputs:
+  - name: lib
+    version: {{ lib }}
+  - name: tool
+    version: {{ tool }}
+"""
+    assert set_version(meta(text), "1.4.8", ()).text == text.replace("1.4.7", "1.4.8")
+    with pytest.raises(InputError, match="no single version"):
+        set_version(meta(text.replace('tool = "1.4.7"', 'tool = "2.0"')), "1.4.8", ())
+
+
+def test_a_version_keeps_the_separators_and_zeros_of_its_literal() -> None:
+    text = """\
+{% set tag = "6-30-02" %}
+{% set version = ".".join(tag.split("-")|map("int")|map("string")) %}
+{%- if "CI" in os.environ %}
+  {%- set version = os.environ["VERSION"] %}
+{%- endif %}
+package:
+  version: {{ version }}
+"""
+    assert set_version(meta(text), "6.30.4", ()).text == text.replace("6-30-02", "6-30-04")
+
+
+def test_a_number_in_the_context_is_compared_as_one() -> None:
+    text = """\
+context:
+  version: "2.5.0"
+  rc: -1
+package:
+  version: ${{ version }}${{ ("rc" ~ rc) if rc > -1 else "" }}
+"""
+    assert set_version(v1(text), "2.5.1", ()).text == text.replace("2.5.0", "2.5.1")
+
+
+def test_variables_with_the_old_version_that_stay_are_named() -> None:
+    text = """\
+{% set version = "12.8.90" %}
+{% set cuda = "12.8" %}
+{% set patches = "cu_12890" %}
+{% set other = "3.1" %}
+package:
+  version: {{ version }}
+"""
+    assert left_behind(meta(text), "12.9.79") == (
+        "meta.yaml:2 is as before: cuda = 12.8",
+        "meta.yaml:3 is as before: patches = cu_12890",
+    )

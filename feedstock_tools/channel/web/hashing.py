@@ -1,8 +1,8 @@
-"""The SHA-256 of a file on the web, such as the sources of a package."""
+"""The hash of a file on the web, such as the sources of a package."""
 
 from __future__ import annotations
 
-from hashlib import sha256
+from hashlib import new
 from http import HTTPStatus
 from urllib.parse import urlsplit
 
@@ -10,7 +10,7 @@ from feedstock_tools.channel.web.asking import NoAnswerError, ask
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.redaction import without_credentials
 
-__all__ = ["sha256_of"]
+__all__ = ["hash_of"]
 
 #: Bytes and seconds of one source; PyTorch's with all submodules has 0.3 GB.
 _LARGEST = 8 << 30
@@ -18,8 +18,8 @@ _SECONDS = 3600
 _HINT = "Give its hash with --sha256."
 
 
-def sha256_of(url: str) -> str:
-    """Download a file without keeping it; gives its SHA-256 in hexadecimal digits.
+def hash_of(url: str, kind: str) -> str:
+    """Download a file without keeping it; gives its `sha256`, `sha1` or `md5` in hexadecimal digits.
 
     Raises:
         InputError: it is not an address of the web.
@@ -27,7 +27,7 @@ def sha256_of(url: str) -> str:
     """
     if urlsplit(url).scheme not in {"http", "https"}:
         raise InputError(f"{without_credentials(url)} is not an address of the web", hint=_HINT)
-    digest = sha256()
+    digest = new(kind, usedforsecurity=False)
     try:
         status = ask(url, seconds=_SECONDS, largest=_LARGEST, take=digest.update).status
         reason = "" if status == HTTPStatus.OK else f"the server answers {status}"

@@ -1,0 +1,163 @@
+"""New versions that maintainers released, made again by the edit `version`, and rerendered.
+
+    python benchmarks/edit_versions.py MIRROR [--most 200] [--each 6] [--seed 1]
+
+A bump is a commit of the main line that changes nothing of the recipe's folder and conda-forge.yml but lines of the
+recipe, one for one, in which only hashes and words that begin with a digit differ; no requirement and no skip is among
+them, and one has to do with the version. Of all these, --most are chosen at random, up to --each of a feedstock; the
+commits that change a version and more are counted by what else they change.
+
+The recipe before the commit is edited to the version of the recipe after it, with the hashes of the sources that the
+edit asks for. Version, hashes and build numbers must be those of the commit. Then the parent's files with the edited
+recipe are rerendered, and so is the commit, both with conda-smithy's rules and the pinning of the last rerender in the
+history of the commit: names and bytes of the configurations must be equal, and equal to those in the commit if
+rerendering the commit gives these. MIRROR: see histories.py.
+"""
+
+import argparse
+import difflib
+import random
+import re
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+from benchmarks.histories import MIGRATIONS, Commit, Pinnings, configurations, feedstocks, main_line, rerendered
+from feedstock_tools.edit.build_number import _groups
+from feedstock_tools.edit.document import Document
+from feedstock_tools.edit.sources import sources_of
+from feedstock_tools.edit.variables import Variable
+from feedstock_tools.edit.version import left_behind, set_version, sources_that_change, version_of
+from feedstock_tools.errors import FeedstockError
+
+_HASH = re.compile(r"\b[0-9a-f]{32,128}\b")
+_NUMBER = re.compile(r"(?<![A-Za-z0-9])[0-9][0-9A-Za-z.+!_-]*|[0-9]+")
+_OF_VERSION = re.compile(r"version|major|minor|patch|\{%-?\s*set\b", re.IGNORECASE)
+_NOT_OF_VERSION = re.compile(r"number|set build|sha256|skip|python_min", re.IGNORECASE)
+_REQUIREMENT = re.compile(r"^\s*- (?!.*(?:url|sha256|https?:))")
+
+
+def kind_of(commit: Commit) -> str:
+    """'bump', '' for a commit that is not about a version, or what else it changes."""
+    before, after = (commit.text(commit.recipe, before=old).splitlines() for old in (True, False))
+    blocks = difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
+    lines = [(before[a:b], after[c:d]) for tag, a, b, c, d in blocks if tag != "equal"]
+    changed = [text for pair in lines for side in pair for text in side]
+    if not any(is_of_version(text) for text in changed):
+        return ""
+    try:
+        documents = [Document(Path(commit.recipe), commit.text(commit.recipe, before=old)) for old in (True, False)]
+        if version_of(documents[0]) == version_of(documents[1]):
+            return ""
+    except FeedstockError:
+        pass  # counts as a bump if only the version's lines differ, and then the edit has to say why it cannot
+    if any(len(old) != len(new) for old, new in lines):
+        return "lines come or go"
+    if any(blank(one) != blank(other) for old, new in lines for one, other in zip(old, new, strict=True)):
+        return "more than hashes and numbers"
+    if any(_REQUIREMENT.match(text) or "skip" in text for text in changed):
+        return "requirements, patches or skips"
+    others = [path for path, kind in commit.paths.items() if not (path.startswith(MIGRATIONS) and kind == "D")]
+    return "bump" if others == [commit.recipe] else "other files"
+
+
+def is_of_version(line: str) -> bool:
+    """Whether a line may hold a version of the recipe."""
+    return bool(_OF_VERSION.search(line) and _NUMBER.search(line) and not _NOT_OF_VERSION.search(line))
+
+
+def blank(line: str) -> str:
+    """A line without what a bump changes."""
+    return _NUMBER.sub("N", _HASH.sub("H", line))
+
+
+def edited(commit: Commit) -> tuple[Document, str]:
+    """The recipe as the edit makes it, and 'equal' or what differs from the commit."""
+    path = Path(commit.recipe)
+    before, after = (Document(path, commit.text(commit.recipe, before=old)) for old in (True, False))
+    version = version_of(after)
+    places = [source.place for source in sources_of(before)]
+    new = [source.place for source in sources_of(after)]
+    texts = [place.literal if isinstance(place, Variable) else place.text for place in new]
+    asked = [texts[places.index(source.place)] or "" for source in sources_that_change(before, version)]
+    document = set_version(before, version, asked)
+    if version_of(document) != version:
+        return document, "another version"
+    if _HASH.findall(document.text) != _HASH.findall(after.text):
+        return document, "another hash"
+    numbers = [{number for group in _groups(each) for _, number in group} for each in (document, after)]
+    return document, "equal" if numbers[0] == numbers[1] else "the maintainer's build number does not start again"
+
+
+def replay(commit: Commit, pinnings: Pinnings, counts: Counter[str]) -> str:
+    """Make a bump again and rerender it: 'equal', or what differs."""
+    day = pinnings.day_of(commit)
+    if day is None:
+        return "no rerender is recorded before"
+    try:
+        document, result = edited(commit)
+    except FeedstockError as error:
+        return f"error: {str(error).splitlines()[0].rpartition(': ')[2]}"
+    counts["edits equal"] += result == "equal"
+    changed = set(commit.text(commit.recipe).splitlines()) - set(document.text.splitlines())
+    if changed and result == "equal":
+        noted = left_behind(
+            Document(Path(commit.recipe), commit.text(commit.recipe, before=True)), version_of(document)
+        )
+        counts["equal edits that leave lines for the maintainer"] += 1
+        counts["and name some of these lines"] += bool(noted)
+    counts["recipes equal byte for byte"] += document.text == commit.text(commit.recipe)
+    with tempfile.TemporaryDirectory() as place:
+        ours = commit.lay_out(Path(place) / "ours", before=True)
+        theirs = commit.lay_out(Path(place) / "theirs")
+        (ours / document.path).write_bytes(document.text.encode())
+        try:
+            expected = rerendered(theirs, day)
+        except FeedstockError as error:
+            return f"{result}; the commit does not rerender: {str(error).splitlines()[0].rpartition(': ')[2]}"
+        given = rerendered(ours, day)
+        same, own = given == expected, expected == configurations(theirs)
+        counts["configurations equal to those of rerendering the commit"] += same
+        counts["commits whose own configurations rerendering gives"] += own
+        counts["and the edit rerenders to these"] += own and given == configurations(theirs)
+        return result if same else f"{result}; other configurations"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("mirror", type=Path)
+    parser.add_argument("--most", type=int, default=200, help="bumps in all")
+    parser.add_argument("--each", type=int, default=6, help="bumps of each feedstock")
+    parser.add_argument("--seed", type=int, default=1)
+    given = parser.parse_args()
+    commits = [commit for repository in feedstocks(given.mirror) for commit in main_line(repository) if commit.recipe]
+    random.seed(given.seed)
+    random.shuffle(commits)
+    kinds: Counter[str] = Counter()
+    taken: Counter[str] = Counter()
+    results: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
+    with tempfile.TemporaryDirectory() as cache:
+        pinnings = Pinnings(given.mirror, Path(cache))
+        for commit in commits:
+            if taken.total() == given.most:
+                break
+            kind = kind_of(commit)
+            if kind == "bump" and taken[commit.feedstock] == given.each:
+                kind = "bump of a feedstock with enough of them"
+            elif kind == "bump" and pinnings.day_of(commit) is None:
+                kind = "bump without a recorded rerender before"
+            kinds[kind or "no new version"] += 1
+            if kind == "bump":
+                taken[commit.feedstock] += 1
+                results[result := replay(commit, pinnings, counts)] += 1
+                if result != "equal":
+                    print(f"{commit.feedstock} {commit.name[:8]}: {result}", flush=True)
+    for title, found in (("commits:", kinds), ("bumps:", results), ("of these:", counts)):
+        print(title, dict(found.most_common()))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
