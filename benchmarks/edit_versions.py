@@ -8,10 +8,11 @@ them, and one has to do with the version. Of all these, --most are chosen at ran
 commits that change a version and more are counted by what else they change.
 
 The recipe before the commit is edited to the version of the recipe after it, with the hashes of the sources that the
-edit asks for. Version, hashes and build numbers must be those of the commit. Then the parent's files with the edited
-recipe are rerendered, and so is the commit, both with conda-smithy's rules and the pinning of the last rerender in the
-history of the commit: names and bytes of the configurations must be equal, and equal to those in the commit if
-rerendering the commit gives these. MIRROR: see histories.py.
+edit asks for; with --of the output whose version changed if several have one, and with --set other variables that the
+addresses depend on and that the commit changed. Version, all hashes and build numbers must be those of the commit. Then
+the parent's files with the edited recipe are rerendered, and so is the commit, both with conda-smithy's rules and the
+pinning of the last rerender in the history of the commit: names and bytes of the configurations must be equal, and
+equal to those in the commit if rerendering the commit gives these. MIRROR: see histories.py.
 """
 
 import argparse
@@ -26,11 +27,13 @@ from pathlib import Path
 from benchmarks.histories import MIGRATIONS, Commit, Pinnings, configurations, feedstocks, main_line, rerendered
 from feedstock_tools.edit.build_number import _groups
 from feedstock_tools.edit.document import Document
+from feedstock_tools.edit.requirements import output_name, outputs_of
 from feedstock_tools.edit.sources import sources_of
-from feedstock_tools.edit.variables import Variable
-from feedstock_tools.edit.version import left_behind, set_version, sources_that_change, version_of
+from feedstock_tools.edit.variables import Variable, expand, names_behind, read_variables
+from feedstock_tools.edit.version import _base, left_behind, set_version, sources_that_change, version_of
 from feedstock_tools.errors import FeedstockError
 
+_COMMENT = re.compile(r"^\s*#.*$", re.MULTILINE)
 _HASH = re.compile(r"\b[0-9a-f]{32,128}\b")
 _NUMBER = re.compile(r"(?<![A-Za-z0-9])[0-9][0-9A-Za-z.+!_-]*|[0-9]+")
 _OF_VERSION = re.compile(r"version|major|minor|patch|\{%-?\s*set\b", re.IGNORECASE)
@@ -72,22 +75,59 @@ def blank(line: str) -> str:
     return _NUMBER.sub("N", _HASH.sub("H", line))
 
 
-def edited(commit: Commit) -> tuple[Document, str]:
+def edited(commit: Commit, counts: Counter[str]) -> tuple[Document, str]:
     """The recipe as the edit makes it, and 'equal' or what differs from the commit."""
     path = Path(commit.recipe)
     before, after = (Document(path, commit.text(commit.recipe, before=old)) for old in (True, False))
-    version = version_of(after)
+    output = changed_output(before, after)
+    version = version_of(after, output)
     places = [source.place for source in sources_of(before)]
     new = [source.place for source in sources_of(after)]
     texts = [place.literal if isinstance(place, Variable) else place.text for place in new]
-    asked = [texts[places.index(source.place)] or "" for source in sources_that_change(before, version)]
-    document = set_version(before, version, asked)
-    if version_of(document) != version:
+    variables = changed_variables(before, after, version, output)
+    counts["replayed with --of"] += output is not None
+    counts["replayed with --set"] += bool(variables)
+    sources = sources_that_change(before, version, output=output, variables=variables)
+    asked = [texts[places.index(source.place)] or "" for source in sources]
+    document = set_version(before, version, asked, output=output, variables=variables)
+    if document.text != after.text:
+        counts["texts that differ"] += 1
+        counts["of which a note names a line"] += bool(left_behind(before, version, output=output, variables=variables))
+    if version_of(document, output) != version:
         return document, "another version"
-    if _HASH.findall(document.text) != _HASH.findall(after.text):
+    if _HASH.findall(_COMMENT.sub("", document.text)) != _HASH.findall(_COMMENT.sub("", after.text)):
         return document, "another hash"
     numbers = [{number for group in _groups(each) for _, number in group} for each in (document, after)]
     return document, "equal" if numbers[0] == numbers[1] else "the maintainer's build number does not start again"
+
+
+def changed_output(before: Document, after: Document) -> str | None:
+    """The output whose version changed, in a recipe that has several versions."""
+    try:
+        version_of(before)
+    except FeedstockError:
+        pairs = zip(outputs_of(before), outputs_of(after), strict=False)
+        names = [expand(before, output_name(one), {}) or "" for one, _ in pairs]
+        changed = [name for name in names if name and own_version(before, name) != own_version(after, name)]
+        return changed[0] if changed else None
+    return None
+
+
+def own_version(document: Document, output: str) -> str:
+    """The version of an output; '' if it has none of its own."""
+    try:
+        return version_of(document, output)
+    except FeedstockError:
+        return ""
+
+
+def changed_variables(before: Document, after: Document, version: str, output: str | None) -> dict[str, str]:
+    """Variables that the addresses of sources depend on and that the commit changed, but for those of the version."""
+    texts = " ".join(url for source in sources_of(before) for url in source.urls)
+    behind = names_behind(texts, read_variables(before)) - _base(before, version, output, {}).values.keys()
+    old, new = ({each.name: each.literal for each in read_variables(one)} for one in (before, after))
+    changed = {name: new.get(name) for name, text in old.items() if name in behind and text != new.get(name)}
+    return {name: text for name, text in changed.items() if text and not _HASH.fullmatch(text)}
 
 
 def replay(commit: Commit, pinnings: Pinnings, counts: Counter[str]) -> str:
@@ -96,17 +136,10 @@ def replay(commit: Commit, pinnings: Pinnings, counts: Counter[str]) -> str:
     if day is None:
         return "no rerender is recorded before"
     try:
-        document, result = edited(commit)
+        document, result = edited(commit, counts)
     except FeedstockError as error:
         return f"error: {str(error).splitlines()[0].rpartition(': ')[2]}"
     counts["edits equal"] += result == "equal"
-    changed = set(commit.text(commit.recipe).splitlines()) - set(document.text.splitlines())
-    if changed and result == "equal":
-        noted = left_behind(
-            Document(Path(commit.recipe), commit.text(commit.recipe, before=True)), version_of(document)
-        )
-        counts["equal edits that leave lines for the maintainer"] += 1
-        counts["and name some of these lines"] += bool(noted)
     counts["recipes equal byte for byte"] += document.text == commit.text(commit.recipe)
     with tempfile.TemporaryDirectory() as place:
         ours = commit.lay_out(Path(place) / "ours", before=True)

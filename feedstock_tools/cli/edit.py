@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from feedstock_tools.cli import options
-from feedstock_tools.cli.opening import migrations_of
+from feedstock_tools.cli.opening import migrations_of, pinning_of
 from feedstock_tools.cli.printing import say
 from feedstock_tools.cli.spelling import Command, Group
 from feedstock_tools.errors import InputError
@@ -176,16 +176,27 @@ _COMMIT = options.commit("a message that names the edits")
     metavar="HASH",
     help="SHA-256 (MD5, SHA-1: as the recipe has) of a source that changes, in order (repeatable).",
 )
-def _version(version: str, sha256: tuple[str, ...]) -> tuple[str, Edit]:
+@click.option("--of", "output", metavar="OUTPUT", help="Output whose version it is, if the outputs have several.")
+@click.option(
+    "--set", "pairs", multiple=True, metavar="NAME=VALUE", help="Variable that changes with the version (repeatable)."
+)
+def _version(version: str, sha256: tuple[str, ...], output: str | None, pairs: tuple[str, ...]) -> tuple[str, Edit]:
     """Set the version to VERSION: version, hashes of sources, build number 0.
 
     Without --sha256, the sources are downloaded from the addresses that the recipe gives them.
     """
     from feedstock_tools.edit.version import left_behind, set_version
 
+    for pair in pairs:
+        if "=" not in pair:
+            raise InputError(f"'{pair}' sets no variable", hint="Expected --set NAME=VALUE.")
+    variables = dict(pair.split("=", 1) for pair in pairs)
+
     def update(draft: Draft) -> Draft:
-        edited = draft.with_document(set_version(draft.recipe, version, sha256 or _downloaded))
-        return edited.remarked(*left_behind(draft.recipe, version))
+        recipe = set_version(draft.recipe, version, sha256 or _downloaded, output=output, variables=variables)
+        return draft.with_document(recipe).remarked(
+            *left_behind(draft.recipe, version, output=output, variables=variables)
+        )
 
     return f"Update to {version}", update
 
@@ -259,11 +270,14 @@ def _add_cuda(version: str, pinning: str | None) -> tuple[str, Edit]:
 
 @_edit("drop-cuda")
 @click.argument("version")
-def _drop_cuda(version: str) -> tuple[str, Edit]:
+@options.pinning
+def _drop_cuda(version: str, pinning: str | None) -> tuple[str, Edit]:
     """Stop building for CUDA VERSION: unlist it, remove its migration, or skip it."""
     from feedstock_tools.edit.variant_lists import CUDA, drop_version
 
-    return f"Drop CUDA {version}", lambda draft: drop_version(draft, CUDA, version)
+    found = pinning_of(pinning)
+    pinned = found.path if found is not None else None
+    return f"Drop CUDA {version}", lambda draft: drop_version(draft, CUDA, version, pinned)
 
 
 @_edit("add-python")
@@ -279,11 +293,14 @@ def _add_python(version: str, pinning: str | None) -> tuple[str, Edit]:
 
 @_edit("drop-python")
 @click.argument("version")
-def _drop_python(version: str) -> tuple[str, Edit]:
+@options.pinning
+def _drop_python(version: str, pinning: str | None) -> tuple[str, Edit]:
     """Stop building for Python VERSION: unlist it, remove its migration, or skip it."""
     from feedstock_tools.edit.variant_lists import PYTHON, drop_version
 
-    return f"Drop Python {version}", lambda draft: drop_version(draft, PYTHON, version)
+    found = pinning_of(pinning)
+    pinned = found.path if found is not None else None
+    return f"Drop Python {version}", lambda draft: drop_version(draft, PYTHON, version, pinned)
 
 
 @_edit("platform")

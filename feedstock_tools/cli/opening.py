@@ -13,12 +13,13 @@ from feedstock_tools.cli.printing import say
 
 if TYPE_CHECKING:
     from feedstock_tools.builds.plan.workspace import Workspace
+    from feedstock_tools.channel.pinning.local import Pinning
     from feedstock_tools.cli.options import Place
     from feedstock_tools.feedstock.folder import Feedstock
     from feedstock_tools.feedstock.layout import Artifacts
     from feedstock_tools.feedstock.up_to_date import Updates
 
-__all__ = ["migrations_of", "note_on_stderr", "opened_ahead", "opened_to_build", "opened_to_read", "tidy"]
+__all__ = ["migrations_of", "note_on_stderr", "opened_ahead", "opened_to_build", "opened_to_read", "pinning_of", "tidy"]
 
 
 def note_on_stderr(text: str) -> None:
@@ -113,9 +114,15 @@ def _note_outdated(pending: Updates) -> None:
 
 def migrations_of(given: str | None) -> Path | None:
     """The folder of the pinning's migrations; None without a pinning."""
+    found = pinning_of(given)
+    return None if found is None else found.migrations_folder
+
+
+def pinning_of(given: str | None) -> Pinning | None:
+    """The given pinning, or the newest fetched one; None without one."""
     from feedstock_tools.channel.pinning.local import cached_pinnings, find_pinning, pinning_cache
 
     cache = pinning_cache(os.environ)
     if given is None and not cached_pinnings(cache):
         return None
-    return find_pinning(given, cache).migrations_folder
+    return find_pinning(given, cache)

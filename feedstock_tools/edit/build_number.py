@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 from feedstock_tools.edit.document import Change, Document, Part
-from feedstock_tools.edit.variables import Variable, names_behind, read_variables
+from feedstock_tools.edit.requirements import output_name, outputs_of
+from feedstock_tools.edit.variables import Variable, expand, names_behind, read_variables
 from feedstock_tools.edit.writing import replaced
 
 __all__ = ["raise_build_number", "set_build_number"]
@@ -13,8 +14,8 @@ __all__ = ["raise_build_number", "set_build_number"]
 _NUMBER = re.compile(r"\d{1,9}")
 
 
-def set_build_number(document: Document, number: int) -> Document:
-    """Give the recipe in `document` and its outputs another build `number`.
+def set_build_number(document: Document, number: int, *, output: str | None = None) -> Document:
+    """Give the recipe in `document` and its outputs another build `number`; or one `output` that has a number alone.
 
     Where one output has several, by selectors or branches, its lowest gets the number and the others keep their
     distance. `{% set build = build + 200 %}` and the like stay as they are: what they start from changes.
@@ -26,7 +27,7 @@ def set_build_number(document: Document, number: int) -> Document:
     'build: {number: 0}  # again'
     """
     changes: list[Change] = []
-    for group in _groups(document):
+    for group in _groups(document, output):
         lowest = min(base for _, base in group)
         for place, base in group:
             changes += _changes(document, place, number + base - lowest)
@@ -50,10 +51,14 @@ def _changes(document: Document, place: Part | Variable, number: int) -> list[Ch
     return place.changed(str(number)) if isinstance(place, Variable) else replaced(document, place, str(number))
 
 
-def _groups(document: Document) -> list[list[tuple[Part | Variable, int]]]:
+def _groups(document: Document, output: str | None = None) -> list[list[tuple[Part | Variable, int]]]:
     """What decides the build numbers, literals and variables with literals, together for the recipe and each output."""
     variables = read_variables(document)
     builds = [entry.value for keys in (("build",), ("outputs", "*", "build")) for entry in document.entries(*keys)]
+    named = [each for each in outputs_of(document) if output and expand(document, output_name(each), {}) == output]
+    own = [entry.value for each in named for entry in each.entries if entry.key == "build"]
+    if any("number" in build.members for build in own):
+        builds = own
     groups = []
     for build in builds:
         parts = [leaf for entry in build.entries if entry.key == "number" for leaf in _leaves(entry.value)]

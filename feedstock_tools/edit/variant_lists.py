@@ -4,7 +4,7 @@ Where a version comes from decides what an edit changes:
 
 - a list in `conda_build_config.yaml` or `variants.yaml` gets or loses an item, and so do the lists zipped with it;
 - a migration in `.ci_support/migrations` is added from the pinning, or removed;
-- a version that the pinning itself has is skipped by the recipe.
+- a version that the pinning itself has is skipped by the recipe, even if a migration there has it still.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pathlib import Path
 from feedstock_tools.edit.document import Change, Document, Entry, Part, read_document
 from feedstock_tools.edit.draft import Draft
 from feedstock_tools.edit.skips import add_skip, drop_skip
+from feedstock_tools.edit.variables import holds_with
 from feedstock_tools.edit.writing import added_item, quoted_like, removed_items
 from feedstock_tools.errors import InputError
 from feedstock_tools.rerender.configurations.configuration import CI_SUPPORT
@@ -25,6 +26,16 @@ __all__ = ["CUDA", "PYTHON", "Choice", "add_version", "drop_version"]
 
 _VARIANT_FILES = ("recipe/conda_build_config.yaml", "recipe/variants.yaml")
 _VERSION = re.compile(r"\d{1,2}\.\d{1,3}")
+#: What conda-forge's pinning zips, or zipped, with CUDA and Python: a recipe's file may rely on that.
+_ZIPPED = {
+    "cuda_compiler_version": frozenset(
+        {
+            *("cuda_compiler", "cuda_compiler_version_min", "cudnn", "docker_image", "cdt_name", "c_stdlib_version"),
+            *("c_compiler_version", "cxx_compiler_version", "fortran_compiler_version", "github_actions_labels"),
+        }
+    ),
+    "python": frozenset({"numpy", "python_impl", "is_python_min", "is_freethreading", "is_abi3"}),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +90,7 @@ def add_version(draft: Draft, choice: Choice, version: str, migrations: Path | N
     return draft.with_document(Document(path, found.text)).remarked(f"rerender to get the jobs of {found.path.name}")
 
 
-def drop_version(draft: Draft, choice: Choice, version: str) -> Draft:
+def drop_version(draft: Draft, choice: Choice, version: str, pinned: Path | None = None) -> Draft:
     """Stop building for a version of CUDA or Python.
 
     The remarks of the new draft name lines that mention the version still.
@@ -88,6 +99,8 @@ def drop_version(draft: Draft, choice: Choice, version: str) -> Draft:
         draft: the feedstock.
         choice: `CUDA` or `PYTHON`.
         version: such as 12.9.
+        pinned: the pinning's `conda_build_config.yaml`; a version that it has is skipped, since the pinning would
+            bring it back without the migration. None without a pinning.
 
     Raises:
         InputError: the version is malformed, or the only one that the recipe lists.
@@ -101,8 +114,9 @@ def drop_version(draft: Draft, choice: Choice, version: str) -> Draft:
     dropped = False
     if document is not None and _listing(document, choice.key, version) is not None:
         draft, dropped = _unlisted(draft, document, choice, version), True
+    is_pinned = pinned is not None and _listing(read_document(pinned, within=None), choice.key, version) is not None
     for migration in draft.migrations:
-        if _adds(migration, choice.key, version):
+        if _adds(migration, choice.key, version) and not is_pinned:
             draft, dropped = draft.without(migration.path), True
         elif _listing(migration, choice.key, version) is not None:
             mentions.append(f"{migration.path.name}: has values for {choice.title} {version}")
@@ -142,14 +156,14 @@ def _own_file(draft: Draft, key: str) -> Document | None:
     return next((document for document in files if any(e.value.items for e in document.entries(key))), None)
 
 
-def _zipped(document: Document, key: str) -> set[str]:
-    """The keys zipped with a key in a variant file."""
+def _zipped(document: Document, key: str) -> frozenset[str]:
+    """The keys zipped with a key in a variant file; where it has no zip_keys for it, those that the pinning zips."""
     for entry in document.entries("zip_keys"):
         for group in entry.value.items or ():
             names = {item.text for item in group.items} or {item.text for item in entry.value.items}
             if key in names:
-                return names - {key}
-    return set()
+                return frozenset(names - {key})
+    return _ZIPPED[key]
 
 
 def _listed(draft: Draft, document: Document, choice: Choice, version: str) -> Draft:
@@ -165,9 +179,9 @@ def _listed(draft: Draft, document: Document, choice: Choice, version: str) -> D
         text = quoted_like(neighbour, neighbour.text.replace(re.split(r"\.\*| ", neighbour.text)[0], version))
         changes += _after(document, list_, at, text)
         for partner in _partners(document, choice.key, entry):
-            if len(partner.value.items) == len(list_.items):
-                own = partner.value.items[at]
-                changes += _after(document, partner.value, at, own.source)
+            for own_at in _counterparts(document, list_, at, partner.value):
+                own = partner.value.items[own_at]
+                changes += _after(document, partner.value, own_at, own.source)
                 copied.append(f"{partner.key}: {own.text}")
     if not changes:
         raise document.mistake(f"lists no version of {choice.title}", next(document.entries(choice.key)))
@@ -196,6 +210,23 @@ def _partners(document: Document, key: str, entry: Entry) -> Iterator[Entry]:
         yield from same[:1] or found[:1]
 
 
+def _counterparts(document: Document, list_: Part, at: int, other: Part) -> list[int]:
+    """The indices in another list of what is zipped with an item: at the same place among the items for its selector.
+
+    Several if the other list tells more apart (`linux64 and native`, `linux64 and crossed`); none if the lists have
+    different numbers of such items, so that they do not go together.
+    """
+    selectors = [document.selector_of(item) for item in list_.items]
+    places = [place for place, selector in enumerate(selectors) if selector == selectors[at]]
+    groups: dict[str, list[int]] = {}
+    for place, item in enumerate(other.items):
+        selector = document.selector_of(item)
+        if holds_with(selectors[at], selector):
+            groups.setdefault(selector, []).append(place)
+    found = [group[places.index(at)] for group in groups.values() if len(group) == len(places)]
+    return found or ([at] if len(list_.items) == len(other.items) else [])
+
+
 def _unlisted(draft: Draft, document: Document, choice: Choice, version: str) -> Draft:
     """Remove a version from the lists of the variant file, and what is zipped with it."""
     changes: list[Change] = []
@@ -204,8 +235,8 @@ def _unlisted(draft: Draft, document: Document, choice: Choice, version: str) ->
         if gone and len(gone) == len(entry.value.items):
             raise document.mistake(f"{choice.title} {version} is the only one that is built here", entry)
         for each in (entry, *_partners(document, choice.key, entry)):
-            if len(each.value.items) == len(entry.value.items):
-                changes += removed_items(document, each.value, [each.value.items[at] for at in gone])
+            found = [place for at in gone for place in _counterparts(document, entry.value, at, each.value)]
+            changes += removed_items(document, each.value, [each.value.items[at] for at in found])
     return draft.with_document(document.changed(changes))
 
 

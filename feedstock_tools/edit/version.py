@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from feedstock_tools.edit.build_number import set_build_number
 from feedstock_tools.edit.document import Document, Part
+from feedstock_tools.edit.requirements import output_name, outputs_of
 from feedstock_tools.edit.sources import DIGITS, Source, hash_changes, sources_with_other_address
 from feedstock_tools.edit.variables import Variable, expand, names_behind, read_variables
 from feedstock_tools.edit.writing import replaced
@@ -31,7 +32,14 @@ class _Base:
     values: dict[str, str]
 
 
-def set_version(document: Document, version: str, hashes: Sequence[str] | Digest) -> Document:
+def set_version(
+    document: Document,
+    version: str,
+    hashes: Sequence[str] | Digest,
+    *,
+    output: str | None = None,
+    variables: Mapping[str, str] | None = None,
+) -> Document:
     """Change a recipe to another version: the version, the hashes of the sources it changes, and build number 0.
 
     Args:
@@ -40,48 +48,52 @@ def set_version(document: Document, version: str, hashes: Sequence[str] | Digest
         hashes: the SHA-256 (or MD5, SHA-1: what the recipe has) of each source whose address changes, in the order of
             the recipe, one for each selector; or a function that gets an address and `sha256`, `md5` or `sha1`, and
             gives the hash.
+        output: the output whose version it is, if the outputs have several; only its build number starts again.
+        variables: variables of the recipe that change with it, such as the tag of a release.
 
     Raises:
-        InputError: the version or a hash is malformed, the number of hashes is wrong, or the recipe computes its
-            version in a way that no literal decides.
+        InputError: the version or a hash is malformed, the number of hashes is wrong, the recipe computes its version
+            in a way that no literal decides, or it has no such output or no literal for a variable.
 
     >>> print(set_version(Document(Path("recipe.yaml"), 'package: {name: x, version: "1.2"}'), "1.3", []).text)
     package: {name: x, version: "1.3"}
     """
     if not _VERSION.fullmatch(version):
         raise InputError(f"'{version}' is not a version", hint="A version has digits, letters and . _ + ! only.")
-    base = _base(document, version)
+    base = _base(document, version, output, variables or {})
     sources = sources_with_other_address(document, base.values)
     new = _hashes(document, sources, hashes)
     changes = [change for part in base.parts for change in replaced(document, part, version)]
     changes += [change for each in base.variables for change in each.changed(base.values[each.name])]
     for source, digest in zip(sources, new, strict=True):
         changes += hash_changes(document, source, digest)
-    return set_build_number(document.changed(changes), 0)
+    return set_build_number(document.changed(changes), 0, output=output)
 
 
-def version_of(document: Document) -> str:
-    """The version that a recipe has now.
+def version_of(document: Document, output: str | None = None) -> str:
+    """The version that a recipe has now, or an output of it.
 
     Raises:
         InputError: it has none, or several.
     """
-    texts = {_expanded(document, part.text) for part in _version_parts(document)}
+    texts = {_expanded(document, part.text) for part in _version_parts(document, output)}
     if len(texts) != 1:
         raise document.mistake("the recipe has several versions", hint="Edit them by hand.")
     return texts.pop()
 
 
-def left_behind(document: Document, version: str) -> tuple[str, ...]:
+def left_behind(
+    document: Document, version: str, *, output: str | None = None, variables: Mapping[str, str] | None = None
+) -> tuple[str, ...]:
     """The variables that a change to another version leaves, though the old one seems to be in them, as sentences.
 
     >>> text = '{% set version = "12.8.90" %}\\n{% set cuda = "12.8" %}\\npackage: {version: {{ version }}}'
     >>> left_behind(Document(Path("meta.yaml"), text), "12.9.79")
     ('meta.yaml:2 is as before: cuda = 12.8',)
     """
-    base = _base(document, version)
+    base = _base(document, version, output, variables or {})
     changing = {variable.start for variable in base.variables}
-    old = {version_of(document), *(variable.literal or "" for variable in base.variables)}
+    old = {version_of(document, output), *(variable.literal or "" for variable in base.variables)}
     found = []
     for variable in read_variables(document):
         literal = variable.literal
@@ -98,20 +110,34 @@ def _repeats(literal: str, version: str) -> bool:
     return starts or (len(joined) > 2 and joined in literal)
 
 
-def sources_that_change(document: Document, version: str) -> tuple[Source, ...]:
+def sources_that_change(
+    document: Document, version: str, *, output: str | None = None, variables: Mapping[str, str] | None = None
+) -> tuple[Source, ...]:
     """The sources whose address is another one with a new version, in order."""
-    return sources_with_other_address(document, _base(document, version).values)
+    return sources_with_other_address(document, _base(document, version, output, variables or {}).values)
 
 
-def _version_parts(document: Document) -> list[Part]:
-    """What holds the version: of the recipe, or of all its outputs if these have the same."""
-    if parts := _at(document, ("package", "version"), ("recipe", "version")):
+def _version_parts(document: Document, output: str | None) -> list[Part]:
+    """What holds the version: of the recipe, or of all its outputs if these have the same; else of the named one."""
+    if output is None and (parts := _at(document, ("package", "version"), ("recipe", "version"))):
         return parts
-    parts = _at(document, ("outputs", "*", "version"), ("outputs", "*", "package", "version"))
-    if len({expand(document, part.text, {}) or part.text for part in parts}) != 1:
-        hint = "Expected 'version' below 'package', or the same in every output. Edit the versions by hand."
+    found = {output_name(each): _output_versions(each) for each in outputs_of(document)}
+    named = {expand(document, name, {}) or name: parts for name, parts in found.items() if parts}
+    if output is not None and output not in named:
+        hint = f"Expected one of {', '.join(named)}." if named else None
+        raise document.mistake(f"the recipe has no output '{output}' with a version", hint=hint)
+    parts = named[output] if output is not None else [part for parts in named.values() for part in parts]
+    versions = {name: expand(document, own[0].text, {}) or own[0].text for name, own in named.items()}
+    if not parts or (output is None and len(set(versions.values())) != 1):
+        several = ", ".join(f"{name} {version}" for name, version in versions.items())
+        hint = f"Name an output with --of: {several}." if versions else "Expected 'version' below 'package'."
         raise document.mistake("the recipe has no single version", hint=hint)
     return list({part.text: part for part in parts}.values())
+
+
+def _output_versions(output: Part) -> list[Part]:
+    below = [entry.value for entry in output.entries if entry.key == "package"]
+    return [each.value for part in (output, *below) for each in part.entries if each.key == "version"]
 
 
 def _at(document: Document, *paths: tuple[str, ...]) -> list[Part]:
@@ -125,9 +151,9 @@ def _expanded(document: Document, text: str) -> str:
     return value
 
 
-def _base(document: Document, version: str) -> _Base:
-    """What decides the version, and what it becomes."""
-    parts = _version_parts(document)
+def _base(document: Document, version: str, output: str | None, others: Mapping[str, str]) -> _Base:
+    """What decides the version, and what it becomes, with other variables that are given."""
+    parts = _version_parts(document, output)
     literal = tuple(part for part in parts if "{{" not in part.text)
     variables: list[Variable] = []
     values: dict[str, str] = {}
@@ -136,6 +162,12 @@ def _base(document: Document, version: str) -> _Base:
             for variable, value in _deciding(document, part, version):
                 variables.append(variable)
                 values[variable.name] = value
+    for name, value in others.items():
+        found = [each for each in read_variables(document) if each.name == name and each.literal is not None]
+        if not found:
+            raise document.mistake(f"the recipe sets no variable '{name}' to a literal")
+        variables += found
+        values[name] = value
     return _Base(tuple(dict.fromkeys(variables)), literal, values)
 
 

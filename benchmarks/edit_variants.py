@@ -1,0 +1,312 @@
+"""Versions of CUDA and Python that maintainers added or dropped, made again by the edits, rerendered and rendered.
+
+    python -m benchmarks.edit_variants MIRROR [--most 10] [--each 2] [--seed 1]
+
+Candidates are the commits of the main line that change a migration of CUDA or Python, a variant file of the recipe, or
+a line of the recipe with a skip or a comparison with a version. A candidate counts if rerendering its parent and the
+commit, both with conda-smithy's rules and the pinning of the last rerender in the history of the commit, gives
+configurations that differ by exactly one version of CUDA or Python, over all platforms together, and a line that the
+commit changes is about this version. Of each of the four
+edits --most are chosen at random, up to --each of a feedstock.
+
+The edit starts from the commit without what it did for the version: the migrations of CUDA and Python are those of the
+parent, so are variant files whose list of versions changed, and of the recipe the changed lines that are about the
+version. All else that the maintainer changed stays, and is counted as other lines; a commit does not count if this
+start differs from it in jobs that do not have the version. `add-` takes migrations from the pinning of the commit's
+time. After the edit, names and bytes of the rerendered configurations must be those of the commit, and the rendered
+packages the same (`check.differences`). The lines that the edit changes are compared with those that the maintainer
+changed for it.
+"""
+
+import argparse
+import difflib
+import random
+import re
+import shutil
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.histories import MIGRATIONS, RECIPES, Commit, Day, Pinnings, feedstocks, main_line, unpack
+from feedstock_tools.check.differences import compare_feedstocks
+from feedstock_tools.edit.document import Document
+from feedstock_tools.edit.draft import Draft, open_draft
+from feedstock_tools.edit.variant_lists import CUDA, PYTHON, Choice, add_version, drop_version
+from feedstock_tools.errors import FeedstockError
+from feedstock_tools.rerender.rerendering import Rerender, rerender
+
+_MIGRATION = re.compile(r"(python|cuda)[_-]?\d[^/]*\.ya?ml$")
+_VARIANTS = ("recipe/conda_build_config.yaml", "recipe/variants.yaml")
+_LIST = re.compile(r"\d+\.\d+")
+
+
+@dataclass(frozen=True)
+class Deed:
+    """What a commit did: added or dropped a version."""
+
+    commit: Commit
+    day: Day
+    pinning: Path
+    choice: Choice
+    version: str
+    adds: bool
+
+    @property
+    def name(self) -> str:
+        """The edit."""
+        return f"{'add' if self.adds else 'drop'}-{self.choice.title.lower()}"
+
+    @property
+    def about(self) -> re.Pattern[str]:
+        """What lines about this version have: the version, or the next one of Python, as limits of selectors do."""
+        major, minor = self.version.split(".")
+        following = f"{major}{int(minor) + 1}" if self.choice is PYTHON else f"{major}{minor}"
+        digits = rf"(?:\bpy(?:thon)?|cuda)\W{{0,5}}_?(?:{major}{minor}|{following})(?!\d)"
+        dotted = rf"(?<![\d.]){major}\.(?:{minor}|{int(minor) + 1})(?!\d)"
+        return re.compile(rf"{digits}|(?:python|cuda|skip).*{dotted}")
+
+
+def is_candidate(commit: Commit) -> bool:
+    """Whether a commit may add or drop a version."""
+    if any(path.startswith(MIGRATIONS) and _MIGRATION.search(path) for path in commit.paths):
+        return True
+    if any(path in commit.paths for path in _VARIANTS):
+        return True
+    lines = [line for block in blocks(*sides(commit, commit.recipe)) for line in block.lines] if commit.recipe else []
+    return any(("skip" in line and re.search(r"py|cuda", line)) or "match(python" in line for line in lines)
+
+
+@dataclass(frozen=True)
+class Block:
+    """Lines of one place that changed."""
+
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+    same: bool
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """Those that changed, old and new."""
+        return () if self.same else (*self.before, *self.after)
+
+
+def sides(commit: Commit, path: str) -> tuple[str, str]:
+    """A file before and after."""
+    return commit.text(path, before=True), commit.text(path)
+
+
+def blocks(before: str, after: str) -> Iterator[Block]:
+    """Two texts in blocks of equal and of changed lines; changed blocks of as many lines line by line."""
+    old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
+    for tag, a, b, c, d in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if tag == "replace" and b - a == d - c:
+            yield from (Block((one,), (other,), same=False) for one, other in zip(old[a:b], new[c:d], strict=True))
+        else:
+            yield Block(tuple(old[a:b]), tuple(new[c:d]), same=tag == "equal")
+
+
+def without(before: str, after: str, about: re.Pattern[str]) -> tuple[str, int]:
+    """The text of after with the changed blocks about something as before, and the number of other changed lines."""
+    text, others = [], 0
+    for block in blocks(before, after):
+        concerned = any(about.search(line) for line in block.lines)
+        text += block.before if concerned else block.after
+        others += 0 if concerned else len(block.lines)
+    return "".join(text), others
+
+
+def versions(result: Rerender, key: str) -> frozenset[str]:
+    """The versions of a key in all configurations, without patch level."""
+    values = [text for configuration in result.configurations for text in configuration.values.get(key, ())]
+    return frozenset(match[0] for text in values if (match := _LIST.match(text)))
+
+
+def rerendered(folder: Path, day: Day) -> Rerender:
+    """Rerender a feedstock, and write its configurations."""
+    result = rerender(folder, pinning=day.pinning, rules=day.rules)
+    for path in (folder / ".ci_support").glob("*.yaml"):
+        path.unlink()
+    (folder / ".ci_support").mkdir(exist_ok=True)
+    for name, content in result.files.items():
+        (folder / ".ci_support" / name).write_bytes(content)
+    return result
+
+
+def deed_of(commit: Commit, pinnings: Pinnings, place: Path) -> Deed | str:
+    """What a commit did, or why it does not count; `place`/theirs holds the commit rerendered."""
+    day = pinnings.day_of(commit)
+    if day is None:
+        return "no rerender is recorded before"
+    try:
+        before = rerender(commit.lay_out(place / "before", before=True), pinning=day.pinning, rules=day.rules)
+        after = rerendered(commit.lay_out(place / "theirs"), day)
+    except FeedstockError:
+        return "parent or commit does not rerender"
+    found = []
+    for choice in (CUDA, PYTHON):
+        old, new = versions(before, choice.key), versions(after, choice.key)
+        newest = pinnings.folder(commit.date)
+        found += [Deed(commit, day, newest, choice, version, adds=version in new) for version in sorted(old ^ new)]
+    if len(found) == 1 and not mentions(found[0]):
+        return "no changed line is about the version"
+    return found[0] if len(found) == 1 else "several versions" if found else "no version comes or goes"
+
+
+def listed(text: str, key: str) -> list[str]:
+    """The values of a key in a variant file."""
+    document = Document(Path("conda_build_config.yaml"), text)
+    return [item.text for entry in document.entries(key) for item in entry.value.items]
+
+
+def mentions(deed: Deed) -> bool:
+    """Whether a changed line of the recipe, a variant file or a migration is about the version."""
+    commit = deed.commit
+    paths = [path for path in commit.paths if path in (*RECIPES, *_VARIANTS)]
+    lines = [line for path in paths for block in blocks(*sides(commit, path)) for line in block.lines]
+    named = any(_MIGRATION.search(path) and path.startswith(MIGRATIONS) for path in commit.paths)
+    return named or any(deed.about.search(line) or _LIST.match(line.strip(" -'\"")) for line in lines)
+
+
+def base(deed: Deed, folder: Path) -> tuple[Path, int]:
+    """Lay out the commit without what it did for the version; with the number of other lines that it changed."""
+    commit, others = deed.commit, 0
+    commit.lay_out(folder)
+    shutil.rmtree(folder / MIGRATIONS, ignore_errors=True)
+    old = unpack(commit.repository, commit.parent, folder.with_name("parent"))
+    new = folder.with_name("theirs")
+    for path in {file for tree in (old, new) for file in (tree / MIGRATIONS).glob("*.y*ml")}:
+        relative = path.relative_to(old if path.is_relative_to(old) else new)
+        source = (old if _MIGRATION.search(path.name) else new) / relative
+        if source.is_file():
+            (folder / MIGRATIONS).mkdir(exist_ok=True)
+            shutil.copy(source, folder / relative)
+    for name in _VARIANTS:
+        before, after = sides(commit, name)
+        if listed(before, deed.choice.key) != listed(after, deed.choice.key):
+            (folder / name).unlink(missing_ok=True)
+            if before:
+                (folder / name).write_bytes(before.encode())
+    for name in RECIPES:
+        if commit.paths.get(name) == "M":
+            text, count = without(*sides(commit, name), deed.about)
+            others += count
+            (folder / name).write_bytes(text.encode())
+    return folder, others
+
+
+def edited(deed: Deed, draft: Draft) -> Draft:
+    """The draft with the version added or dropped."""
+    if deed.adds:
+        return add_version(draft, deed.choice, deed.version, deed.pinning / "share" / "conda-forge" / "migrations")
+    return drop_version(draft, deed.choice, deed.version, deed.day.pinning / "conda_build_config.yaml")
+
+
+def changed_lines(before: Path, after: Path) -> int:
+    """The lines that differ between the recipes, variant files and migrations of two folders."""
+    names = {*RECIPES, *_VARIANTS}
+    names |= {
+        file.relative_to(tree).as_posix() for tree in (before, after) for file in (tree / MIGRATIONS).glob("*.y*ml")
+    }
+    texts = [
+        [(tree / name).read_text("utf-8", "replace") if (tree / name).is_file() else "" for tree in (before, after)]
+        for name in sorted(names)
+    ]
+    return sum(len(block.lines) for old, new in texts for block in blocks(old, new))
+
+
+def jobs(result: Rerender, deed: Deed) -> list[tuple[str, ...]]:
+    """Platform, CUDA and Python of each configuration without the deed's version."""
+    found = []
+    for configuration in result.configurations:
+        values = [configuration.values.get(choice.key, ("",))[0] for choice in (CUDA, PYTHON)]
+        own = configuration.values.get(deed.choice.key, ("",))[0]
+        if not re.match(rf"{re.escape(deed.version)}(?!\d)", own):
+            found.append((configuration.platform.subdir, *values))
+    return sorted(found)
+
+
+def is_separable(deed: Deed, ours: Path, theirs: Path) -> bool:
+    """Whether the start of the edit differs from the commit in the jobs of the version alone."""
+    try:
+        results = [rerender(folder, pinning=deed.day.pinning, rules=deed.day.rules) for folder in (ours, theirs)]
+    except FeedstockError:
+        return False
+    found = [deed.version in versions(result, deed.choice.key) for result in results]
+    return found == [not deed.adds, deed.adds] and jobs(results[0], deed) == jobs(results[1], deed)
+
+
+def replay(deed: Deed, place: Path, counts: Counter[str]) -> str:
+    """Make a deed again: 'equal', or what differs from the commit; '' if it cannot be told from others."""
+    ours, others = base(deed, place / "ours")
+    if not is_separable(deed, ours, place / "theirs"):
+        return ""
+    start = shutil.copytree(ours, place / "start")
+    try:
+        edited(deed, open_draft(ours)).changes().apply()
+        own, theirs = changed_lines(start, ours), changed_lines(start, place / "theirs")
+        rerendered(ours, deed.day)
+        differences = compare_feedstocks(place / "theirs", ours, rules=deed.day.rules)
+    except FeedstockError as error:
+        return f"error: {str(error).splitlines()[0].rpartition(': ')[2]}"
+    counts["commits with a diff at least as large"] += own <= theirs
+    counts["lines of the edits"] += own
+    counts["lines of the maintainers for it"] += theirs
+    counts["other lines of the maintainers"] += others
+    jobs = f"jobs +{len(differences.jobs_added)} -{len(differences.jobs_removed)} ~{len(differences.jobs_changed)}"
+    if differences.jobs_added or differences.jobs_removed or differences.jobs_changed:
+        return f"other configurations ({jobs})"
+    if differences or differences.only_hashes:
+        parts = sorted({lines.part for change in differences.packages_changed for lines in change.changes})
+        return f"other packages ({', '.join(parts) or 'hashes'})"
+    return "equal" if own <= theirs else f"equal, but {own} lines for {theirs}"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("mirror", type=Path)
+    parser.add_argument("--most", type=int, default=10, help="commits of each edit")
+    parser.add_argument("--each", type=int, default=2, help="commits of each edit of a feedstock")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", default="", help="this commit alone")
+    given = parser.parse_args()
+    commits = [commit for repository in feedstocks(given.mirror) for commit in main_line(repository)]
+    random.seed(given.seed)
+    random.shuffle(commits)
+    why: Counter[str] = Counter()
+    taken: Counter[tuple[str, str]] = Counter()
+    results: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
+    with tempfile.TemporaryDirectory() as cache:
+        pinnings = Pinnings(given.mirror, Path(cache))
+        for commit in commits:
+            done = Counter(name for name, _ in taken.elements())
+            if len(done) == 4 and min(done.values()) == given.most:
+                break
+            if not commit.name.startswith(given.only) or not is_candidate(commit):
+                continue
+            with tempfile.TemporaryDirectory() as place:
+                deed = deed_of(commit, pinnings, Path(place))
+                if isinstance(deed, str) or done[deed.name] == given.most:
+                    why[deed if isinstance(deed, str) else "enough of this edit"] += 1
+                    continue
+                if taken[deed.name, commit.feedstock] == given.each:
+                    why["enough of this feedstock"] += 1
+                    continue
+                result = replay(deed, Path(place), counts)
+                if not result:
+                    why["other jobs come or go with it"] += 1
+                    continue
+                taken[deed.name, commit.feedstock] += 1
+            results[f"{deed.name} {'equal' if result.startswith('equal') else 'not equal'}"] += 1
+            if result != "equal":
+                print(f"{commit.feedstock} {commit.name[:8]} {deed.name} {deed.version}: {result}", flush=True)
+    for title, found in (("not counted:", why), ("replayed:", results), ("lines:", counts)):
+        print(title, dict(found.most_common()))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
