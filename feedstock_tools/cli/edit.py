@@ -176,7 +176,9 @@ _COMMIT = options.commit("a message that names the edits")
     metavar="HASH",
     help="SHA-256 (MD5, SHA-1: as the recipe has) of a source that changes, in order (repeatable).",
 )
-@click.option("--of", "output", metavar="OUTPUT", help="Output whose version it is, if the outputs have several.")
+@click.option(
+    "--of", "output", metavar="OUTPUT", help="Output that is edited (needed where the outputs have several versions)."
+)
 @click.option(
     "--set", "pairs", multiple=True, metavar="NAME=VALUE", help="Variable that changes with the version (repeatable)."
 )
@@ -242,7 +244,7 @@ def _maintainer(action: str, name: str) -> tuple[str, Edit]:
     type=click.Choice(["build", "host", "run", "run_constrained", "run_constraints"]),
     help="Section of the requirements (default: all for drop and pin).",
 )
-@click.option("--of", "output", metavar="OUTPUT", help="Output that requires it (default: the recipe; drop, pin: all).")
+@click.option("--of", "output", metavar="OUTPUT", help="Output that is edited (default: the recipe; drop, pin: all).")
 @click.option(
     "--if", "condition", metavar="CONDITION", help="Selector, or `if` of a recipe.yaml, that it stands under."
 )
