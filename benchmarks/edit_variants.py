@@ -166,7 +166,8 @@ def mentions(deed: Deed) -> bool:
     commit = deed.commit
     paths = [path for path in commit.paths if path in (*RECIPES, *_VARIANTS)]
     lines = [line for path in paths for block in blocks(*sides(commit, path)) for line in block.lines]
-    named = any(_MIGRATION.search(path) and path.startswith(MIGRATIONS) for path in commit.paths)
+    moved = [path for path, kind in commit.paths.items() if path.startswith(MIGRATIONS) and kind != "M"]
+    named = any(_MIGRATION.search(path) for path in moved)
     return named or any(deed.about.search(line) or _LIST.match(line.strip(" -'\"")) for line in lines)
 
 

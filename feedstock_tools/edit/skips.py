@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import re
 
-from feedstock_tools.edit.document import Change, Document, Part
+from feedstock_tools.edit.document import Change, Document, Entry, Part
 from feedstock_tools.edit.draft import Draft
-from feedstock_tools.edit.writing import added_entry, added_item, added_line, quoted_like, removed_entry, removed_items
+from feedstock_tools.edit.writing import (
+    added_entry,
+    added_item,
+    added_line,
+    quoted_like,
+    removed_entry,
+    removed_items,
+    replaced,
+)
 
 __all__ = ["add_skip", "drop_skip"]
 
@@ -21,34 +29,87 @@ def add_skip(draft: Draft, key: str, version: str) -> Draft:
 
 
 def drop_skip(draft: Draft, key: str, version: str) -> tuple[Draft, bool]:
-    """Remove the skip that is for one version alone; whether there was one."""
+    """Build a version that a skip excludes by name; whether there was such a skip.
+
+    A skip for this version alone goes; `… or py == 38` loses the term, `in ("11.8", "12.0")` the version, and a limit
+    that begins with the next version (`py<39` for 3.8) is lowered by one.
+    """
     recipe = draft.recipe
-    condition = _plain(_condition(key, version, templates=recipe.has_templates))
     for entry in recipe.entries("build", "skip"):
-        own = recipe.selector_of(entry) if recipe.has_templates else entry.value.text
-        if _plain(own) == condition:
-            return draft.with_document(recipe.changed(removed_entry(recipe, entry))), True
-        for item in entry.value.items:
-            if _plain(item.text) == condition:
-                last = len(entry.value.items) == 1
-                changes = removed_entry(recipe, entry) if last else removed_items(recipe, entry.value, [item])
+        if recipe.has_templates:
+            selector = recipe.selector_of(entry)
+            start = recipe.text.find(selector, entry.end) if selector else -1
+            places = [(selector, start)] if start >= 0 else []
+        else:
+            places = [(part.text, part.start) for part in (entry.value, *entry.value.items)]
+        for text, start in places:
+            allowed = _allowing(text, key, version)
+            if allowed is not None:
+                changes = _with_condition(recipe, entry, text, start, allowed)
                 return draft.with_document(recipe.changed(changes)), True
     return draft, False
+
+
+def _with_condition(recipe: Document, entry: Entry, old: str, start: int, new: str) -> list[Change]:
+    """Replace the condition of a skip; without one the skip goes, or its item."""
+    item = next((item for item in entry.value.items if item.start == start), None)
+    if new and recipe.has_templates:
+        return [Change(start, start + len(old), new)]
+    if new:
+        return replaced(recipe, item or entry.value, new)
+    if item is not None and len(entry.value.items) > 1:
+        return removed_items(recipe, entry.value, [item])
+    return removed_entry(recipe, entry)
+
+
+def _allowing(condition: str, key: str, version: str) -> str | None:
+    """A condition without what excludes a version by name: '' if nothing is left; None if nothing there names it."""
+    terms = re.split(r"(\s+or\s+)", condition)
+    if any(term.count("(") != term.count(")") for term in terms[::2]):
+        return None
+    for at in range(0, len(terms), 2):
+        term = _allowing_term(terms[at], key, version)
+        if term is not None:
+            before, after = terms[: max(0, at - 1)], terms[at + 1 + (at == 0) :]  # without the `or` beside it
+            return "".join([*terms[:at], term, *terms[at + 1 :]] if term else [*before, *after])
+    return None
+
+
+def _allowing_term(term: str, key: str, version: str) -> str | None:
+    """The same for a term between two `or`."""
+    major, minor = version.split(".")
+    if _plain(term) in {_plain(_condition(key, version, templates=each)) for each in (True, False)}:
+        return ""
+    if key == "python":
+        following, own = (f"{major}{int(minor) + more}" for more in (1, 0))
+        if match := re.fullmatch(rf"(py\s*<\s*){following}", term):
+            return f"{match[1]}{own}"
+        match = re.fullmatch(rf'(match\(python,\s*["\']<\s*){major}\.{int(minor) + 1}(["\']\))', term)
+        return f"{match[1]}{version}{match[2]}" if match else None
+    listed = re.fullmatch(rf"({key}\s+in\s*[(\[])(.*)([)\]])", term)
+    words = [word.strip() for word in listed[2].split(",")] if listed else []
+    others = [word for word in words if word and word.strip("\"'") != version]
+    if listed is None or len(others) == len([word for word in words if word]):
+        return None
+    inside = ", ".join(others) + ("," if len(others) == 1 and listed[1].endswith("(") else "")
+    return f"{listed[1]}{inside}{listed[3]}" if others else ""
 
 
 def _skipping(recipe: Document, key: str, version: str) -> Document:
     condition = _condition(key, version, templates=recipe.has_templates)
     skips = [entry for entry in recipe.entries("build", "skip") if not recipe.is_in_block(entry.start)]
+    for entry in skips if key == "python" else ():
+        places = [entry.value, *entry.value.items]
+        texts = [recipe.selector_of(entry)] if recipe.has_templates else [part.text for part in places]
+        for part, text in zip(places, texts, strict=False):
+            raised = _raised(text, version)
+            if raised is not None:
+                start = recipe.text.index(text, entry.end) if recipe.has_templates else part.start
+                return recipe.changed(_with_condition(recipe, entry, text, start, raised))
     if not recipe.has_templates:
         if skips:
             return recipe.changed(_or(recipe, skips[-1].value, condition))
         return _with_build_entry(recipe, "skip", [f"  - {condition}"])
-    for entry in skips:
-        selector = recipe.selector_of(entry)
-        raised = _raised(selector, version) if key == "python" else None
-        if raised is not None:
-            start = recipe.text.index(selector, entry.end)
-            return recipe.changed([Change(start, start + len(selector), raised)])
     if skips:
         line = f"{' ' * recipe.column_of(skips[-1].start)}skip: true  # [{condition}]"
         return recipe.changed(added_line(recipe, line, after=skips[-1].end))
@@ -66,14 +127,15 @@ def _plain(condition: str) -> str:
     return re.sub(r"\s+", "", condition).replace("'", '"')
 
 
-def _raised(selector: str, version: str) -> str | None:
-    """A selector such as `win or py<39` with the limit that skips 3.9 too; None if it has no such limit."""
-    major, minor = (int(word) for word in version.split("."))
-    match = re.fullmatch(r"(.*\bor\s+)?py\s*<\s*(\d{2,3})(\s+or\b.*)?", selector)
-    if not match or match[2] != f"{major}{minor}":
+def _raised(condition: str, version: str) -> str | None:
+    """A condition such as `win or py<39` with the limit that skips 3.9 too; None if it has no such limit."""
+    major, minor = version.split(".")
+    limit = rf"py\s*<\s*({major}{minor})|match\(python,\s*[\"']<\s*({major}\.{minor})[\"']\)"
+    match = re.fullmatch(rf"(?:.*\bor\s+)?(?:{limit})(?:\s+or\b.*)?", condition)
+    if not match:
         return None
-    start, end = match.span(2)
-    return f"{selector[:start]}{major}{minor + 1}{selector[end:]}"
+    start, end = match.span(1 if match[1] else 2)
+    return f"{condition[:start]}{major}{'' if match[1] else '.'}{int(minor) + 1}{condition[end:]}"
 
 
 def _or(recipe: Document, skip: Part, condition: str) -> list[Change]:

@@ -199,6 +199,9 @@ def _after(document: Document, list_: Part, at: int, text: str) -> list[Change]:
     sub = Part("sequence", list_.start, list_.items[at].end, style=list_.style, items=list_.items[: at + 1])
     if list_.is_flow and at + 1 < len(list_.items):
         return [Change(list_.items[at].end, list_.items[at].end, f", {text}")]
+    neighbour = list_.items[at]
+    place = document.text.find("#", neighbour.end, document.line_end(neighbour.end)) if selector else -1
+    text = text.ljust(place - neighbour.start - 2)
     return added_item(document, sub, text, f"# [{selector}]" if selector and not list_.is_flow else "", sort=False)
 
 

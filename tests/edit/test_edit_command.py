@@ -229,3 +229,69 @@ def test_platforms_and_providers_are_keys_of_conda_forge_yml(folder: Path) -> No
     assert "linux_aarch64 is built already" in edit(folder, "platform", "add", "linux-aarch64", "--native").stderr
     assert edit(folder, "platform", "add", "osx-arm64", "--native", "--write").returncode == 0
     assert "provider:\n  linux_64: github_actions\n  osx_arm64: default\n" in forge.read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "before", "after"),
+    [
+        (("add-python", "3.8"), "win or py<39", "win or py<38"),
+        (("add-python", "3.8"), "py == 38 or win", "win"),
+        (("add-python", "3.8"), "win or py == 38", "win"),
+        (
+            ("add-cuda", "11.2"),
+            'cuda_compiler_version in ("11.0", "11.2")',
+            'cuda_compiler_version in ("11.0",)',
+        ),
+        (("drop-python", "3.9"), "win or py<39", "win or py<310"),
+    ],
+)
+def test_a_skip_loses_or_gets_the_version(words: tuple[str, ...], before: str, after: str, folder: Path) -> None:
+    (folder / "recipe/meta.yaml").write_text(RECIPE.replace("py<39", before))
+    assert edit(folder, *words, "--write").returncode == 0
+    assert recipe(folder) == RECIPE.replace("py<39", after)
+
+
+def test_a_limit_in_a_recipe_yaml_is_raised_and_lowered(folder: Path) -> None:
+    (folder / "recipe/meta.yaml").unlink()
+    path = folder / "recipe/recipe.yaml"
+    text = 'package: {name: x, version: "1"}\nbuild:\n  number: 0\n  skip:\n    - win\n    - match(python, "<3.11")\n'
+    path.write_text(text)
+    assert edit(folder, "drop-python", "3.11", "--write").returncode == 0
+    assert path.read_text() == text.replace("3.11", "3.12")
+    assert edit(folder, "add-python", "3.11", "--write").returncode == 0
+    assert path.read_text() == text
+
+
+def test_a_version_that_the_pinning_adopted_is_skipped_not_left_to_its_migration(folder: Path) -> None:
+    place = pinning(folder)
+    (place / "recipe/conda_build_config.yaml").write_text('cuda_compiler_version:\n  - None\n  - "13.0"\n')
+    migration = folder / ".ci_support/migrations/cuda130.yaml"
+    migration.parent.mkdir(parents=True)
+    migration.write_text(MIGRATION)
+    assert edit(folder, "drop-cuda", "13.0", "--pinning", str(place), "--write").returncode == 0
+    assert '  skip: true  # [cuda_compiler_version == "13.0"]\n' in recipe(folder)
+    assert migration.exists()
+
+
+def test_items_with_a_selector_are_zipped_with_those_of_the_same_selector(folder: Path) -> None:
+    text = """\
+cuda_compiler_version:         # [linux64]
+  - None                       # [linux64]
+  - 10.1                       # [linux64]
+  - 10.2                       # [linux64]
+
+docker_image:                  # [linux]
+  - anvil                      # [linux64]
+  - anvil-cuda:10.1            # [linux64 and native]
+  - anvil-comp7                # [linux64]
+  - anvil-cuda:10.2            # [linux64]
+  - anvil-aarch64              # [aarch64]
+"""
+    path = folder / "recipe/conda_build_config.yaml"
+    path.write_text(text)
+    assert edit(folder, "drop-cuda", "10.2", "--write").returncode == 0
+    expected = [line for line in text.splitlines() if "10.2" not in line]
+    assert path.read_text().splitlines() == expected
+    ended = edit(folder, "add-cuda", "10.2", "--write")
+    assert ended.returncode == 0
+    assert "  - 10.2                       # [linux64]\n" in path.read_text()
