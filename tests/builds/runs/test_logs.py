@@ -15,6 +15,8 @@ import pytest
 
 from feedstock_tools.builds.engines.contract import BuildRequest, Failed, Output
 from feedstock_tools.builds.engines.embedded.engine import RattlerBuild
+from feedstock_tools.builds.engines.process import child
+from feedstock_tools.builds.engines.process.child import started
 from feedstock_tools.builds.engines.process.guard import Guard, OutOfTimeError
 from feedstock_tools.builds.engines.process.program import Command, run_command
 from feedstock_tools.builds.runs.log import BothEnds, LogFile, RowLog
@@ -247,6 +249,19 @@ def test_the_lines_of_a_flood_share_one_time(tmp_path: Path) -> None:
     assert re.fullmatch(stamp + b"0", first)
     assert re.fullmatch(stamp + b"after", after)
     assert rest == lines.splitlines()[1:]
+
+
+def test_short_pieces_that_come_quickly_are_read_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(child, "_GATHERING", 0.1)
+    with started(
+        ["bash", "-c", "seq 100000 | while read -r line; do echo $line; done"],
+        folder=tmp_path,
+        environment=SETTINGS,
+        guard=Guard(seconds=SECONDS),
+    ) as process:
+        pieces = [printed for printed, _ in child.output_of(process, Guard(seconds=SECONDS))]
+    assert b"".join(pieces).endswith(b"\n100000\n")
+    assert len(pieces) < 100
 
 
 def test_both_ends_in_memory() -> None:

@@ -7,6 +7,7 @@ import select
 import selectors
 import signal
 import sys
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -38,6 +39,9 @@ _CHUNK = 1 << 20
 #: Bytes of a block of memory: once one was given back, glibc keeps freed blocks of its size for the next ones, where it
 #: otherwise returns each to the system. What passes through a pipe at full speed then costs half the time.
 _BLOCK_TO_KEEP = 16 << 20
+#: Pieces of output that follow each other within one time are gathered for another, both in seconds, unless they are
+#: at least this many bytes.
+_AT_ONCE, _GATHERING, _PLENTY = 0.001, 0.00025, 256 << 10
 #: The time that remains for processes to disappear after they were killed, and for their last output, in seconds.
 _PATIENCE = 10.0
 #: The bytes at the end of an output that are kept for messages.
@@ -116,7 +120,7 @@ def output_of(process: subprocess.Popen[bytes], guard: Guard) -> Iterator[tuple[
             selector.register(pipe.descriptor, selectors.EVENT_READ)
         if guard.stop is not None:
             selector.register(guard.stop, selectors.EVENT_READ)
-        silent = 0.0
+        silent = last = 0.0
         while output.is_open or errors.is_open:
             ready = {key.fd for key, _ in selector.select(LOOK_EVERY)}
             if guard.stop in ready:
@@ -131,7 +135,18 @@ def output_of(process: subprocess.Popen[bytes], guard: Guard) -> Iterator[tuple[
                 for pipe in (output, errors):
                     if not pipe.is_open and pipe.descriptor in selector.get_map():
                         selector.unregister(pipe.descriptor)
+                last = _gather(len(first) + len(second), last)
             guard.look()
+
+
+def _gather(size: int, last: float) -> float:
+    """Wait for more output if the last piece, of some bytes, followed another at once; returns the time.
+
+    So a program that prints short pieces at full speed wakes this process up for fewer and larger ones.
+    """
+    if size < _PLENTY and time.monotonic() - last < _AT_ONCE:
+        time.sleep(_GATHERING)
+    return time.monotonic()
 
 
 def status_of(process: subprocess.Popen[bytes], guard: Guard) -> int:
