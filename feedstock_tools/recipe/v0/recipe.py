@@ -41,6 +41,11 @@ Watch = Callable[[Meta, RenderedOutput], None]
 #: More renderings than any recipe of conda-forge needs on one platform.
 _MOST_RENDERINGS = 20_000
 
+#: Keys that can determine how a recipe renders although its text lacks them.
+_ALWAYS_RELEVANT = frozenset(
+    ("python", "numpy", "perl", "lua", "r_base", "target_platform", "channel_targets", "cdt_name", "cdt_arch")
+)
+
 
 @dataclass(frozen=True)
 class Recipe:
@@ -131,21 +136,10 @@ class _Rendering:
         self.finder = usage_finder(self.space.keys, self.recipe.text.raw, self.rules)
         self.names_package = "PKG_" in self.recipe.text.raw
         tokens = self.recipe.text.tokens
-        always = (
-            "python",
-            "numpy",
-            "perl",
-            "lua",
-            "r_base",
-            "target_platform",
-            "channel_targets",
-            "cdt_name",
-            "cdt_arch",
-        )
         self.relevant = tuple(
             key
             for key in sorted(self.space.keys)
-            if key in tokens or key in always or "_compiler" in key or "_stdlib" in key
+            if key in tokens or key in _ALWAYS_RELEVANT or "_compiler" in key or "_stdlib" in key
         )
         self._relevant_values = values_of(self.relevant)
 
