@@ -25,9 +25,11 @@ from feedstock_tools.platforms import Platform
 
 ROOT = Path(__file__).resolve().parents[1]
 #: What is printed → the command that prints some bytes of it: lines of a compiler, short lines, one line, no text.
+#: The numbers come from one process, which leaves a second core to the log, and through another, which does not.
 KINDS = {
     "lines of a compiler": "yes '[ 45%] Building CXX object src/CMakeFiles/demo.dir/kernels.cpp.o' | head -c {size}",
-    "numbers": "seq 1000000000 | head -c {size}",
+    "numbers": "seq 100000001 $(( 100000000 + {size} / 10 ))",
+    "numbers, two cores": "seq 1000000000 | head -c {size}",
     "one line": "head -c {size} /dev/zero | tr '\\0' x",
     "50 MB a second": (
         "for n in $(seq $(( {size} / 5000000 ))); do"

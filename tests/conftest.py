@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import itertools
+import os
 import shutil
 import signal
 from collections.abc import Iterator
@@ -13,8 +14,9 @@ import pytest
 
 from tests.support.channels import make_tiny_channel
 from tests.support.collected import COLLECTED
-from tests.support.compilers import c_compiler_in, lend_zig
+from tests.support.compilers import c_compiler_in, lend_stand_in, share_stand_in
 from tests.support.feedstocks import GPU, TinyFeedstock, copy_of_tiny
+from tests.support.in_memory import folder_in_memory
 from tests.support.measuring import Measuring, begin_measuring, end_measuring, measured_here
 from tests.support.once import made_once, of_this_run
 from tests.support.passing import RECORD, Passing
@@ -46,9 +48,12 @@ def pytest_collection_finish() -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Accept Ctrl-C as in a terminal: a process that a shell starts in the background ignores it, as do its children.
 
-    The process that collects the workers' reports compares the run with the record, and has child processes measured.
+    The process that collects the workers' reports compares the run with the record, has child processes measured, and
+    puts temporary folders into memory.
     """
     if not hasattr(config, "workerinput"):
+        if (folder := folder_in_memory()) is not None:
+            os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(folder))
         if config.getoption("held") or config.getoption("record"):
             config.pluginmanager.register(Passing(RECORD, record=config.getoption("record")))
         if begin_measuring():
@@ -62,16 +67,20 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture(scope="session")
 def _caches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Folders for caches; `tmp_path` would take milliseconds for each, and most tests need no other folder."""
+    share_stand_in(of_this_run(tmp_path_factory) / "stand-in")
     folder = tmp_path_factory.mktemp("caches")
     return (folder / str(number) for number in itertools.count())
 
 
 @pytest.fixture(autouse=True)
 def _own_cache(_caches: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep tests out of the cache of the user who runs them, except for a compiler that is fetched once."""
+    """Keep tests out of the cache of the user who runs them, except for a compiler that is fetched once.
+
+    Stand-in channels are made once in a run.
+    """
     cache = next(_caches)
     monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
-    lend_zig(cache)
+    lend_stand_in(cache)
 
 
 @pytest.fixture(scope="session")
@@ -95,14 +104,6 @@ def _built_once(tmp_path_factory: pytest.TempPathFactory, tiny_channel: Path) ->
         (made.folder / "output.txt").write_text(run.stdout)
 
     return made_once(tmp_path_factory, "built", make) / "tiny-feedstock"
-
-
-@pytest.fixture(scope="session")
-def stand_in_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A user's cache folder for tests that take the stand-in channel as it is, so that it is made once."""
-    folder = of_this_run(tmp_path_factory) / "cache-with-stand-in"
-    folder.mkdir(exist_ok=True)
-    return folder
 
 
 @pytest.fixture

@@ -1,4 +1,8 @@
-"""zig and tools of the stand-in channel: fetched once for a user, and lent to each test's own cache."""
+"""What builds on the stand-in channel need, lent to each test's own cache.
+
+zig and wheels of tools are fetched once for a user; the channel itself is made once in a run of the tests, for each
+content that it has.
+"""
 
 from __future__ import annotations
 
@@ -8,34 +12,53 @@ import shutil
 import tempfile
 from pathlib import Path
 
+from feedstock_tools.builds.stand_in.choice import STAND_IN
 from feedstock_tools.builds.stand_in.limits import lacking_compiler
 from feedstock_tools.builds.stand_in.tools import tools_folder
 from feedstock_tools.builds.stand_in.zig import Zig, fetch_zig, zig_folder
 from feedstock_tools.feedstock.folder import user_cache
 from feedstock_tools.platforms import Platform
 
-__all__ = ["c_compiler_in", "lend_tools", "lend_zig", "zig_without_compiler"]
+__all__ = ["c_compiler_in", "lend_stand_in", "lend_tools", "share_stand_in", "zig_without_compiler"]
 
 #: The folder of the user who runs the tests; read before a test's own cache takes its place.
 _SHARED = zig_folder(user_cache(os.environ, Path(tempfile.gettempdir(), "feedstock-tools")))
 _SHARED_TOOLS = tools_folder(user_cache(os.environ, Path(tempfile.gettempdir(), "feedstock-tools")))
+#: The folder of the stand-in channels of this run, once there is one.
+_OF_THIS_RUN: list[Path] = []
 
 
-def lend_zig(cache: Path) -> None:
-    """Let builds whose `XDG_CACHE_HOME` is this folder use the shared zig; the first that needs it fetches it."""
-    _SHARED.mkdir(parents=True, exist_ok=True)
-    borrowed = zig_folder(user_cache({"XDG_CACHE_HOME": str(cache)}, cache))
-    if not borrowed.exists():
-        borrowed.symlink_to(_SHARED, target_is_directory=True)
+def share_stand_in(folder: Path) -> None:
+    """Keep the stand-in channels of this process's tests in a folder that all workers share."""
+    folder.mkdir(exist_ok=True)
+    _OF_THIS_RUN.append(folder)
+
+
+def lend_stand_in(cache: Path) -> None:
+    """Let builds whose `XDG_CACHE_HOME` is this folder use the shared stand-in channels and zig.
+
+    The first build that needs one of them makes or fetches it.
+    """
+    _lend(_SHARED, zig_folder(_of_user(cache)))
+    for folder in _OF_THIS_RUN:
+        _lend(folder, _of_user(cache) / STAND_IN)
 
 
 def lend_tools(cache: Path) -> None:
-    """Let builds whose `XDG_CACHE_HOME` is this folder use zig and the shared wheels, fetched by the first of them."""
-    lend_zig(cache)
-    _SHARED_TOOLS.mkdir(parents=True, exist_ok=True)
-    borrowed = tools_folder(user_cache({"XDG_CACHE_HOME": str(cache)}, cache))
+    """The same, and the shared wheels, fetched by the first build that needs them."""
+    lend_stand_in(cache)
+    _lend(_SHARED_TOOLS, tools_folder(_of_user(cache)))
+
+
+def _of_user(cache: Path) -> Path:
+    return user_cache({"XDG_CACHE_HOME": str(cache)}, cache)
+
+
+def _lend(shared: Path, borrowed: Path) -> None:
+    shared.mkdir(parents=True, exist_ok=True)
     if not borrowed.exists():
-        borrowed.symlink_to(_SHARED_TOOLS, target_is_directory=True)
+        borrowed.parent.mkdir(parents=True, exist_ok=True)
+        borrowed.symlink_to(shared, target_is_directory=True)
 
 
 def zig_without_compiler() -> Zig | None:

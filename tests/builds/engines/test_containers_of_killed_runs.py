@@ -40,12 +40,6 @@ esac
 """
 
 
-@pytest.fixture(autouse=True)
-def _one_stand_in_channel(_own_cache: None, stand_in_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The stand-in channel is made once for all of these tests."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(stand_in_cache))
-
-
 def _feedstock(folder: Path, script: str) -> Path:
     feedstock = copy_of_example("gpuprobe", folder)
     (feedstock / "recipe" / "build-library.sh").write_text(script)

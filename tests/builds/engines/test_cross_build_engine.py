@@ -16,7 +16,7 @@ from feedstock_tools.builds.engines.embedded.emulation import Emulator, find_emu
 from feedstock_tools.builds.ledger import Ledger
 from feedstock_tools.channel.archive import read_documents, read_package
 from tests.support.command import environment, run, tool
-from tests.support.compilers import lend_zig
+from tests.support.compilers import lend_stand_in
 from tests.support.feedstocks import HERE, copy_of_example
 from tests.support.needs import needs
 from tests.support.paths import EXAMPLES
@@ -29,7 +29,7 @@ pytestmark = needs("system", HERE.subdir == "linux-64", "it crosses from linux-6
 def cross_build(feedstock: Path, **more: str) -> subprocess.CompletedProcess[str]:
     """Build for CUDA 11.2, into `artifacts` beside the feedstock."""
     words = [f"linux_aarch64_cuda11.2_{RUNNING}", "--channel", "stand-in", "--retries", "0"]
-    lend_zig(feedstock.parent / "cache")
+    lend_stand_in(feedstock.parent / "cache")
     variables = environment(XDG_CACHE_HOME=str(feedstock.parent / "cache"), **more)
     return run(tool("build", *words, "--output-dir", str(feedstock.parent / "artifacts")), feedstock, variables)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from feedstock_tools.builds.stand_in.channel import stand_in_channel_of
 from feedstock_tools.channel.archive import read_package
 from feedstock_tools.channel.folder import index_channel
 from feedstock_tools.channel.installing import install
@@ -18,7 +19,7 @@ from feedstock_tools.channel.metadata import Record
 from feedstock_tools.channel.repodata import read_records
 from feedstock_tools.channel.solving.solve import decided_by_time, solve, virtual_packages
 from tests.support import command
-from tests.support.compilers import lend_zig
+from tests.support.compilers import lend_stand_in
 from tests.support.feedstocks import HERE, copy_of_example
 from tests.support.needs import needs
 from tests.support.once import made_once
@@ -53,7 +54,7 @@ def _build(folder: Path) -> None:
     feedstock = copy_of_example("gpuprobe", folder)
     names = [f"linux_64_cuda{version}_py{PYTHON}" for version in reversed(CUDA)]
     names += [f"linux_64_{accelerator}_py{python}" for python in (NEWER, PYTHON) for accelerator in ("cuda12.9", "cpu")]
-    lend_zig(folder / "cache")
+    lend_stand_in(folder / "cache")
     build = command.tool("build", *names, "--channel", "stand-in")
     run = command.run(build, feedstock, command.environment(XDG_CACHE_HOME=str(folder / "cache")))
     assert run.returncode == 0, run.stdout[-4000:] + run.stderr
@@ -62,8 +63,9 @@ def _build(folder: Path) -> None:
 @pytest.fixture(scope="module")
 def channels(artifacts: Path) -> tuple[str, str]:
     """The channel of what was built, and the stand-in channel that it was built on."""
-    (stand_in,) = (artifacts.parent.parent / "cache" / "feedstock-tools" / "stand-in").glob("*/stand-in")
-    return (artifacts / "built-on-stand-in").as_uri(), stand_in.as_uri()
+    cache = artifacts.parent.parent / "cache"
+    stand_in = stand_in_channel_of(command.environment(XDG_CACHE_HOME=str(cache)), HERE, [PYTHON], cache)
+    return (artifacts / "built-on-stand-in").as_uri(), stand_in.url
 
 
 def answer(specs: Sequence[str], channels: Sequence[str], cuda: str | None) -> dict[str, Record]:
