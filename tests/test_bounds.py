@@ -113,7 +113,9 @@ def test_the_user_lifts_the_bounds_for_one_run() -> None:
     slow = "import time\nwith step():\n  while time.process_time() < 1.3: pass\nprint('done')"
     assert held(slow).returncode == 2
     assert held(slow, FEEDSTOCK_TOOLS_BOUNDS="10").stdout == "done\n"
-    assert held(slow, FEEDSTOCK_TOOLS_BOUNDS="off").stdout == "done\n"
+    large = "with step():\n  kept = bytearray(300 << 20)\nprint('done')"
+    assert "takes more than 64 MiB of memory" in held(large).stderr
+    assert held(large, FEEDSTOCK_TOOLS_BOUNDS="off").stdout == "done\n"
 
 
 def test_a_wrong_wish_is_bad_input() -> None:

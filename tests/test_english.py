@@ -1,9 +1,7 @@
 """The text of the product is plain English: phrases that read as translated do not come back."""
 
 import ast
-import io
 import re
-import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -56,11 +54,14 @@ _ANY = re.compile("|".join(f"(?:{pattern})" for pattern in ODD), re.IGNORECASE)
 def texts_of(module: Path) -> Iterator[tuple[int, str]]:
     """The string literals and comments of a module: the line each begins at, and its words in one line."""
     source = module.read_text(encoding="utf-8")
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type in (tokenize.COMMENT, tokenize.STRING):
-            yield token.start[0], " ".join(token.string.replace("#:", " ").split())
+    for number, line in enumerate(source.splitlines(), 1):
+        _, sign, comment = line.partition("#")
+        if sign:
+            yield number, " ".join(comment.removeprefix(":").split())
     for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.JoinedStr):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.lineno, " ".join(node.value.split())
+        elif isinstance(node, ast.JoinedStr):
             words = "".join(str(part.value) for part in node.values if isinstance(part, ast.Constant))
             yield node.lineno, " ".join(words.split())
 

@@ -16,7 +16,7 @@ GIB = 1 << 30
 
 
 def system(free: int, flags: int) -> os.statvfs_result:
-    """A file system with so many free bytes."""
+    """A file system with some free bytes."""
     return os.statvfs_result((1, 1, free, free, free, 0, 0, 0, flags, 255))
 
 

@@ -20,7 +20,7 @@ from feedstock_tools.rerender.configurations.configuration import read_configura
 from feedstock_tools.rerender.outputs import output_files
 from feedstock_tools.rerender.rerendering import rerender
 from feedstock_tools.rerender.why.reasons import explain
-from tests.support.limits import limited, refusal_of
+from tests.support.limits import MEMORY, limited, refusal_of
 from tests.support.needs import needs
 from tests.support.paths import ROOT
 
@@ -74,7 +74,7 @@ def _include_by_two_links(feedstock: Path, outside: Path) -> None:
 def _huge_include(feedstock: Path, _outside: Path) -> None:
     _with_meta(feedstock, BRACES.replace("'link'", "'huge'"))
     with (feedstock / "recipe/huge").open("wb") as file:
-        file.truncate(1 << 30)
+        file.truncate(MEMORY + (100 << 20))
 
 
 def _linked_recipe_folder(feedstock: Path, outside: Path) -> None:
@@ -128,7 +128,7 @@ ATTACKS: dict[str, Callable[[Path, Path], None]] = {
     "included device": lambda here, _: _with_include(here, "/dev/zero"),
     "included in a linked folder": _include_in_linked_folder,
     "included by two links": _include_by_two_links,
-    "included, a gigabyte": _huge_include,
+    "included, more than the memory of an attack": _huge_include,
     "linked meta.yaml": lambda here, out: _link(here / "recipe/meta.yaml", out / "meta.yaml"),
     "linked recipe folder": _linked_recipe_folder,
     "recipe_dir outside": _recipe_dir_outside,
