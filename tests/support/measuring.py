@@ -32,16 +32,21 @@ UNMEASURED = (
 _CONFIG = "COVERAGE_PROCESS_CONFIG"
 #: Set in a process that is not measured, for the file in site-packages.
 _NOT_HERE = "FEEDSTOCK_TOOLS_TESTS_UNMEASURED"
-_STARTER = Path(sysconfig.get_path("purelib"), "zz_measured_tests.pth")
+#: Its name comes before that of coverage's own file, which then finds the process measured.
+_STARTER = Path(sysconfig.get_path("purelib"), "a0_measured_tests.pth")
 #: Such a file takes one line, and does nothing if a killed run left it behind. In a forked process, coverage's own
-#: patch of `os._exit` would save what the parent had measured as well, once for each generation.
+#: patch of `os._exit` would save what the parent had measured as well, once for each generation. Coverage notes for
+#: its own debugging which lines of code start to measure, and visits all imported modules for that, in each fork.
 _PROGRAM = """\
 import os
 def start():
     import coverage
-    if not os.getenv("{name}"):
-        os.environ["{name}"] = {config!r}
-        coverage.process_startup()
+    import coverage.collector
+    coverage.collector.short_stack = lambda: ""
+    inherited = "{name}" in os.environ
+    os.environ.setdefault("{name}", {config!r})
+    coverage.process_startup()
+    if not inherited:
         del os.environ["{name}"]
     system_exit = os._exit
     def measured_exit(status):
