@@ -147,7 +147,7 @@ def _commands(script: Script, wording: _Wording) -> list[Line]:
 
 
 def _environment(script: Script | None, wording: _Wording) -> tuple[Line, ...]:
-    """The variables of a script; several values of one are told apart by their conditions."""
+    """The variables of a script; several values of one are distinguished by their conditions."""
     return tuple(
         wording.line(f"- {quoted(name + '=' + filled(value, '{{', _NAMES))}", condition)
         for name, choices in (script.environment if script else {}).items()
