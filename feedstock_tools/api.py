@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from feedstock_tools.check.rehearsal.model import Environment, Pick, Rehearsal
     from feedstock_tools.check.rehearsal.of_feedstock import RehearsalChannels
     from feedstock_tools.check.rehearsal.of_feedstock import rehearse_configurations as rehearse
+    from feedstock_tools.check.reviewing import Review, Stale, review_feedstock
     from feedstock_tools.edit.build_number import raise_build_number, set_build_number
     from feedstock_tools.edit.document import Document
     from feedstock_tools.edit.draft import Draft, open_draft
@@ -126,8 +127,10 @@ __all__ = [
     "Release",
     "Rerender",
     "RerenderedFeedstock",
+    "Review",
     "Rules",
     "Setting",
+    "Stale",
     "Target",
     "TestOptions",
     "TestRecord",
@@ -174,6 +177,7 @@ __all__ = [
     "rerender",
     "rerender_many",
     "resolve",
+    "review_feedstock",
     "run_tests",
     "set_build_number",
     "set_provider",
@@ -206,6 +210,7 @@ _WHERE = {
     "check.linting.subject": "Mistaken",
     "check.rehearsal.model": "Environment Pick Rehearsal",
     "check.rehearsal.of_feedstock": "RehearsalChannels rehearse=rehearse_configurations",
+    "check.reviewing": "Review Stale review_feedstock",
     "edit.build_number": "raise_build_number set_build_number",
     "edit.document": "Document",
     "edit.draft": "Draft open_draft",

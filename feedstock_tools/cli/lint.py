@@ -50,7 +50,8 @@ class _Choice:
 @options.option("--ignore", metavar="RULE", meaning="Report no findings of this rule", repeatable=True)
 @options.pinning
 @click.option(
-    "--smithy",
+    "--linter",
+    "smithy",
     type=click.Path(path_type=Path),
     metavar="DIR",
     help="Environment with the conda-smithy whose linter to call (default: that of conda-smithy on PATH).",
@@ -108,7 +109,7 @@ def _of_smithy(draft: Draft, choice: _Choice) -> Sequence[Mistaken]:
     if not _is_wanted("conda-smithy", choice):
         return ()
     if program is None:
-        missing = "conda-smithy is not on PATH (install it from conda-forge, or name its environment with --smithy)"
+        missing = "conda-smithy is not on PATH (install it from conda-forge, or name its environment with --linter)"
         say(f"conda-forge's linter did not run: {missing}", err=True)
         return ()
     try:

@@ -51,6 +51,7 @@ __all__ = [
     "refuse_both",
     "rules",
     "server",
+    "smithy",
     "timeout",
 ]
 
@@ -282,6 +283,12 @@ rules = option(
     metavar="SMITHY[+CONDA_BUILD]",
     meaning="Behave as these versions of conda-smithy and conda-build",
     default_text="the newest known",
+)
+smithy = option(
+    "--smithy",
+    metavar="VERSION|DIR",
+    meaning="Release of conda-smithy to use: a fetched version, a folder, or none",
+    default_text="the one that --rules names",
 )
 server = option("--server", metavar="URL", meaning="URL of the service, if it is not the public one")
 cuda = option("--cuda", metavar="VERSION", meaning="This CUDA version only, such as 11.2")

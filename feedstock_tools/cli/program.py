@@ -26,7 +26,9 @@ __all__ = ["bounds_of", "main", "run"]
 
 #: Commands that read a feedstock, and those that also read channels and packages.
 _READING = frozenset({"generate", "rerender", "variants", "outputs", "why", "plan", "status", "ci", "diff", "lint"})
-_SOLVING = frozenset({"pinning", "smithy", "cuda", "edit", "gpu", "search", "env", "rehearse", "dossier", "collect"})
+_SOLVING = frozenset(
+    {"pinning", "smithy", "cuda", "edit", "gpu", "search", "env", "rehearse", "review", "dossier", "collect"}
+)
 
 #: Section of `--help` → command → its description. The module of that name defines it as `command` and is imported
 #: when it runs.
@@ -51,6 +53,7 @@ MENU = {
     },
     "Check and build": {
         "diff": "Compare what two commits or folders build: jobs, packages, requirements, tests.",
+        "review": "Review a branch as one comment: what changes for users, and what it must mend.",
         "lint": "Find mistakes in a recipe that conda-forge's linter does not see.",
         "rehearse": "Solve every environment of configurations, and show which builds users would get.",
         "plan": "Show what a build would do: order, needs, time.",

@@ -69,11 +69,7 @@ class _Many:
 @options.diff
 @options.as_json
 @click.option("--verify", is_flag=True, help="Write nothing; run conda-smithy from PATH in a copy and compare.")
-@click.option(
-    "--smithy",
-    metavar="VERSION|DIR",
-    help="Release of conda-smithy to use: a fetched version, a folder, or none (default: the one that --rules names).",
-)
+@options.smithy
 @click.option("--online", is_flag=True, help="Look up the feedstock's number at Azure, for the README (5 s at most).")
 @options.commit("conda-smithy's message")
 @options.jobs

@@ -13,12 +13,45 @@ from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.files.temporary import temporary_folder
 from feedstock_tools.reading import is_below, is_inside
 
-__all__ = ["checked_out"]
+__all__ = ["branch_base", "checked_out"]
 
 #: Seconds and bytes of `git archive`; no feedstock of conda-forge has 100 MB.
 _SECONDS = 60
 _LARGEST = 256 << 20
 _REVISION = re.compile(r"[A-Za-z0-9_./@{}^~-]{1,250}")
+
+
+#: The main branch of a feedstock, as the clones of maintainers know it.
+_MAIN = tuple(f"{remote}{name}" for remote in ("upstream/", "origin/", "") for name in ("main", "master"))
+
+
+def branch_base(feedstock: Path) -> str:
+    """The commit in which the present branch left the main one.
+
+    That of the maintainers' repository (`upstream/main`), of the clone (`origin/main`) or here, whichever is found
+    first; on the main branch itself, the last commit.
+
+    Raises:
+        InputError: it is not a repository, or has no main branch.
+        WorkError: git is missing or fails.
+    """
+    for name in _MAIN:
+        if _git(feedstock, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}"):
+            base = _git(feedstock, "merge-base", "HEAD", name)
+            if base:
+                return base[:12]
+    hint = "Name the commit or folder to compare with: feedstock-tools review BASE."
+    raise InputError("there is no commit in which this branch left a main one", path=feedstock, hint=hint)
+
+
+def _git(feedstock: Path, *words: str) -> str:
+    """What git prints, without the line break; nothing if it fails."""
+    git = ["git", "-c", "core.fsmonitor=false", "-C", str(feedstock)]
+    try:
+        done = subprocess.run([*git, *words], capture_output=True, text=True, timeout=_SECONDS, check=False)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise WorkError(f"git cannot be run: {error}", path=feedstock) from error
+    return done.stdout.strip() if done.returncode == 0 else ""
 
 
 @contextmanager

@@ -310,6 +310,33 @@ def test_a_meta_yaml_promises_the_names_in_outputs(tmp_path: Path) -> None:
     assert promised == {file.file_name.removesuffix(".conda") for file in output_files(feedstock, configurations)}
 
 
+PER_PYTHON = """\
+package: {name: demo-split, version: 1.2.3}
+build: {number: 0}
+outputs:
+  - name: demo-gpu
+    requirements:
+      run:
+        - demo 1.2.3
+  - name: demo
+    requirements:
+      host:
+        - python
+      run:
+        - python
+"""
+
+
+def test_an_output_may_require_one_that_another_row_of_its_job_builds(tmp_path: Path) -> None:
+    """A metapackage does not depend on Python, and the package that it requires is built for each."""
+    packages = [package("python", version) for version in ("3.11.0", "3.12.0")]
+    channel = make_channel(tmp_path / "channel", packages)
+    folder = make_feedstock(tmp_path / "demo", PER_PYTHON, ("None",), v1=False, keys="python: ['3.11', '3.12']\n")
+    found = rehearsed(folder, channel)
+    assert {one.state for one in found.environments} == {"solved"}, found
+    assert {one.row for one in found.environments if one.output == "demo"} != {of(found, "demo-gpu", "run").row}
+
+
 def test_what_a_stand_in_channel_lacks_is_unknown_and_not_wrong(tmp_path: Path, channel: Path) -> None:
     feedstock = make_feedstock(tmp_path / "demo", recipe().replace("host: [zlib]", "host: [zlib, cudnn]"))
     rows = rows_to_rehearse(feedstock, read_configurations(feedstock), Rules.newest())

@@ -40,6 +40,7 @@ CALLS: dict[str, list[str]] = {
     "env": ["env", "pytorch", "--unsolved", "--platform", "linux-64", "--cuda", "12.9"],
     "diff": ["diff", "../gpuprobe", "../gpuprobe"],
     "lint": ["lint", "../gpuprobe"],
+    "review": ["review", "../gpuprobe", "--no-rehearse"],
     "rehearse": ["rehearse", GPU, "-c", "CHANNEL"],
     "plan": ["plan", "-c", "CHANNEL"],
     "build": ["build", "--list", "-c", "CHANNEL"],

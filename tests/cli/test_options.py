@@ -72,6 +72,7 @@ BY_OPTION_ALONE = {
     "edit provider": ("linux-64", "azure"),
     "edit requirement": ("add", "numpy", "--section", "run"),
     "edit version": ("1.0",),
+    "review": (),
 }
 
 

@@ -70,7 +70,7 @@ async def _rehearse(
         works = [RowEnvironments(row, outputs, solver, own, partial=stand_in is not None) for row, outputs in rows]
         await _together(work.build_and_host() for work in works)
         everywhere = _noarch(work.promised for work in works)
-        await _together(work.run_and_test(everywhere) for work in works)
+        await _together(work.run_and_test(everywhere, _of_same_job(work, works)) for work in works)
         offers = [
             Offer(work.row.platform, work.row.cuda, installable) for work in works for installable in work.installable
         ]
@@ -80,6 +80,12 @@ async def _rehearse(
     environments = tuple(environment for work in works for environment in work.environments)
     listed = tuple(dict.fromkeys(channel for some in channels.values() for channel in some))
     return Rehearsal(_each_once(environments), picks, listed, solver.count, stand_in)
+
+
+def _of_same_job(work: RowEnvironments, works: Iterable[RowEnvironments]) -> list[RowEnvironments]:
+    """The other rows of the configuration that a row is of: one job builds all of them."""
+    name = work.row.configuration.name
+    return [other for other in works if other is not work and other.row.configuration.name == name]
 
 
 async def _together(works: Iterable[Coroutine[Any, Any, None]]) -> None:

@@ -53,14 +53,20 @@ class RowEnvironments:
         for demands in self.outputs:
             await self._prepare(demands)
 
-    async def run_and_test(self, everywhere: Sequence[Promised]) -> None:
+    async def run_and_test(self, everywhere: Sequence[Promised], same_job: Sequence[RowEnvironments]) -> None:
         """Solve the run and test environments.
 
         Args:
             everywhere: noarch outputs of other rows, which may be built elsewhere.
+            same_job: the other rows of the configuration, whose outputs are built in the same job.
         """
-        others = [package for package in everywhere if package.record.name not in self.promised]
-        visible = [*self.promised.values(), *others]
+        others = {package.record.file_name: package for package in everywhere}
+        for row in same_job:
+            others |= {package.record.file_name: package for package in row.promised.values()}
+            missing = row._blocked.keys() - self.promised.keys()
+            self._blocked |= {name: row._blocked[name] for name in missing}
+        visible = [*self.promised.values()]
+        visible += [package for package in others.values() if package.record.name not in self.promised]
         for demands in self.outputs:
             await self._use(demands, visible)
 

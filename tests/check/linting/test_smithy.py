@@ -34,7 +34,7 @@ def environment(folder: Path, report: str, status: int) -> Path:
 def test_its_lints_are_mistakes_and_its_hints_remarks(tmp_path: Path) -> None:
     (tmp_path / "demo").mkdir()
     folder, smithy = feedstock(tmp_path / "demo"), environment(tmp_path / "env", REPORT, 1)
-    shown = command.run(command.tool("lint", str(folder), "--json", "--smithy", str(smithy)), tmp_path)
+    shown = command.run(command.tool("lint", str(folder), "--json", "--linter", str(smithy)), tmp_path)
     entries = [(each["line"], each["weight"], each["message"]) for each in json.loads(shown.stdout)]
     assert entries == [
         (1, "remark", "Do not pin so much."),
@@ -58,7 +58,7 @@ def test_its_lints_are_mistakes_and_its_hints_remarks(tmp_path: Path) -> None:
 def test_a_linter_that_fails_costs_one_line(tmp_path: Path, report: str, status: int, remark: str) -> None:
     (tmp_path / "demo").mkdir()
     folder, smithy = feedstock(tmp_path / "demo"), environment(tmp_path / "env", report, status)
-    shown = command.run(command.tool("lint", str(folder), "--smithy", str(smithy)), tmp_path)
+    shown = command.run(command.tool("lint", str(folder), "--linter", str(smithy)), tmp_path)
     assert (shown.returncode, shown.stdout) == (0, "No finding.\n")
     assert shown.stderr.count("\n") == (1 if remark else 0)
     assert remark in shown.stderr
@@ -72,9 +72,9 @@ def test_without_conda_smithy_one_line_says_what_is_missing(tmp_path: Path) -> N
     assert (shown.returncode, shown.stdout) == (0, "No finding.\n")
     assert shown.stderr == (
         "conda-forge's linter did not run: conda-smithy is not on PATH "
-        "(install it from conda-forge, or name its environment with --smithy)\n"
+        "(install it from conda-forge, or name its environment with --linter)\n"
     )
-    missing = command.run(command.tool("lint", str(tmp_path / "demo"), "--smithy", str(tmp_path)), tmp_path)
+    missing = command.run(command.tool("lint", str(tmp_path / "demo"), "--linter", str(tmp_path)), tmp_path)
     assert missing.returncode == 2
     assert "there is no conda-smithy here" in missing.stderr
 

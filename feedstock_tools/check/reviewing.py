@@ -1,0 +1,178 @@
+"""A branch of a feedstock as a reviewer looks at it: what changes for users, and what is wrong with it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeVar
+
+from feedstock_tools.check.against_facts import check_feedstock
+from feedstock_tools.check.differences import Differences, compare_feedstocks
+from feedstock_tools.check.findings import Finding
+from feedstock_tools.check.linting.lint import lint_feedstock
+from feedstock_tools.check.linting.subject import Mistaken
+from feedstock_tools.check.rehearsal.model import Environment, Pick, Rehearsal
+from feedstock_tools.check.rehearsal.of_feedstock import RehearsalChannels, rehearse_configurations
+from feedstock_tools.rerender.configurations.configuration import Configuration, read_configurations
+from feedstock_tools.rerender.rerendering import rerender
+from feedstock_tools.rerender.rules import Rules
+from feedstock_tools.rerender.smithy.releases.release import Release
+
+__all__ = ["Review", "Stale", "affected", "review_feedstock"]
+
+Found = TypeVar("Found")
+
+
+@dataclass(frozen=True, slots=True)
+class Stale:
+    """What a rerender would change: the kind of each change with its file; `lost`: builds that it would lose.
+
+    `base_too`: a rerender would change the base as well, so the branch did not cause it.
+    """
+
+    files: tuple[tuple[str, str], ...]
+    lost: tuple[str, ...] = ()
+    base_too: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """What a reviewer asks of a branch.
+
+    Attributes:
+        differences: what changes for jobs and packages.
+        stale: what a rerender would change; None if it was not tried.
+        lint: findings of `lint` that the base does not have.
+        facts: findings of `cuda check` that the base does not have.
+        known: how many findings of both kinds the base has, too.
+        rehearsal: the environments of the jobs that change; None if none does, or if it was not tried.
+        failures: those of them that do not solve, and did in the base or were not there.
+        mistaken: the builds that users would get by mistake, and would not in the base.
+    """
+
+    differences: Differences
+    stale: Stale | None
+    lint: tuple[Mistaken, ...]
+    facts: tuple[Finding, ...]
+    known: int
+    rehearsal: Rehearsal | None = None
+    failures: tuple[Environment, ...] = ()
+    mistaken: tuple[Pick, ...] = ()
+
+    @property
+    def holds(self) -> bool:
+        """Whether the branch brings nothing to mend: a rerender, a mistake, an environment that does not solve."""
+        mistakes = "mistake" in {*(found.weight for found in self.lint), *(found.weight for found in self.facts)}
+        stale = self.stale is not None and self.stale.files and not self.stale.base_too
+        return not (mistakes or stale or self.failures or self.mistaken)
+
+
+def review_feedstock(
+    before: Path,
+    after: Path,
+    *,
+    pinning: Path | None = None,
+    smithy: Release | None = None,
+    rules: Rules | None = None,
+    rehearsed_in: Callable[[Sequence[Configuration]], RehearsalChannels] | None = None,
+) -> Review:
+    """Review a state of a feedstock against an earlier one.
+
+    Args:
+        before: the folder of the earlier state.
+        after: the folder of the state to review.
+        pinning: the pinning's conda_build_config.yaml; None: whether the state is rerendered is not looked at.
+        smithy: the release of conda-smithy that writes the whole tree; None to compare `.ci_support` and job lists.
+        rules: the versions of conda-smithy and conda-build to follow; default: the newest.
+        rehearsed_in: the channels in which to solve the environments of some configurations; None to solve none.
+
+    Raises:
+        InputError: a recipe, a configuration or the pinning is invalid.
+        WorkError: a channel cannot be read.
+
+    >>> review = review_feedstock(Path("solver-feedstock"), Path("solver-feedstock"))
+    >>> review.holds, review.differences.same
+    (True, 24)
+    """
+    differences = compare_feedstocks(before, after, rules=rules)
+    own, old = read_configurations(after), read_configurations(before)
+    lint, known_lint = _new(
+        lint_feedstock(after, pinning=pinning),
+        lint_feedstock(before, pinning=pinning),
+        lambda found: (found.path, found.rule, found.message),
+    )
+    facts, known_facts = _new(
+        check_feedstock(after, own, pinning=pinning),
+        check_feedstock(before, old, pinning=pinning),
+        lambda found: (found.configuration, found.key, found.message),
+    )
+    review = Review(
+        differences=differences,
+        stale=_stale(before, after, pinning, smithy, rules) if pinning else None,
+        lint=lint,
+        facts=facts,
+        known=known_lint + known_facts,
+    )
+    touched = affected(differences, own)
+    if not touched or rehearsed_in is None:
+        return review
+    channels = rehearsed_in(touched)
+    rehearsal = rehearse_configurations(after, touched, channels)
+    names = {configuration.name for configuration in touched}
+    earlier = [configuration for configuration in old if configuration.name in names]
+    known = None if rehearsal.holds or not earlier else rehearse_configurations(before, earlier, channels)
+    failures, mistaken = _new_failures(rehearsal, known)
+    return replace(review, rehearsal=rehearsal, failures=failures, mistaken=mistaken)
+
+
+def affected(differences: Differences, configurations: Sequence[Configuration]) -> tuple[Configuration, ...]:
+    """The configurations that are new, or whose packages change in more than a hash."""
+    names = {
+        *differences.jobs_added,
+        *(job for job, _ in differences.packages_added),
+        *(job for change in differences.packages_changed for job in change.jobs),
+    }
+    return tuple(configuration for configuration in configurations if configuration.name in names)
+
+
+def _new_failures(now: Rehearsal, before: Rehearsal | None) -> tuple[tuple[Environment, ...], tuple[Pick, ...]]:
+    """The failed environments and mistaken picks that an earlier rehearsal did not have."""
+    failed = [environment for environment in now.environments if environment.state == "failed"]
+    mistaken = [pick for pick in now.picks if pick.mistake]
+    if before is None:
+        return tuple(failed), tuple(mistaken)
+    known = {_sense(environment) for environment in before.environments if environment.state == "failed"}
+    picks = {(pick.platform, pick.driver, pick.name, pick.mistake) for pick in before.picks}
+    return (
+        tuple(environment for environment in failed if _sense(environment) not in known),
+        tuple(pick for pick in mistaken if (pick.platform, pick.driver, pick.name, pick.mistake) not in picks),
+    )
+
+
+def _sense(environment: Environment) -> tuple[str, str, str, str | None]:
+    return environment.configuration, environment.output, environment.kind, environment.reason
+
+
+def _new(
+    found: Iterable[Found], before: Iterable[Found], sense: Callable[[Found], Hashable]
+) -> tuple[tuple[Found, ...], int]:
+    """The findings that were not there before, whatever their lines, and how many were."""
+    left = Counter(map(sense, before))
+    new, known = [], 0
+    for each in found:
+        if left[sense(each)]:
+            left[sense(each)] -= 1
+            known += 1
+        else:
+            new.append(each)
+    return tuple(new), known
+
+
+def _stale(before: Path, after: Path, pinning: Path, smithy: Release | None, rules: Rules | None) -> Stale:
+    chosen = rules or Rules.newest()
+    result = rerender(after, pinning=pinning, smithy=smithy, rules=chosen)
+    files = tuple(result.changes().listed())
+    base_too = bool(files) and bool(rerender(before, pinning=pinning, smithy=smithy, rules=chosen).changes())
+    return Stale(files, tuple(str(lost) for lost in result.lost_jobs()), base_too)

@@ -1,0 +1,85 @@
+"""`feedstock-tools review`: what a reviewer asks of a branch, as one comment."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from feedstock_tools.cli import options
+from feedstock_tools.cli.printing import say, say_json
+from feedstock_tools.cli.spelling import Command
+
+if TYPE_CHECKING:
+    from feedstock_tools.check.rehearsal.of_feedstock import RehearsalChannels
+    from feedstock_tools.rerender.configurations.configuration import Configuration
+
+__all__ = ["command"]
+
+
+@click.command("review", cls=Command)
+@click.argument("base", required=False, metavar="[BASE]")
+@options.feedstock
+@options.pinning
+@options.rules
+@options.smithy
+@options.channels("those of the configuration, else conda-forge")
+@click.option("--no-rehearse", is_flag=True, help="Solve no environments.")
+@options.as_json
+def command(
+    base: str | None,
+    feedstock: Path | None,
+    pinning: str | None,
+    rules: str | None,
+    smithy: str | None,
+    channels: tuple[str, ...],
+    no_rehearse: bool,
+    as_json: bool,
+) -> int:
+    """Review a branch as one Markdown comment: what changes for users, and what it must mend.
+
+    BASE is a folder, or a commit of the feedstock; default: where this branch left the main one. Says which jobs and
+    packages change, whether the feedstock is rerendered, and what `lint`, `cuda check` and `rehearse` find that BASE
+    does not have. Exits with 1 if there is something to mend.
+    """
+    from feedstock_tools.check.reviewing import review_feedstock
+    from feedstock_tools.cli.rerender import chosen_pinning
+    from feedstock_tools.cli.smithy import chosen_release
+    from feedstock_tools.feedstock.checkout import branch_base, checked_out
+    from feedstock_tools.feedstock.folder import find_feedstock
+    from feedstock_tools.report.review import review_json, review_markdown
+    from feedstock_tools.rerender.smithy.releases.release import chosen_rules
+
+    home = find_feedstock(feedstock, Path()).folder
+    named = base or branch_base(home)
+    path = chosen_pinning(pinning, home)
+    release = chosen_release(smithy, rules)
+    notes = [] if path else ["whether it is rerendered was not looked at: no pinning was fetched or named"]
+    with ExitStack() as open_folders:
+        before = Path(named) if base and Path(base).is_dir() else open_folders.enter_context(checked_out(home, named))
+        review = review_feedstock(
+            before,
+            home,
+            pinning=path,
+            smithy=release,
+            rules=chosen_rules(rules, release),
+            rehearsed_in=None if no_rehearse else lambda touched: _channels(home, touched, channels),
+        )
+    if as_json:
+        say_json(review_json(review, named, notes))
+    else:
+        say(review_markdown(review, named, notes), nl=False)
+    return 0 if review.holds else 1
+
+
+def _channels(folder: Path, configurations: Sequence[Configuration], given: tuple[str, ...]) -> RehearsalChannels:
+    from feedstock_tools.builds.plan.rehearsal import channels_to_rehearse
+    from feedstock_tools.builds.plan.workspace import artifacts_of
+    from feedstock_tools.feedstock.folder import find_feedstock
+
+    meant = find_feedstock(folder, Path())
+    return channels_to_rehearse(meant, artifacts_of(meant, None), configurations, given, os.environ)

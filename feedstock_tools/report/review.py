@@ -1,0 +1,120 @@
+"""A review as one comment on a pull request, and as JSON."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from feedstock_tools.check.rehearsal.model import Rehearsal
+from feedstock_tools.check.reviewing import Review
+from feedstock_tools.report.differences import differences_json, differences_markdown
+from feedstock_tools.report.findings import findings_text
+from feedstock_tools.report.linting import findings_lines
+from feedstock_tools.report.rehearsal import rehearsal_text
+from feedstock_tools.wording import counted, shown
+
+__all__ = ["review_json", "review_markdown"]
+
+#: GitHub refuses a comment of more than 65,536 characters.
+_LONGEST = 65_000
+#: Lines of a folded part; the rest is counted.
+_LINES = 200
+
+
+def review_markdown(review: Review, base: str, notes: Sequence[str] = ()) -> str:
+    """The review as Markdown, at most as long as a comment on GitHub may be.
+
+    Args:
+        base: the state that it is compared with, as the user named it.
+        notes: what was not looked at, and why.
+    """
+    verdict = "Nothing to mend." if review.holds else "**Something to mend.**"
+    parts = [f"### feedstock-tools review against `{shown(base)}`\n\n{verdict}"]
+    parts += ["\n".join(f"- {line}" for line in _summary(review, notes))]
+    parts += [_differences(review), *_details(review)]
+    text = "\n\n".join(part.strip("\n") for part in parts if part) + "\n"
+    if len(text) <= _LONGEST:
+        return text
+    short = "\n\n".join(parts[:2])
+    return f"{short}\n\nThe details are longer than a comment may be: see `feedstock-tools diff {shown(base)}`.\n"
+
+
+def review_json(review: Review, base: str, notes: Sequence[str] = ()) -> dict[str, Any]:
+    """The review as JSON values; `holds` is the verdict."""
+    return {
+        "holds": review.holds,
+        "base": base,
+        "differences": differences_json(review.differences),
+        "stale": asdict(review.stale) if review.stale else None,
+        "lint": [asdict(found) for found in review.lint],
+        "cuda_check": [asdict(found) for found in review.facts],
+        "known_findings": review.known,
+        "rehearsal": review.rehearsal.to_json() if review.rehearsal else None,
+        "notes": list(notes),
+    }
+
+
+def _summary(review: Review, notes: Sequence[str]) -> Iterator[str]:
+    """One line for each question of a reviewer."""
+    stale = review.stale
+    if stale is not None:
+        files = counted(len(stale.files), "file")
+        word = "not rerendered, nor is the base" if stale.base_too else "**not rerendered**"
+        yield f"{word}: a rerender changes {files}" if stale.files else "rerendered"
+        for lost in stale.lost:
+            yield f"after a rerender: {shown(lost)}"
+    known = f" ({counted(review.known, 'finding')} of the base not counted)" if review.known else ""
+    yield f"`lint`: {_count(review.lint)}; `cuda check`: {_count(review.facts)}{known}"
+    rehearsal = review.rehearsal
+    if rehearsal is not None:
+        where = "on the stand-in channel" if rehearsal.stand_in is not None else f"in {', '.join(rehearsal.channels)}"
+        yield f"`rehearse` {shown(where)}: {_environments(review, rehearsal)}"
+    yield from (shown(note) for note in notes)
+
+
+def _environments(review: Review, rehearsal: Rehearsal) -> str:
+    states = Counter(environment.state for environment in rehearsal.environments)
+    old = states["failed"] - len(review.failures)
+    parts = [f"{states['solved']} of {counted(len(rehearsal.environments), 'environment')} solve"]
+    parts += [f"**{len(review.failures)} do not**"] if review.failures else []
+    parts += [f"{old} do not, nor in the base"] if old else []
+    parts += [f"{states['waiting']} wait for these"] if states["waiting"] else []
+    parts += [f"{states['unknown']} lack packages there"] if states["unknown"] else []
+    parts += [f"**{counted(len(review.mistaken), 'user')} would get another build**"] if review.mistaken else []
+    return ", ".join(parts)
+
+
+def _count(findings: Sequence[Any]) -> str:
+    mistakes = sum(found.weight == "mistake" for found in findings)
+    remarks = len(findings) - mistakes
+    if not findings:
+        return "no new finding"
+    words = [f"**{counted(mistakes, 'new mistake')}**"] if mistakes else []
+    return " and ".join([*words, *([counted(remarks, "new remark")] if remarks else [])])
+
+
+def _differences(review: Review) -> str:
+    return "#### What changes\n\n" + differences_markdown(review.differences)
+
+
+def _details(review: Review) -> Iterator[str]:
+    if review.stale and review.stale.files:
+        yield _folded("What a rerender changes", [f"{kind} {name}" for kind, name in review.stale.files])
+    if review.lint:
+        yield _folded("lint", findings_lines(review.lint).splitlines())
+    if review.facts:
+        jobs = len({found.configuration for found in review.facts})
+        yield _folded("cuda check", findings_text(review.facts, jobs).splitlines())
+    if review.rehearsal:
+        yield _folded("rehearse", rehearsal_text(review.rehearsal).splitlines())
+
+
+def _folded(title: str, lines: Sequence[str]) -> str:
+    """A part that is opened by a click."""
+    kept = [shown(line).replace("```", "` ` `") for line in lines[:_LINES]]
+    if len(lines) > _LINES:
+        kept.append(f"… and {len(lines) - _LINES} more lines")
+    body = "\n".join(kept)
+    return f"<details><summary>{title}</summary>\n\n```\n{body}\n```\n</details>"

@@ -1,0 +1,176 @@
+"""`feedstock-tools review`: what a reviewer asks of a branch, in one comment."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from feedstock_tools.check.differences import Differences
+from feedstock_tools.check.linting.subject import Mistaken
+from feedstock_tools.check.reviewing import Review, review_feedstock
+from feedstock_tools.report.review import review_json, review_markdown
+from feedstock_tools.rerender.rerendering import rerender
+from tests.check.test_rehearse import make_channel, package
+from tests.support import command
+
+RECIPE = """\
+package:
+  name: demo
+  version: 1.0
+build:
+  number: 0
+requirements:
+  host:
+    - python
+    - zlib
+  run:
+    - python
+about:
+  license: MIT
+  license_file: LICENSE
+"""
+PINNING = "python:\n- '3.12'\nzlib:\n- '1.3'\n"
+
+
+@pytest.fixture
+def pinning(tmp_path: Path) -> Path:
+    """A pinning with one Python."""
+    path = tmp_path / "conda_build_config.yaml"
+    path.write_text(PINNING)
+    return path
+
+
+@pytest.fixture
+def feedstock(tmp_path: Path, pinning: Path) -> Path:
+    """A rerendered feedstock for Linux, in a repository whose branch is at its main one."""
+    folder = tmp_path / "demo-feedstock"
+    (folder / "recipe").mkdir(parents=True)
+    (folder / "recipe/meta.yaml").write_text(RECIPE.replace("number: 0", "number: 0\n  skip: true  # [not linux]"))
+    (folder / "conda-forge.yml").write_text("{}\n")
+    rerender(folder, pinning=pinning).changes().apply()
+    git(folder, "init", "-qb", "main")
+    commit(folder, "first")
+    git(folder, "checkout", "-qb", "mine")
+    return folder
+
+
+def git(folder: Path, *words: str) -> None:
+    subprocess.run(["git", "-C", str(folder), *words], check=True)
+
+
+def commit(folder: Path, message: str) -> None:
+    git(folder, "add", "-A")
+    git(folder, "-c", "user.name=a", "-c", "user.email=a@localhost", "commit", "-qm", message)
+
+
+def edit(folder: Path, old: str, new: str) -> None:
+    recipe = folder / "recipe/meta.yaml"
+    recipe.write_text(recipe.read_text().replace(old, new))
+
+
+def reviewed(folder: Path, pinning: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    tool = command.tool("review", "--feedstock", str(folder), "--pinning", str(pinning), "--smithy", "none", *words)
+    return command.run(tool, folder)
+
+
+def test_a_branch_that_changes_no_package_has_nothing_to_mend(feedstock: Path, pinning: Path) -> None:
+    edit(feedstock, "    - python\n    - zlib\n", "    - zlib\n    - python\n")
+    commit(feedstock, "sort")
+    shown = reviewed(feedstock, pinning)
+    assert shown.returncode == 0, shown.stderr
+    assert (
+        "\n\nNothing to mend.\n\n- rerendered\n- `lint`: no new finding; `cuda check`: no new finding\n" in shown.stdout
+    )
+    assert "**This changes no package: 1 package compared.**" in shown.stdout
+    assert "rehearse" not in shown.stdout
+
+
+def test_new_mistakes_are_named_and_old_ones_counted(feedstock: Path, pinning: Path, tmp_path: Path) -> None:
+    edit(feedstock, "  run:\n    - python\n", "  run:\n    - python\n    - zlib\n    - zlib\n")
+    git(feedstock, "checkout", "-q", "main")
+    commit(feedstock, "an old mistake")
+    git(feedstock, "checkout", "-q", "mine")
+    git(feedstock, "merge", "-q", "main")
+    edit(feedstock, "license: MIT", "license: Mine")
+    channel = make_channel(tmp_path / "channel", [package("python", "3.12.1"), package("zlib", "1.3.1")])
+    shown = reviewed(feedstock, pinning, "-c", str(channel), "--json")
+    assert shown.returncode == 1, shown.stderr
+    answer = json.loads(shown.stdout)
+    assert [(found["rule"], found["line"] > 1) for found in answer["lint"]] == [("license", True)]
+    assert (answer["known_findings"], answer["holds"], answer["rehearsal"]) == (1, False, None)
+
+
+def test_a_feedstock_that_is_not_rerendered_is_said_to_be(feedstock: Path, pinning: Path) -> None:
+    edit(feedstock, "  skip: true  # [not linux]\n", "  skip: true  # [win]\n")
+    commit(feedstock, "macOS")
+    shown = reviewed(feedstock, pinning)
+    assert shown.returncode == 1
+    assert "- **not rerendered**: a rerender changes 1 file\n" in shown.stdout
+    assert "add .ci_support/osx_64_.yaml\n" in shown.stdout
+    pinning.write_text(PINNING.replace("'1.3'", "'1.4'"))
+    git(feedstock, "checkout", "-q", "main")
+    other = reviewed(feedstock, pinning)
+    assert other.returncode == 0, other.stdout
+    assert "- not rerendered, nor is the base: a rerender changes 1 file\n" in other.stdout
+
+
+def test_jobs_that_change_are_rehearsed(feedstock: Path, pinning: Path, tmp_path: Path) -> None:
+    channel = make_channel(tmp_path / "channel", [package("python", "3.12.1"), package("zlib", "1.3.1")])
+    edit(feedstock, "  run:\n    - python\n", "  run:\n    - python\n    - zlib <1\n")
+    commit(feedstock, "old zlib")
+    shown = reviewed(feedstock, pinning, "-c", str(channel))
+    assert shown.returncode == 1
+    assert f"- `rehearse` in {channel}: 1 of 2 environments solve, **1 do not**\n" in shown.stdout
+    assert "<details><summary>rehearse</summary>" in shown.stdout
+    assert "rehearse" not in reviewed(feedstock, pinning, "--no-rehearse").stdout
+    commit_again = reviewed(feedstock, pinning, "HEAD", "-c", str(channel))
+    assert commit_again.returncode == 0
+    assert "This changes no package" in commit_again.stdout
+
+
+def test_what_did_not_solve_before_is_not_this_branchs(feedstock: Path, pinning: Path, tmp_path: Path) -> None:
+    channel = make_channel(tmp_path / "channel", [package("python", "3.12.1"), package("zlib", "1.3.1")])
+    git(feedstock, "checkout", "-q", "main")
+    edit(feedstock, "  run:\n    - python\n", "  run:\n    - python\n    - zlib <1\n")
+    commit(feedstock, "does not solve")
+    git(feedstock, "checkout", "-q", "mine")
+    git(feedstock, "merge", "-q", "main")
+    edit(feedstock, "number: 0", "number: 1")
+    shown = reviewed(feedstock, pinning, "-c", str(channel))
+    assert shown.returncode == 0, shown.stdout
+    assert "1 of 2 environments solve, 1 do not, nor in the base\n" in shown.stdout
+
+
+def test_without_a_main_branch_the_base_must_be_named(feedstock: Path, pinning: Path) -> None:
+    git(feedstock, "branch", "-qD", "main")
+    shown = reviewed(feedstock, pinning)
+    assert shown.returncode == 2
+    assert "Name the commit or folder to compare with" in shown.stderr
+    assert reviewed(feedstock, pinning, "no such commit").returncode == 2
+
+
+def test_without_a_pinning_it_is_not_looked_whether_it_is_rerendered(feedstock: Path) -> None:
+    review = review_feedstock(feedstock, feedstock)
+    assert review.stale is None
+    assert review.holds
+    notes = ["whether it is rerendered was not looked at"]
+    assert "- whether it is rerendered was not looked at\n" in review_markdown(review, "main", notes)
+    assert review_json(review, "main", notes)["stale"] is None
+
+
+def test_a_comment_is_no_longer_than_github_takes() -> None:
+    lint = tuple(Mistaken("recipe/meta.yaml", line, "license", "x" * 500) for line in range(1, 400))
+    text = review_markdown(Review(Differences(), None, lint, (), 0), "main")
+    assert len(text) < 65_536
+    assert "see `feedstock-tools diff main`" in text
+    assert "**399 new mistakes**" in text
+
+
+def test_texts_of_strangers_stay_texts() -> None:
+    lint = (Mistaken("recipe/meta.yaml", 1, "license", "```\n</details>\x1b[31m"),)
+    text = review_markdown(Review(Differences(), None, lint, (), 0), "main")
+    assert text.count("```") == 2
+    assert "\x1b" not in text
