@@ -19,18 +19,29 @@ changed for it.
 """
 
 import argparse
-import difflib
 import random
 import re
 import shutil
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.histories import MIGRATIONS, RECIPES, Commit, Day, Pinnings, feedstocks, main_line, unpack
+from benchmarks.histories import (
+    MIGRATIONS,
+    RECIPES,
+    Commit,
+    Day,
+    Pinnings,
+    blocks,
+    feedstocks,
+    main_line,
+    sides,
+    unpack,
+    without,
+    write_rerendered,
+)
 from feedstock_tools.check.differences import compare_feedstocks
 from feedstock_tools.edit.document import Document
 from feedstock_tools.edit.draft import Draft, open_draft
@@ -79,60 +90,10 @@ def is_candidate(commit: Commit) -> bool:
     return any(("skip" in line and re.search(r"py|cuda", line)) or "match(python" in line for line in lines)
 
 
-@dataclass(frozen=True)
-class Block:
-    """Lines of one place that changed."""
-
-    before: tuple[str, ...]
-    after: tuple[str, ...]
-    same: bool
-
-    @property
-    def lines(self) -> tuple[str, ...]:
-        """Those that changed, old and new."""
-        return () if self.same else (*self.before, *self.after)
-
-
-def sides(commit: Commit, path: str) -> tuple[str, str]:
-    """A file before and after."""
-    return commit.text(path, before=True), commit.text(path)
-
-
-def blocks(before: str, after: str) -> Iterator[Block]:
-    """Two texts in blocks of equal and of changed lines; changed blocks of as many lines line by line."""
-    old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
-    for tag, a, b, c, d in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
-        if tag == "replace" and b - a == d - c:
-            yield from (Block((one,), (other,), same=False) for one, other in zip(old[a:b], new[c:d], strict=True))
-        else:
-            yield Block(tuple(old[a:b]), tuple(new[c:d]), same=tag == "equal")
-
-
-def without(before: str, after: str, about: re.Pattern[str]) -> tuple[str, int]:
-    """The text of after with the changed blocks about something as before, and the number of other changed lines."""
-    text, others = [], 0
-    for block in blocks(before, after):
-        concerned = any(about.search(line) for line in block.lines)
-        text += block.before if concerned else block.after
-        others += 0 if concerned else len(block.lines)
-    return "".join(text), others
-
-
 def versions(result: Rerender, key: str) -> frozenset[str]:
     """The versions of a key in all configurations, without patch level."""
     values = [text for configuration in result.configurations for text in configuration.values.get(key, ())]
     return frozenset(match[0] for text in values if (match := _LIST.match(text)))
-
-
-def rerendered(folder: Path, day: Day) -> Rerender:
-    """Rerender a feedstock, and write its configurations."""
-    result = rerender(folder, pinning=day.pinning, rules=day.rules)
-    for path in (folder / ".ci_support").glob("*.yaml"):
-        path.unlink()
-    (folder / ".ci_support").mkdir(exist_ok=True)
-    for name, content in result.files.items():
-        (folder / ".ci_support" / name).write_bytes(content)
-    return result
 
 
 def deed_of(commit: Commit, pinnings: Pinnings, place: Path) -> Deed | str:
@@ -142,7 +103,7 @@ def deed_of(commit: Commit, pinnings: Pinnings, place: Path) -> Deed | str:
         return "no rerender is recorded before"
     try:
         before = rerender(commit.lay_out(place / "before", before=True), pinning=day.pinning, rules=day.rules)
-        after = rerendered(commit.lay_out(place / "theirs"), day)
+        after = write_rerendered(commit.lay_out(place / "theirs"), day)
     except FeedstockError:
         return "parent or commit does not rerender"
     found = []
@@ -248,7 +209,7 @@ def replay(deed: Deed, place: Path, counts: Counter[str]) -> str:
     try:
         edited(deed, open_draft(ours)).changes().apply()
         own, theirs = changed_lines(start, ours), changed_lines(start, place / "theirs")
-        rerendered(ours, deed.day)
+        write_rerendered(ours, deed.day)
         differences = compare_feedstocks(place / "theirs", ours, rules=deed.day.rules)
     except FeedstockError as error:
         return f"error: {str(error).splitlines()[0].rpartition(': ')[2]}"
@@ -302,8 +263,7 @@ def main() -> int:
                     continue
                 taken[deed.name, commit.feedstock] += 1
             results[f"{deed.name} {'equal' if result.startswith('equal') else 'not equal'}"] += 1
-            if result != "equal":
-                print(f"{commit.feedstock} {commit.name[:8]} {deed.name} {deed.version}: {result}", flush=True)
+            print(f"{commit.feedstock} {commit.name[:8]} {deed.name} {deed.version}: {result}", flush=True)
     for title, found in (("not counted:", why), ("replayed:", results), ("lines:", counts)):
         print(title, dict(found.most_common()))
     return 0

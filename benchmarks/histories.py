@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import bisect
 import calendar
+import difflib
 import re
 import subprocess
 import tarfile
@@ -17,7 +18,7 @@ from io import BytesIO
 from pathlib import Path
 
 from feedstock_tools.errors import FeedstockError
-from feedstock_tools.rerender.rerendering import rerender
+from feedstock_tools.rerender.rerendering import Rerender, rerender
 from feedstock_tools.rerender.rules import Rules
 
 RECIPES = ("recipe/meta.yaml", "recipe/recipe.yaml")
@@ -172,3 +173,53 @@ def rerendered(folder: Path, day: Day) -> Mapping[str, bytes]:
 def configurations(folder: Path) -> Mapping[str, bytes]:
     """The configurations that a feedstock has."""
     return {path.name: path.read_bytes() for path in (folder / ".ci_support").glob("*.yaml")}
+
+
+def write_rerendered(folder: Path, day: Day) -> Rerender:
+    """Rerender a feedstock, and write its configurations."""
+    result = rerender(folder, pinning=day.pinning, rules=day.rules)
+    for path in (folder / ".ci_support").glob("*.yaml"):
+        path.unlink()
+    (folder / ".ci_support").mkdir(exist_ok=True)
+    for name, content in result.files.items():
+        (folder / ".ci_support" / name).write_bytes(content)
+    return result
+
+
+@dataclass(frozen=True)
+class Block:
+    """Lines of one place that changed."""
+
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+    same: bool
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """Those that changed, old and new."""
+        return () if self.same else (*self.before, *self.after)
+
+
+def sides(commit: Commit, path: str) -> tuple[str, str]:
+    """A file before and after."""
+    return commit.text(path, before=True), commit.text(path)
+
+
+def blocks(before: str, after: str) -> Iterator[Block]:
+    """Two texts in blocks of equal and of changed lines; changed blocks of as many lines line by line."""
+    old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
+    for tag, a, b, c, d in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if tag == "replace" and b - a == d - c:
+            yield from (Block((one,), (other,), same=False) for one, other in zip(old[a:b], new[c:d], strict=True))
+        else:
+            yield Block(tuple(old[a:b]), tuple(new[c:d]), same=tag == "equal")
+
+
+def without(before: str, after: str, about: re.Pattern[str]) -> tuple[str, int]:
+    """The text of after with the changed blocks about something as before, and the number of other changed lines."""
+    text, others = [], 0
+    for block in blocks(before, after):
+        concerned = any(about.search(line) for line in block.lines)
+        text += block.before if concerned else block.after
+        others += 0 if concerned else len(block.lines)
+    return "".join(text), others

@@ -19,7 +19,8 @@ PROVIDERS = ("default", "azure", "github_actions", "circle", "travis", "drone", 
 def add_platform(draft: Draft, platform: str, *, native: bool = False) -> Draft:
     """Build for one more platform, crossed from another machine or on its own.
 
-    A platform that is built by default (`win_64`) is there as soon as nothing skips it: a skip for it alone goes.
+    A platform that is built by default (`win_64`) is there as soon as nothing skips it: a skip for it alone goes. One
+    that is built on its own machines is crossed from then on.
 
     Args:
         draft: the feedstock.
@@ -27,7 +28,7 @@ def add_platform(draft: Draft, platform: str, *, native: bool = False) -> Draft:
         native: build it on its own machines, not crossed.
 
     Raises:
-        InputError: the platform is unknown, or there already.
+        InputError: the platform is unknown, or built in this way already.
 
     >>> add_platform(open_draft(Path("solver-feedstock")), "linux-aarch64").changes().listed()
     (('change', 'conda-forge.yml'),)
@@ -41,8 +42,11 @@ def add_platform(draft: Draft, platform: str, *, native: bool = False) -> Draft:
     forge = _forge(draft)
     for key in ("build_platform", "provider"):
         for entry in forge.entries(key, name):
-            if entry.value.text not in {"None", "null", ""}:
+            if entry.value.text in {"None", "null", ""}:
+                continue
+            if native or key == "build_platform":
                 raise forge.mistake(f"{name} is built already", entry)
+            draft = draft.remarked(f"{name} was built on its own machines ({entry.value.text}), and is crossed now")
     if native:
         return _unskipped(draft.with_document(_with_value(forge, "provider", name, "default")), name)
     forge = _with_value(forge, "build_platform", name, origin)

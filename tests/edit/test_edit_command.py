@@ -295,3 +295,13 @@ docker_image:                  # [linux]
     ended = edit(folder, "add-cuda", "10.2", "--write")
     assert ended.returncode == 0
     assert "  - 10.2                       # [linux64]\n" in path.read_text()
+
+
+def test_a_platform_on_its_own_machines_is_crossed_from_then_on(folder: Path) -> None:
+    forge = folder / "conda-forge.yml"
+    forge.write_text("provider:\n  linux_aarch64: default\ntest: native\n")
+    ended = edit(folder, "platform", "add", "linux-aarch64", "--write")
+    assert "linux_aarch64 was built on its own machines (default), and is crossed now" in ended.stderr
+    assert forge.read_text() == (
+        "build_platform:\n  linux_aarch64: linux_64\nprovider:\n  linux_aarch64: default\ntest: native\n"
+    )
