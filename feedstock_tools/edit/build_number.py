@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from feedstock_tools.edit.document import Change, Document, Part
-from feedstock_tools.edit.requirements import output_name, outputs_of
-from feedstock_tools.edit.variables import Variable, expand, names_behind, read_variables
+from feedstock_tools.edit.requirements import is_output, outputs_of
+from feedstock_tools.edit.variables import Variable, names_behind, read_variables
 from feedstock_tools.edit.writing import replaced
 
 __all__ = ["raise_build_number", "set_build_number"]
@@ -55,7 +55,7 @@ def _groups(document: Document, output: str | None = None) -> list[list[tuple[Pa
     """What decides the build numbers, literals and variables with literals, together for the recipe and each output."""
     variables = read_variables(document)
     builds = [entry.value for keys in (("build",), ("outputs", "*", "build")) for entry in document.entries(*keys)]
-    named = [each for each in outputs_of(document) if output and expand(document, output_name(each), {}) == output]
+    named = [each for each in outputs_of(document) if output and is_output(document, each, output)]
     own = [entry.value for each in named for entry in each.entries if entry.key == "build"]
     if any("number" in build.members for build in own):
         builds = own

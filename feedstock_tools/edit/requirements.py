@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from feedstock_tools.edit.document import Change, Document, Entry, Part
+from feedstock_tools.edit.variables import expand
 from feedstock_tools.edit.writing import added_entry, added_item, quoted_like, removed_entry, removed_items, replaced
 from feedstock_tools.errors import InputError
 
@@ -15,6 +16,7 @@ __all__ = [
     "Where",
     "add_requirement",
     "drop_requirement",
+    "is_output",
     "name_of",
     "output_name",
     "outputs_of",
@@ -89,9 +91,9 @@ def add_requirement(document: Document, requirement: str, where: Where) -> Docum
         raise _no_output(document, f"the recipe has no output '{where.output}'")
     if where.output is None and len(owners) > 1 and not any(_sections(owners[0], None)):
         raise _no_output(document, "only the outputs of the recipe have requirements")
-    owner = owners[0]
+    owner = owners[0] if where.output is None else owners[-1]  # the recipe may have the name of its output
     lists = list(_lists(owner, where.section))
-    if any(item.text == requirement for list_ in lists for item, _ in _leaves(list_) if item.kind == "scalar"):
+    if any(_has(document, list_, requirement, where.condition) for list_ in lists):
         raise document.mistake(f"{where.section} has '{requirement}' already", lists[0])
     if lists:
         return document.changed(_added(document, lists[0], requirement, where.condition))
@@ -171,9 +173,19 @@ def _owners(document: Document, output: str | None) -> Iterator[Part]:
     root = document.root
     if root is None:
         return
-    if output is None or output in {entry.value.text for keys in _NAMES for entry in document.entries(*keys)}:
+    names = (entry.value.text for keys in _NAMES for entry in document.entries(*keys))
+    if output is None or any(_is_named(document, name, output) for name in names):
         yield root
-    yield from (item for item in outputs_of(document) if output is None or output_name(item) == output)
+    yield from (item for item in outputs_of(document) if output is None or is_output(document, item, output))
+
+
+def is_output(document: Document, item: Part, name: str) -> bool:
+    """Whether an output has a name, as it is written or with the recipe's variables expanded."""
+    return _is_named(document, output_name(item), name)
+
+
+def _is_named(document: Document, written: str, name: str) -> bool:
+    return written == name or ("{{" in written and expand(document, written, {}) == name)
 
 
 def _sections(owner: Part, section: str | None) -> Iterator[Entry]:
@@ -189,12 +201,18 @@ def _lists(owner: Part, section: str) -> Iterator[Part]:
     return (entry.value for entry in _sections(owner, section) if entry.value.items)
 
 
-def _leaves(list_: Part) -> Iterator[tuple[Part, Part]]:
+def _has(document: Document, list_: Part, requirement: str, condition: str | None) -> bool:
+    """Whether a list has a requirement under a condition; without one, in any of its branches or lines."""
     for item in list_.items:
-        yield item, list_
-        for entry in item.entries:
-            if entry.key in {"then", "else"}:
-                yield from _leaves(entry.value) if entry.value.kind == "sequence" else iter(((entry.value, item),))
+        fits = condition is None or document.selector_of(item) == condition
+        if item.kind == "scalar" and item.text == requirement and fits:
+            return True
+        members = item.members
+        if condition is None or ("if" in members and members["if"].text == condition):
+            for branch in (members[key] for key in ("then", "else") if key in members):
+                if branch.text == requirement or _has(document, branch, requirement, None):
+                    return True
+    return False
 
 
 def _added(document: Document, list_: Part, requirement: str, condition: str | None) -> list[Change]:

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from feedstock_tools.edit.document import Document
-from feedstock_tools.edit.requirements import Where, drop_requirement, pin_requirement
+from feedstock_tools.edit.requirements import Where, add_requirement, drop_requirement, pin_requirement
+from feedstock_tools.errors import InputError
 
 BRANCH = """\
 requirements:
@@ -48,3 +49,36 @@ def test_a_pin_reaches_into_branches() -> None:
     recipe = Document(Path("recipe.yaml"), BRANCH)
     pinned = pin_requirement(recipe, "numpy >=3", Where()).text
     assert pinned == BRANCH.replace("- numpy >=2\n", "- numpy\n").replace("- numpy\n", "- numpy >=3\n")
+
+
+def test_the_same_requirement_may_be_added_under_another_selector() -> None:
+    text = "requirements:\n  host:\n    - libomp >=4  # [osx]\n"
+    recipe = Document(Path("meta.yaml"), text)
+    assert add_requirement(recipe, "libomp >=4", Where("host", condition="linux")).text == (
+        f"{text}    - libomp >=4  # [linux]\n"
+    )
+    for condition in ("osx", None):
+        with pytest.raises(InputError, match="host has 'libomp >=4' already"):
+            add_requirement(recipe, "libomp >=4", Where("host", condition=condition))
+
+
+def test_an_output_is_named_as_the_recipe_renders_it_and_goes_before_the_recipe_of_its_name() -> None:
+    text = """\
+{% set name = "demo" %}
+package:
+  name: {{ name }}
+outputs:
+  - name: {{ name }}
+    requirements:
+      run:
+        - python
+  - name: lib{{ name }}
+    requirements:
+      run:
+        - zlib
+"""
+    recipe = Document(Path("meta.yaml"), text)
+    added = add_requirement(recipe, "numpy", Where("run", "demo")).text
+    assert added == text.replace("- python\n", "- python\n        - numpy\n")
+    added = add_requirement(recipe, "bzip2", Where("run", "libdemo")).text
+    assert added == text.replace("- zlib\n", "- zlib\n        - bzip2\n")
