@@ -4,11 +4,11 @@
 
 A run takes the recipe, the variant file or conda-forge.yml of a feedstock, cuts it at a random place or damages it
 (see fuzz_readers), and makes each edit. A fifth of the runs takes a hostile recipe and conda-forge.yml instead, as
-`maintenance.hostile` makes them: templates and YAML that grow. It is sound if each either gives a draft that can be written, or raises an
-error of ours that is one message; within four seconds of processor time each. A share of the runs calls the command
-with --write too: it must end with 0, or with 2, one message on stderr, no traceback and no file changed. Exits with 1
-if a run is not sound; its feedstock is kept in the folder that is printed. FEEDSTOCK is a folder, of which only
-the files that edits read are copied.
+`maintenance.hostile` makes them: templates and YAML that grow.
+It is sound if each edit either gives a draft that can be written, or raises an error of ours that is one message;
+within four seconds of processor time each. A share of the runs calls the command with --write too: it must end with 0,
+or with 2, one message on stderr, no traceback and no file changed. Exits with 1 if a run is not sound; its feedstock is
+kept in the folder that is printed. FEEDSTOCK is a folder, of which only the files that edits read are copied.
 """
 
 from __future__ import annotations

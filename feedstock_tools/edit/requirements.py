@@ -249,6 +249,9 @@ def _new_section(document: Document, owner: Part, where: Where, requirement: str
             after = before[-1] if before else entry.value.entries[-1]
             return added_entry(document, entry.value, section, lines, after)
     above = [entry for entry in owner.entries if entry.key in _ABOVE]
+    if not above:
+        names = ", ".join(sorted(_ABOVE))
+        raise document.mistake("nothing here has a place for requirements", owner, f"Expected one of {names}.")
     return added_entry(document, owner, "requirements", [f"  {section}:", *(f"  {line}" for line in lines)], above[-1])
 
 

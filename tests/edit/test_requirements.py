@@ -82,3 +82,8 @@ outputs:
     assert added == text.replace("- python\n", "- python\n        - numpy\n")
     added = add_requirement(recipe, "bzip2", Where("run", "libdemo")).text
     assert added == text.replace("- zlib\n", "- zlib\n        - bzip2\n")
+
+
+def test_a_recipe_without_a_place_for_requirements_is_an_error() -> None:
+    with pytest.raises(InputError, match=r"meta\.yaml:1:1: nothing here has a place for requirements"):
+        add_requirement(Document(Path("meta.yaml"), "about: {}\n"), "numpy", Where("run"))
