@@ -2,13 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 import click
 
 from feedstock_tools.cli import options
 from feedstock_tools.cli.printing import say, say_json
 from feedstock_tools.cli.spelling import Command
 
+if TYPE_CHECKING:
+    from feedstock_tools.builds.fleet.simulation.hosts import SimulatedHosts
+    from feedstock_tools.builds.fleet.simulation.simulate import Simulation
+    from feedstock_tools.builds.plan.agenda import Agenda
+    from feedstock_tools.builds.plan.workspace import Workspace
+
 __all__ = ["command"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Simulated:
+    """The options of a simulation."""
+
+    hosts: str | None
+    times: Path | None
+    otherwise: str | None
+    seed: int
+    html: Path | None
+
+    def refuse_incomplete(self, *, markdown: bool) -> None:
+        """Refuse options that mean nothing without `--simulate`, or with it."""
+        alone = {"--times": self.times, "--time": self.otherwise, "--html": self.html}
+        given = next((name for name, value in alone.items() if value is not None), None)
+        if given and self.hosts is None:
+            raise click.UsageError(f"{given} needs --simulate HOSTS")
+        if markdown and self.hosts is not None:
+            raise click.UsageError("--simulate prints text or --json, not --markdown")
 
 
 @click.command("plan", cls=Command)
@@ -19,11 +50,33 @@ __all__ = ["command"]
 @options.memory
 @options.as_json
 @options.markdown
+@click.option(
+    "--simulate",
+    "hosts",
+    metavar="HOSTS",
+    help="Show how long it takes on other hosts, and what they cost: 3, 3x32c128g, or a file of hosts.",
+)
+@click.option(
+    "--times",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="With --simulate: the times of rows, such as `linux_64_*: 3 h`.",
+)
+@click.option("--time", "otherwise", metavar="TIME", help="With --simulate: the time of every row without a known one.")
+@click.option("--seed", type=int, default=0, metavar="N", help="With --simulate: the seed of preemptions (default: 0).")
+@click.option(
+    "--html",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="With --simulate: write a page with the builds over time to this file.",
+)
 @options.configurations
 @options.gathered("place", options.Place)
+@options.gathered("asked", _Simulated)
 def command(
     names: tuple[str, ...],
     place: options.Place,
+    asked: _Simulated,
     jobs: int,
     cores: int | None,
     memory: str | None,
@@ -36,6 +89,7 @@ def command(
     ledger; else each row gets an equal share of the machine.
     """
     options.refuse_both(as_json, markdown)
+    asked.refuse_incomplete(markdown=markdown)
     from feedstock_tools.builds.plan.agenda import agenda
     from feedstock_tools.builds.plan.capacity import Capacity
     from feedstock_tools.cli.opening import note_on_stderr, opened_ahead
@@ -49,9 +103,59 @@ def command(
         planned = agenda(workspace, chosen, capacity, jobs)
         possible = [configuration for configuration in chosen if configuration.name not in planned.refused]
         notes = [*engine_notes(workspace, possible), *channel_notes(planned)]
+        simulated = _simulated(workspace, planned, asked, named=bool(names)) if asked.hosts else None
     for note in notes:
         note_on_stderr(note)
-    if as_json:
+    if simulated is not None:
+        _print_simulated(*simulated, planned.refused, asked, as_json=as_json)
+    elif as_json:
         say_json(plan_json(planned))
     else:
         say(plan_markdown(planned) if markdown else plan_text(planned))
+
+
+def _simulated(
+    workspace: Workspace, planned: Agenda, asked: _Simulated, *, named: bool
+) -> tuple[Simulation, SimulatedHosts]:
+    """The simulated run of a plan.
+
+    Raises:
+        InputError: the hosts or times are invalid, the time of a row is unknown, or a row that was named fits no host.
+    """
+    from feedstock_tools.builds.fleet.simulation.hosts import read_hosts
+    from feedstock_tools.builds.fleet.simulation.simulate import simulate
+    from feedstock_tools.builds.fleet.simulation.times import read_times, with_times
+    from feedstock_tools.builds.plan.hosts import local_host
+    from feedstock_tools.errors import InputError, Mistake
+    from feedstock_tools.units import time_of
+
+    hosts = read_hosts(asked.hosts or "", local_host(planned.capacity, planned.jobs))
+    times = read_times(asked.times) if asked.times else {}
+    works = with_times(planned.todo, times, time_of(asked.otherwise) if asked.otherwise else None)
+    images = {
+        work.configuration: image
+        for work in works
+        if workspace.engines.engine_for(work.configuration, work.platform).own_channels
+        and (image := work.row.values.get("docker_image"))
+    }
+    simulation = simulate(works, hosts, asked.seed, images)
+    if named and simulation.left_out:
+        raise InputError.of([Mistake(f"{row} fits no host: {reason}") for row, reason in simulation.left_out.items()])
+    return simulation, hosts
+
+
+def _print_simulated(
+    simulation: Simulation, hosts: SimulatedHosts, refused: Mapping[str, str], asked: _Simulated, *, as_json: bool
+) -> None:
+    from datetime import UTC, datetime
+
+    from feedstock_tools.report.simulation import simulation_json, simulation_text, write_simulation_page
+
+    text = simulation_text(simulation, hosts, refused)
+    if asked.html is not None:
+        write_simulation_page(asked.html, simulation, text, datetime.now(UTC))
+        say(f"wrote {asked.html}", err=True)
+    if as_json:
+        say_json(simulation_json(simulation, hosts, refused, asked.seed))
+    else:
+        say(text)

@@ -25,7 +25,7 @@ from feedstock_tools.report.matrix.view import Line, by_state, groups, lines, mo
 from feedstock_tools.units import size_text
 from feedstock_tools.wording import duration
 
-__all__ = ["page", "write_page"]
+__all__ = ["page", "policy_hash", "write_page"]
 
 #: The limits of a log quoted in the page: bytes and number of its last lines.
 _TAIL_BYTES = 12_000
@@ -67,8 +67,8 @@ def page(matrix: Matrix, folder: Path) -> str:
         matrix=matrix,
         style=style,
         script=script,
-        style_hash=_policy_hash(style),
-        script_hash=_policy_hash(script),
+        style_hash=policy_hash(style),
+        script_hash=policy_hash(script),
         counts=by_state(table_lines),
         shares=tuple(_shares(by_state(table_lines))),
         platforms=sorted({line.state.configuration.platform for line in table_lines}),
@@ -83,7 +83,7 @@ def _alive(matrix: Matrix) -> frozenset[int | None]:
     return frozenset(output.record.id for output in outputs if output.record and output.state == "running")
 
 
-def _policy_hash(text: str) -> str:
+def policy_hash(text: str) -> str:
     """How a content security policy names a script or style of the page."""
     return f"'sha256-{base64.b64encode(sha256(text.encode()).digest()).decode()}'"
 

@@ -1,0 +1,174 @@
+"""Hosts as people write them down for a simulation: a file of kinds, or short forms such as `3x32c128g`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from feedstock_tools.builds.plan.capacity import Capacity
+from feedstock_tools.builds.plan.hosts import Host
+from feedstock_tools.errors import InputError
+from feedstock_tools.platforms import Platform
+from feedstock_tools.reading import read_text
+from feedstock_tools.units import size_of, time_of
+from feedstock_tools.yaml_reading.checking import mistakes_of
+from feedstock_tools.yaml_reading.positions import parse_document
+
+__all__ = ["SimulatedHosts", "read_hosts"]
+
+#: The most hosts of a simulation.
+_MOST = 100_000
+_SHORT = re.compile(
+    r"(?:(?P<count>\d{1,6})x)?(?P<cores>\d{1,5})c(?:(?P<memory>\d{1,6})g)?(?:(?P<gpus>\d{1,3})gpu)?|(?P<alone>\d{1,6})",
+    re.ASCII,
+)
+_HINT = "Give the number of hosts (3), their sizes (3x32c128g,1x64c256g2gpu), or a file of hosts (docs/plan.md)."
+
+
+def _readable(read: Callable[[str], object]) -> AfterValidator:
+    """A text that a function reads without a mistake."""
+
+    def check(text: str) -> str:
+        try:
+            read(text)
+        except InputError as error:
+            raise ValueError(error.mistakes[0].message) from error
+        return text
+
+    return AfterValidator(check)
+
+
+_Size = Annotated[str, _readable(size_of)]
+_Time = Annotated[str, _readable(time_of)]
+_Subdir = Annotated[str, _readable(Platform.parse)]
+
+
+class _Entry(BaseModel):
+    """A kind of host in a file."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    count: int = Field(default=1, ge=1, lt=_MOST + 1, description="The number of such hosts.")
+    cores: int = Field(ge=1, lt=100_000, description="The cores of each.")
+    memory: _Size = Field(description="The memory of each: 128 GiB.")
+    jobs: int = Field(default=1, ge=1, lt=1000, description="The most rows that each builds in parallel.")
+    platforms: tuple[_Subdir, ...] | None = Field(default=None, description="What they build for; default: anything.")
+    gpus: int = Field(default=0, ge=0, lt=1000, description="The GPUs of each.")
+    images: tuple[str, ...] | None = Field(default=None, description="Container images that they run; default: any.")
+    labels: tuple[str, ...] = Field(default=(), description="What else they have, as `needs: labels` of a spec asks.")
+    price: float = Field(default=0.0, ge=0, lt=1e6, description="The price of an hour of one of them.")
+    preempted: float = Field(default=0.0, ge=0, lt=100, description="How often an hour each is taken away, on average.")
+    back: _Time | None = Field(default=None, description="The time until another one is there: 5 min.")
+
+
+class _File(BaseModel):
+    """A file of hosts."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    hosts: dict[str, _Entry] = Field(min_length=1, description="The hosts, by the name of their kind.")
+    currency: str = Field(default="", description="The currency of the prices.")
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedHosts:
+    """The hosts of a simulation.
+
+    Attributes:
+        hosts: named `<kind>-1`, `<kind>-2` and so on.
+        kinds: the name of each host's kind, by the name of the host.
+        back: the seconds until a host of a kind is back after it was preempted, by the name of the kind.
+        currency: of their prices; empty if the file does not say.
+    """
+
+    hosts: tuple[Host, ...]
+    kinds: dict[str, str]
+    back: dict[str, float]
+    currency: str = ""
+
+
+def read_hosts(text: str, here: Host) -> SimulatedHosts:
+    """The hosts that a user gives: a file, a number of hosts like this one, or sizes.
+
+    Args:
+        here: this machine, for what a short form does not say: cores, memory, the number of parallel rows.
+
+    Raises:
+        InputError: it is neither; or the file has mistakes, each with line and column.
+
+    >>> here = Host("here", Capacity((0, 1), 4 << 30), 1)
+    >>> [host.name for host in read_hosts("2", here).hosts]
+    ['host-1', 'host-2']
+    >>> [(host.name, len(host.capacity.cores)) for host in read_hosts("1x32c128g,2x8c", here).hosts]
+    [('32c128g-1', 32), ('8c-1', 8), ('8c-2', 8)]
+    """
+    parts = text.split(",")
+    matches = [_SHORT.fullmatch(part.strip()) for part in parts]
+    if all(matches):
+        return _from_kinds(_of_short_form(match, here) for match in matches if match)
+    path = Path(text)
+    if not path.is_file():
+        raise InputError(f"'{text[:80]}' is neither a number of hosts, nor their sizes, nor a file", hint=_HINT)
+    return _from_file(path)
+
+
+def _of_short_form(match: re.Match[str], here: Host) -> tuple[Host, int]:
+    if match["alone"]:
+        return replace(here, name="host", lenient=True), int(match["alone"])
+    cores = tuple(range(int(match["cores"])))
+    memory = size_of(f"{match['memory']} GiB") if match["memory"] else here.capacity.memory
+    name = match[0].rpartition("x")[2]
+    gpus = int(match["gpus"] or 0)
+    return Host(name, Capacity(cores, memory), here.jobs, gpus=gpus), int(match["count"] or 1)
+
+
+def _from_kinds(kinds: Iterator[tuple[Host, int]]) -> SimulatedHosts:
+    hosts: list[Host] = []
+    of_host: dict[str, str] = {}
+    for kind, count in kinds:
+        if len(hosts) + count > _MOST or kind.jobs < 1 or not kind.capacity.cores or count < 1:
+            raise InputError(f"a simulation takes 1 to {_MOST} hosts, each with a core or more", hint=_HINT)
+        first = sum(name == kind.name for name in of_host.values())
+        for number in range(first + 1, first + count + 1):
+            host = replace(kind, name=f"{kind.name}-{number}")
+            hosts.append(host)
+            of_host[host.name] = kind.name
+    return SimulatedHosts(tuple(hosts), of_host, {})
+
+
+def _from_file(path: Path) -> SimulatedHosts:
+    document = parse_document(read_text(path, within=None), path)
+    mistakes = list(document.mistakes)
+    file: _File | None = None
+    try:
+        file = _File.model_validate(document.content)
+    except ValidationError as error:
+        mistakes += mistakes_of(document, error, _File, "a file of hosts")
+    if mistakes or file is None:
+        raise InputError.of(
+            sorted(dict.fromkeys(mistakes), key=lambda mistake: (mistake.line or 0, mistake.column or 0))
+        )
+    found = _from_kinds((_of_entry(name, entry), entry.count) for name, entry in file.hosts.items())
+    back = {name: time_of(entry.back) for name, entry in file.hosts.items() if entry.back}
+    return replace(found, back=back, currency=file.currency)
+
+
+def _of_entry(name: str, entry: _Entry) -> Host:
+    return Host(
+        name=name,
+        capacity=Capacity(tuple(range(entry.cores)), size_of(entry.memory)),
+        jobs=entry.jobs,
+        platforms=None
+        if entry.platforms is None
+        else frozenset(Platform.parse(platform).subdir for platform in entry.platforms),
+        gpus=entry.gpus,
+        images=None if entry.images is None else frozenset(entry.images),
+        labels=frozenset(entry.labels),
+        preempted=entry.preempted,
+        price=entry.price,
+    )

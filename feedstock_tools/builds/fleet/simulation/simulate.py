@@ -1,0 +1,260 @@
+"""A run over hosts that nobody rents yet: the same state and the same decisions as a real one, and no waiting.
+
+Time passes from event to event: an output is made, a row ends, a host is taken away or is back. Everything that
+chance decides comes from a seed, for each host apart, so another order of rows meets the same preemptions.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from itertools import count
+from operator import attrgetter
+from random import Random
+
+from feedstock_tools.builds.fleet.simulation.hosts import SimulatedHosts
+from feedstock_tools.builds.plan.hosts import Host
+from feedstock_tools.builds.plan.work import Place, Work, place_of
+from feedstock_tools.builds.runs.decide import pending_row, without_host
+from feedstock_tools.builds.runs.row import BuiltRow
+from feedstock_tools.builds.runs.state import RunState
+from feedstock_tools.errors import WorkError
+
+__all__ = ["HostUse", "SimulatedBuild", "Simulation", "simulate"]
+
+#: The number of times that a row begins, after which it will not end in our time.
+_MOST_ATTEMPTS = 200
+_DONE = BuiltRow((), ())
+#: The order of events at one time: what is made counts before a host is gone, and a host is back before it decides.
+_MADE, _ENDED, _GONE, _BACK = range(4)
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedBuild:
+    """An attempt to build a row on a host, in seconds since the run began; `cut_off` if the host was taken away."""
+
+    row: str
+    configuration: str
+    host: str
+    begin: float
+    end: float
+    packages: int
+    cut_off: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class HostUse:
+    """A host in a simulation, in seconds; it is rented from the start of the run to the end of its last build.
+
+    `busy` counts the time in which it builds at least one row, `lost` the time of builds that were cut off.
+    """
+
+    host: Host
+    rented: float
+    busy: float
+    lost: float
+    preemptions: int
+
+    @property
+    def cost(self) -> float:
+        """The price of the time in which it is rented."""
+        return self.rented / 3600 * self.host.price
+
+
+@dataclass(frozen=True, slots=True)
+class Simulation:
+    """The result: how long the run takes, its builds in the order of their begin, and its hosts.
+
+    `left_out` are the rows that no host can build, with the reasons.
+    """
+
+    seconds: float
+    builds: tuple[SimulatedBuild, ...]
+    uses: tuple[HostUse, ...]
+    left_out: Mapping[str, str]
+
+    @property
+    def rented(self) -> float:
+        """The machine time of all hosts, in seconds."""
+        return sum(use.rented for use in self.uses)
+
+    @property
+    def cost(self) -> float:
+        """What the hosts cost together."""
+        return sum(use.cost for use in self.uses)
+
+
+def simulate(
+    works: Sequence[Work], hosts: SimulatedHosts, seed: int = 0, images: Mapping[str, str] | None = None
+) -> Simulation:
+    """Run some rows over some hosts.
+
+    Args:
+        works: in the order of a run, each with the time of every missing output (`with_times`).
+        seed: of the preemptions.
+        images: configuration → the container image of its engine, if it has one.
+
+    Raises:
+        WorkError: a row does not end, because its hosts are taken away too often.
+    """
+    left_out = without_host(
+        [pending_row(work, image=(images or {}).get(work.configuration)) for work in works], hosts.hosts
+    )
+    possible = [work for work in works if work.name not in left_out]
+    run = _Run(RunState(possible, fail_fast=False, images=images), possible, hosts, seed)
+    run.carry_out()
+    builds = tuple(run.builds)
+    uses = tuple(place.use() for place in run.places.values())
+    return Simulation(max((build.end for build in builds), default=0.0), builds, uses, left_out)
+
+
+@dataclass(slots=True)
+class _Place:
+    """A host while it is simulated: the times at which it was taken away and back, and the ends of its builds."""
+
+    host: Host
+    chance: Random
+    back_after: float
+    here: bool = True
+    away: list[tuple[float, float]] = field(default_factory=list)
+    building: set[str] = field(default_factory=set)
+    builds: list[SimulatedBuild] = field(default_factory=list)
+
+    def use(self) -> HostUse:
+        """What the host was used for; nothing counts after its last build."""
+        last = max((build.end for build in self.builds), default=0.0)
+        away = [(gone, back) for gone, back in self.away if gone <= last]
+        rented = last - sum(min(back, last) - gone for gone, back in away)
+        lost = sum(build.end - build.begin for build in self.builds if build.cut_off)
+        return HostUse(self.host, rented, _covered(self.builds), lost, len(away))
+
+
+def _covered(builds: Sequence[SimulatedBuild]) -> float:
+    """The time in which at least one build runs."""
+    covered = until = 0.0
+    for build in sorted(builds, key=attrgetter("begin")):
+        covered += max(0.0, build.end - max(until, build.begin))
+        until = max(until, build.end)
+    return covered
+
+
+def _seconds(works: Sequence[Work]) -> dict[Place, float]:
+    """The time of each output, from the row that makes it first."""
+    of_all = {place_of(output): work.seconds[output.name] for work in works for output in work.missing}
+    return of_all | {place_of(output): work.seconds[output.name] for work in works for output in work.makes}
+
+
+class _Run:
+    """A simulated run: the state of a real one, a clock, and the events to come.
+
+    An event is its time, its kind, a number that keeps events of one time in order, the name of its row or host, and
+    the output that is made, or the number of the attempt that ends.
+    """
+
+    def __init__(self, state: RunState, works: Sequence[Work], hosts: SimulatedHosts, seed: int) -> None:
+        self._state = state
+        self._works = {work.name: work for work in works}
+        self._seconds = _seconds(works)
+        counts = Counter(place_of(output) for work in works for output in work.missing)
+        self._shared = {place for place, count in counts.items() if count > 1}
+        self._made: set[Place] = set()
+        self._attempts: dict[str, list[tuple[str, float]]] = {work.name: [] for work in works}
+        self._order: list[tuple[str, int]] = []
+        self._builds: dict[tuple[str, int], SimulatedBuild] = {}
+        self._events: list[tuple[float, int, int, str, int, str]] = []
+        self._numbers = count()
+        self.places = {
+            host.name: _Place(host, Random(f"{seed} {host.name}"), hosts.back.get(hosts.kinds[host.name], 0.0))  # noqa: S311
+            for host in hosts.hosts
+        }
+        self._hosts = list(hosts.hosts)
+        for place in self.places.values():
+            self._plan_preemption(place, 0.0)
+
+    def carry_out(self) -> None:
+        """Begin rows and let time pass until all have ended."""
+        self._begin(0.0)
+        while len(self._state.results) < len(self._works):
+            now, kind, _, name, attempt, output = heappop(self._events)
+            if kind == _MADE:
+                self._make(name, attempt, output)
+            elif kind == _ENDED:
+                self._end(name, attempt, now)
+            elif kind == _GONE:
+                self._lose(self.places[name], now)
+            else:
+                self._return(self.places[name], now)
+            if not self._events or self._events[0][0] > now:
+                self._begin(now)
+
+    @property
+    def builds(self) -> Iterator[SimulatedBuild]:
+        """All attempts, in the order in which they began."""
+        return (self._builds[key] for key in self._order)
+
+    def _begin(self, now: float) -> None:
+        for start in self._state.begin(self._hosts, now):
+            attempts = self._attempts[start.row]
+            if len(attempts) == _MOST_ATTEMPTS:
+                hint = "Give it a host that stays, or one that is taken away less often."
+                raise WorkError(f"{start.row} would not end: it was cut off {_MOST_ATTEMPTS} times", hint=hint)
+            attempts.append((start.host, now))
+            number = len(attempts)
+            self._order.append((start.row, number))
+            self.places[start.host].building.add(start.row)
+            end = now
+            for output in self._works[start.row].missing:
+                place = place_of(output)
+                if place not in self._made:
+                    end += self._seconds[place]
+                    if place in self._shared:
+                        self._push(end, _MADE, start.row, number, output.name)
+            self._push(end, _ENDED, start.row, number)
+
+    def _make(self, row: str, attempt: int, output: str) -> None:
+        if self._runs(row, attempt):
+            self._made |= self._state.made(row, output)
+
+    def _end(self, row: str, attempt: int, now: float) -> None:
+        if self._runs(row, attempt):
+            self._close(row, now, cut_off=False)
+            self._made |= self._works[row].places & self._shared
+            self._state.end(row, _DONE)
+
+    def _runs(self, row: str, attempt: int) -> bool:
+        """Whether an attempt is under way: it may have been cut off before its event."""
+        return row in self._state.running and len(self._attempts[row]) == attempt
+
+    def _close(self, row: str, now: float, *, cut_off: bool) -> None:
+        work, attempts = self._works[row], self._attempts[row]
+        host, begin = attempts[-1]
+        packages = 0 if cut_off else len(work.makes)
+        build = SimulatedBuild(row, work.configuration, host, begin, now, packages, cut_off)
+        self._builds[row, len(attempts)] = build
+        self.places[host].building.discard(row)
+        self.places[host].builds.append(build)
+
+    def _lose(self, place: _Place, now: float) -> None:
+        """A host is taken away: its rows begin again elsewhere, before all others."""
+        for row in sorted(place.building, reverse=True):
+            self._close(row, now, cut_off=True)
+            self._state.postpone(row, now)
+        place.here = False
+        place.away.append((now, now + place.back_after))
+        self._push(now + place.back_after, _BACK, place.host.name)
+        self._hosts.remove(place.host)
+
+    def _return(self, place: _Place, now: float) -> None:
+        place.here = True
+        self._hosts = [other.host for other in self.places.values() if other.here]
+        self._plan_preemption(place, now)
+
+    def _plan_preemption(self, place: _Place, now: float) -> None:
+        if place.host.preempted:
+            wait = place.chance.expovariate(place.host.preempted / 3600)
+            self._push(now + wait, _GONE, place.host.name)
+
+    def _push(self, at: float, kind: int, name: str, attempt: int = 0, output: str = "") -> None:
+        heappush(self._events, (at, kind, next(self._numbers), name, attempt, output))

@@ -1,0 +1,98 @@
+"""The durations of simulated rows: from the ledger, from a file, or one time for all others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from feedstock_tools.builds.plan.order import in_order
+from feedstock_tools.builds.plan.work import Place, Work, place_of
+from feedstock_tools.errors import InputError, Mistake
+from feedstock_tools.reading import read_text
+from feedstock_tools.units import time_of
+from feedstock_tools.wording import counted
+from feedstock_tools.yaml_reading.positions import parse_document
+
+__all__ = ["read_times", "with_times"]
+
+_NAMED = 5
+
+
+def read_times(path: Path) -> dict[str, float]:
+    """The seconds of rows by name, configuration or glob over them, from a file such as `linux_64_*: 3 h`.
+
+    Raises:
+        InputError: it cannot be read, or has mistakes, each with line and column.
+    """
+    document = parse_document(read_text(path, within=None), path)
+    if not isinstance(document.content, dict):
+        raise InputError("expected rows with their times, such as `linux_64_*: 3 h`", path=path, line=1)
+    mistakes, times = list(document.mistakes), {}
+    for name, text in document.content.items():
+        try:
+            times[str(name)] = time_of(str(text))
+        except InputError as error:
+            place = document.place((name,))
+            wrong = error.mistakes[0]
+            mistakes.append(Mistake(wrong.message, path, place.line, place.column, wrong.hint))
+    if mistakes:
+        raise InputError.of(mistakes)
+    return times
+
+
+def with_times(works: Sequence[Work], times: Mapping[str, float], otherwise: float | None) -> tuple[Work, ...]:
+    """Some rows with a time for each missing output, in the order in which a run would begin them.
+
+    A row takes the time given for it (the first name or glob that matches), else that of earlier builds or its spec,
+    else `otherwise`. A given time is that of the outputs that a row makes itself, each an equal part: what rows share
+    is made by the first of them.
+
+    Args:
+        works: in their order, which stays if no row takes another time than before.
+        times: as of `read_times`.
+
+    Raises:
+        InputError: the time of a row remains unknown.
+    """
+    makers = ((work, output) for work in works for output in work.makes)
+    known = {place_of(output): work.seconds.get(output.name) for work, output in makers}
+    timed: list[Work] = []
+    unknown: list[str] = []
+    for work in works:
+        given = next((seconds for name, seconds in times.items() if _matches(name, work)), None)
+        own = {output.name: seconds for output in work.missing if (seconds := known[place_of(output)]) is not None}
+        if given is None and len(own) < len(work.missing):
+            given = otherwise
+        if given is not None:
+            parts = {output.name: given / len(work.missing) for output in work.missing}
+            timed.append(replace(work, makes=work.missing, seconds=parts, seconds_source="given"))
+        elif len(own) == len(work.missing):
+            timed.append(replace(work, seconds=own))
+        else:
+            unknown.append(work.name)
+    if unknown:
+        named = ", ".join(unknown[:_NAMED]) + (" …" if len(unknown) > _NAMED else "")
+        hint = "Give them in a file with --times, or one time for all of them with --time."
+        raise InputError(f"the time of {counted(len(unknown), 'row')} is unknown: {named}", hint=hint)
+    if not any(work.seconds_source == "given" for work in timed):
+        return tuple(timed)
+    return tuple(_each_once(in_order([replace(work, makes=work.missing) for work in timed])))
+
+
+def _each_once(works: Sequence[Work]) -> Iterator[Work]:
+    """The rows, each with the outputs that no earlier one makes, and a given time divided among these."""
+    places: set[Place] = set()
+    for work in works:
+        makes = tuple(output for output in work.missing if place_of(output) not in places)
+        places |= work.places
+        seconds = work.seconds
+        if work.seconds_source == "given" and makes:
+            own = sum(seconds.values()) / len(makes)
+            seconds = {**seconds, **{output.name: own for output in makes}}
+        yield replace(work, makes=makes, seconds=seconds)
+
+
+def _matches(name: str, work: Work) -> bool:
+    return fnmatchcase(work.name, name) or fnmatchcase(work.configuration, name)
