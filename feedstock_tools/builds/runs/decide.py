@@ -6,7 +6,8 @@ processes or transport.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from feedstock_tools.builds.plan.capacity import Share
@@ -15,7 +16,7 @@ from feedstock_tools.builds.plan.needs import Needs
 from feedstock_tools.builds.plan.work import Place, Work
 from feedstock_tools.builds.runs.rooms import Choice, Kind, Occupancy, Running, kinds_with_room
 
-__all__ = ["Pending", "Start", "decide", "pending_row", "without_host"]
+__all__ = ["Pending", "Start", "Waiting", "decide", "pending_row", "without_host"]
 
 #: The expected number of preemptions during a row above which a host that stays is better for it.
 _LONG = 0.25
@@ -47,6 +48,36 @@ class Pending:
     def demand(self) -> Demand:
         """What it asks of a host."""
         return Demand(self.needs, self.platform, self.image)
+
+
+class Waiting(Collection[Pending]):
+    """Waiting rows, the most urgent first, and what they need: kept up to date as rows begin."""
+
+    def __init__(self, rows: Iterable[Pending] = ()) -> None:
+        self.rows = {row.row: row for row in rows}
+        self._needs = {id(row.needs): row.needs for row in self.rows.values()}
+        self._counts = Counter(id(row.needs) for row in self.rows.values())
+
+    def remove(self, row: str) -> Pending:
+        """Take out a row; returns it."""
+        gone = self.rows.pop(row)
+        self._counts[id(gone.needs)] -= 1
+        return gone
+
+    @property
+    def least(self) -> tuple[int, int]:
+        """The cores and bytes of memory that each row needs at least."""
+        needs = [self._needs[each] for each, count in self._counts.items() if count]
+        return min((each.cores or 1 for each in needs), default=1), min((each.memory or 1 for each in needs), default=1)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[Pending]:
+        return iter(self.rows.values())
+
+    def __contains__(self, row: object) -> bool:
+        return isinstance(row, Pending) and self.rows.get(row.row) == row
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +128,14 @@ def decide(
     Args:
         pending: the waiting rows, the most urgent first (`in_order`: longest first). Rows of equal needs should share
             one value of them, which is then compared with the hosts once.
-        running: the rows under way on any of the hosts; an `Occupancy` is not added up again.
+        running: the rows under way on any of the hosts. What `Waiting` and `Occupancy` know is not added up again.
         now: the time, on the clock of `not_before`.
     """
     occupancy = running if isinstance(running, Occupancy) else Occupancy(running)
-    kinds = kinds_with_room(hosts, occupancy)
+    kinds = kinds_with_room(hosts, occupancy, pending.least if isinstance(pending, Waiting) else (1, 1))
     still_open = sum(len(kind.rooms) for kind in kinds)
     rates = sorted({host.preempted for host in hosts} - {0.0})
-    choices: dict[tuple[object, ...], Choice] = {}
+    choices: dict[tuple[object, ...], Choice | None] = {}
     begun: set[Place] = set()
     starts: list[Start] = []
     for row in pending:
@@ -112,19 +143,24 @@ def decide(
             break
         if row.not_before > now or not (begun.isdisjoint(row.places) and occupancy.places.isdisjoint(row.places)):
             continue
-        risks = tuple(_risk(row.seconds, rate) for rate in rates)
+        risks = tuple(_risk(row.seconds, rate) for rate in rates) if rates else ()
         key = id(row.needs), row.platform, row.image, risks
-        if (choice := choices.get(key)) is None:
-            choice = choices[key] = _choice(row.demand, {0.0: 0, **dict(zip(rates, risks, strict=True))}, kinds, hosts)
+        if key not in choices:
+            choices[key] = _choice(row.demand, {0.0: 0, **dict(zip(rates, risks, strict=True))}, kinds, hosts)
+        choice = choices[key]
+        if choice is None:
+            continue
         found = choice.best()
         if found is not None:
             room, portion = found
-            starts.append(Start(row.row, room.host.name, room.take(row.needs, portion)))
+            starts.append(Start(row.row, room.host.name, room.take(row.needs, portion, occupancy)))
             begun |= row.places
             still_open -= not room.is_open
         elif (nearest := choice.nearest()) is not None:
             nearest.kind.rooms.remove(nearest)
             still_open -= 1
+        else:
+            choices[key] = None  # nothing is left for such rows
     return starts
 
 

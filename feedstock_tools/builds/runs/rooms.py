@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 from bisect import insort
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
+from itertools import islice, takewhile
 from operator import attrgetter
+from typing import NamedTuple
 
 from feedstock_tools.builds.plan.capacity import Share, jobs_of
 from feedstock_tools.builds.plan.hosts import Demand, Host, Portion, portion_on
 from feedstock_tools.builds.plan.needs import Needs
 from feedstock_tools.builds.plan.work import Place
 
-__all__ = ["Choice", "Kind", "Occupancy", "Room", "Running", "kinds_with_room"]
+__all__ = ["Choice", "Kind", "Occupancy", "Room", "Running", "Taken", "kinds_with_room"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,7 @@ class Occupancy(Collection[Running]):
         self.rows: dict[str, Running] = {}
         self.places: set[Place] = set()
         self._on: dict[str, dict[str, Running]] = {}
+        self._taken: dict[str, Taken] = {}
         for row in rows:
             self.add(row)
 
@@ -46,17 +48,23 @@ class Occupancy(Collection[Running]):
         self.rows[row.row] = row
         self.places |= row.places
         self._on.setdefault(row.host, {})[row.row] = row
+        self._taken[row.host] = self.taken(row.host).after(row, 1)
 
     def remove(self, row: str) -> Running:
         """Note that a row is no longer under way; returns it."""
         gone = self.rows.pop(row)
         self.places -= gone.places
         del self._on[gone.host][row]
+        self._taken[gone.host] = self.taken(gone.host).after(gone, -1)
         return gone
 
-    def on(self, host: str) -> Collection[Running]:
-        """The rows on a host."""
-        return self._on.get(host, _NOTHING).values()
+    def taken(self, host: str) -> Taken:
+        """What the rows on a host have taken of it."""
+        return self._taken.get(host, _NOTHING)
+
+    def cores(self, host: str) -> set[int]:
+        """The numbers of the cores that they have."""
+        return {core for row in self._on.get(host, {}).values() for core in row.share.cores}
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -68,35 +76,54 @@ class Occupancy(Collection[Running]):
         return isinstance(row, Running) and self.rows.get(row.row) == row
 
 
-_NOTHING: Mapping[str, Running] = {}
+class Taken(NamedTuple):
+    """The sum of what rows have taken of a host."""
+
+    rows: int = 0
+    cores: int = 0
+    memory: int = 0
+    gpus: int = 0
+
+    def after(self, row: Running, sign: int) -> Taken:
+        """The sum with a row more, or less."""
+        share = row.share
+        return Taken(
+            self.rows + sign,
+            self.cores + sign * len(share.cores),
+            self.memory + sign * share.memory,
+            self.gpus + sign * row.gpu,
+        )
+
+
+_NOTHING = Taken()
 
 
 class Room:
     """The free resources of a host while rows are given to it; `at` is its place among the hosts."""
 
-    __slots__ = ("at", "cores", "gpus", "host", "jobs", "kind", "memory", "rank", "taken")
+    __slots__ = ("_begun", "at", "cores", "gpus", "host", "jobs", "kind", "memory", "rank")
 
-    def __init__(self, at: int, host: Host, rows: Collection[Running]) -> None:
+    def __init__(self, at: int, kind: Kind, host: Host, taken: Taken) -> None:
         self.at = at
+        self.kind = kind
         self.host = host
-        self.taken = [row.share.cores for row in rows]
-        self.cores = len(host.capacity.cores) - sum(map(len, self.taken))
-        self.memory = host.capacity.memory - sum(row.share.memory for row in rows)
-        self.jobs = host.jobs - len(rows)
-        self.gpus = math.inf if host.gpus is None else host.gpus - sum(row.gpu for row in rows)
+        self.cores = len(host.capacity.cores) - taken.cores
+        self.memory = host.capacity.memory - taken.memory
+        self.jobs = host.jobs - taken.rows
+        self.gpus = math.inf if host.gpus is None else host.gpus - taken.gpus
         self.rank = -self.cores, at
-        self.kind: Kind
+        self._begun: set[int] = set()
 
     @property
     def is_open(self) -> bool:
         """Whether any row could begin here."""
         return self.jobs > 0 and self.cores > 0 and self.memory > 0
 
-    def take(self, needs: Needs, portion: Portion) -> Share:
+    def take(self, needs: Needs, portion: Portion, occupancy: Occupancy) -> Share:
         """The share of a row that begins here."""
-        taken = {core for cores in self.taken for core in cores}
-        cores = tuple(core for core in self.host.capacity.cores if core not in taken)[: portion.cores]
-        self.taken.append(cores)
+        taken = self._begun | occupancy.cores(self.host.name)
+        cores = tuple(islice((core for core in self.host.capacity.cores if core not in taken), portion.cores))
+        self._begun.update(cores)
         self.cores -= portion.cores
         self.memory -= portion.memory
         self.jobs -= 1
@@ -145,17 +172,25 @@ def _lacks(room: Room, portion: Portion, *, gpu: bool) -> tuple[int, bool, int, 
     return max(0, portion.cores - room.cores), gpu and room.gpus < 1, max(0, portion.memory - room.memory), room.at
 
 
-def kinds_with_room(hosts: Sequence[Host], occupancy: Occupancy) -> list[Kind]:
-    """The hosts on which a row could begin, by kind. Hosts with the same values but for their names are one kind."""
+def kinds_with_room(hosts: Sequence[Host], occupancy: Occupancy, least: tuple[int, int] = (1, 1)) -> list[Kind]:
+    """The hosts on which a row could begin, by kind. Hosts with the same values but for their names are one kind.
+
+    Args:
+        least: the cores and bytes of memory that each row needs at least.
+    """
     kinds: dict[tuple[object, ...], Kind] = {}
     for at, host in enumerate(hosts):
-        rows = occupancy.on(host.name)
-        if len(rows) >= host.jobs:
+        taken, capacity = occupancy.taken(host.name), host.capacity
+        cores, memory = (1, 1) if host.lenient else least
+        if (
+            taken.rows >= host.jobs
+            or len(capacity.cores) - taken.cores < cores
+            or capacity.memory - taken.memory < memory
+        ):
             continue
-        room = Room(at, host, rows)
-        if room.is_open:
-            room.kind = kinds.setdefault(_kind_of(host), Kind(host))
-            room.kind.rooms.append(room)
+        key = _kind_of(host)
+        kind = kinds.get(key) or kinds.setdefault(key, Kind(host))
+        kind.rooms.append(Room(at, kind, host, taken))
     for kind in kinds.values():
         kind.rooms.sort(key=_RANK)
     return list(kinds.values())

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from feedstock_tools.builds.plan.hosts import Host
 from feedstock_tools.builds.plan.work import Place, Work, place_of
-from feedstock_tools.builds.runs.decide import Pending, Start, decide, pending_row
+from feedstock_tools.builds.runs.decide import Pending, Start, Waiting, decide, pending_row
 from feedstock_tools.builds.runs.rooms import Occupancy, Running
 from feedstock_tools.builds.runs.row import BuiltRow
 
@@ -32,14 +32,14 @@ class RunState:
         self._fail_fast = fail_fast
         self._images = images or {}
         self._broken: set[Place] = set()
-        self._pending = {work.name: self._waiting(work) for work in works}
+        self._pending = Waiting(map(self._waiting, works))
         self._occupancy = Occupancy()
         self.results: dict[str, BuiltRow] = {}
 
     @property
     def pending(self) -> list[Pending]:
         """The rows that wait, the most urgent first."""
-        return list(self._pending.values())
+        return list(self._pending)
 
     @property
     def running(self) -> Mapping[str, Running]:
@@ -48,20 +48,20 @@ class RunState:
 
     def begin(self, hosts: Sequence[Host], now: float) -> list[Start]:
         """Start the rows that `decide` chooses now."""
-        starts = decide(self._pending.values(), self._occupancy, hosts, now)
+        starts = decide(self._pending, self._occupancy, hosts, now)
         for start in starts:
             self.take_over(start)
         return starts
 
     def take_over(self, start: Start) -> None:
         """Note that a waiting row has begun, or is under way since an earlier run."""
-        waiting = self._pending.pop(start.row)
+        waiting = self._pending.remove(start.row)
         gpu = waiting.needs.gpu
         self._occupancy.add(Running(start.row, start.host, start.share, waiting.places, gpu=gpu))
 
     def is_over(self, now: float) -> bool:
         """Whether nothing runs and no waiting row can ever begin."""
-        return not self.running and not any(waiting.not_before > now for waiting in self._pending.values())
+        return not self.running and not any(waiting.not_before > now for waiting in self._pending)
 
     def made(self, row: str, output: str) -> frozenset[Place]:
         """Note that a running row has made an output, so that no other row waits for it; returns its places."""
@@ -74,7 +74,7 @@ class RunState:
         """Put a row back in front, because another run builds a part of it, or its host is gone."""
         self._occupancy.remove(row)
         first = self._waiting(self._works[row], not_before)
-        self._pending = {row: first, **self._pending}
+        self._pending = Waiting([first, *self._pending])
         self._give_up_broken()
 
     def end(self, row: str, built: BuiltRow) -> None:
@@ -85,7 +85,7 @@ class RunState:
             return
         self._broken |= self._places(row, built.failed.output)
         if self._fail_fast:
-            self._pending.clear()
+            self._pending = Waiting()
         self._give_up_broken()
 
     @property
@@ -102,5 +102,4 @@ class RunState:
     def _give_up_broken(self) -> None:
         """Let no row wait for an output that failed."""
         if self._broken:
-            waiting = self._pending.values()
-            self._pending = {row.row: row for row in waiting if row.places.isdisjoint(self._broken)}
+            self._pending = Waiting(row for row in self._pending if row.places.isdisjoint(self._broken))
