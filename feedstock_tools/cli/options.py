@@ -36,6 +36,7 @@ __all__ = [
     "folders",
     "gathered",
     "gpu",
+    "html",
     "jobs",
     "log_limit",
     "markdown",
@@ -215,6 +216,12 @@ def refuse_both(as_json: bool, markdown: bool) -> None:
 
 
 markdown = option("--markdown", is_flag=True, meaning="Print the result as Markdown")
+html = option(
+    "--html",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    meaning="Write a page to this file",
+)
 dry_run = option("--dry-run", is_flag=True, meaning="Show what would happen; change nothing")
 check = option("--check", is_flag=True, meaning="Write nothing; exit with 1 if a file would change")
 diff = option("--diff", "show_diff", is_flag=True, meaning="Print what changes")

@@ -64,12 +64,7 @@ class _Simulated:
 )
 @click.option("--time", "otherwise", metavar="TIME", help="With --simulate: the time of every row without a known one.")
 @click.option("--seed", type=int, default=0, metavar="N", help="With --simulate: the seed of preemptions (default: 0).")
-@click.option(
-    "--html",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="With --simulate: write a page with the builds over time to this file.",
-)
+@options.html
 @options.configurations
 @options.gathered("place", options.Place)
 @options.gathered("asked", _Simulated)

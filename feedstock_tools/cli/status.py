@@ -18,9 +18,7 @@ __all__ = ["command"]
 @options.channels("those of the configuration, else conda-forge")
 @options.as_json
 @options.markdown
-@click.option(
-    "--html", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write a page to this file."
-)
+@options.html
 @options.configurations
 @options.gathered("place", options.Place)
 def command(
