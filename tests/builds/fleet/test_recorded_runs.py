@@ -11,7 +11,7 @@ from random import Random
 
 import pytest
 
-from feedstock_tools.builds.engines.contract import Built, Started
+from feedstock_tools.builds.engines.contract import Built, Event, Started
 from feedstock_tools.builds.fleet.simulation.hosts import SimulatedHosts
 from feedstock_tools.builds.fleet.simulation.simulate import Simulation, simulate
 from feedstock_tools.builds.fleet.simulation.times import with_times
@@ -25,8 +25,9 @@ from feedstock_tools.builds.plan.order import in_order
 from feedstock_tools.builds.plan.work import Work, place_of
 from feedstock_tools.builds.runs.crew import Watch
 from feedstock_tools.builds.runs.decide import Start
+from feedstock_tools.builds.runs.observer import Progress
+from feedstock_tools.builds.runs.retries import NextAttempt
 from feedstock_tools.builds.runs.row import BuiltRow
-from feedstock_tools.builds.runs.run import _UNWATCHED
 from feedstock_tools.builds.runs.scheduler import carry_out
 from feedstock_tools.builds.runs.under_way import Attempt
 from tests.support.works import made_up_work
@@ -34,6 +35,21 @@ from tests.support.works import made_up_work
 GIB = 1 << 30
 #: Two events of a recorded run are never nearer than this, in seconds: threads wake up at their own pace.
 GAP = 0.02
+
+
+class Begins:
+    """An observer that notes the rows in the order in which the run begins them."""
+
+    def __init__(self) -> None:
+        self.rows: list[str] = []
+
+    def begin(self, work: Work) -> None:
+        self.rows.append(work.name)
+
+    def event(self, work: Work, event: Event | NextAttempt) -> None: ...
+    def end(self, work: Work, built: BuiltRow) -> None: ...
+    def progress(self, progress: Progress) -> None: ...
+    def ending(self, builds: int, *, go_on: bool = False) -> None: ...
 
 
 class Waiters:
@@ -110,9 +126,11 @@ def test_the_order_of_a_simulation_is_that_of_the_recorded_run(
     inputs = PlannedInputs(tmp_path, (), "")
     agenda = Agenda(works, (), names, {}, {}, inputs, hosts[0].capacity, hosts[0].jobs)
     with Ledger(tmp_path / "ledger.sqlite") as ledger:
-        carry_out(agenda, Limits(retries=0), _UNWATCHED, ledger, Waiters(hosts, ledger))
-        records = sorted(ledger.builds(), key=lambda record: record.id or 0)
-    recorded = list(dict.fromkeys((record.row, record.machine) for record in records))
+        begins = Begins()
+        carry_out(agenda, Limits(retries=0), begins, ledger, Waiters(hosts, ledger))
+        records = ledger.builds()
+    machines = {record.row: record.machine for record in records}
+    recorded = [(row, machines[row]) for row in begins.rows]
     assert len(recorded) == len(works)
     took = {(record.row, record.output): record.seconds or 0.0 for record in records}
     again = [replace(work, seconds={**work.seconds, **times_of(work, took)}) for work in works]
