@@ -37,19 +37,34 @@ GIB = 1 << 30
 GAP = 0.02
 
 
-class Begins:
-    """An observer that notes the rows in the order in which the run begins them."""
+class Clock:
+    """An observer that notes when the run begins rows, and when it hears that outputs are made and rows have ended."""
 
     def __init__(self) -> None:
         self.rows: list[str] = []
+        self.took: dict[tuple[str, str], float] = {}
+        self._since: dict[str, float] = {}
+        self._last: dict[str, str] = {}
 
     def begin(self, work: Work) -> None:
         self.rows.append(work.name)
+        self._since[work.name] = time.monotonic()
 
-    def event(self, work: Work, event: Event | NextAttempt) -> None: ...
-    def end(self, work: Work, built: BuiltRow) -> None: ...
+    def event(self, work: Work, event: Event | NextAttempt) -> None:
+        if isinstance(event, Built):
+            self._last[work.name] = event.output
+            self._note(work.name)
+
+    def end(self, work: Work, built: BuiltRow) -> None:
+        self._note(work.name)
+
     def progress(self, progress: Progress) -> None: ...
     def ending(self, builds: int, *, go_on: bool = False) -> None: ...
+
+    def _note(self, row: str) -> None:
+        moment, output = time.monotonic(), (row, self._last[row])
+        self.took[output] = self.took.get(output, 0.0) + moment - self._since[row]
+        self._since[row] = moment
 
 
 class Waiters:
@@ -125,15 +140,13 @@ def test_the_order_of_a_simulation_is_that_of_the_recorded_run(
     names = tuple(work.name for work in works)
     inputs = PlannedInputs(tmp_path, (), "")
     agenda = Agenda(works, (), names, {}, {}, inputs, hosts[0].capacity, hosts[0].jobs)
+    clock = Clock()
     with Ledger(tmp_path / "ledger.sqlite") as ledger:
-        begins = Begins()
-        carry_out(agenda, Limits(retries=0), begins, ledger, Waiters(hosts, ledger))
-        records = ledger.builds()
-    machines = {record.row: record.machine for record in records}
-    recorded = [(row, machines[row]) for row in begins.rows]
+        carry_out(agenda, Limits(retries=0), clock, ledger, Waiters(hosts, ledger))
+        machines = {record.row: record.machine for record in ledger.builds()}
+    recorded = [(row, machines[row]) for row in clock.rows]
     assert len(recorded) == len(works)
-    took = {(record.row, record.output): record.seconds or 0.0 for record in records}
-    again = [replace(work, seconds={**work.seconds, **times_of(work, took)}) for work in works]
+    again = [replace(work, seconds={**work.seconds, **times_of(work, clock.took)}) for work in works]
     assert [(build.row, build.host) for build in simulated(again, hosts).builds] == recorded
 
 
