@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from feedstock_tools.cli import options
+from feedstock_tools.cli import completing, options
 from feedstock_tools.cli.channels import readable
 from feedstock_tools.cli.printing import say, say_json
 from feedstock_tools.cli.spelling import Group
@@ -26,7 +26,7 @@ def command() -> None:
 
 
 @command.command("resolve", short_help="Find releases that go together, or explain why none do.")
-@click.argument("demands", nargs=-1, required=True, metavar="DEMAND...")
+@click.argument("demands", nargs=-1, required=True, metavar="DEMAND...", shell_complete=completing.demands)
 @_CHANNELS
 @_PLATFORM
 @_NO_FACTS
@@ -70,7 +70,7 @@ def resolve(
 
 
 @command.command("archs", short_help="Print the list of GPU architectures in a build system's form.")
-@click.argument("cuda", metavar="cuda=VERSION")
+@click.argument("cuda", metavar="cuda=VERSION", shell_complete=completing.demands)
 @click.option(
     "--for", "form", default="nvcc", metavar="TOOL", help="Form for tensorflow, pytorch, cmake or nvcc (default: nvcc)."
 )
@@ -95,7 +95,7 @@ def archs(cuda: str, form: str, preset: str, quiet: bool, as_json: bool) -> int:
 
 
 @command.command("show", short_help="Show the table of CUDA versions and the graph of what goes with them.")
-@click.argument("versions", nargs=-1, metavar="[VERSION...]")
+@click.argument("versions", nargs=-1, metavar="[VERSION...]", shell_complete=completing.cuda_versions)
 @_CHANNELS
 @_PLATFORM
 @_NO_FACTS
@@ -243,7 +243,7 @@ def _end_of_input() -> str:
 
 
 @command.command("fetch", short_help="Fetch CUDA compilers for builds on the stand-in channel.")
-@click.argument("versions", nargs=-1, metavar="[VERSION]...")
+@click.argument("versions", nargs=-1, metavar="[VERSION]...", shell_complete=completing.cuda_versions)
 @options.as_json
 def fetch(versions: tuple[str, ...], as_json: bool) -> int:
     """Fetch CUDA compilers from NVIDIA's wheels with pip, for builds on the stand-in channel.

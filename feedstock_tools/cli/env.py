@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from feedstock_tools.cli import options
+from feedstock_tools.cli import completing, options
 from feedstock_tools.cli.channels import readable
 from feedstock_tools.cli.printing import say
 from feedstock_tools.cli.spelling import Command
@@ -55,7 +55,7 @@ class _Form:
 
 
 @click.command("env", cls=Command)
-@click.argument("packages", nargs=-1, required=True, metavar="PACKAGE...")
+@click.argument("packages", nargs=-1, required=True, metavar="PACKAGE...", shell_complete=completing.packages)
 @options.gpu("GPU with --cuda, or if this machine has one", default=None)
 @options.cuda
 @options.platform("that of this machine")

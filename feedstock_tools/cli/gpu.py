@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from feedstock_tools.cli import options
+from feedstock_tools.cli import completing, options
 from feedstock_tools.cli.channels import readable
 from feedstock_tools.cli.printing import say
 from feedstock_tools.cli.spelling import Command
@@ -13,8 +13,13 @@ __all__ = ["command"]
 
 
 @click.command("gpu", cls=Command)
-@click.argument("packages", nargs=-1, metavar="[PACKAGE]...")
-@click.option("--model", metavar="NAME", help='A GPU by its name, such as "RTX 3080" (default: those of this machine).')
+@click.argument("packages", nargs=-1, metavar="[PACKAGE]...", shell_complete=completing.packages)
+@click.option(
+    "--model",
+    metavar="NAME",
+    help='A GPU by its name, such as "RTX 3080" (default: those of this machine).',
+    shell_complete=completing.gpus,
+)
 @click.option("--capability", metavar="VERSION", help="A GPU by its compute capability, such as 8.6.")
 @click.option("--driver", metavar="VERSION", help="Driver of the machine with that GPU, such as 535.129.03.")
 @options.cuda

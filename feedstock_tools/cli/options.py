@@ -16,6 +16,8 @@ from typing import Any
 
 import click
 
+from feedstock_tools.cli import completing
+
 __all__ = [
     "EDIT_MESSAGE",
     "OWN_MESSAGE",
@@ -150,12 +152,15 @@ def configurations(function: Function) -> Function:
     """
     command = _with_feedstock_among("names", function)
     command.__doc__ = f"{cleandoc(function.__doc__ or '')}\n\n{_NAMES}"
-    return click.argument("names", nargs=-1, metavar="[NAME]...")(command)
+    argument = click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=completing.configurations)
+    return argument(command)
 
 
 def packages_or_configurations(function: Function) -> Function:
     """`[PACKAGE|NAME]...` and `--feedstock DIR`: `targets`, and `feedstock` or None."""
-    argument = click.argument("targets", nargs=-1, metavar="[PACKAGE|NAME]...")
+    argument = click.argument(
+        "targets", nargs=-1, metavar="[PACKAGE|NAME]...", shell_complete=completing.configurations
+    )
     return argument(_with_feedstock_among("targets", function))
 
 
@@ -298,7 +303,12 @@ smithy = option(
     default_text="the one that --rules names",
 )
 server = option("--server", metavar="URL", meaning="URL of the service, if it is not the public one")
-cuda = option("--cuda", metavar="VERSION", meaning="This CUDA version only, such as 11.2")
+cuda = option(
+    "--cuda",
+    metavar="VERSION",
+    meaning="This CUDA version only, such as 11.2",
+    shell_complete=completing.cuda_versions,
+)
 missing = option(
     "--missing",
     "channels",
@@ -337,6 +347,7 @@ def platform(default: str, *, repeatable: bool = False) -> Decorator:
         metavar="PLATFORM",
         repeatable=repeatable,
         meaning="This platform only, such as linux-64",
+        shell_complete=completing.platforms,
         default_text=default,
     )
 

@@ -16,7 +16,7 @@ import click
 from feedstock_tools import __version__
 from feedstock_tools.bounds.limits import LIFTING, READING, SOLVING, VARIABLE, Bounds, widen
 from feedstock_tools.bounds.supervision import hold
-from feedstock_tools.cli import interruption
+from feedstock_tools.cli import completing, interruption
 from feedstock_tools.cli.printing import say
 from feedstock_tools.cli.spelling import Group, refuse_unknown
 from feedstock_tools.errors import FeedstockError, InputError
@@ -66,6 +66,7 @@ MENU = {
         "dossier": "Collect logs, configurations, environments and hashes of built packages, for reviewers.",
         "ci": "Write workflows for GitHub Actions and Azure that build what a channel lacks.",
         "collect": "Merge the ledgers and channels that several machines made into one.",
+        "completion": "Print the script with which a shell completes words of this command.",
         "clean": "Show and remove caches, work folders, leftovers and old environments.",
     },
 }
@@ -118,8 +119,9 @@ def main() -> NoReturn:
 
 
 def bounds_of(name: str, arguments: Sequence[str]) -> Bounds | None:
-    """The bounds of a whole command; None for one that builds, tests or publishes, which bounds only its reading."""
-    if name in _READING or (name == "build" and "--list" in arguments):
+    """The bounds of a whole command, also of its completion in a shell; None for one that builds, tests or publishes,
+    which bounds only its reading."""
+    if completing.VARIABLE in os.environ or name in _READING or (name == "build" and "--list" in arguments):
         return READING
     return SOLVING if name in _SOLVING else None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from feedstock_tools.cli import options
+from feedstock_tools.cli import completing, options
 from feedstock_tools.cli.channels import readable
 from feedstock_tools.cli.printing import say
 from feedstock_tools.cli.spelling import Command
@@ -13,7 +13,7 @@ __all__ = ["command"]
 
 
 @click.command("search", cls=Command)
-@click.argument("spec")
+@click.argument("spec", shell_complete=completing.packages)
 @options.channels("conda-forge")
 @options.platform("that of this machine")
 @options.cuda

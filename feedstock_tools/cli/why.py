@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from feedstock_tools.cli import options
+from feedstock_tools.cli import completing, options
 from feedstock_tools.cli.printing import say, say_json
 from feedstock_tools.cli.spelling import Command
 
@@ -19,7 +19,7 @@ __all__ = ["command"]
 
 
 @click.command("why", cls=Command)
-@click.argument("key", metavar="[KEY|NAME]", required=False)
+@click.argument("key", metavar="[KEY|NAME]", required=False, shell_complete=completing.keys)
 @click.option(
     "--not",
     "wishes",

@@ -57,7 +57,7 @@ MAY_BE_EMPTY = {"pinning list", "smithy list", "cuda fetch", "cuda audit", "cuda
 #: Commands that always print JSON.
 ALWAYS = {"schema": ["schema"]}
 #: Commands that have nothing to read: they write files and name them, or show a diff.
-WITHOUT = {"init", *(name for name in COMMANDS if name.startswith("edit "))}
+WITHOUT = {"init", "completion", *(name for name in COMMANDS if name.startswith("edit "))}
 
 
 def test_every_command_prints_json() -> None:

@@ -1,0 +1,125 @@
+"""What a shell offers for the word at the cursor: configurations, keys, GPUs, CUDA versions, packages, platforms.
+
+Each function has the form of click's `shell_complete`. A feedstock that cannot be read offers nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+__all__ = ["PROGRAM", "VARIABLE", "configurations", "cuda_versions", "demands", "gpus", "keys", "packages", "platforms"]
+
+PROGRAM = "feedstock-tools"
+#: While it is set in the environment, the program answers a shell instead of running a command.
+VARIABLE = "_FEEDSTOCK_TOOLS_COMPLETE"
+
+#: Words that people leave out of the name of a GPU.
+_LINES = ("GeForce-", "Tesla-")
+
+Completion = Callable[[click.Context, click.Parameter, str], "list[CompletionItem]"]
+
+
+def _offering(words: Callable[[click.Context, str], Iterable[str]]) -> Completion:
+    """Offer those of the words that continue the typed one, each once; none if something cannot be read."""
+
+    @wraps(words)
+    def complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem
+
+        from feedstock_tools.errors import FeedstockError
+
+        try:
+            found = [word for word in words(context, incomplete) if word.startswith(incomplete)]
+        except (FeedstockError, OSError):
+            found = []
+        items = [CompletionItem(word) for word in dict.fromkeys(found)]
+        # One of the words may be the feedstock's folder; that is for the shell to complete.
+        return items or ([CompletionItem(incomplete, type="dir")] if parameter.name == "names" else [])
+
+    return complete
+
+
+def _folder(context: click.Context) -> Path:
+    """The feedstock that the words before the cursor name; default: here."""
+    given = context.params.get("feedstock")
+    return Path(given) if given is not None else Path()
+
+
+@_offering
+def configurations(context: click.Context, incomplete: str) -> Iterable[str]:
+    """Short names and names of the files in `.ci_support`; until something is typed, short names alone."""
+    from feedstock_tools.feedstock.configurations import outline
+    from feedstock_tools.feedstock.names import rows_by_short_name
+
+    planned = outline(_folder(context))
+    yield from sorted(rows_by_short_name(planned))
+    if incomplete:
+        yield from (configuration.name for configuration in planned)
+
+
+@_offering
+def keys(context: click.Context, incomplete: str) -> Iterable[str]:
+    """The keys of the configurations."""
+    from feedstock_tools.rerender.configurations.configuration import read_configurations
+
+    return sorted({key for configuration in read_configurations(_folder(context)) for key in configuration.values})
+
+
+@_offering
+def gpus(context: click.Context, incomplete: str) -> Iterable[str]:
+    """The names of GPUs, as one word each."""
+    return _gpu_names()
+
+
+def _gpu_names() -> Iterable[str]:
+    """`RTX-3080`, and the whole name for those who begin with it: `GeForce-RTX-3080`."""
+    from feedstock_tools.facts.gpus import load_gpus
+
+    names = [gpu.name.replace(" ", "-") for gpu in load_gpus().gpus]
+    return [*(name.partition("-")[2] if name.startswith(_LINES) else name for name in names), *names]
+
+
+@_offering
+def cuda_versions(context: click.Context, incomplete: str) -> Iterable[str]:
+    """The versions of CUDA toolkits, newest first."""
+    from feedstock_tools.facts import load_cuda
+
+    return reversed(list(load_cuda().toolkits))
+
+
+@_offering
+def demands(context: click.Context, incomplete: str) -> Iterable[str]:
+    """Demands of `cuda resolve`: a kind, and then the versions of CUDA or the names of GPUs."""
+    from feedstock_tools.facts import load_cuda
+    from feedstock_tools.pins.graph.kinds import KINDS
+
+    kind, equals, _ = incomplete.partition("=")
+    if not equals:
+        return (f"{name}=" for name in KINDS)
+    words = {"cuda": load_cuda().toolkits, "gpu": _gpu_names()}
+    return (f"{kind}={word}" for word in words.get(kind, ()))
+
+
+@_offering
+def packages(context: click.Context, incomplete: str) -> Iterable[str]:
+    """Packages that the facts know: frameworks and CUDA's libraries."""
+    from feedstock_tools.facts import load_cuda
+    from feedstock_tools.facts.frameworks import load_frameworks
+
+    return sorted({*load_frameworks().frameworks, *load_cuda().libraries})
+
+
+@_offering
+def platforms(context: click.Context, incomplete: str) -> Iterable[str]:
+    """Platforms as conda names them."""
+    from feedstock_tools.platforms import KNOWN_SUBDIRS
+
+    return sorted(KNOWN_SUBDIRS)
