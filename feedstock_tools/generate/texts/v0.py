@@ -25,6 +25,7 @@ from feedstock_tools.generate.texts.resolved import (
 from feedstock_tools.generate.texts.wording import (
     CUDA_DIGITS,
     PREFERRED_CPU,
+    RAISED,
     about,
     features_why,
     filled,
@@ -32,7 +33,7 @@ from feedstock_tools.generate.texts.wording import (
     skips,
 )
 
-__all__ = ["v0_view"]
+__all__ = ["build_strings", "requirement_line", "v0_view"]
 
 _NAMES = {
     "cuda": "cuda_compiler_version",
@@ -64,11 +65,8 @@ class _Wording:
     def line(self, text: str, condition: Condition | None = None, why: str | None = None) -> Line:
         return Line(text, self.selector(condition), why)
 
-    def need(self, need: Need) -> Line:
-        return self.line(f"- {_expression(need)}", need.condition, need.why)
-
     def needs(self, needs: Iterable[Need]) -> tuple[Line, ...]:
-        return tuple(self.need(need) for need in needs)
+        return tuple(requirement_line(need, self.cuda_versions) for need in needs)
 
 
 def v0_view(spec: Spec, cuda_versions: Sequence[str]) -> dict[str, Any]:
@@ -95,6 +93,18 @@ def v0_view(spec: Spec, cuda_versions: Sequence[str]) -> dict[str, Any]:
     }
 
 
+def requirement_line(need: Need, cuda_versions: Sequence[str]) -> Line:
+    """A requirement as an item of a list; `cuda_versions` are those that its selector may have to list."""
+    selector = None if need.condition is None else to_selector(need.condition, cuda_versions)
+    return Line(f"- {_expression(need)}", selector, need.why)
+
+
+def build_strings(*, python: bool) -> dict[Condition, str]:
+    """The build strings that tell CUDA and CPU builds apart, by condition."""
+    tail = f"{'py{{ CONDA_PY }}' if python else ''}h{{{{ PKG_HASH }}}}_{{{{ PKG_BUILDNUM }}}}"
+    return {CUDA: f"cuda{{{{ {CUDA_DIGITS} }}}}{tail}", CPU: f"cpu_{tail}"}
+
+
 def _expression(need: Need) -> str:
     if need.kind == "package":
         text = filled(need.value, "{{", _NAMES)
@@ -116,7 +126,7 @@ def _number_lines(spec: Spec, wording: _Wording) -> tuple[Line, ...]:
         return (first, *offsets)
     if not numbered(spec):
         return ()
-    raised = f"{{% set build = build + 100 * ({CUDA_DIGITS} | int) %}}"
+    raised = f"{{% set build = build + {RAISED} %}}"
     lines = [Line(f"{{% set build = {spec.build.number} %}}"), wording.line(raised, CUDA)]
     if spec.prefer.accelerator == "cpu":
         lines.append(wording.line(f"{{% set build = build + {PREFERRED_CPU} %}}", CPU))
@@ -312,9 +322,7 @@ def _string_lines(output: ResolvedOutput, spec: Spec, wording: _Wording) -> tupl
     if spec.cuda is None or not spec.automatic:
         own = exclusive(output.written.string)
         return tuple(wording.line(f"string: {_text(value)}", condition) for value, condition in own)
-    python = "py{{ CONDA_PY }}" if output.python else ""
-    tail = f"{python}h{{{{ PKG_HASH }}}}_{{{{ PKG_BUILDNUM }}}}"
-    texts = {CUDA: f"string: cuda{{{{ {CUDA_DIGITS} }}}}{tail}", CPU: f"string: cpu_{tail}"}
+    texts = {condition: f"string: {text}" for condition, text in build_strings(python=output.python).items()}
     skipped = {condition for condition, _ in output.skip}
     left = {condition: text for condition, text in texts.items() if condition not in skipped}
     if len(left) == 1:  # the output exists for one accelerator only

@@ -24,6 +24,7 @@ from feedstock_tools.generate.texts.resolved import (
 from feedstock_tools.generate.texts.wording import (
     CUDA_DIGITS,
     PREFERRED_CPU,
+    RAISED,
     about,
     features_why,
     filled,
@@ -31,7 +32,7 @@ from feedstock_tools.generate.texts.wording import (
     skips,
 )
 
-__all__ = ["v1_view"]
+__all__ = ["ACCELERATOR", "build_string", "requirement_lines", "v1_view"]
 
 _NAMES = {
     "cuda": "cuda_compiler_version",
@@ -47,6 +48,8 @@ _LIMITS = {
     "upper version": "upper_bound",
 }
 _EXPORTS = {"weak_constrains": "weak_constraints", "strong_constrains": "strong_constraints"}
+#: The first part of a build string, as a variable of the context: `cuda129` or `cpu_`.
+ACCELERATOR = f'${{{{ "cuda" ~ ({CUDA_DIGITS}) if cuda_compiler_version != "None" else "cpu_" }}}}'
 _SECTIONS = {"build": "build", "host": "host", "run": "run", "run_constrained": "run_constraints"}
 
 #: A conditional entry of a list: its text, its condition, its comment.
@@ -87,12 +90,12 @@ def _context(spec: Spec) -> list[str]:
         number = f"${{{{ {spec.build.number}{''.join(offsets)} }}}}" if offsets else str(spec.build.number)
         return [*lines, f"number: {number}"]
     if numbered(spec):
-        raised = f"build + 100 * ({CUDA_DIGITS} | int)"
+        raised = f"build + {RAISED}"
         cpu = f"build + {PREFERRED_CPU}" if spec.prefer.accelerator == "cpu" else "build"
         lines.append(f"build: {spec.build.number}")
         lines.append(f'number: ${{{{ {raised} if cuda_compiler_version != "None" else {cpu} }}}}')
     if spec.cuda is not None:
-        lines.append(f'accelerator: ${{{{ "cuda" ~ ({CUDA_DIGITS}) if cuda_compiler_version != "None" else "cpu_" }}}}')
+        lines.append(f"accelerator: {ACCELERATOR}")
     return lines
 
 
@@ -133,7 +136,14 @@ def _plain_items(group: list[Entry], indent: int) -> list[str]:
     return lines
 
 
-def _needs(needs: Iterable[Need]) -> list[str]:
+def build_string(accelerator: str, *, python: bool) -> str:
+    """The build string of an output; `accelerator` names the variable that holds `ACCELERATOR`."""
+    tail = "py${{ python | version_to_buildstring }}" if python else ""
+    return f"${{{{ {accelerator} }}}}{tail}h${{{{ hash }}}}_${{{{ build_number }}}}"
+
+
+def requirement_lines(needs: Iterable[Need]) -> list[str]:
+    """The lines of a list of requirements; neighbours with the same condition share an `if:`."""
     return _listed((_expression(need), need.condition, need.why) for need in needs)
 
 
@@ -198,13 +208,17 @@ def _stage(spec: Spec) -> dict[str, Any]:
     return {
         "name": f"{spec.name}-build",
         "script": _script(script, spec) if script else [],
-        "requirements": [(key, _needs(needs[section])) for section, key in _SECTIONS.items() if needs[section]],
+        "requirements": [
+            (key, requirement_lines(needs[section])) for section, key in _SECTIONS.items() if needs[section]
+        ],
     }
 
 
 def _output(output: ResolvedOutput, spec: Spec) -> dict[str, Any]:
     staged = spec.build.script is not None and output.kind != "metapackage"
-    requirements = [(key, _needs(output.needs[section])) for section, key in _SECTIONS.items() if output.needs[section]]
+    requirements = [
+        (key, requirement_lines(output.needs[section])) for section, key in _SECTIONS.items() if output.needs[section]
+    ]
     exports = _run_exports(output)
     if exports:
         requirements.append(("run_exports", exports))
@@ -232,15 +246,18 @@ def _ignored(output: ResolvedOutput, spec: Spec) -> list[str]:
         line
         for key, items in lists.items()
         if items
-        for line in (f"{key}:", *(f"  {entry}" for entry in _needs(flatten(items, spec))))
+        for line in (f"{key}:", *(f"  {entry}" for entry in requirement_lines(flatten(items, spec))))
     ]
 
 
 def _run_exports(output: ResolvedOutput) -> list[str]:
     exports = {key: needs for key, needs in output.exports.items() if needs}
     if set(exports) <= {"weak"}:
-        return _needs(exports.get("weak", ()))
-    parts = ([f"{_EXPORTS.get(key, key)}:", *(f"  {line}" for line in _needs(needs))] for key, needs in exports.items())
+        return requirement_lines(exports.get("weak", ()))
+    parts = (
+        [f"{_EXPORTS.get(key, key)}:", *(f"  {line}" for line in requirement_lines(needs))]
+        for key, needs in exports.items()
+    )
     return [line for part in parts for line in part]
 
 
@@ -251,8 +268,7 @@ def _build_of_output(output: ResolvedOutput, spec: Spec) -> list[str]:
     if not spec.automatic:
         lines += _as_written(output, spec)
     elif spec.cuda is not None:
-        python = "py${{ python | version_to_buildstring }}" if output.python else ""
-        lines.append(f"string: ${{{{ accelerator }}}}{python}h${{{{ hash }}}}_${{{{ build_number }}}}")
+        lines.append(f"string: {build_string('accelerator', python=output.python)}")
     if output.features is not None:
         test = to_v1(output.features)
         lines += comment(features_why(spec), 0)
@@ -317,7 +333,7 @@ def _tests(output: ResolvedOutput) -> list[str]:
     if commands:
         lines += ["- script:", *(f"    {line}" for line in _listed(commands))]
         if needs:
-            lines += ["  requirements:", "    run:", *(f"      {line}" for line in _needs(needs))]
+            lines += ["  requirements:", "    run:", *(f"      {line}" for line in requirement_lines(needs))]
         if test.files or test.source_files:
             lines.append("  files:")
         for key, names in (("recipe", test.files), ("source", test.source_files)):

@@ -16,6 +16,7 @@ from feedstock_tools.platforms import Platform
 __all__ = [
     "CUDA_DIGITS",
     "PREFERRED_CPU",
+    "RAISED",
     "Skips",
     "about",
     "features_why",
@@ -27,6 +28,8 @@ __all__ = [
 
 #: The CUDA version as build strings have it, in either format: 112.
 CUDA_DIGITS = 'cuda_compiler_version | replace(".", "")'
+#: The amount added to a GPU build's number: 12900 for CUDA 12.9.
+RAISED = f"100 * ({CUDA_DIGITS} | int)"
 #: The amount added to a CPU build's number if CPU is preferred: more than a hundred times any CUDA version.
 PREFERRED_CPU = 100_000
 _NUMBER_WHY = (
