@@ -324,3 +324,83 @@ def _provider(platform: str, service: str) -> tuple[str, Edit]:
     from feedstock_tools.edit.platforms import set_provider
 
     return f"Build {platform} on {service}", lambda draft: set_provider(draft, platform, service)
+
+
+@_edit("enable-gpu")
+@click.option(
+    "--library",
+    "libraries",
+    multiple=True,
+    metavar="NAME",
+    help="Library that CUDA builds link: cublas, cudnn, … (repeatable).",
+)
+@click.option(
+    "--of",
+    "outputs",
+    multiple=True,
+    metavar="OUTPUT",
+    help="Output that compiles CUDA code (repeatable; default: all with a compiler).",
+)
+@click.option(
+    "--platform",
+    "platforms",
+    multiple=True,
+    metavar="PLATFORM",
+    help="Platform with CUDA builds (repeatable; default: all that the pinning has CUDA for).",
+)
+@click.option(
+    "--prefer",
+    type=click.Choice(["gpu", "cpu"]),
+    default="gpu",
+    show_default=True,
+    help="Build that a solver takes where both fit.",
+)
+@click.option(
+    "--by",
+    type=click.Choice(["build_number", "track_features", "both"]),
+    default="build_number",
+    show_default=True,
+    help="Means of that preference.",
+)
+@click.option(
+    "--guard",
+    type=click.Choice(["major", "minor", "any", "none"]),
+    default="major",
+    show_default=True,
+    help="What CUDA builds require of the driver.",
+)
+@click.option("--metapackages", is_flag=True, help="Add NAME-gpu and NAME-cpu, which pin one build each.")
+@click.option(
+    "--architectures",
+    default="common",
+    show_default=True,
+    metavar="PRESET|LIST",
+    help="GPU architectures: a preset, or sm_80,compute_80.",
+)
+@click.option(
+    "--configure",
+    multiple=True,
+    metavar="OPTION",
+    help="Option of the project that turns CUDA on, such as -DUSE_CUDA=ON (repeatable).",
+)
+@click.option(
+    "--gpu-file",
+    "gpu_files",
+    multiple=True,
+    metavar="PATH",
+    help="File of the package that holds GPU code in CUDA builds alone, such as lib/libx.so (repeatable).",
+)
+@click.option("--test", "tests", multiple=True, metavar="COMMAND", help="Test of CUDA builds (repeatable).")
+@options.pinning
+def _enable_gpu(pinning: str | None, **wishes: Any) -> tuple[str, Edit]:
+    """Build the recipe for CUDA too, beside each build for CPUs.
+
+    Adds compiler, libraries, build strings, build numbers, the guard on the driver, GPU architectures and tests, in the
+    form that the pinning's CUDA versions need.
+    """
+    from feedstock_tools.edit.enable_gpu.enabling import enable_gpu
+    from feedstock_tools.edit.enable_gpu.wishes import GpuWishes
+
+    found = pinning_of(pinning)
+    wanted = GpuWishes(**wishes)
+    return "Build for CUDA too", lambda draft: enable_gpu(draft, wanted, None if found is None else found.path)

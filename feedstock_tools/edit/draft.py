@@ -66,6 +66,16 @@ class Draft:
         _ = document.root
         return self._with(document.path, document)
 
+    def with_script(self, document: Document) -> Draft:
+        """The draft with a new text of a file that is not YAML, which need not have been read before.
+
+        Raises:
+            InputError: the file on disk is not text in UTF-8.
+        """
+        path = document.path
+        read = {} if path in self.original or not path.is_file() else {path: read_document(path, within=self.folder)}
+        return replace(self._with(path, document), original={**self.original, **read})
+
     def without(self, path: Path) -> Draft:
         """The draft without a file."""
         return self._with(path, None)

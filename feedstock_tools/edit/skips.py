@@ -16,7 +16,7 @@ from feedstock_tools.edit.writing import (
     replaced,
 )
 
-__all__ = ["add_skip", "drop_skip"]
+__all__ = ["add_skip", "drop_skip", "skip_where"]
 
 
 def add_skip(draft: Draft, key: str, version: str) -> Draft:
@@ -26,6 +26,15 @@ def add_skip(draft: Draft, key: str, version: str) -> Draft:
         InputError: the recipe has no section `build`.
     """
     return draft.with_recipe(lambda recipe: _skipping(recipe, key, version))
+
+
+def skip_where(draft: Draft, condition: str) -> Draft:
+    """Skip builds under a condition: a selector of a `meta.yaml`, an expression of a `recipe.yaml`.
+
+    Raises:
+        InputError: the recipe has no section `build`.
+    """
+    return draft.with_recipe(lambda recipe: _skipping_where(recipe, condition))
 
 
 def drop_skip(draft: Draft, key: str, version: str) -> tuple[Draft, bool]:
@@ -106,6 +115,11 @@ def _skipping(recipe: Document, key: str, version: str) -> Document:
             if raised is not None:
                 start = recipe.text.index(text, entry.end) if recipe.has_templates else part.start
                 return recipe.changed(_with_condition(recipe, entry, text, start, raised))
+    return _skipping_where(recipe, condition)
+
+
+def _skipping_where(recipe: Document, condition: str) -> Document:
+    skips = [entry for entry in recipe.entries("build", "skip") if not recipe.is_in_block(entry.start)]
     if not recipe.has_templates:
         if skips:
             return recipe.changed(_or(recipe, skips[-1].value, condition))
@@ -144,7 +158,8 @@ def _or(recipe: Document, skip: Part, condition: str) -> list[Change]:
         return added_item(recipe, skip, condition, sort=False)
     line = recipe.text[recipe.line_start(skip.start) : skip.start]
     lead = f"{recipe.newline}{' ' * (len(line) - len(line.lstrip()) + 2)}- "
-    return [Change(skip.start, skip.end, f"{lead}{skip.source}{lead}{quoted_like(None, condition)}")]
+    start = skip.start - (len(line) - len(line.rstrip(" ")))
+    return [Change(start, skip.end, f"{lead}{skip.source}{lead}{quoted_like(None, condition)}")]
 
 
 def _with_build_entry(recipe: Document, key: str, lines: list[str]) -> Document:

@@ -1,0 +1,1 @@
+"""A recipe for CPUs becomes one with CPU and CUDA builds."""

@@ -1,0 +1,199 @@
+"""GPU architectures in build scripts: for each CUDA version the list that its nvcc knows, in CUDA builds alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from feedstock_tools.edit.document import Change, Document
+from feedstock_tools.edit.enable_gpu.insertion import added_to_list, in_one_style, shifted
+from feedstock_tools.edit.enable_gpu.scripts import BuildSystem, Script, system_of
+from feedstock_tools.edit.enable_gpu.settings import Setting
+from feedstock_tools.edit.enable_gpu.versions import CudaVersions
+from feedstock_tools.edit.enable_gpu.wishes import GpuWishes
+from feedstock_tools.errors import InputError
+from feedstock_tools.facts import load_cuda
+from feedstock_tools.generate.spec.conditions import And, Compare, Word, to_selector, to_v1
+from feedstock_tools.generate.texts.architectures import worded
+from feedstock_tools.generate.texts.lines import Line, quoted
+
+__all__ = ["Scripted", "architectures", "script_edits"]
+
+#: Lines at the head of a shell script that settings belong below.
+_HEAD = re.compile(r"#.*|\s*|set\s+[-+].*|@?echo\s+(?:on|off)\s*|@?rem\b.*|::.*|setlocal.*", re.IGNORECASE)
+_WHY = "GPU architectures for the CUDA version of this build"
+
+
+@dataclass(frozen=True, slots=True)
+class Scripted:
+    """What scripts change: texts of files, places of the recipe, settings of outputs; remarks on what is left."""
+
+    files: tuple[Document, ...] = ()
+    changes: tuple[Change, ...] = ()
+    settings: tuple[Setting, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+
+def architectures(wishes: GpuWishes, versions: CudaVersions) -> Mapping[str, tuple[str, ...]]:
+    """The architectures for each CUDA version, as `sm_86` and `compute_86`.
+
+    Raises:
+        InputError: nvcc of a version does not know one of the wishes' list, or the preset lacks a version.
+    """
+    facts = load_cuda()
+    listed = wishes.listed_architectures
+    found = {}
+    for version in versions.known:
+        for name in listed or ():
+            if not facts.toolkits[version].accepts(name):
+                known = ", ".join(f"sm_{number}" for number in facts.toolkits[version].architectures)
+                raise InputError(f"nvcc of CUDA {version} does not know {name}", hint=f"It knows {known}.")
+        found[version] = listed or facts.preset(wishes.architectures, version)
+    return found
+
+
+def script_edits(scripts: Sequence[Script], wishes: GpuWishes, versions: CudaVersions) -> Scripted:
+    """The edits that pass architectures, and the options that turn CUDA on, to what the scripts call."""
+    lists = architectures(wishes, versions)
+    files: list[Document] = []
+    changes: list[Change] = []
+    settings: list[Setting] = []
+    remarks: list[str] = []
+    for script in scripts:
+        system = system_of(script)
+        place = _place(script)
+        remarks += _left(script, system, place, wishes)
+        if system is None:
+            continue
+        words = {version: worded(names, system.style) for version, names in lists.items()}
+        if script.is_file:
+            lines = (_batch if script.is_batch else _shell)(script, system, words, wishes)
+            files.append(_with_lines(script.document, lines))
+        elif script.document.has_templates:
+            own = next((entry for entry in script.owner.settings if entry.key == "script_env"), None)
+            variables = _variables(system, words)
+            if own is not None and own.value.items:
+                changes += added_to_list(script.document, own.value, variables)
+            else:
+                shown = (Line(f"  {line.text}", line.selector) for line in variables)
+                settings.append(Setting(script.owner, (Line("script_env:"), *shown)))
+        else:
+            changes += _commands(script, system, words)
+    return Scripted(tuple(files), tuple(changes), tuple(settings), tuple(remarks))
+
+
+def _place(script: Script) -> str:
+    if script.entry is None:
+        return script.document.path.name
+    return f"{script.document.path.name}:{script.document.line_of(script.entry.start)}"
+
+
+def _left(script: Script, system: BuildSystem | None, place: str, wishes: GpuWishes) -> list[str]:
+    """What the user must do by hand in a script."""
+    if system is None:
+        return [f"{place} calls no build system that this tool knows: pass GPU architectures to nvcc by hand"]
+    remarks = []
+    if system.style == "list":
+        remarks.append(
+            f"{place}: let Bazel see the variable: --action_env={system.variable} --repo_env={system.variable}"
+        )
+    if not wishes.configure:
+        remarks.append(f"{place}: nothing tells {system.name} to use CUDA; if the project has an option, add it there")
+    elif not _takes_options(script, system):
+        options = " ".join(wishes.configure)
+        remarks.append(f"{place}: add {options} where {system.name} is called in CUDA builds")
+    return remarks
+
+
+def _takes_options(script: Script, system: BuildSystem) -> bool:
+    return script.is_file and system.variable == "CMAKE_ARGS"
+
+
+def _shell(script: Script, system: BuildSystem, words: Mapping[str, str], wishes: GpuWishes) -> list[str]:
+    """The lines for a shell script, in the brackets that it uses itself."""
+    text = script.text
+    brackets = ("[[", "]]") if "[[" in text or "bash" in text.partition("\n")[0] else ("[", "]")
+    lines = [
+        f"# {_WHY}",
+        f'if {brackets[0]} "${{cuda_compiler_version:-None}}" != "None" {brackets[1]}; then',
+        '    case "${cuda_compiler_version}" in',
+    ]
+    lines += [f'        {version}) cuda_archs="{word}" ;;' for version, word in words.items()]
+    lines += [
+        '        *) echo "no GPU architectures for CUDA ${cuda_compiler_version}" >&2; exit 1 ;;',
+        "    esac",
+    ]
+    value = system.option.format("${cuda_archs}")
+    if system.appended:
+        value = f"${{{system.variable}:-}} {value}"
+    if _takes_options(script, system):
+        value = " ".join([value, *wishes.configure])
+    return [*lines, f'    export {system.variable}="{value}"', "fi"]
+
+
+def _batch(script: Script, system: BuildSystem, words: Mapping[str, str], wishes: GpuWishes) -> list[str]:
+    """The lines for a batch file; a list that it does not have leaves the choice to the build system."""
+    lines = [f"rem {_WHY}"]
+    for version, word in words.items():
+        value = system.option.format(word)
+        if system.appended:
+            value = f"%{system.variable}% {value}"
+        if _takes_options(script, system):
+            value = " ".join([value, *wishes.configure])
+        lines.append(f'if "%cuda_compiler_version%"=="{version}" set "{system.variable}={value}"')
+    return lines
+
+
+def _with_lines(document: Document, lines: Sequence[str]) -> Document:
+    """A script with lines below its head: comments, shell options, and what echoes commands."""
+    head = 0
+    at = 0
+    for line in document.text.splitlines(keepends=True):
+        if not _HEAD.fullmatch(line.rstrip("\r\n")):
+            break
+        at += len(line)
+        if line.strip() and (head == 0 or not line.startswith("#")):
+            head = at
+    block = document.newline.join([*lines, ""])
+    before = document.text[:head]
+    lead = document.newline if before and not before.endswith(document.newline * 2) else ""
+    if before and not before.endswith(("\n", "\r")):
+        lead = document.newline * 2
+    rest = document.text[head:]
+    tail = "" if rest.startswith(("\n", "\r")) or not rest else document.newline
+    return document.changed([Change(head, head, lead + block + tail)])
+
+
+def _variables(system: BuildSystem, words: Mapping[str, str]) -> list[Line]:
+    """The items of `script_env` for commands in a `meta.yaml`, which conda-build sets on every platform."""
+    return [
+        Line(f"- {system.variable}={word}", to_selector(Compare("cuda", "==", version), words))
+        for version, word in words.items()
+    ]
+
+
+def _commands(script: Script, system: BuildSystem, words: Mapping[str, str]) -> list[Change]:
+    """The commands that set the variable in a script of a `recipe.yaml`; one command becomes a list."""
+    document, commands = script.document, script.commands
+    assert commands is not None  # noqa: S101 - only files have none
+    lines: list[Line] = []
+    for os, form in (("unix", 'export {}="{}"'), ("win", 'set "{}={}"')):
+        for version, word in words.items():
+            test = to_v1(And((Word(os), Compare("cuda", "==", version))))
+            value = f"${{{system.variable}:-}} {word}" if system.appended and os == "unix" else word
+            lines += [Line(f"- if: {test}"), Line(f"  then: {quoted(form.format(system.variable, value))}")]
+    lines = in_one_style(document, lines)
+    if commands.items:
+        if commands.is_flow:
+            raise document.mistake("a list in brackets cannot hold conditions", commands, "Write it in lines.")
+        lead = " " * document.column_of(commands.start)
+        at = document.line_start(commands.start)
+        return [Change(at, at, "".join(f"{lead}{line.text}{document.newline}" for line in lines))]
+    line = document.text[document.line_start(commands.start) : commands.start]
+    lead = " " * (len(line) - len(line.lstrip()) + 2)
+    first, *rest = commands.source.splitlines()
+    own = [f"{lead}- {first}", *shifted(rest, 2)]
+    written = document.newline.join(["", *(lead + line.text for line in lines), *own])
+    start = commands.start - (len(line) - len(line.rstrip(" ")))
+    return [Change(start, commands.end, written)]

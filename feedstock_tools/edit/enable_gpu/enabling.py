@@ -1,0 +1,99 @@
+"""A recipe that builds for CPUs gets CUDA builds beside them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from feedstock_tools.edit.draft import Draft
+from feedstock_tools.edit.enable_gpu.architectures import script_edits
+from feedstock_tools.edit.enable_gpu.gpu_tests import test_edits
+from feedstock_tools.edit.enable_gpu.insertion import together
+from feedstock_tools.edit.enable_gpu.needs import requirement_changes, spec_of
+from feedstock_tools.edit.enable_gpu.numbers import numbering
+from feedstock_tools.edit.enable_gpu.owners import GpuParts, gpu_parts
+from feedstock_tools.edit.enable_gpu.scripts import scripts_of
+from feedstock_tools.edit.enable_gpu.settings import defined, set_in
+from feedstock_tools.edit.enable_gpu.strings import build_string_edits, preference
+from feedstock_tools.edit.enable_gpu.versions import cuda_versions
+from feedstock_tools.edit.enable_gpu.wishes import GpuWishes
+from feedstock_tools.edit.skips import skip_where
+from feedstock_tools.generate.spec.conditions import to_selector, to_v1
+from feedstock_tools.generate.texts.wording import skips
+
+__all__ = ["enable_gpu"]
+
+#: Keys of a variant file that conda-forge's pinning zips with the CUDA version.
+_ZIPPED = ("c_compiler_version", "cxx_compiler_version", "fortran_compiler_version", "c_stdlib_version", "docker_image")
+
+
+def enable_gpu(draft: Draft, wishes: GpuWishes, pinning: Path | None = None) -> Draft:
+    """Give a recipe for CPUs a CUDA build beside each CPU build, where conda-forge's pinning has CUDA.
+
+    The remarks of the new draft name what could not be decided.
+
+    Args:
+        draft: the feedstock.
+        wishes: what the CUDA builds must be like.
+        pinning: the pinning's `conda_build_config.yaml`, whose CUDA versions count; None for those of the facts.
+
+    Raises:
+        InputError: the recipe has CUDA builds already, compiles nothing, or is written in a way that cannot be edited;
+            a wish names what does not exist.
+
+    >>> draft = enable_gpu(open_draft(Path("solver-feedstock")), GpuWishes(libraries=("cublas",)))
+    >>> draft.changes().listed()
+    (('change', 'recipe/meta.yaml'),)
+    """
+    wishes.check()
+    parts = gpu_parts(draft, wishes.outputs)
+    versions = cuda_versions(draft, pinning)
+    numbers = numbering(parts, wishes)
+    strings = build_string_edits(parts, numbers.replaced)
+    preferred, features, unpreferred = preference(parts, wishes)
+    scripts = script_edits(scripts_of(draft, parts.builders), wishes, versions)
+    tests = test_edits(parts, wishes)
+    document = parts.recipe.document
+    changes = [
+        *defined(document, (*numbers.variables, *strings.variables)),
+        *numbers.changes,
+        *strings.changes,
+        *preferred,
+        *set_in((*numbers.settings, *strings.settings, *features, *scripts.settings)),
+        *requirement_changes(parts, wishes, versions),
+        *scripts.changes,
+        *tests.changes,
+    ]
+    draft = draft.with_document(document.changed(together(changes)))
+    for script in scripts.files:
+        draft = draft.with_script(script)
+    draft = _skipped(draft, wishes)
+    remarks = (*strings.remarks, *unpreferred, *scripts.remarks, *tests.remarks, *_zipped(draft), *_others(parts))
+    return draft.remarked(*remarks, "rerender to get the jobs with CUDA")
+
+
+def _skipped(draft: Draft, wishes: GpuWishes) -> Draft:
+    """The draft without CUDA builds on platforms that the wishes leave out."""
+    if not wishes.platforms:
+        return draft
+    templates = draft.recipe.has_templates
+    for condition, _ in skips(spec_of(wishes, "package", None)):
+        draft = skip_where(draft, to_selector(condition, ()) if templates else to_v1(condition))
+    return draft
+
+
+def _zipped(draft: Draft) -> list[str]:
+    """Remarks on keys of the recipe's variant file that the pinning zips with the CUDA version."""
+    files = (draft.file(name) for name in ("recipe/conda_build_config.yaml", "recipe/variants.yaml"))
+    return [
+        f"{document.path.name}:{document.line_of(entry.start)} sets {key}, which the pinning zips with the CUDA "
+        "version: check the jobs after a rerender"
+        for document in files
+        if document is not None
+        for key in _ZIPPED
+        for entry in document.entries(key)
+    ]
+
+
+def _others(parts: GpuParts) -> list[str]:
+    names = ", ".join(owner.name for owner in parts.others)
+    return [f"one build for all jobs, with and without CUDA: {names}"] if names else []

@@ -1,0 +1,130 @@
+"""Tests that tell CPU and CUDA builds apart: GPU code in a library, and commands of the user."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from feedstock_tools.edit.document import Change, Document, Entry, Part
+from feedstock_tools.edit.enable_gpu.insertion import added_to_list, in_one_style, placed, with_selectors
+from feedstock_tools.edit.enable_gpu.owners import GpuParts, Owner, leaves
+from feedstock_tools.edit.enable_gpu.wishes import GpuWishes
+from feedstock_tools.edit.writing import added_entry
+from feedstock_tools.generate.spec.conditions import And, Condition, Word, to_selector, to_v1
+from feedstock_tools.generate.texts.lines import Line, quoted
+from feedstock_tools.generate.texts.needs import CPU, CUDA
+
+__all__ = ["Tested", "test_edits"]
+
+#: A shared library on Linux that a test looks for.
+_LIBRARY = re.compile(r"\$\{?PREFIX\}?/(lib/lib[\w.+-]+?)(?:\.so|\$\{?SHLIB_EXT\}?|\{\{ *SHLIB_EXT *\}\})(?=[\s\"']|$)")
+_LINUX = Word("linux")
+#: The section of a library into which nvcc puts GPU code.
+_SECTION = "nv_fatbin"
+
+
+@dataclass(frozen=True, slots=True)
+class Tested:
+    """The changes that add tests, and remarks on what is not tested."""
+
+    changes: tuple[Change, ...]
+    remarks: tuple[str, ...]
+
+
+def test_edits(parts: GpuParts, wishes: GpuWishes) -> Tested:
+    """Tests of the packages with CUDA builds.
+
+    Files with GPU code are those of the wishes. Without any, it is the library that the tests of a package look for, if
+    it is the only one.
+    """
+    changes: list[Change] = []
+    remarks: list[str] = []
+    tested = [_tested(owner, parts) for owner in parts.packages]
+    files = [wishes.gpu_files or _only_library(owner) for owner in tested]
+    for at, (owner, own) in enumerate(zip(tested, files, strict=True)):
+        chosen = own if at == 0 or not wishes.gpu_files else ()
+        commands = [*_code_tests(chosen), *((test, CUDA) for test in (wishes.tests if at == 0 else ()))]
+        if commands:
+            changes += _added(owner, commands)
+        if chosen and not wishes.gpu_files:
+            remarks.append(
+                f"tests whether {chosen[0]} of {owner.name} holds GPU code: drop it if that library only calls others"
+            )
+        if not commands and at == 0:
+            remarks.append(f"no test tells CPU and CUDA builds of {owner.name} apart: name a library with --gpu-file")
+    return Tested(tuple(changes), tuple(remarks))
+
+
+def _tested(owner: Owner, parts: GpuParts) -> Owner:
+    """Who has the tests of a package: itself, or the recipe whose name it has."""
+    has_own = any(entry.key in {"test", "tests"} for entry in owner.part.entries)
+    return parts.recipe if owner.name == parts.recipe.name and not has_own else owner
+
+
+def _only_library(owner: Owner) -> tuple[str, ...]:
+    found = {f"{name}.so" for entry in owner.part.entries for name in _libraries(owner.document, entry)}
+    return tuple(found) if len(found) == 1 and "{" not in "".join(found) else ()
+
+
+def _libraries(document: Document, entry: Entry) -> Iterator[str]:
+    if entry.key == "test":
+        for commands in (each for each in entry.value.entries if each.key == "commands"):
+            for item in commands.value.items:
+                if "! -f" not in item.text and "! -e" not in item.text:
+                    yield from _LIBRARY.findall(item.text)
+    if entry.key == "tests":
+        for test in entry.value.items:
+            contents = test.members.get("package_contents")
+            lib = contents.members.get("lib") if contents is not None else None
+            if lib is not None and lib.entries:
+                lib = lib.members.get("exists")
+            yield from (f"lib/lib{leaf.text}" for leaf in (leaves(lib) if lib is not None else ()))
+
+
+def _code_tests(files: Iterable[str]) -> Iterator[tuple[str, Condition]]:
+    """Commands that hold for one accelerator each."""
+    for name in files:
+        path = f"${{PREFIX}}/{name}"
+        yield f"grep -q {_SECTION} {path}", And((_LINUX, CUDA))
+        yield f'test -z "$(grep -l {_SECTION} {path})"', And((_LINUX, CPU))
+
+
+def _added(owner: Owner, commands: Sequence[tuple[str, Condition]]) -> list[Change]:
+    document = owner.document
+    if not document.has_templates:
+        return _with_script(owner, commands)
+    lines = [Line(f"- {quoted(text)}", to_selector(condition, ())) for text, condition in commands]
+    for entry in (each for each in owner.part.entries if each.key == "test" and each.value.entries):
+        for own in entry.value.entries:
+            if own.key == "commands" and own.value.items:
+                return added_to_list(document, own.value, lines)
+        written = with_selectors(lines, "  ", None)
+        return added_entry(document, entry.value, "commands", written, _last(document, entry.value))
+    written = with_selectors(lines, "    ", None)
+    return _new_key(owner, "test", ["  commands:", *written])
+
+
+def _last(document: Document, mapping: Part) -> Entry:
+    free = [entry for entry in mapping.entries if not document.is_in_block(entry.end)]
+    return (free or list(mapping.entries))[-1]
+
+
+def _with_script(owner: Owner, commands: Sequence[tuple[str, Condition]]) -> list[Change]:
+    """One more test of a `recipe.yaml`."""
+    document = owner.document
+    lines = [Line("- script:")]
+    for text, condition in commands:
+        lines += [Line(f"    - if: {to_v1(condition)}"), Line(f"      then: {quoted(text)}")]
+    for entry in (each for each in owner.part.entries if each.key == "tests"):
+        if entry.value.items:
+            return added_to_list(document, entry.value, lines)
+    return _new_key(owner, "tests", [f"  {line.text}" for line in in_one_style(document, lines)])
+
+
+def _new_key(owner: Owner, key: str, lines: Sequence[str]) -> list[Change]:
+    document = owner.document
+    above = [entry for entry in owner.part.entries if entry.key not in {"about", "extra", "outputs"}]
+    if owner.kind == "recipe":
+        return placed(document, ["", f"{key}:", *lines], after=above[-1].end)
+    return added_entry(document, owner.part, key, lines, above[-1])

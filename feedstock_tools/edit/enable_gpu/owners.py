@@ -1,0 +1,251 @@
+"""The parts of a recipe that build something: the recipe itself, its outputs and stages, and which get CUDA builds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cached_property
+
+from feedstock_tools.edit.document import Document, Entry, Part
+from feedstock_tools.edit.draft import Draft
+from feedstock_tools.edit.requirements import name_of, outputs_of
+from feedstock_tools.edit.variables import expand
+from feedstock_tools.errors import InputError
+
+__all__ = ["GpuParts", "Owner", "gpu_parts", "leaves"]
+
+_CALL = re.compile(r"""\$?\{\{-?\s*(?:compiler|stdlib)\(\s*['"]([^'"]+)['"]""")
+_EXACT_PIN = re.compile(r"""\{\{-?\s*pin_subpackage\(\s*(.+?)\s*,.*\bexact\s*=\s*[Tt]rue""")
+_COMMENT = re.compile(r"(?m)^[ \t]*#.*$")
+_CUDA = re.compile(r"""\bcuda_compiler_version\b|compiler\(\s*['"]cuda['"]""")
+#: Keys of an output that fill its package.
+_FILLING = frozenset({"files", "script", "inherit", "cache"})
+
+
+@dataclass(frozen=True)
+class Owner:
+    """What has requirements: the recipe, an output, or a stage that outputs take their files from."""
+
+    document: Document
+    part: Part
+    name: str
+    kind: str
+
+    @cached_property
+    def build(self) -> Entry | None:
+        """Its section `build`; with the same key several times, the first with keys of its own."""
+        entries = [entry for entry in self.part.entries if entry.key == "build"]
+        return next((entry for entry in entries if entry.value.entries), entries[0] if entries else None)
+
+    @property
+    def settings(self) -> tuple[Entry, ...]:
+        """The entries of its section `build`."""
+        return self.build.value.entries if self.build is not None else ()
+
+    def section(self, name: str) -> Entry | None:
+        """A section of its requirements."""
+        for entry in self.part.entries:
+            if entry.key == "requirements":
+                for each in entry.value.entries:
+                    if each.key == name:
+                        return each
+        return None
+
+    def requirements(self, section: str) -> Iterator[tuple[Part, Part]]:
+        """The requirements of a section, each with the item of the list that it stands in."""
+        entry = self.section(section)
+        for item in entry.value.items if entry is not None else ():
+            yield from ((leaf, item) for leaf in leaves(item))
+
+    def names(self, section: str) -> set[str]:
+        """The packages that a section requires."""
+        return {name_of(leaf.text) for leaf, _ in self.requirements(section)}
+
+    @cached_property
+    def compilers(self) -> dict[str, Part]:
+        """Its compilers by language, `stdlib` among them, each with the item of the list that it stands in."""
+        found: dict[str, Part] = {}
+        for leaf, item in self.requirements("build"):
+            match = _CALL.match(leaf.text)
+            if match:
+                found["stdlib" if "stdlib(" in match[0] else match[1]] = item
+        return found
+
+    @property
+    def compiles(self) -> bool:
+        """Whether it has a compiler of the languages that call CUDA."""
+        return any(language.removeprefix("m2w64_") in {"c", "cxx", "fortran", "rust"} for language in self.compilers)
+
+    @property
+    def is_noarch(self) -> bool:
+        """Whether its package is for all platforms."""
+        return any(entry.key == "noarch" for entry in self.settings)
+
+    @property
+    def is_python(self) -> bool:
+        """Whether there is a build for each Python."""
+        return not self.is_noarch and "python" in self.names("host")
+
+    @property
+    def fills_its_package(self) -> bool:
+        """Whether something puts files into its package."""
+        return any(entry.key in _FILLING for entry in (*self.part.entries, *self.settings))
+
+    @cached_property
+    def exact_pins(self) -> set[str]:
+        """The outputs that it requires in exactly the build made with it."""
+        names = set()
+        for section in ("host", "run"):
+            for leaf, _ in self.requirements(section):
+                match = _EXACT_PIN.search(leaf.text)
+                if match:
+                    names.add(expand(self.document, f"{{{{ {match[1]} }}}}", {}) or match[1])
+        return names
+
+
+@dataclass(frozen=True, slots=True)
+class GpuParts:
+    """Which parts of a recipe get what.
+
+    `builders` compile CUDA code, `packages` hold it, and `followers` pin the build of one that does; `others` are the
+    remaining outputs, which stay one build for all.
+    """
+
+    recipe: Owner
+    builders: tuple[Owner, ...]
+    packages: tuple[Owner, ...]
+    followers: tuple[Owner, ...] = ()
+    others: tuple[Owner, ...] = ()
+
+    @property
+    def varying(self) -> tuple[Owner, ...]:
+        """All whose package has CPU and CUDA builds."""
+        return (*self.packages, *self.followers)
+
+    @property
+    def has_outputs(self) -> bool:
+        """Whether the recipe lists outputs."""
+        return self.packages != (self.recipe,)
+
+
+def leaves(item: Part) -> Iterator[Part]:
+    """The texts of an item: itself, or those of its branches."""
+    if item.kind == "scalar":
+        yield item
+    for entry in item.entries:
+        if entry.key in {"then", "else"}:
+            yield from leaves(entry.value)
+    for each in item.items:
+        yield from leaves(each)
+
+
+def gpu_parts(draft: Draft, named: Sequence[str]) -> GpuParts:
+    """Which parts of a recipe compile CUDA code and which packages hold it.
+
+    Args:
+        draft: the feedstock.
+        named: outputs that compile CUDA code; without them all that have a compiler.
+
+    Raises:
+        InputError: it is a GPU recipe already, builds for all platforms at once, compiles nothing, or lacks an output.
+    """
+    _refuse_gpu(draft)
+    document = draft.recipe
+    root = document.root
+    if root is None or root.kind != "mapping":
+        raise document.mistake("the recipe is empty")
+    recipe = Owner(document, root, _name(document, root), "recipe")
+    outputs = tuple(_outputs(document))
+    if not outputs:
+        return _of_one_package(recipe, named)
+    builders = _builders(document, recipe, outputs, named)
+    collected = any(owner.kind != "output" for owner in builders)
+    packages = [owner for owner in outputs if owner in builders and owner.kind == "output"]
+    for owner in outputs:
+        fills = collected and not owner.compiles and (owner.fills_its_package or owner.name == recipe.name)
+        if fills and not named and owner.kind == "output" and not owner.is_noarch and owner not in packages:
+            packages.append(owner)
+    followers = _followers(outputs, packages)
+    others = [owner for owner in outputs if owner.kind == "output" and owner not in (*packages, *followers)]
+    return GpuParts(recipe, builders, tuple(packages), followers, tuple(others))
+
+
+def _refuse_gpu(draft: Draft) -> None:
+    for name in (draft.recipe_path.relative_to(draft.folder).as_posix(), "recipe/conda_build_config.yaml"):
+        document = draft.file(name)
+        match = document and _CUDA.search(_COMMENT.sub(lambda found: " " * len(found[0]), document.text))
+        if document and match:
+            message = f"the recipe builds for CUDA already: it has '{match[0]}'"
+            hint = "To build for one more version of CUDA: feedstock-tools edit add-cuda VERSION"
+            raise InputError(message, path=document.path, line=document.line_of(match.start()), hint=hint)
+
+
+def _name(document: Document, part: Part) -> str:
+    for keys in (("package", "name"), ("recipe", "name"), ("staging", "name"), ("name",)):
+        value: Part | None = part
+        for key in keys:
+            value = value.members.get(key) if value is not None else None
+        if value is not None and value.kind == "scalar":
+            return expand(document, value.text, {}) or value.text
+    return ""
+
+
+def _outputs(document: Document) -> Iterator[Owner]:
+    for part in outputs_of(document):
+        if part.kind == "mapping" and "if" not in part.members:
+            yield Owner(document, part, _name(document, part), "stage" if "staging" in part.members else "output")
+
+
+def _of_one_package(recipe: Owner, named: Sequence[str]) -> GpuParts:
+    unknown = next((name for name in named if name != recipe.name), None)
+    if unknown is not None:
+        raise recipe.document.mistake(f"the recipe has no output '{unknown}'", hint=f"It makes '{recipe.name}' alone.")
+    if recipe.is_noarch:
+        raise _noarch(recipe)
+    if not recipe.compiles and not named:
+        hint = f"If CUDA code is compiled all the same, name it: --of {recipe.name}"
+        raise recipe.document.mistake("the recipe has no compiler, so there is nothing to compile for GPUs", hint=hint)
+    return GpuParts(recipe, (recipe,), (recipe,))
+
+
+def _noarch(owner: Owner) -> InputError:
+    message = f"'{owner.name}' is noarch: one package for all platforms, with or without a GPU"
+    return owner.document.mistake(message, owner.build, "Remove noarch first, if it compiles something.")
+
+
+def _builders(document: Document, recipe: Owner, outputs: Sequence[Owner], named: Sequence[str]) -> tuple[Owner, ...]:
+    everything = (recipe, *outputs)
+    if not named:
+        builders = tuple(owner for owner in everything if owner.compiles and not owner.is_noarch)
+        if not builders:
+            raise document.mistake("no output has a compiler", hint="Name those that compile CUDA code with --of.")
+        return builders
+    chosen = []
+    for name in named:
+        found = [owner for owner in everything if owner.name == name]
+        if not found:
+            names = sorted({owner.name for owner in everything})
+            near = get_close_matches(name, names, n=1)
+            hint = f"Did you mean '{near[0]}'?" if near else f"It has {', '.join(names)}."
+            raise document.mistake(f"the recipe has no output '{name}'", hint=hint)
+        if found[-1].is_noarch:
+            raise _noarch(found[-1])
+        chosen += found
+    if recipe.compiles and recipe not in chosen and not any(owner.compiles for owner in chosen):
+        chosen = [recipe, *chosen]
+    return tuple(chosen)
+
+
+def _followers(outputs: Sequence[Owner], packages: Sequence[Owner]) -> tuple[Owner, ...]:
+    """Outputs that pin the build of one with CUDA builds, or of another follower."""
+    found: list[Owner] = []
+    varying = {owner.name for owner in packages}
+    for _ in outputs:
+        for owner in outputs:
+            known = owner in packages or owner in found
+            if not known and owner.kind == "output" and not owner.is_noarch and owner.exact_pins & varying:
+                found.append(owner)
+                varying.add(owner.name)
+    return tuple(found)

@@ -1,0 +1,123 @@
+"""Build strings that tell CPU and CUDA builds apart, and features that make solvers avoid one of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from feedstock_tools.edit.document import Change, Document, Entry
+from feedstock_tools.edit.enable_gpu.insertion import placed
+from feedstock_tools.edit.enable_gpu.owners import GpuParts, Owner
+from feedstock_tools.edit.enable_gpu.settings import Setting, free_name
+from feedstock_tools.edit.enable_gpu.wishes import GpuWishes
+from feedstock_tools.generate.spec.conditions import to_selector, to_v1
+from feedstock_tools.generate.texts.lines import Line
+from feedstock_tools.generate.texts.needs import CPU, CUDA
+from feedstock_tools.generate.texts.v0 import build_strings
+from feedstock_tools.generate.texts.v1 import ACCELERATOR, build_string
+from feedstock_tools.generate.texts.wording import CUDA_DIGITS
+
+__all__ = ["Strings", "build_string_edits", "preference"]
+
+#: The hash in a build string, with the Python before it.
+_HASH = re.compile(r"(?:py\$?\{\{[^{}]*\}\}_?)?h?(?:\{\{-?\s*PKG_HASH\s*-?\}\}|\$\{\{\s*hash\s*\}\})")
+_LAST_TEMPLATE = re.compile(r"(\$?\{\{[^{}]*\}\})[ \t]*(?=#|\r?$|[\"']$)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Strings:
+    """What build strings change; `remarks` are those that could not be told apart."""
+
+    changes: tuple[Change, ...]
+    settings: tuple[Setting, ...]
+    variables: tuple[Line, ...]
+    remarks: tuple[str, ...]
+
+
+def build_string_edits(parts: GpuParts, replaced: Collection[str]) -> Strings:
+    """The build strings of all that vary: a new one, or the recipe's own with the accelerator before the hash.
+
+    Args:
+        parts: what varies.
+        replaced: templates of numbers that are no longer those of the builds.
+    """
+    document = parts.recipe.document
+    accelerator = free_name(document, "accelerator", "cuda_or_cpu")
+    changes: list[Change] = []
+    settings: list[Setting] = []
+    remarks: list[str] = []
+    used = not document.has_templates
+    for owner in parts.varying:
+        entries = [entry for entry in owner.settings if entry.key == "string"]
+        for entry in entries:
+            edited = _with_accelerator(document, entry, accelerator, replaced)
+            if edited is None:
+                place = f"{document.path.name}:{document.line_of(entry.start)}"
+                remarks.append(
+                    f"{place} has no hash, so CPU and CUDA builds of {owner.name} may share this build string"
+                )
+            else:
+                used = True
+                changes.append(edited)
+        if not entries:
+            settings.append(Setting(owner, _new_string(owner, accelerator)))
+    variables = _variables(document, accelerator) if used else ()
+    return Strings(tuple(changes), tuple(settings), variables, tuple(remarks))
+
+
+def _new_string(owner: Owner, accelerator: str) -> tuple[Line, ...]:
+    if not owner.document.has_templates:
+        return (Line(f"string: {build_string(accelerator, python=owner.is_python)}"),)
+    strings = build_strings(python=owner.is_python)
+    return tuple(Line(f"string: {text}", to_selector(condition, ())) for condition, text in strings.items())
+
+
+def _variables(document: Document, accelerator: str) -> tuple[Line, ...]:
+    if not document.has_templates:
+        return (Line(f"{accelerator}: {ACCELERATOR}"),)
+    return (
+        Line(f'{{% set {accelerator} = "cpu_" %}}'),
+        Line(f'{{% set {accelerator} = "cuda" ~ ({CUDA_DIGITS}) %}}', to_selector(CUDA, ())),
+    )
+
+
+def _with_accelerator(document: Document, entry: Entry, accelerator: str, replaced: Collection[str]) -> Change | None:
+    """The build string with the accelerator before its hash; None without a hash."""
+    opening, number = ("{{", "{{ PKG_BUILDNUM }}") if document.has_templates else ("${{", "${{ build_number }}")
+    source = document.text[entry.value.start : entry.value.end]
+    text, found = _HASH.subn(lambda match: f"{opening} {accelerator} }}}}{match[0]}", source)
+    if not found:
+        return None
+    text = _LAST_TEMPLATE.sub(lambda match: number if match[1] in replaced else match[0], text)
+    return Change(entry.value.start, entry.value.end, text)
+
+
+def preference(parts: GpuParts, wishes: GpuWishes) -> tuple[list[Change], list[Setting], list[str]]:
+    """The features of builds that solvers must avoid, if the wishes prefer builds by them; with remarks."""
+    if wishes.by == "build_number":
+        return [], [], []
+    document = parts.recipe.document
+    avoided = CPU if wishes.prefer == "gpu" else CUDA
+    word = "cpu" if wishes.prefer == "gpu" else "gpu"
+    key = "track_features" if document.has_templates else "variant"
+    changes: list[Change] = []
+    settings: list[Setting] = []
+    remarks: list[str] = []
+    for owner in parts.varying:
+        own = next((entry for entry in owner.settings if entry.key == key), None)
+        priority = f"down_prioritize_variant: ${{{{ 1 if {to_v1(avoided)} else 0 }}}}"
+        if own is not None and (document.has_templates or "down_prioritize_variant" in own.value.members):
+            place = f"{document.path.name}:{document.line_of(own.start)}"
+            remarks.append(
+                f"{place} prefers other builds of {owner.name} already: add CPU and CUDA builds to it by hand"
+            )
+        elif own is not None and own.value.entries:
+            lead = " " * document.column_of(own.value.entries[0].start)
+            changes += placed(document, [lead + priority], after=own.value.entries[-1].end)
+        elif document.has_templates:
+            feature = Line(f"  - {owner.name}-{word}", to_selector(avoided, ()))
+            settings.append(Setting(owner, (Line("track_features:"), feature)))
+        else:
+            settings.append(Setting(owner, (Line("variant:"), Line(f"  {priority}"))))
+    return changes, settings, remarks
