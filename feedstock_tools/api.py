@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     from feedstock_tools.edit.build_number import raise_build_number, set_build_number
     from feedstock_tools.edit.document import Document
     from feedstock_tools.edit.draft import Draft, open_draft
+    from feedstock_tools.edit.enable_gpu.enabling import enable_gpu
+    from feedstock_tools.edit.enable_gpu.wishes import GpuWishes
     from feedstock_tools.edit.maintainers import add_maintainer, drop_maintainer
     from feedstock_tools.edit.platforms import add_platform, set_provider
     from feedstock_tools.edit.requirements import Where, add_requirement, drop_requirement, pin_requirement
@@ -99,6 +101,7 @@ __all__ = [
     "FeedstockError",
     "Finding",
     "Generated",
+    "GpuWishes",
     "InputError",
     "JobChange",
     "Limits",
@@ -157,6 +160,7 @@ __all__ = [
     "drop_maintainer",
     "drop_requirement",
     "drop_version",
+    "enable_gpu",
     "explain",
     "find_release",
     "generate",
@@ -214,6 +218,8 @@ _WHERE = {
     "edit.build_number": "raise_build_number set_build_number",
     "edit.document": "Document",
     "edit.draft": "Draft open_draft",
+    "edit.enable_gpu.enabling": "enable_gpu",
+    "edit.enable_gpu.wishes": "GpuWishes",
     "edit.maintainers": "add_maintainer drop_maintainer",
     "edit.platforms": "add_platform set_provider",
     "edit.requirements": "Where add_requirement drop_requirement pin_requirement",

@@ -339,14 +339,14 @@ def _provider(platform: str, service: str) -> tuple[str, Edit]:
     "outputs",
     multiple=True,
     metavar="OUTPUT",
-    help="Output that compiles CUDA code (repeatable; default: all with a compiler).",
+    help="Output that is edited (repeatable; default: all with a compiler).",
 )
 @click.option(
     "--platform",
     "platforms",
     multiple=True,
     metavar="PLATFORM",
-    help="Platform with CUDA builds (repeatable; default: all that the pinning has CUDA for).",
+    help="This platform only, such as linux-64 (repeatable; default: all that the pinning has CUDA for).",
 )
 @click.option(
     "--prefer",

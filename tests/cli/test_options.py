@@ -67,6 +67,7 @@ BY_OPTION_ALONE = {
     "edit build-number": ("1",),
     "edit drop-cuda": ("12.9",),
     "edit drop-python": ("3.14",),
+    "edit enable-gpu": (),
     "edit maintainer": ("add", "somebody"),
     "edit platform": ("add", "linux-aarch64"),
     "edit provider": ("linux-64", "azure"),

@@ -8,6 +8,7 @@ from feedstock_tools.edit.draft import Draft
 from feedstock_tools.edit.enable_gpu.architectures import script_edits
 from feedstock_tools.edit.enable_gpu.gpu_tests import test_edits
 from feedstock_tools.edit.enable_gpu.insertion import together
+from feedstock_tools.edit.enable_gpu.metapackages import with_metapackages
 from feedstock_tools.edit.enable_gpu.needs import requirement_changes, spec_of
 from feedstock_tools.edit.enable_gpu.numbers import numbering
 from feedstock_tools.edit.enable_gpu.owners import GpuParts, gpu_parts
@@ -63,10 +64,11 @@ def enable_gpu(draft: Draft, wishes: GpuWishes, pinning: Path | None = None) -> 
         *scripts.changes,
         *tests.changes,
     ]
-    draft = draft.with_document(document.changed(together(changes)))
+    draft = _skipped(draft.with_document(document.changed(together(changes))), wishes)
+    if wishes.metapackages:
+        draft = draft.with_recipe(lambda recipe: with_metapackages(recipe, parts, wishes))
     for script in scripts.files:
         draft = draft.with_script(script)
-    draft = _skipped(draft, wishes)
     remarks = (*strings.remarks, *unpreferred, *scripts.remarks, *tests.remarks, *_zipped(draft), *_others(parts))
     return draft.remarked(*remarks, "rerender to get the jobs with CUDA")
 

@@ -65,10 +65,13 @@ def below_key(document: Document, entry: Entry, lines: Sequence[Line]) -> list[C
 
 
 def with_selectors(lines: Sequence[Line], lead: str, column: int | None) -> list[str]:
-    """Lines with their selectors in one column: a given one, or the first that fits all of them."""
-    if column is None or column < 0:
-        widths = [len(lead) + len(line.text) for line in lines if line.selector]
-        column = max(widths, default=0) + 2 if column is None else 0
+    """Lines with their selectors in one column: a given one if it fits them all, else the first that does.
+
+    With a negative `column` each selector follows its text.
+    """
+    widest = max((len(lead) + len(line.text) for line in lines if line.selector), default=0)
+    if column is None or column >= 0:
+        column = max(column or 0, widest + 2)
     written = []
     for line in lines:
         text = f"{lead}{line.text}"

@@ -40,7 +40,14 @@ class _Era:
     example: str
 
 
-def spec_of(wishes: GpuWishes, name: str, versions: Sequence[str] | None, libraries: Iterable[str] = ()) -> Spec:
+def spec_of(
+    wishes: GpuWishes,
+    name: str,
+    versions: Sequence[str] | None,
+    libraries: Iterable[str] = (),
+    *,
+    python: bool = False,
+) -> Spec:
     """A spec with an output `name` that has these CUDA builds, and `<name>-gpu` and `<name>-cpu` that pin it.
 
     Args:
@@ -48,9 +55,11 @@ def spec_of(wishes: GpuWishes, name: str, versions: Sequence[str] | None, librar
         name: the output.
         versions: the CUDA versions; None for those of conda-forge's pinning.
         libraries: packages that the CUDA builds link.
+        python: there is a build for each Python.
     """
     host = [{"package": package, "when": _where(package, wishes)} for package in libraries]
-    output = {"name": name, "kind": "library", "requirements": {"build": [{"compiler": "cuda"}], "host": host}}
+    kind = "python" if python else "library"
+    output = {"name": name, "kind": kind, "requirements": {"build": [{"compiler": "cuda"}], "host": host}}
     pair = {"name": f"{name}-{{accelerator}}", "kind": "metapackage", "pins": [name]}
     cuda = {"versions": list(versions or ()) or "pinning", "guard": wishes.guard, "platforms": list(wishes.platforms)}
     return Spec.model_validate(

@@ -125,7 +125,7 @@ def _after_last(document: Document, name: str, lines: Sequence[Line]) -> list[Ch
 def _is_whole(variable: Variable) -> bool:
     """Whether a variable is a whole number to Jinja and not its text."""
     if variable.part is not None:
-        return variable.part.style is None and _LITERAL.fullmatch(variable.part.text) is not None
+        return variable.part.style not in {"'", '"'} and _LITERAL.fullmatch(variable.part.text) is not None
     return _WHOLE.fullmatch(variable.expression) is not None
 
 
@@ -158,7 +158,7 @@ def _of_context(
     else:
         base = _whole(document, inside[1] if inside else text)
     number = free_name(document, "number", "numbered")
-    if re.fullmatch(r"\w+", base):
+    if re.fullmatch(r"\w+", base):  # as in a recipe that the generator writes
         cpu = f"{base} + {otherwise}" if otherwise else base
         lines.append(Line(f"{number}: ${{{{ {base} + {RAISED} if {test} else {cpu} }}}}"))
     else:
@@ -187,4 +187,6 @@ def _of_context(
 def _whole(document: Document, expression: str) -> str:
     """An expression as a whole number: a variable of the context that is one, else converted."""
     named = [each for each in read_variables(document) if each.name == expression]
-    return expression if named and all(_is_whole(each) for each in named) else f"({expression}) | int"
+    if re.fullmatch(r"\w+", expression):
+        return expression if named and all(_is_whole(each) for each in named) else f"{expression} | int"
+    return f"({expression}) | int"

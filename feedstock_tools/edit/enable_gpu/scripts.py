@@ -22,7 +22,7 @@ _DEFAULT = MappingProxyType({"meta.yaml": ("build.sh", "bld.bat"), "recipe.yaml"
 
 @dataclass(frozen=True, slots=True)
 class BuildSystem:
-    """How a build system is told GPU architectures: a variable of the environment, in a style of the generator.
+    """How a build system learns GPU architectures: from a variable of the environment, in a style of the generator.
 
     `option` is written around the list where it is an argument; `appended` if the variable holds other things too.
     """

@@ -99,7 +99,7 @@ def defined(document: Document, lines: Sequence[Line]) -> list[Change]:
 def _statements(document: Document, lines: Sequence[Line]) -> list[Change]:
     root = document.root
     start = root.entries[0].start if root else 0
-    written = with_selectors(lines, "", None)
+    written = with_selectors(lines, "", -1)
     statements = list(_STATEMENT.finditer(document.text, 0, start))
     if statements:
         return placed(document, written, after=statements[-1].end() - 1)

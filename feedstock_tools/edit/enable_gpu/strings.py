@@ -27,7 +27,7 @@ _LAST_TEMPLATE = re.compile(r"(\$?\{\{[^{}]*\}\})[ \t]*(?=#|\r?$|[\"']$)", re.MU
 
 @dataclass(frozen=True, slots=True)
 class Strings:
-    """What build strings change; `remarks` are those that could not be told apart."""
+    """What build strings change; `remarks` are about those that stay the same."""
 
     changes: tuple[Change, ...]
     settings: tuple[Setting, ...]

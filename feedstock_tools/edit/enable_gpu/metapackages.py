@@ -1,0 +1,194 @@
+"""`<name>-gpu` and `<name>-cpu`: packages without files, each of which pins the builds of one accelerator."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from feedstock_tools.edit.document import Change, Document, Entry, Part
+from feedstock_tools.edit.enable_gpu.insertion import placed, shifted, with_selectors
+from feedstock_tools.edit.enable_gpu.needs import spec_of
+from feedstock_tools.edit.enable_gpu.owners import GpuParts, Owner, leaves
+from feedstock_tools.edit.enable_gpu.wishes import GpuWishes
+from feedstock_tools.edit.requirements import outputs_of
+from feedstock_tools.generate.texts.lines import Line
+from feedstock_tools.generate.texts.v0 import v0_view
+from feedstock_tools.generate.texts.v1 import v1_view
+
+__all__ = ["with_metapackages"]
+
+#: Keys of `build` that hold for all outputs of a `recipe.yaml`.
+_SHARED = frozenset({"number", "skip"})
+#: Sections of a `recipe.yaml` with one package that belong to its output, if there are several.
+_OWN = ("build", "requirements", "tests")
+
+
+def with_metapackages(document: Document, parts: GpuParts, wishes: GpuWishes) -> Document:
+    """The recipe with two more outputs; one with a single package lists it as an output first.
+
+    Args:
+        document: the recipe with its CUDA builds.
+        parts: what varies in it.
+        wishes: what the builds are like.
+
+    Raises:
+        InputError: the outputs are written in brackets.
+    """
+    owner = next((each for each in parts.packages if each.name == parts.recipe.name), parts.packages[0])
+    number = _own_number(document, owner)
+    if document.has_templates:
+        lines = _of_templates(owner, wishes, number)
+    else:
+        lines = _of_context(document, owner, wishes, number)
+    if parts.has_outputs:
+        return document.changed(_in_list(document, lines))
+    if document.has_templates:
+        listed = ["outputs:", f"  - name: {_source_of_name(document, 'package')}", *shifted(lines, 2), ""]
+        return document.changed(_before_about(document, listed))
+    return _as_outputs(document, lines)
+
+
+def _own_number(document: Document, owner: Owner) -> str | None:
+    """The number that an output has of its own."""
+    for part in outputs_of(document) if owner.kind == "output" else ():
+        found = part.members.get("build")
+        name = part.members.get("name") or part.members.get("package", part).members.get("name")
+        if name is not None and found is not None and name.text in (owner.name, _text_of_name(owner)):
+            number = found.members.get("number")
+            return number.source if number is not None else None
+    return None
+
+
+def _text_of_name(owner: Owner) -> str:
+    members = owner.part.members
+    name = members.get("name") or members.get("package", owner.part).members.get("name")
+    return name.text if name is not None else ""
+
+
+def _of_templates(owner: Owner, wishes: GpuWishes, number: str | None) -> list[str]:
+    """The outputs for a `meta.yaml`, as the generator lays them out."""
+    view = v0_view(spec_of(wishes, owner.name, None, python=owner.is_python), ())
+    lines: list[str] = []
+    for output in view["outputs"][1:]:
+        blocks = [("", (Line(f"number: {number}"),))] if number else []
+        lines += [f"- name: {output['name']}", "  build:", *_blocks([*blocks, *output["build"]])]
+        lines += ["  requirements:", *_blocks(output["requirements"])]
+    return lines
+
+
+def _blocks(blocks: Sequence[tuple[str, Sequence[Line]]]) -> list[str]:
+    lines: list[str] = []
+    for key, own in blocks:
+        lines += [f"    {key}:"] if key else []
+        lines += with_selectors([Line(line.text, line.selector) for line in own], "      " if key else "    ", None)
+    return lines
+
+
+def _of_context(document: Document, owner: Owner, wishes: GpuWishes, number: str | None) -> list[str]:
+    """The outputs for a `recipe.yaml`. A script without commands keeps rattler-build from running build.sh."""
+    view: dict[str, Any] = v1_view(spec_of(wishes, owner.name, None, python=owner.is_python))
+    skipped = [leaf.source for entry in document.entries("build", "skip") for leaf in leaves(entry.value)]
+    lines: list[str] = []
+    for output in view["outputs"][1:]:
+        build = [line for each in output["build"] for line in [each]]
+        if skipped and "skip:" in build:
+            at = build.index("skip:") + 1
+            build[at:at] = [f"  - {text}" for text in skipped]
+        lines += ["- package:", f"    name: {output['name']}", "  build:"]
+        lines += shifted([f"number: {number}"] if number else [], 4)
+        lines += shifted([*build, "script: []"], 4)
+        lines.append("  requirements:")
+        for key, own in output["requirements"]:
+            lines += [f"    {key}:", *shifted(own, 6)]
+    return lines
+
+
+def _in_list(document: Document, lines: Sequence[str]) -> list[Change]:
+    outputs = next(entry for entry in document.entries("outputs"))
+    if outputs.value.is_flow:
+        raise document.mistake("outputs in brackets cannot be added to", outputs, "Write them in lines.")
+    lead = document.column_of(outputs.value.start)
+    return placed(document, ["", *shifted(lines, lead)], after=outputs.value.end)
+
+
+def _before_about(document: Document, lines: Sequence[str]) -> list[Change]:
+    root = document.root
+    entries = root.entries if root is not None else ()
+    following = next((entry for entry in entries if entry.key in {"about", "extra"}), None)
+    if following is None:
+        return placed(document, ["", *lines[:-1]], after=entries[-1].end)
+    at = document.line_start(following.start)
+    return [Change(at, at, document.newline.join([*lines, ""]))]
+
+
+def _source_of_name(document: Document, key: str) -> str:
+    name = next(entry for entry in document.entries(key, "name"))
+    return name.value.source
+
+
+def _as_outputs(document: Document, lines: Sequence[str]) -> Document:
+    """A `recipe.yaml` with one package as one with outputs: what is the package's own moves to its output."""
+    root = document.root
+    assert root is not None  # noqa: S101 - it has been edited
+    chunks = _chunks(document, root, len(document.text))
+    own: list[str] = []
+    written: list[str] = []
+    place = 0
+    for entry, chunk in chunks:
+        if entry.key == "package":
+            chunk = ["recipe:" + chunk[0].removeprefix("package:"), *chunk[1:]]
+        if entry.key not in _OWN:
+            written += chunk
+            continue
+        shared, moved = (chunk, []) if entry.key != "build" else _split_build(document, entry, chunk)
+        if entry.key == "build":
+            written += shared
+            own += moved
+        else:
+            own += _trimmed(chunk)
+        place = len(written)
+    name = _source_of_name(document, "package")
+    output = [
+        "outputs:",
+        "  - package:",
+        f"      name: {name}",
+        *shifted(own, 4),
+        *shifted(lines, 2),
+        "",
+    ]
+    head = document.text[: document.line_start(root.entries[0].start)]
+    text = head + document.newline.join([*written[:place], *output, *written[place:]])
+    return Document(document.path, text.rstrip("\r\n") + document.newline)
+
+
+def _split_build(document: Document, entry: Entry, chunk: list[str]) -> tuple[list[str], list[str]]:
+    """The section `build` for all outputs, and that for one."""
+    end = entry.start + len(document.newline.join(chunk))
+    parts = _chunks(document, entry.value, end)
+    shared = [line for each, lines in parts if each.key in _SHARED for line in _trimmed(lines)]
+    own = [line for each, lines in parts if each.key not in _SHARED for line in _trimmed(lines)]
+    return (["build:", *shared, ""] if shared else []), (["build:", *own] if own else [])
+
+
+def _chunks(document: Document, mapping: Part, end: int) -> list[tuple[Entry, list[str]]]:
+    """The lines of each entry with the comments right above it, up to the next entry's."""
+    starts = []
+    for entry in mapping.entries:
+        at = document.line_start(entry.start)
+        while at and re.fullmatch(r"\s*#.*", document.text[document.line_start(at - 1) : at].rstrip("\r\n")):
+            at = document.line_start(at - 1)
+        starts.append(at)
+    stops = [*starts[1:], end]
+    return [
+        (entry, document.text[start:stop].splitlines())
+        for entry, start, stop in zip(mapping.entries, starts, stops, strict=True)
+    ]
+
+
+def _trimmed(lines: Sequence[str]) -> list[str]:
+    """The lines of a section without the blank ones below it."""
+    kept = list(lines)
+    while kept and not kept[-1].strip():
+        kept.pop()
+    return kept
