@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from feedstock_tools.edit.document import Change, Document
 from feedstock_tools.edit.enable_gpu.insertion import added_to_list, in_one_style, shifted
 from feedstock_tools.edit.enable_gpu.scripts import BuildSystem, Script, system_of
-from feedstock_tools.edit.enable_gpu.settings import Setting
+from feedstock_tools.edit.enable_gpu.settings import Setting, free_name
 from feedstock_tools.edit.enable_gpu.versions import CudaVersions
 from feedstock_tools.edit.enable_gpu.wishes import GpuWishes
 from feedstock_tools.errors import InputError
@@ -17,21 +17,24 @@ from feedstock_tools.facts import load_cuda
 from feedstock_tools.generate.spec.conditions import And, Compare, Word, to_selector, to_v1
 from feedstock_tools.generate.texts.architectures import worded
 from feedstock_tools.generate.texts.lines import Line, quoted
+from feedstock_tools.generate.texts.needs import CUDA
 
 __all__ = ["Scripted", "architectures", "script_edits"]
 
-#: Lines at the head of a shell script that settings belong below.
-_HEAD = re.compile(r"#.*|\s*|set\s+[-+].*|@?echo\s+(?:on|off)\s*|@?rem\b.*|::.*|setlocal.*", re.IGNORECASE)
+#: Lines at the head of a script that settings belong below, and comments and blank lines between them.
+_HEAD = re.compile(r"#!.*|set\s+[-+].*|@?echo\s+(?:on|off)\s*|setlocal.*", re.IGNORECASE)
+_BETWEEN = re.compile(r"\s*|#.*|@?rem\b.*|::.*", re.IGNORECASE)
 _WHY = "GPU architectures for the CUDA version of this build"
 
 
 @dataclass(frozen=True, slots=True)
 class Scripted:
-    """What scripts change: texts of files, places of the recipe, settings of outputs; remarks on what is left."""
+    """What scripts change: texts of files, places of the recipe, settings and variables; remarks on what is left."""
 
     files: tuple[Document, ...] = ()
     changes: tuple[Change, ...] = ()
     settings: tuple[Setting, ...] = ()
+    variables: tuple[Line, ...] = ()
     remarks: tuple[str, ...] = ()
 
 
@@ -59,6 +62,7 @@ def script_edits(scripts: Sequence[Script], wishes: GpuWishes, versions: CudaVer
     files: list[Document] = []
     changes: list[Change] = []
     settings: list[Setting] = []
+    variables: dict[str, Line] = {}
     remarks: list[str] = []
     for script in scripts:
         system = system_of(script)
@@ -72,15 +76,17 @@ def script_edits(scripts: Sequence[Script], wishes: GpuWishes, versions: CudaVer
             files.append(_with_lines(script.document, lines))
         elif script.document.has_templates:
             own = next((entry for entry in script.owner.settings if entry.key == "script_env"), None)
-            variables = _variables(system, words)
+            name = free_name(script.document, "cuda_archs")
+            variables[name] = _table(name, words)
+            item = Line(f"- {system.variable}={{{{ {name}[cuda_compiler_version] }}}}", to_selector(CUDA, ()))
             if own is not None and own.value.items:
-                changes += added_to_list(script.document, own.value, variables)
+                changes += added_to_list(script.document, own.value, [item])
             else:
-                shown = (Line(f"  {line.text}", line.selector) for line in variables)
-                settings.append(Setting(script.owner, (Line("script_env:"), *shown)))
+                shown = Line(f"  {item.text}", item.selector)
+                settings.append(Setting(script.owner, (Line("script_env:"), shown)))
         else:
             changes += _commands(script, system, words)
-    return Scripted(tuple(files), tuple(changes), tuple(settings), tuple(remarks))
+    return Scripted(tuple(files), tuple(changes), tuple(settings), tuple(variables.values()), tuple(remarks))
 
 
 def _place(script: Script) -> str:
@@ -146,15 +152,14 @@ def _batch(script: Script, system: BuildSystem, words: Mapping[str, str], wishes
 
 
 def _with_lines(document: Document, lines: Sequence[str]) -> Document:
-    """A script with lines below its head: comments, shell options, and what echoes commands."""
-    head = 0
-    at = 0
+    """A script with lines below its head: the interpreter, shell options, and what echoes commands."""
+    head = at = 0
     for line in document.text.splitlines(keepends=True):
-        if not _HEAD.fullmatch(line.rstrip("\r\n")):
-            break
         at += len(line)
-        if line.strip() and (head == 0 or not line.startswith("#")):
+        if _HEAD.fullmatch(line.rstrip("\r\n")):
             head = at
+        elif not _BETWEEN.fullmatch(line.rstrip("\r\n")):
+            break
     block = document.newline.join([*lines, ""])
     before = document.text[:head]
     lead = document.newline if before and not before.endswith(document.newline * 2) else ""
@@ -165,12 +170,10 @@ def _with_lines(document: Document, lines: Sequence[str]) -> Document:
     return document.changed([Change(head, head, lead + block + tail)])
 
 
-def _variables(system: BuildSystem, words: Mapping[str, str]) -> list[Line]:
-    """The items of `script_env` for commands in a `meta.yaml`, which conda-build sets on every platform."""
-    return [
-        Line(f"- {system.variable}={word}", to_selector(Compare("cuda", "==", version), words))
-        for version, word in words.items()
-    ]
+def _table(name: str, words: Mapping[str, str]) -> Line:
+    """A variable of a `meta.yaml` with the list for each CUDA version, for the environment of commands."""
+    entries = ", ".join(f'"{version}": "{word}"' for version, word in words.items())
+    return Line(f"{{% set {name} = {{{entries}}} %}}")
 
 
 def _commands(script: Script, system: BuildSystem, words: Mapping[str, str]) -> list[Change]:

@@ -17,12 +17,17 @@ from feedstock_tools.edit.enable_gpu.settings import defined, set_in
 from feedstock_tools.edit.enable_gpu.strings import build_string_edits, preference
 from feedstock_tools.edit.enable_gpu.versions import cuda_versions
 from feedstock_tools.edit.enable_gpu.wishes import GpuWishes
+from feedstock_tools.edit.requirements import name_of
 from feedstock_tools.edit.skips import skip_where
 from feedstock_tools.generate.spec.conditions import to_selector, to_v1
 from feedstock_tools.generate.texts.wording import skips
 
 __all__ = ["enable_gpu"]
 
+#: Packages with builds for each CUDA version, which libraries link.
+_FRAMEWORKS = frozenset(
+    {"jaxlib", "libtorch", "libmagma", "libtensorflow_cc", "pytorch", "tensorflow", "tensorflow-base"}
+)
 #: Keys of a variant file that conda-forge's pinning zips with the CUDA version.
 _ZIPPED = ("c_compiler_version", "cxx_compiler_version", "fortran_compiler_version", "c_stdlib_version", "docker_image")
 
@@ -55,7 +60,7 @@ def enable_gpu(draft: Draft, wishes: GpuWishes, pinning: Path | None = None) -> 
     tests = test_edits(parts, wishes)
     document = parts.recipe.document
     changes = [
-        *defined(document, (*numbers.variables, *strings.variables)),
+        *defined(document, (*numbers.variables, *strings.variables, *scripts.variables)),
         *numbers.changes,
         *strings.changes,
         *preferred,
@@ -69,7 +74,8 @@ def enable_gpu(draft: Draft, wishes: GpuWishes, pinning: Path | None = None) -> 
         draft = draft.with_recipe(lambda recipe: with_metapackages(recipe, parts, wishes))
     for script in scripts.files:
         draft = draft.with_script(script)
-    remarks = (*strings.remarks, *unpreferred, *scripts.remarks, *tests.remarks, *_zipped(draft), *_others(parts))
+    found = (*strings.remarks, *unpreferred, *scripts.remarks, *tests.remarks)
+    remarks = (*found, *_unpinned(parts), *_zipped(draft), *_others(parts))
     return draft.remarked(*remarks, "rerender to get the jobs with CUDA")
 
 
@@ -81,6 +87,18 @@ def _skipped(draft: Draft, wishes: GpuWishes) -> Draft:
     for condition, _ in skips(spec_of(wishes, "package", None)):
         draft = skip_where(draft, to_selector(condition, ()) if templates else to_v1(condition))
     return draft
+
+
+def _unpinned(parts: GpuParts) -> list[str]:
+    """Remarks on frameworks that CUDA builds link, which have CPU and CUDA builds themselves."""
+    document = parts.recipe.document
+    return [
+        f"{document.path.name}:{document.line_of(leaf.start)} requires {leaf.text}, which has CPU and CUDA builds: pin "
+        f"those that go together, such as '{name_of(leaf.text)} * cuda*' in CUDA builds"
+        for owner in parts.builders
+        for leaf, _ in owner.requirements("host")
+        if name_of(leaf.text) in _FRAMEWORKS
+    ]
 
 
 def _zipped(draft: Draft) -> list[str]:

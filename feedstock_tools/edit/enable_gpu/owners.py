@@ -85,8 +85,11 @@ class Owner:
 
     @property
     def is_python(self) -> bool:
-        """Whether there is a build for each Python."""
-        return not self.is_noarch and "python" in self.names("host")
+        """Whether there is a build for each Python, and not one for several by the stable ABI."""
+        one_for_several = any(entry.key == "python_version_independent" for entry in self.settings) or any(
+            "version_independent" in entry.value.members for entry in self.settings if entry.key == "python"
+        )
+        return not self.is_noarch and not one_for_several and "python" in self.names("host")
 
     @property
     def fills_its_package(self) -> bool:
@@ -233,7 +236,7 @@ def _builders(document: Document, recipe: Owner, outputs: Sequence[Owner], named
         if found[-1].is_noarch:
             raise _noarch(found[-1])
         chosen += found
-    if recipe.compiles and recipe not in chosen and not any(owner.compiles for owner in chosen):
+    if recipe.compiles and recipe not in chosen:  # what it builds, its outputs collect
         chosen = [recipe, *chosen]
     return tuple(chosen)
 

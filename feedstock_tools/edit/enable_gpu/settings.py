@@ -51,12 +51,7 @@ def _below_build(owner: Owner, groups: Sequence[Sequence[Line]]) -> list[Change]
         lead = " " * document.column_of(build.value.entries[0].start)
         free = [entry for entry in build.value.entries if not document.is_in_block(entry.start)]
         first = [entry for entry in free if entry.key in _FIRST]
-        written = _written(groups, lead)
-        if not free:
-            text = document.newline.join([*written, ""])
-            at = document.line_start(build.value.entries[0].start)
-            return [Change(at, at, text)]
-        return placed(document, written, after=(first or free)[-1].end)
+        return placed(document, _written(groups, lead), after=first[-1].end if first else build.start)
     if build is not None:
         lead = " " * (document.column_of(build.start) + 2)
         return placed(document, _written(groups, lead), after=build.start)
