@@ -1,6 +1,7 @@
 """CUDA builds for real recipes that have none: `edit enable-gpu`, then everything that a reviewer would run.
 
     python benchmarks/enable_gpu.py MIRROR [NAME...] [--peer DIR] [--keep DIR]
+    python benchmarks/enable_gpu.py MIRROR [NAME...] --history [--keep DIR]
 
 MIRROR holds bare clones as OWNER+NAME/repo, conda-forge's pinning among them. Each recipe of `CASES` is laid out at a
 commit without CUDA, rerendered with the newest pinning, edited, and rerendered again. The table has the jobs before
@@ -10,12 +11,16 @@ changed, and the findings of `lint` and `cuda check` that were not there before.
 --peer DIR is an environment with conda-smithy and conda-build (`bin/python`, and `rerender FEEDSTOCK PINNING`). Its
 rerender must then give the same files, its conda-build must render every configuration of a `meta.yaml` to the same
 package names (a `recipe.yaml` is rendered by py-rattler-build in any case), and its linter must find nothing new.
+
+--history compares with how maintainers did it, for the feedstocks of `HISTORY`: the edit of the recipe before their
+commit and the recipe after it, both rerendered with the pinning of that day.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -81,6 +86,14 @@ CASES = (
     ),
     Case("libxc", "8db8f76^", "CMake, outputs", GpuWishes(platforms=("linux-64",), configure=("-DENABLE_CUDA=ON",))),
     Case("onnxruntime", "c4512e0^", "CMake, outputs", GpuWishes(("cudnn", "cublas"))),
+)
+
+
+#: Commits that brought CUDA to a recipe, and the same wishes.
+HISTORY = (
+    Case("ceres-solver", "e114117", "CMake", GpuWishes(("cublas", "cusolver", "cusparse"), guard="minor")),
+    Case("xgboost", "b11f9ce", "CMake, outputs", GpuWishes(("cublas", "cudnn", "nccl"), guard="none")),
+    Case("bitsandbytes", "cb1adb5", "make, setuptools", GpuWishes(guard="none")),
 )
 
 
@@ -220,13 +233,45 @@ def tried(case: Case, mirror: Path, pinning: Path, peer: Path | None, scratch: P
     return [f"| {title} |", *(f"    {problem}" for problem in problems)]
 
 
+def against_history(case: Case, mirror: Path, scratch: Path) -> list[str]:
+    """How the edit differs from the maintainers' commit, by job and package."""
+    repository = mirror / f"conda-forge+{case.name}-feedstock" / "repo"
+    pinnings = mirror / "conda-forge+conda-forge-pinning-feedstock" / "repo"
+    date = git(repository, "show", "--no-patch", "--format=%cI", case.commit).decode().strip()
+    day = git(pinnings, "rev-list", "-1", f"--before={date}", "HEAD").decode().strip()
+    pinning = laid_out(pinnings, day, scratch / "history" / f"pinning-{case.name}", "recipe") / "recipe"
+    theirs = laid_out(repository, case.commit, scratch / "history" / f"{case.name}-feedstock")
+    ours = laid_out(repository, f"{case.commit}^", scratch / "edited" / f"{case.name}-feedstock")
+    enable_gpu(open_draft(ours), case.wishes, pinning / "conda_build_config.yaml").changes().apply()
+    jobs = [rerendered(each, pinning) for each in (ours, theirs)]
+    found = compare_feedstocks(theirs, ours)
+    lines = [f"| {case.name} {case.commit} | {date[:10]} | jobs: {len(jobs[0])} by the edit, {len(jobs[1])} by hand |"]
+    lines += [f"    only by the edit: {name}" for name in found.jobs_added]
+    lines += [f"    only by hand: {name}" for name in found.jobs_removed]
+    counts: Counter[tuple[str, str, str]] = Counter()
+    for package in found.packages_changed:
+        name = package.name.partition(" (")[0]
+        for part in package.changes:
+            texts = (re.sub(r"\d{2,}", "…", ", ".join(each)) for each in (part.removed, part.added))
+            counts[name, part.part, "  →  ".join(texts)] += len(package.jobs)
+    lines += [f"    {name}, {part} in {number} jobs: {text}" for (name, part, text), number in counts.items()]
+    return lines
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("mirror", type=Path)
     parser.add_argument("names", nargs="*")
     parser.add_argument("--peer", type=Path)
     parser.add_argument("--keep", type=Path, help="keep the feedstocks here")
+    parser.add_argument("--history", action="store_true", help="compare with the commits of maintainers")
     given = parser.parse_args()
+    if given.history:
+        with tempfile.TemporaryDirectory() as place:
+            for case in HISTORY:
+                if not given.names or case.name in given.names:
+                    print("\n".join(against_history(case, given.mirror, given.keep or Path(place))), flush=True)
+        return 0
     unlike = 0
     print("| feedstock | build system | jobs | jobs after | with CUDA | lines | notes |")
     with tempfile.TemporaryDirectory() as place:

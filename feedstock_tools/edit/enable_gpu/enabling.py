@@ -24,6 +24,8 @@ from feedstock_tools.generate.texts.wording import skips
 
 __all__ = ["enable_gpu"]
 
+#: What is left to do in any case.
+_NEXT = "rerender to get the jobs with CUDA, and raise the build number, unless the version changes: build-number +1"
 #: Packages with builds for each CUDA version, which libraries link.
 _FRAMEWORKS = frozenset(
     {"jaxlib", "libtorch", "libmagma", "libtensorflow_cc", "pytorch", "tensorflow", "tensorflow-base"}
@@ -54,7 +56,7 @@ def enable_gpu(draft: Draft, wishes: GpuWishes, pinning: Path | None = None) -> 
     parts = gpu_parts(draft, wishes.outputs)
     versions = cuda_versions(draft, pinning)
     numbers = numbering(parts, wishes)
-    strings = build_string_edits(parts, numbers.replaced)
+    strings = build_string_edits(parts, numbers)
     preferred, features, unpreferred = preference(parts, wishes)
     scripts = script_edits(scripts_of(draft, parts.builders), wishes, versions)
     tests = test_edits(parts, wishes)
@@ -76,7 +78,7 @@ def enable_gpu(draft: Draft, wishes: GpuWishes, pinning: Path | None = None) -> 
         draft = draft.with_script(script)
     found = (*strings.remarks, *unpreferred, *scripts.remarks, *tests.remarks)
     remarks = (*found, *_unpinned(parts), *_zipped(draft), *_others(parts))
-    return draft.remarked(*remarks, "rerender to get the jobs with CUDA")
+    return draft.remarked(*remarks, _NEXT)
 
 
 def _skipped(draft: Draft, wishes: GpuWishes) -> Draft:

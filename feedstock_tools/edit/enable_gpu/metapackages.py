@@ -74,6 +74,8 @@ def _of_templates(owner: Owner, wishes: GpuWishes, number: str | None) -> list[s
         blocks = [("", (Line(f"number: {number}"),))] if number else []
         lines += [f"- name: {output['name']}", "  build:", *_blocks([*blocks, *output["build"]])]
         lines += ["  requirements:", *_blocks(output["requirements"])]
+    if number:  # PKG_BUILDNUM is the number of the recipe
+        lines = [line.replace("{{ PKG_BUILDNUM }}", number) for line in lines]
     return lines
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from feedstock_tools.edit.document import Change, Document, Entry
@@ -32,13 +32,15 @@ class Numbering:
     """What the numbers of CUDA builds change: places of the text, settings of outputs, and variables.
 
     `replaced` are the templates of numbers that are no longer the number of the build: build strings that end with one
-    must name the build's own.
+    must name the build's own. That is `own` for outputs of a `meta.yaml` which got one: `PKG_BUILDNUM` in their strings
+    is the number of the recipe.
     """
 
     changes: tuple[Change, ...] = ()
     settings: tuple[Setting, ...] = ()
     variables: tuple[Line, ...] = ()
-    replaced: frozenset[str] = field(default=frozenset())
+    replaced: frozenset[str] = frozenset()
+    own: Mapping[Owner, str] = field(default_factory=dict)
 
 
 def numbering(parts: GpuParts, wishes: GpuWishes) -> Numbering:
@@ -77,11 +79,13 @@ def _of_templates(
     for entry in shared if together else (entry for entries in own.values() for entry in entries):
         changes.append(_summed(entry, offset, "{{"))
         replaced.add(entry.value.text)
+    numbers: dict[Owner, str] = {}
     for owner in parts.varying if not together else ():
         if not own.get(owner):
-            settings.append(Setting(owner, (Line(f"number: {{{{ {base or 0} + {offset} }}}}"),)))
+            numbers[owner] = f"{{{{ {base or 0} + {offset} }}}}"
+            settings.append(Setting(owner, (Line(f"number: {numbers[owner]}"),)))
             replaced |= {entry.value.text for entry in shared}
-    return Numbering(tuple(changes), tuple(settings), (*lines, *raised), frozenset(replaced))
+    return Numbering(tuple(changes), tuple(settings), (*lines, *raised), frozenset(replaced), numbers)
 
 
 def _base_of_templates(document: Document, shared: list[Entry]) -> tuple[str | None, list[Line], list[Change]]:

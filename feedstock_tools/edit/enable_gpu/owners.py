@@ -164,12 +164,9 @@ def gpu_parts(draft: Draft, named: Sequence[str]) -> GpuParts:
     if not outputs:
         return _of_one_package(recipe, named)
     builders = _builders(document, recipe, outputs, named)
-    collected = any(owner.kind != "output" for owner in builders)
     packages = [owner for owner in outputs if owner in builders and owner.kind == "output"]
-    for owner in outputs:
-        fills = collected and not owner.compiles and (owner.fills_its_package or owner.name == recipe.name)
-        if fills and not named and owner.kind == "output" and not owner.is_noarch and owner not in packages:
-            packages.append(owner)
+    if not named and any(owner.kind != "output" for owner in builders):
+        packages += _collecting(recipe, outputs, packages)
     followers = _followers(outputs, packages)
     others = [owner for owner in outputs if owner.kind == "output" and owner not in (*packages, *followers)]
     return GpuParts(recipe, builders, tuple(packages), followers, tuple(others))
@@ -239,6 +236,17 @@ def _builders(document: Document, recipe: Owner, outputs: Sequence[Owner], named
     if recipe.compiles and recipe not in chosen:  # what it builds, its outputs collect
         chosen = [recipe, *chosen]
     return tuple(chosen)
+
+
+def _collecting(recipe: Owner, outputs: Sequence[Owner], packages: Sequence[Owner]) -> list[Owner]:
+    """Outputs without a compiler that take files of the recipe's build or of a stage, and pin no other that does."""
+    names = {owner.name for owner in (*packages, *(each for each in outputs if each.fills_its_package))}
+    return [
+        owner
+        for owner in outputs
+        if owner.kind == "output" and owner not in packages and not owner.compiles and not owner.is_noarch
+        if (owner.fills_its_package and not owner.exact_pins & names) or owner.name == recipe.name
+    ]
 
 
 def _followers(outputs: Sequence[Owner], packages: Sequence[Owner]) -> tuple[Owner, ...]:

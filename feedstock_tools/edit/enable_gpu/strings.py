@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from feedstock_tools.edit.document import Change, Document, Entry
 from feedstock_tools.edit.enable_gpu.insertion import placed
+from feedstock_tools.edit.enable_gpu.numbers import Numbering
 from feedstock_tools.edit.enable_gpu.owners import GpuParts, Owner
 from feedstock_tools.edit.enable_gpu.settings import Setting, free_name
 from feedstock_tools.edit.enable_gpu.wishes import GpuWishes
@@ -35,12 +36,12 @@ class Strings:
     remarks: tuple[str, ...]
 
 
-def build_string_edits(parts: GpuParts, replaced: Collection[str]) -> Strings:
+def build_string_edits(parts: GpuParts, numbers: Numbering) -> Strings:
     """The build strings of all that vary: a new one, or the recipe's own with the accelerator before the hash.
 
     Args:
         parts: what varies.
-        replaced: templates of numbers that are no longer those of the builds.
+        numbers: the build numbers, which build strings end with.
     """
     document = parts.recipe.document
     accelerator = free_name(document, "accelerator", "cuda_or_cpu")
@@ -50,8 +51,10 @@ def build_string_edits(parts: GpuParts, replaced: Collection[str]) -> Strings:
     used = not document.has_templates
     for owner in parts.varying:
         entries = [entry for entry in owner.settings if entry.key == "string"]
+        number = numbers.own.get(owner, "{{ PKG_BUILDNUM }}" if document.has_templates else "${{ build_number }}")
+        replaced = numbers.replaced | ({"{{ PKG_BUILDNUM }}"} if owner in numbers.own else frozenset())
         for entry in entries:
-            edited = _with_accelerator(document, entry, accelerator, replaced)
+            edited = _with_accelerator(document, entry, accelerator, replaced, number)
             if edited is None:
                 place = f"{document.path.name}:{document.line_of(entry.start)}"
                 remarks.append(
@@ -61,15 +64,15 @@ def build_string_edits(parts: GpuParts, replaced: Collection[str]) -> Strings:
                 used = True
                 changes.append(edited)
         if not entries:
-            settings.append(Setting(owner, _new_string(owner, accelerator)))
+            settings.append(Setting(owner, _new_string(owner, accelerator, number)))
     variables = _variables(document, accelerator) if used else ()
     return Strings(tuple(changes), tuple(settings), variables, tuple(remarks))
 
 
-def _new_string(owner: Owner, accelerator: str) -> tuple[Line, ...]:
+def _new_string(owner: Owner, accelerator: str, number: str) -> tuple[Line, ...]:
     if not owner.document.has_templates:
         return (Line(f"string: {build_string(accelerator, python=owner.is_python)}"),)
-    strings = build_strings(python=owner.is_python)
+    strings = build_strings(python=owner.is_python, number=number)
     return tuple(Line(f"string: {text}", to_selector(condition, ())) for condition, text in strings.items())
 
 
@@ -82,9 +85,11 @@ def _variables(document: Document, accelerator: str) -> tuple[Line, ...]:
     )
 
 
-def _with_accelerator(document: Document, entry: Entry, accelerator: str, replaced: Collection[str]) -> Change | None:
-    """The build string with the accelerator before its hash; None without a hash."""
-    opening, number = ("{{", "{{ PKG_BUILDNUM }}") if document.has_templates else ("${{", "${{ build_number }}")
+def _with_accelerator(
+    document: Document, entry: Entry, accelerator: str, replaced: Collection[str], number: str
+) -> Change | None:
+    """The build string with the accelerator before its hash, and a number for those replaced; None without a hash."""
+    opening = "{{" if document.has_templates else "${{"
     source = document.text[entry.value.start : entry.value.end]
     text, found = _HASH.subn(lambda match: f"{opening} {accelerator} }}}}{match[0]}", source)
     if not found:

@@ -99,9 +99,9 @@ def requirement_line(need: Need, cuda_versions: Sequence[str]) -> Line:
     return Line(f"- {_expression(need)}", selector, need.why)
 
 
-def build_strings(*, python: bool) -> dict[Condition, str]:
-    """The build strings that tell CUDA and CPU builds apart, by condition."""
-    tail = f"{'py{{ CONDA_PY }}' if python else ''}h{{{{ PKG_HASH }}}}_{{{{ PKG_BUILDNUM }}}}"
+def build_strings(*, python: bool, number: str = "{{ PKG_BUILDNUM }}") -> dict[Condition, str]:
+    """The build strings that distinguish CUDA and CPU builds, by condition; `number` is what they end with."""
+    tail = f"{'py{{ CONDA_PY }}' if python else ''}h{{{{ PKG_HASH }}}}_{number}"
     return {CUDA: f"cuda{{{{ {CUDA_DIGITS} }}}}{tail}", CPU: f"cpu_{tail}"}
 
 
