@@ -166,13 +166,9 @@ print("FOUND" + json.dumps([*lints, *hints]))
 def by_peer(peer: Path, code: str, *words: str) -> object:
     """What a script prints in the peer's Python."""
     command = [str(peer / "bin" / "python"), "-W", "ignore", "-c", code, *words]
-    done = subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        check=False,
-        env={"PATH": f"{peer}/bin:/usr/bin:/bin", "HOME": str(peer / "home")},
-    )
+    variables = {"PATH": f"{peer}/bin:/usr/bin:/bin", "HOME": str(peer / "home")}
+    variables["CONDA_SMITHY_BOT_SCHEMA_URI"] = (peer / "cf_tick_schema.json").as_uri()
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=variables)
     if "FOUND" not in done.stdout:
         raise RuntimeError(done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "nothing")
     return json.loads(done.stdout.rpartition("FOUND")[2])

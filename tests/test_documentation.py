@@ -56,7 +56,8 @@ def test_the_readme_links_to_every_page() -> None:
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_option_is_documented(name: str) -> None:
     """On the page of the command (`cuda.md` for `cuda resolve`), or on that of the options that commands share."""
-    own = {"schema": "spec", "collect": "ci", "completion": "command-line"}.get(name, name.split()[0])
+    pages = {"schema": "spec", "collect": "ci", "completion": "command-line", "edit enable-gpu": "enable-gpu"}
+    own = pages.get(name, name.split()[0])
     text = "".join((ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8") for page in (own, "command-line"))
     options = {option for each in COMMANDS[name].params if isinstance(each, click.Option) for option in each.opts}
     assert not [option for option in sorted(options) if option.startswith("--") and option not in text]

@@ -28,17 +28,29 @@ zlib:
 channel_targets:
   - conda-forge main
 """
+_CPU_RECIPE = """\
+package:
+  name: demo
+  version: "1.2"
+build:
+  number: 3
+requirements:
+  build:
+    - {{ compiler('c') }}
+    - {{ compiler('cxx') }}
+"""
 _NO_PACKAGES = '{"packages": {}, "packages.conda": {}}'
 
 
 def make_library_folder(folder: Path) -> None:
-    """Make a feedstock, a spec, a small pinning, a channel without packages, and a release of conda-smithy."""
+    """Make feedstocks with and without CUDA, a spec, a pinning, a channel without packages, and a conda-smithy."""
     shutil.copytree(ROOT / "tests" / "rerender" / "solver-feedstock", folder / "solver-feedstock")
     write_release(folder / "smithy")
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     spec = readme[readme.index("```yaml\nname: hello\n") + len("```yaml\n") :].partition("```")[0]
     for path, text in (
         ("hello/feedstock.yaml", spec),
+        ("cpu-feedstock/recipe/meta.yaml", _CPU_RECIPE),
         ("pinning/conda_build_config.yaml", _PINNING),
         ("empty-channel/noarch/repodata.json", _NO_PACKAGES),
         ("smithy/info/index.json", '{"name": "conda-smithy", "version": "2026.8.5"}'),

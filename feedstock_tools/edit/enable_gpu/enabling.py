@@ -48,7 +48,7 @@ def enable_gpu(draft: Draft, wishes: GpuWishes, pinning: Path | None = None) -> 
         InputError: the recipe has CUDA builds already, compiles nothing, or is written in a way that cannot be edited;
             a wish names what does not exist.
 
-    >>> draft = enable_gpu(open_draft(Path("solver-feedstock")), GpuWishes(libraries=("cublas",)))
+    >>> draft = enable_gpu(open_draft(Path("cpu-feedstock")), GpuWishes(libraries=("cublas",)))
     >>> draft.changes().listed()
     (('change', 'recipe/meta.yaml'),)
     """

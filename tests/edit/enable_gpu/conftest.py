@@ -61,7 +61,8 @@ def feedstock(tmp_path: Path) -> Callable[..., Path]:
             path = folder / "recipe" / name.replace("_yaml", ".yaml").replace("_sh", ".sh").replace("_bat", ".bat")
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
-        (folder / "conda-forge.yml").write_text("build_platform: {linux_aarch64: linux_64}\n")
+        tool = "conda_build_tool: rattler-build\n" if "recipe_yaml" in files else ""
+        (folder / "conda-forge.yml").write_text(f"build_platform: {{linux_aarch64: linux_64}}\n{tool}")
         return folder
 
     return make
