@@ -149,7 +149,8 @@ from conda_build.config import get_or_merge_config
 found = {}
 for name in files:
     platform, _, arch = yaml.safe_load(Path(name).read_text())["target_platform"][0].partition("-")
-    config = get_or_merge_config(None, exclusive_config_files=[name], platform=platform, arch=arch, verbose=False)
+    words = {"variant_config_files": [name], "ignore_system_variants": True}
+    config = get_or_merge_config(None, platform=platform, arch=arch, **words)
     config.verbose = False
     metas = render(recipe, config=config, finalize=False, bypass_env_check=True)
     found[Path(name).stem] = sorted({meta.dist() for meta, _, _ in metas if not meta.skip()})
@@ -174,14 +175,20 @@ def by_peer(peer: Path, code: str, *words: str) -> object:
     return json.loads(done.stdout.rpartition("FOUND")[2])
 
 
+def rerendered_by_peer(peer: Path, feedstock: Path, pinning: Path) -> str:
+    """Rerender a feedstock in place with the peer; the last line of its log if it fails, else ''."""
+    command = [str(peer / "rerender"), str(feedstock), str(pinning)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return (done.stderr or done.stdout).strip().splitlines()[-1] if done.returncode else ""
+
+
 def differences_of_peer(peer: Path, feedstock: Path, pinning: Path, cpu: Path, scratch: Path) -> Iterator[str]:
     """What the peer makes otherwise: files of a rerender, names of packages, findings of its linter."""
     copy = shutil.copytree(feedstock, scratch / "peer" / feedstock.name)
-    done = subprocess.run(
-        [str(peer / "rerender"), str(copy), str(pinning)], capture_output=True, text=True, check=False
-    )
-    if done.returncode:
-        yield f"its rerender fails: {(done.stderr or done.stdout).strip().splitlines()[-1]}"
+    failure = rerendered_by_peer(peer, copy, pinning)
+    if failure:
+        own = rerendered_by_peer(peer, shutil.copytree(cpu, scratch / "peer-cpu" / cpu.name), pinning)
+        yield f"its rerender fails{', without the edit too' if own else ''}: {failure}"
         return
     ours, theirs = (
         {path.name: path.read_bytes() for path in (each / ".ci_support").glob("*.yaml")} for each in (feedstock, copy)

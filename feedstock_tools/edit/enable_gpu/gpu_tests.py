@@ -11,7 +11,8 @@ from feedstock_tools.edit.enable_gpu.insertion import added_to_list, in_one_styl
 from feedstock_tools.edit.enable_gpu.owners import GpuParts, Owner, leaves
 from feedstock_tools.edit.enable_gpu.wishes import GpuWishes
 from feedstock_tools.edit.writing import added_entry
-from feedstock_tools.generate.spec.conditions import And, Condition, Word, to_selector, to_v1
+from feedstock_tools.generate.spec.conditions import And, Condition, Word
+from feedstock_tools.generate.texts.condition_texts import to_selector, to_v1
 from feedstock_tools.generate.texts.lines import Line, quoted
 from feedstock_tools.generate.texts.needs import CPU, CUDA
 

@@ -71,19 +71,14 @@ def _of_templates(owner: Owner, wishes: GpuWishes, number: str | None) -> list[s
     view = v0_view(spec_of(wishes, owner.name, None, python=owner.is_python), ())
     lines: list[str] = []
     for output in view["outputs"][1:]:
-        blocks = [("", (Line(f"number: {number}"),))] if number else []
-        lines += [f"- name: {output['name']}", "  build:", *_blocks([*blocks, *output["build"]])]
-        lines += ["  requirements:", *_blocks(output["requirements"])]
+        build = [line.removeprefix("  ") for line in output["build"].splitlines()]  # as deep as in a whole recipe
+        lines += [f"- name: {output['name']}", "  build:", *([f"    number: {number}"] if number else []), *build]
+        lines.append("  requirements:")
+        for section, needs in output["requirements"]:
+            own = [Line(need.text, need.selector) for need in needs]
+            lines += [f"    {section}:", *with_selectors(own, "      ", None)]
     if number:  # PKG_BUILDNUM is the number of the recipe
         lines = [line.replace("{{ PKG_BUILDNUM }}", number) for line in lines]
-    return lines
-
-
-def _blocks(blocks: Sequence[tuple[str, Sequence[Line]]]) -> list[str]:
-    lines: list[str] = []
-    for key, own in blocks:
-        lines += [f"    {key}:"] if key else []
-        lines += with_selectors([Line(line.text, line.selector) for line in own], "      " if key else "    ", None)
     return lines
 
 

@@ -12,7 +12,7 @@ from feedstock_tools.edit.enable_gpu.owners import GpuParts, Owner
 from feedstock_tools.edit.enable_gpu.settings import Setting, free_name
 from feedstock_tools.edit.enable_gpu.wishes import GpuWishes
 from feedstock_tools.edit.variables import Variable, read_variables
-from feedstock_tools.generate.spec.conditions import to_selector, to_v1
+from feedstock_tools.generate.texts.condition_texts import to_selector, to_v1
 from feedstock_tools.generate.texts.lines import Line
 from feedstock_tools.generate.texts.needs import CPU, CUDA
 from feedstock_tools.generate.texts.wording import PREFERRED_CPU, RAISED
