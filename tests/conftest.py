@@ -17,6 +17,7 @@ from tests.support.collected import COLLECTED
 from tests.support.compilers import c_compiler_in, lend_stand_in, share_stand_in
 from tests.support.feedstocks import GPU, TinyFeedstock, copy_of_tiny
 from tests.support.in_memory import folder_in_memory
+from tests.support.limits import commands_limited, limited
 from tests.support.measuring import Measuring, begin_measuring, end_measuring, measured_here
 from tests.support.once import made_once, of_this_run
 from tests.support.passing import RECORD, Passing
@@ -111,6 +112,13 @@ def gpu_feedstock(tmp_path: Path, tiny_channel: Path, _built_once: Path) -> Tiny
     """The tiny feedstock with `linux_64_cuda11.2_py3.11` built; `output.txt` in it has the output of that build."""
     shutil.copytree(_built_once, tmp_path / "tiny-feedstock", symlinks=True)
     return TinyFeedstock(tmp_path / "tiny-feedstock", tiny_channel)
+
+
+@pytest.fixture
+def within_limits() -> Iterator[None]:
+    """Fail a test that hangs, or takes more processor time or memory than hostile input may; its commands count too."""
+    with limited(), commands_limited():
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -34,7 +34,10 @@ here = Path(os.environ["HERE"])
 os.kill(os.getpid(), signal.SIGKILL)
 """
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="owners are distinguished by signals")
+pytestmark = [
+    pytest.mark.skipif(sys.platform == "win32", reason="owners are distinguished by signals"),
+    pytest.mark.usefixtures("within_limits"),
+]
 
 
 def names(folder: Path) -> list[str]:

@@ -21,6 +21,8 @@ from tests.support import command
 from tests.support.feedstocks import CPU, HERE, TinyFeedstock
 from tests.support.guarded import PASSWORD, TOKEN, USER, Guarded, guarded
 
+pytestmark = pytest.mark.usefixtures("within_limits")
+
 LOGIN = {"BasicHTTP": {"username": USER, "password": PASSWORD}}
 #: Everything that the library asks a channel, in a process whose user keeps credentials in a home of its own.
 QUESTIONS = """

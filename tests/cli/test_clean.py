@@ -110,6 +110,7 @@ def test_without_a_feedstock_only_the_users_cache_is_cleaned(tmp_path: Path) -> 
     assert not any("pkg_cache" in item["path"] for item in found)
 
 
+@pytest.mark.usefixtures("within_limits")
 def test_the_work_of_a_killed_build_goes_with_the_next_one(feedstock: TinyFeedstock) -> None:
     program = """
 import os, signal
@@ -147,6 +148,7 @@ def test_environments_are_old_without_their_checkout_or_python(tmp_path: Path) -
     assert (cache / "a" / "build-3.11" / "pyvenv.cfg").is_file()
 
 
+@pytest.mark.usefixtures("within_limits")
 def test_leftovers_of_killed_commands_are_found_wherever_they_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,6 +10,8 @@ from tests.support import command
 from tests.support.feedstocks import HERE, TinyFeedstock
 from tests.support.paths import ROOT
 
+pytestmark = pytest.mark.usefixtures("within_limits")
+
 EVIL = f"{HERE.name}_\x1b]0;owned\x07\x1b[2J"
 
 

@@ -9,15 +9,19 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any
 
 from feedstock_tools.errors import FeedstockError
+from tests.support import warm
 
-__all__ = ["MEMORY", "SECONDS", "limited", "refusal_of"]
+__all__ = ["MEMORY", "SECONDS", "commands_limited", "limited", "refusal_of"]
 
 #: Processor time in seconds that one attack may take; more where coverage is measured.
 SECONDS = 5.0 * (3 if os.environ.get("COVERAGE_RUN") else 1)
 #: Bytes by which one attack may make this process grow.
 MEMORY = 300 * 1024 * 1024
+#: The most bytes of memory that one process of a command may take.
+OF_A_COMMAND = 600 * 1024 * 1024
 #: How long an attack may wait for something, in seconds, on a busy machine.
 _WAITING = 60
 
@@ -43,6 +47,28 @@ def limited(seconds: float = SECONDS, memory: int = MEMORY) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
     assert time.process_time() - began < seconds
     assert _peak() - peak < memory
+
+
+@contextmanager
+def commands_limited(seconds: float = SECONDS, memory: int = OF_A_COMMAND) -> Iterator[None]:
+    """Fail if a command of feedstock-tools that runs inside, with all that it starts, takes more than this.
+
+    Args:
+        seconds: processor time.
+        memory: of its largest process, in bytes.
+    """
+
+    def checked(*arguments: Any, **options: Any) -> warm.Ended:
+        ended = run(*arguments, **options)
+        assert ended.seconds < seconds, f"{arguments[0]} took {ended.seconds:.1f} s of processor time"
+        assert ended.memory < memory, f"{arguments[0]} took {ended.memory >> 20} MiB of memory"
+        return ended
+
+    run, warm.run = warm.run, checked
+    try:
+        yield
+    finally:
+        warm.run = run
 
 
 def _peak() -> int:

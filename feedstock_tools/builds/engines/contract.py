@@ -142,7 +142,7 @@ class Built:
 class Failed:
     """The build has ended without the output.
 
-    `during` is the step that failed: `solve`, `script`, `tests` or `engine`.
+    `during` is the step that failed: `solve`, `packages` (unpacking them), `script`, `tests` or `engine`.
     """
 
     output: str

@@ -65,6 +65,6 @@ def retry_of(failed: Failed, last_lines: Iterable[str], attempt: int) -> Retry |
             return Retry("it ran out of memory", fewer_jobs=True)
         if _KILLED.search(failed.reason):
             return Retry("it was killed", fewer_jobs=True)
-    if failed.during in ("solve", "engine") and _NETWORK.search(text):
+    if failed.during in ("solve", "packages", "engine") and _NETWORK.search(text):
         return Retry("the network failed", wait=_FIRST_WAIT * 3 ** (attempt - 1))
     return None

@@ -190,11 +190,12 @@ def _explained(build: RowBuild, event: Failed) -> str:
     free = shutil.disk_usage(root).free
     if free < _FULL:
         return f"{event.reason}\nThe disk is full: {free >> 10} KiB are free in {root}"
-    if event.during != "solve":
+    if event.during not in ("solve", "packages"):
         return _with_note(build, event)
-    from feedstock_tools.builds.runs.unsolved import explain_solve
+    from feedstock_tools.builds.runs.unsolved import explain_solve, explain_unpacking
 
-    why = explain_solve(build.log_of_output, build.site.target, build.station.channels.urls)
+    explain = explain_solve if event.during == "solve" else explain_unpacking
+    why = explain(build.log_of_output, build.site.target, build.station.channels.urls)
     if why and why.startswith("no channel has ") and build.station.channels.stand_in is not None:
         why = f"{why}\n{_LIMIT}"
     return f"{event.reason}\n{why}" if why else event.reason

@@ -1,16 +1,19 @@
-"""Why an environment of a build could not be solved: the engine does not report it, so the environment is solved
-again."""
+"""Why an environment of a build could not be made: the engine does not say, so it is solved again."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from feedstock_tools.errors import FeedstockError
 from feedstock_tools.platforms import Platform
 from feedstock_tools.redaction import without_credentials
 
-__all__ = ["explain_solve", "last_question", "named_in"]
+if TYPE_CHECKING:
+    from feedstock_tools.channel.metadata import Record
+
+__all__ = ["explain_solve", "explain_unpacking", "last_question", "named_in"]
 
 _PLATFORM = re.compile(r"^\s*Platform: (?P<subdir>\S+) \[(?P<virtual>.*)\]$")
 _ITEM = re.compile(r"^\s+- (?P<text>.+)$")
@@ -59,16 +62,54 @@ def explain_solve(log: Iterable[str], target: str, known: Sequence[str] = ()) ->
     Args:
         known: the URLs of channels, whose credentials the log does not have.
     """
+    try:
+        _solved_again(log, target, known)
+    except FeedstockError as error:
+        return str(error)
+    return None
+
+
+def explain_unpacking(log: Iterable[str], target: str, known: Sequence[str] = ()) -> str | None:
+    """Which package of the last environment in a log cannot be unpacked; None if all can, or none is found.
+
+    Packages of channels on this machine are read; of others the message has the names. The arguments are those of
+    `explain_solve`.
+    """
+    from feedstock_tools.channel.archive import read_package
+    from feedstock_tools.channel.local import local_folder
+    from feedstock_tools.digests import sha256_of
+
+    try:
+        records = _solved_again(log, target, known)
+    except FeedstockError:
+        return None
+    fetched: list[str] = []
+    for record in records:
+        path = local_folder(record.url)
+        if path is None:
+            fetched.append(record.file_name)
+            continue
+        try:
+            read_package(path)
+        except FeedstockError as error:
+            return str(error)
+        if record.sha256 and sha256_of(path) != record.sha256:
+            return f"{path}: this is not the package of the channel's index: it has another SHA-256"
+    return f"It is one of the fetched ones: {', '.join(sorted(fetched))}" if fetched else None
+
+
+def _solved_again(log: Iterable[str], target: str, known: Sequence[str]) -> Sequence[Record]:
+    """The last environment in a log of the engine; nothing if there is none.
+
+    Raises:
+        FeedstockError: it has no solution.
+    """
     from feedstock_tools.channel.solving.solve import solve
 
     question = last_question(log)
     if question is None:
-        return None
+        return ()
     subdir, virtual, logged, specs = question
     by_name = {without_credentials(f"{url}/"): url for url in known}
     channels = [by_name.get(without_credentials(f"{url.rstrip('/')}/"), url) for url in logged]
-    try:
-        solve(specs, channels, Platform.parse(target if subdir == "noarch" else subdir), virtual=virtual)
-    except FeedstockError as error:
-        return str(error)
-    return None
+    return solve(specs, channels, Platform.parse(target if subdir == "noarch" else subdir), virtual=virtual)

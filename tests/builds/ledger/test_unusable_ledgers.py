@@ -18,6 +18,8 @@ from feedstock_tools.errors import WorkError
 from tests.support import command
 from tests.support.limits import limited
 
+pytestmark = pytest.mark.usefixtures("within_limits")
+
 RECORD = BuildRecord("i", "c", "r", "o", "running", now(), "logs/o.log", "e", ("c",))
 
 _FILL = """

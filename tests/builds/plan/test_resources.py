@@ -35,6 +35,7 @@ def test_invalid_amounts(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["9" * 300, "9" * 300 + " h", "1e9", "10000000 h", "٣ h", "nan", "inf", "0x10"])
+@pytest.mark.usefixtures("within_limits")
 def test_a_time_that_nobody_can_wait_for_is_refused_in_one_short_message(text: str) -> None:
     with pytest.raises(InputError) as caught:
         time_limit_of(text)

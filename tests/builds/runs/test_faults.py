@@ -154,6 +154,27 @@ def test_a_broken_package_in_the_channel_is_named_and_nothing_is_lost(gpu_feedst
     assert len(done(gpu_feedstock)) == len(gpu_feedstock.packages()) == 7
 
 
+@pytest.mark.parametrize("listed", [True, False], ids=["the index agrees", "the index has another hash"])
+@pytest.mark.parametrize(
+    "content", [b"PK\3\4 half of it", b"<html>Not found</html>", b""], ids=["cut", "page", "empty"]
+)
+def test_a_package_that_cannot_be_unpacked_is_named(
+    content: bytes, listed: bool, feedstock: TinyFeedstock, tiny_channel: Path, tmp_path: Path, within_limits: None
+) -> None:
+    channel = Path(shutil.copytree(tiny_channel, tmp_path / "channel"))
+    (broken,) = channel.glob("*/tiny-compiler-*.conda")
+    broken.write_bytes(content)
+    if listed:
+        index = json.loads((broken.parent / "repodata.json").read_text())
+        index["packages.conda"][broken.name] |= {"sha256": sha256_of(broken), "size": len(content), "md5": None}
+        (broken.parent / "repodata.json").write_text(json.dumps(index))
+    run = TinyFeedstock(feedstock.folder, channel).build(f"{CPU}_py3.11", "--retries", "0")
+    assert run.returncode == 1
+    assert "a package of its environments cannot be unpacked" in run.stdout
+    assert f"{broken}: this is not a readable conda package" in run.stdout
+    assert "Traceback" not in run.stdout + run.stderr
+
+
 def test_a_package_that_breaks_in_the_channel_is_built_again(gpu_feedstock: TinyFeedstock) -> None:
     (package,) = gpu_feedstock.artifacts.glob("*/libtiny-*.conda")
     package.write_bytes(package.read_bytes()[:100])

@@ -186,6 +186,7 @@ def _passes_emulated(package: Path, request: BuildRequest, events: _Events) -> b
 #: The beginnings of the engine's messages, the step that failed, and our wording.
 _REASONS = (
     ("Failed to resolve dependencies", "solve", "its environments cannot be solved"),
+    ("Could not collect run exports", "packages", "a package of its environments cannot be unpacked"),
     ("Script failed", "script", "its build script failed"),
     ("failed to run test", "tests", "its tests failed"),
     ("Test failed", "tests", "its tests failed"),
