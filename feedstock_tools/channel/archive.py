@@ -45,8 +45,9 @@ _PARTS: tuple[Literal["info", "pkg"], ...] = ("info", "pkg")
 _LARGEST_DOCUMENT = 8 << 20
 #: Bytes that any package may unpack to, and how many times its size in addition; real ones unpack to 3 to 30 times.
 _UNPACKED_BASE, _UNPACKED_TIMES = 256 << 20, 200
-#: Entries of the two parts: some packages have their tests and many licenses in `info/`.
-_MOST_ENTRIES = {"info": 10_000, "pkg": 300_000}
+#: Entries of the two parts, each of which wakes this process up: some packages have their tests and many licenses in
+#: `info/`.
+_MOST_ENTRIES = {"info": 10_000, "pkg": 100_000}
 
 _ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)
 # A Zstandard frame (RFC 8878): magic number, a frame header without content size whose window is one block of 128 KiB.

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from feedstock_tools.channel import run_exports
+from feedstock_tools.channel import archive, run_exports
 from feedstock_tools.channel.archive import read_documents, read_package, unpack, write_package
 from feedstock_tools.channel.folder import add_packages
 from feedstock_tools.channel.metadata import PackageFile, PackageMetadata
@@ -136,6 +136,16 @@ def test_contents_that_exhaust_the_disk_or_leave_their_folder_are_refused(
     message = refusal_of(lambda: gpu_code(path))
     assert {one.name for one in tmp_path.rglob("*")} == before
     assert not message or path.name in message
+
+
+def test_a_package_of_too_many_files_is_refused_before_it_is_unpacked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(archive._MOST_ENTRIES, "pkg", 1000)
+    headers = b"".join(header(f"lib/{number}", 0) for number in range(1001))
+    path = conda(tmp_path, pkg=stored(headers + END))
+    assert "it has more than 1000 entries" in refusal_of(lambda: unpack(path, tmp_path / "unpacked"))
+    assert not (tmp_path / "unpacked").exists()
 
 
 def test_one_bad_package_does_not_end_the_rest(tmp_path: Path) -> None:
