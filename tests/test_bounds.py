@@ -73,8 +73,8 @@ def test_steps_that_are_small_add_up_to_no_bound_of_a_step() -> None:
     assert run.stdout == "3\n", run.stderr
 
 
-def test_files_that_grow_and_many_open_files_are_refused() -> None:
-    run = held("open('/dev/shm/grown', 'wb').truncate(10 ** 7)", "Bounds(file_size=10 ** 6)")
+def test_files_that_grow_and_many_open_files_are_refused(tmp_path: Path) -> None:
+    run = held(f"open({str(tmp_path / 'grown')!r}, 'wb').truncate(10 ** 7)", "Bounds(file_size=10 ** 6)")
     assert "File too large" in run.stderr
     run = held("kept = [open('/dev/null') for _ in range(60)]", "Bounds(open_files=50)")
     assert "Too many open files" in run.stderr

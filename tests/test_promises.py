@@ -7,6 +7,21 @@ from functools import cache
 
 import pytest
 
+from feedstock_tools import reading
+from feedstock_tools.bounds.limits import READING, SOLVING
+from feedstock_tools.builds.ledger import database
+from feedstock_tools.builds.publish import parts
+from feedstock_tools.channel import archive, metadata, repodata, run_exports
+from feedstock_tools.channel.kept import fetch
+from feedstock_tools.channel.web import package_index
+from feedstock_tools.gpu_code import archives, images
+from feedstock_tools.recipe import v1_engine
+from feedstock_tools.recipe.v0 import jinja, meta, text
+from feedstock_tools.recipe.v1 import batches, templates
+from feedstock_tools.rerender.smithy import about
+from feedstock_tools.variants import files as variant_files
+from feedstock_tools.variants import selectors
+from feedstock_tools.yaml_reading import nodes
 from tests.support.paths import ROOT
 
 PAGE = ROOT / "docs" / "untrusted-input.md"
@@ -40,3 +55,83 @@ def test_all_tests_that_the_page_names_exist() -> None:
     named = set(_TEST.findall(PAGE.read_text(encoding="utf-8")))
     assert len(named) > 40
     assert named - defined_tests() == set()
+
+
+def row_of(promise: str) -> str:
+    """The first row of the page that begins with some words."""
+    return next(row for row in promises() if row.split("|")[1].strip().startswith(promise))
+
+
+def _mib(size: float) -> str:
+    return f"{size / (1 << 30):g} GiB" if size >= 1 << 30 else f"{size / (1 << 20):g} MiB"
+
+
+#: Row of the page → what it says of the limits in the code.
+LIMITS = {
+    "a file of a feedstock or pinning": (
+        f"{reading.LARGEST_FILE >> 10} KiB of UTF-8",
+        f"configurations {reading.LARGEST_SETTINGS >> 10} KiB",
+        f"build scripts {_mib(reading.LARGEST_SCRIPT)}",
+    ),
+    "YAML": (
+        f"{nodes._DEEPEST} levels",
+        f"{nodes._LARGEST_EXPANSION:,} values",
+        f"{nodes._MOST_MERGED:,} keys",
+    ),
+    "a file with selectors": (
+        f"{selectors._MOST_LINES:,} lines of {selectors._LONGEST_LINE:,} characters",
+        f"selectors of {selectors._LONGEST_SELECTOR:,}",
+    ),
+    "a `meta.yaml`": (
+        f"{text._MOST_LINES:,} lines",
+        f"{text._MOST_SELECTORS} different selectors",
+        f"{jinja._MOST_TEMPLATES:,} templates",
+        f"{meta._MOST_OUTPUTS} outputs",
+        f"{about._LONGEST_ABOUT >> 10} KiB of `about`",
+    ),
+    "a template": (f"{jinja._MOST_STEPS:,} steps", f"{jinja._LARGEST_TOTAL // 10**6} million for all values"),
+    "a `recipe.yaml`": (
+        f"{v1_engine._MOST_LINES:,} lines",
+        f"templates of {templates._LONGEST:,} characters and {templates._DEEPEST} levels",
+    ),
+    "variants": (f"{variant_files._LARGEST_GROUP} keys", f"{batches.MOST_VARIANTS:,} renderings"),
+    "a pinning from a channel": (_mib(fetch._MOST_BYTES), f"{fetch._MOST_FILES:,} files"),
+    "a ledger": (
+        f"{database._MOST_PACKAGES:,} packages of a build",
+        f"{_mib(parts._LARGEST_LEDGER)}, {parts._MOST_RECORDS:,} records",
+    ),
+    "a package": (
+        f"documents of {_mib(archive._LARGEST_DOCUMENT)}",
+        f"{_mib(archive._UNPACKED_BASE)} and {archive._UNPACKED_TIMES} times its own size",
+        f"{archive._MOST_ENTRIES['info']:,} entries of metadata and {archive._MOST_ENTRIES['pkg']:,} files",
+    ),
+    "an archive that is searched": (
+        f"{archives._MOST_FILES:,} files",
+        f"{_mib(archives._XZ_MEMORY)} of memory",
+        f"names of {_mib(archives._LONGEST_NAME)}",
+    ),
+    "GPU code in a file": (f"{images._MOST_STEPS:,} pieces",),
+    "repodata": (
+        f"{metadata._MOST_TEXTS:,} items",
+        f"repodata on this machine {_mib(repodata._LARGEST_REPODATA)}",
+        f"lists of run exports {_mib(run_exports._LARGEST_LIST)}",
+    ),
+    "memory": (_mib(READING.step_memory or 0), _mib(READING.memory or 0), _mib(SOLVING.memory or 0)),
+    "processor time": (
+        f"| {READING.step_seconds} s |",
+        f"| {READING.seconds} s |",
+        f"| {(SOLVING.seconds or 0) / 3600:g} h |",
+    ),
+    "each file that it writes": (_mib(READING.file_size or 0), _mib(SOLVING.file_size or 0)),
+    "open files": (f"| {READING.open_files} |",),
+    "`init` reads": (
+        f"a project's page up to {package_index._LARGEST_PAGE >> 20} MB",
+        f"an archive up to {package_index._LARGEST_ARCHIVE >> 20} MB",
+    ),
+    "of an archive only texts": (f"of each the first {package_index._LARGEST_TEXT >> 20} MB",),
+}
+
+
+@pytest.mark.parametrize("promise", LIMITS)
+def test_the_page_says_the_limits_of_the_code(promise: str) -> None:
+    assert [words for words in LIMITS[promise] if words not in row_of(promise)] == []

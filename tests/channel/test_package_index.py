@@ -16,9 +16,11 @@ from pathlib import Path
 
 import pytest
 
+from feedstock_tools.channel.web import package_index
 from feedstock_tools.channel.web.package_index import newest_source, unpack_texts
 from feedstock_tools.channel.web.pip import index_urls
 from feedstock_tools.errors import InputError, WorkError
+from tests.support.limits import limited
 
 INFORMATION = "Metadata-Version: 2.4\nName: Py_Demo\nVersion: 1.10\n"
 
@@ -197,6 +199,28 @@ def test_a_header_that_asks_for_gigabytes_of_memory_is_refused(index: Index, tmp
 
     with pytest.raises(WorkError, match="too large"):
         unpack_texts(newest_source("py-demo", index.machine), tmp_path / "texts")
+
+
+def test_a_page_or_an_archive_without_end_is_given_up(
+    index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index.add({"py_demo-1.10.tar.gz": archive_of({"setup.py": "x = 1\n" * 1000})})
+    source = newest_source("py-demo", index.machine)
+    monkeypatch.setattr(package_index, "_LARGEST_ARCHIVE", 20)
+    with limited(), pytest.raises(WorkError, match="20 bytes"):
+        unpack_texts(source, tmp_path / "texts")
+    monkeypatch.setattr(package_index, "_LARGEST_PAGE", 20)
+    with limited(), pytest.raises(WorkError, match="more than 20 bytes"):
+        newest_source("py-demo", index.machine)
+
+
+def test_of_a_text_that_is_too_large_the_beginning_is_unpacked(
+    index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(package_index, "_LARGEST_TEXT", 1000)
+    index.add({"py_demo-1.10.tar.gz": archive_of({"pyproject.toml": "[project]", "LICENSE": "x" * 1001})})
+    unpack_texts(newest_source("py-demo", index.machine), tmp_path / "texts")
+    assert (tmp_path / "texts" / "LICENSE").stat().st_size == 1000
 
 
 def test_a_project_that_is_nowhere_is_a_mistake(index: Index) -> None:

@@ -11,9 +11,8 @@ import json
 import re
 import tarfile
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from hashlib import sha256
 from html.parser import HTMLParser
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
@@ -21,7 +20,9 @@ from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
 from feedstock_tools.channel.web.asking import NoAnswerError, ask
 from feedstock_tools.channel.web.pip import index_urls
+from feedstock_tools.digests import sha256_of
 from feedstock_tools.errors import InputError, WorkError
+from feedstock_tools.reading import read_bytes
 from feedstock_tools.redaction import without_credentials
 from feedstock_tools.versions import InvalidVersionError, parse_version
 
@@ -185,8 +186,7 @@ def unpack_texts(archive: SourceArchive, folder: Path) -> None:
 
 def _fetch(archive: SourceArchive, place: Path) -> None:
     if urlsplit(archive.url).scheme == "file":
-        content: Sequence[bytes] = [Path(unquote(urlsplit(archive.url).path)).read_bytes()]
-        place.write_bytes(content[0])
+        place.write_bytes(read_bytes(Path(unquote(urlsplit(archive.url).path)), _LARGEST_ARCHIVE, within=None))
     else:
         try:
             with place.open("wb") as stream:
@@ -197,7 +197,7 @@ def _fetch(archive: SourceArchive, place: Path) -> None:
             raise WorkError(
                 f"{without_credentials(archive.url)} cannot be fetched: the server answers with {reply.status}"
             )
-    found = sha256(place.read_bytes()).hexdigest()
+    found = sha256_of(place)
     if found != archive.sha256:
         raise WorkError(f"{without_credentials(archive.url)} has another SHA-256 ({found}) than the index says")
 
