@@ -124,7 +124,7 @@ EDITS = (
 
 
 def recipe(head: str, output: str, lines: int) -> str:
-    """A recipe with at least so many lines."""
+    """A recipe with at least this number of lines."""
     text, number = head.replace("HASH", HASH), 0
     while (text + TAIL).count("\n") < lines:
         text += output.replace("NUMBER", str(number))
