@@ -86,6 +86,7 @@ class _Instead:
     default=True,
     help="After a failure, build the other rows, or start nothing more (default: --keep-going).",
 )
+@options.fleet("on this machine")
 @click.option("--debug", is_flag=True, help="Set up the environments of one output and open a shell; build nothing.")
 @click.option("--output-id", metavar="OUTPUT", help="With --debug: the output to set up.")
 @options.as_json
@@ -102,6 +103,7 @@ def command(
     run: _Run,
     instead: _Instead,
     engine: str | None,
+    fleet: str | None,
     as_json: bool,
 ) -> int:
     """Build configurations of a feedstock.
@@ -129,4 +131,9 @@ def command(
     tidy(feedstock.folder, workspace.artifacts)
     if instead.debug:
         return building.debug(workspace, named, instead.output_id, terminal)
+    if fleet is not None:
+        from feedstock_tools.cli.fleet import chosen_fleet
+        from feedstock_tools.cli.fleet_building import build_on_fleet
+
+        return build_on_fleet(workspace, named, limits, terminal, chosen_fleet(fleet), as_json=as_json)
     return building.build(workspace, named, capacity, limits, terminal, as_json=as_json)

@@ -18,9 +18,20 @@ if TYPE_CHECKING:
     from feedstock_tools.builds.plan.capacity import Capacity, Limits
     from feedstock_tools.builds.plan.workspace import Workspace
     from feedstock_tools.builds.runs.observer import Observer
+    from feedstock_tools.builds.runs.run import BuildResult
     from feedstock_tools.report.run.plain import Terminal
 
-__all__ = ["Named", "build", "debug", "list_configurations"]
+__all__ = [
+    "Named",
+    "build",
+    "candidates_of",
+    "choose",
+    "debug",
+    "list_configurations",
+    "observing",
+    "report",
+    "say_all",
+]
 
 #: The number of rows that can be rendered within a second or two.
 _FORESEEN = 200
@@ -77,13 +88,13 @@ def build(
     from feedstock_tools.report.run import text
 
     left_out = _left_out(workspace, named, terminal)
-    chosen = _chosen(workspace, named, left_out, terminal)
+    chosen = choose(workspace, named, left_out, terminal)
     refuse_unbuildable(chosen, workspace.engines)
-    _say_all(terminal, text.name_notes(named.names, _candidates(workspace, named)))
-    _say_all(terminal, text.engine_notes(workspace, chosen))
+    say_all(terminal, text.name_notes(named.names, candidates_of(workspace, named)))
+    say_all(terminal, text.engine_notes(workspace, chosen))
     planned = agenda(workspace, chosen, capacity, limits.jobs)
-    _say_all(terminal, text.channel_notes(planned))
-    _say_all(terminal, text.again_notes(planned))
+    say_all(terminal, text.channel_notes(planned))
+    say_all(terminal, text.again_notes(planned))
     if planned.todo:
         refuse_no_room(workspace.artifacts, planned.todo)
     uncompiled = _uncompiled(workspace, named, planned, terminal)
@@ -96,9 +107,22 @@ def build(
             limits.jobs,
         )
     if planned.todo:
-        _say_all(terminal, text.path_notes(workspace.artifacts))
-    with signals_as_exit(), _observing(terminal, min(limits.jobs, len(planned.rows)), len(planned.rows)) as observer:
+        say_all(terminal, text.path_notes(workspace.artifacts))
+    with signals_as_exit(), observing(terminal, min(limits.jobs, len(planned.rows)), len(planned.rows)) as observer:
         result = run(workspace, planned, limits, observer, command=typed(sys.argv))
+    return report(workspace, result, left_out, terminal, as_json=as_json)
+
+
+def report(
+    workspace: Workspace, result: BuildResult, left_out: Mapping[str, str], terminal: Terminal, *, as_json: bool
+) -> int:
+    """Print the table of a run; the exit status is 1 if an output failed.
+
+    Args:
+        left_out: the configurations that were left out, with the reasons.
+    """
+    from feedstock_tools.report.run import text
+
     if as_json:
         say_json(text.summary_json(result, left_out))
     else:
@@ -124,10 +148,10 @@ def debug(workspace: Workspace, named: Named, output: str | None, terminal: Term
     from feedstock_tools.report.run.fetching import fetching_in_lines
     from feedstock_tools.report.run.text import channel_notes
 
-    chosen = _chosen(workspace, named, {}, terminal)
+    chosen = choose(workspace, named, {}, terminal)
     refuse_unbuildable(chosen, workspace.engines)
     planned = agenda(workspace, chosen, Capacity.of_machine(None, None), 1)
-    _say_all(terminal, channel_notes(planned))
+    say_all(terminal, channel_notes(planned))
     ready = make_ready(workspace, planned, output, fetching_in_lines(terminal.say))
     terminal.say(f"\n{ready.stem} is ready to be built by hand.")
     for what, path in ready.paths.items():
@@ -147,8 +171,8 @@ def _left_out(workspace: Workspace, named: Named, terminal: Terminal) -> Mapping
     from feedstock_tools.builds.plan.refusals import left_to_others
     from feedstock_tools.report.run.text import left_out_notes
 
-    left_out = left_to_others(_candidates(workspace, named), workspace.engines)
-    _say_all(terminal, left_out_notes(left_out))
+    left_out = left_to_others(candidates_of(workspace, named), workspace.engines)
+    say_all(terminal, left_out_notes(left_out))
     return left_out
 
 
@@ -169,14 +193,14 @@ def _uncompiled(workspace: Workspace, named: Named, planned: Agenda, terminal: T
     if not reasons:
         return {}
     meant = planned.channels.keys()
-    asked_for = {configuration.name for configuration in select(named.names, _candidates(workspace, named))}
+    asked_for = {configuration.name for configuration in select(named.names, candidates_of(workspace, named))}
     optional = meant - asked_for if named.everything and len(reasons) < len(meant) else set()
     refuse({name: reason for name, reason in reasons.items() if name not in optional}, some=len(meant - optional))
-    _say_all(terminal, left_out_notes(reasons))
+    say_all(terminal, left_out_notes(reasons))
     return reasons
 
 
-def _chosen(
+def choose(
     workspace: Workspace, named: Named, left_out: Mapping[str, str], terminal: Terminal
 ) -> tuple[PlannedConfiguration, ...]:
     """The selected configurations with outputs; without a name the only one, or the choice from the menu.
@@ -184,7 +208,7 @@ def _chosen(
     Raises:
         InputError: a name matches nothing, or none was given and there is no terminal for the menu.
     """
-    candidates = _candidates(workspace, named)
+    candidates = candidates_of(workspace, named)
     possible = (
         [configuration.name for configuration in candidates if configuration.name not in left_out]
         if named.everything
@@ -203,7 +227,7 @@ def _chosen(
     raise InputError(f"name the configurations to build, or use --all to build all that can be built here:\n{listed}")
 
 
-def _candidates(workspace: Workspace, named: Named) -> tuple[PlannedConfiguration, ...]:
+def candidates_of(workspace: Workspace, named: Named) -> tuple[PlannedConfiguration, ...]:
     configurations = workspace.plan.configurations
     if not configurations:
         path = workspace.feedstock.folder / ".ci_support"
@@ -211,13 +235,13 @@ def _candidates(workspace: Workspace, named: Named) -> tuple[PlannedConfiguratio
     return with_filter(named.glob, configurations)
 
 
-def _say_all(speaker: _Speaker, lines: Iterator[str]) -> None:
+def say_all(speaker: _Speaker, lines: Iterator[str]) -> None:
     for line in lines:
         speaker.say(line)
 
 
 @contextmanager
-def _observing(terminal: Terminal, jobs: int, rows: int) -> Iterator[Observer]:
+def observing(terminal: Terminal, jobs: int, rows: int) -> Iterator[Observer]:
     """The observer of a run: the log itself of one row at a time, otherwise a table or lines."""
     if jobs <= 1:
         yield terminal

@@ -20,6 +20,7 @@ from feedstock_tools.cli import completing
 
 __all__ = [
     "EDIT_MESSAGE",
+    "FLEET_HERE",
     "OWN_MESSAGE",
     "Decorator",
     "Place",
@@ -63,6 +64,8 @@ Decorator = Callable[[Function], Function]
 
 #: The values of --commit without a message, and to open the message in the editor: as conda-smithy has them.
 OWN_MESSAGE, EDIT_MESSAGE = "auto", "edit"
+#: The value of `--fleet` that is given without one.
+FLEET_HERE = "."
 _SPEC_OR_RECIPE = ("feedstock.yaml", "recipe/recipe.yaml", "recipe/meta.yaml")
 
 
@@ -348,6 +351,18 @@ def platform(default: str, *, repeatable: bool = False) -> Decorator:
         repeatable=repeatable,
         meaning="This platform only, such as linux-64",
         shell_complete=completing.platforms,
+        default_text=default,
+    )
+
+
+def fleet(default: str) -> Decorator:
+    """`--fleet [INVENTORY]`: `fleet`, a text, `FLEET_HERE` without a value, or None."""
+    return option(
+        "--fleet",
+        is_flag=False,
+        flag_value=FLEET_HERE,
+        metavar="[INVENTORY]",
+        meaning="The fleet: its inventory, its folder or its name",
         default_text=default,
     )
 

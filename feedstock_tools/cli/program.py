@@ -58,6 +58,7 @@ MENU = {
         "rehearse": "Solve every environment of configurations, and show which builds users would get.",
         "plan": "Show what a build would do: order, needs, time.",
         "build": "Build configurations and record each build.",
+        "fleet": "Build on other machines: make a fleet, serve in it, see what it does.",
         "test": "Run the tests of built packages again, here or on a GPU, and their benchmarks.",
         "status": "Show which configurations are built and which are not: table, Markdown, JSON, HTML page.",
     },

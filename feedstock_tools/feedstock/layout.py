@@ -4,6 +4,7 @@ linux-64/, noarch/      the channel of built packages (also of conda-smithy's lo
 built-on-stand-in/      the channel of packages built on the stand-in channel, never mixed with the other
 ledger.sqlite           the record of builds
 logs/                   a file for each build
+quarantine/             what hosts of a fleet sent, until it is checked; what failed, with the reason
 pkg_cache/, src_cache/  packages and sources fetched by engines
 .work/, .cache/         private folders of running and failed builds; caches
 """
@@ -68,6 +69,11 @@ class Artifacts:
     def package_cache(self, *, stand_in: bool) -> Path:
         """The folder in which engines unpack packages; the stand-in channel's have the names of real ones."""
         return self.cache / "stand-in-packages" if stand_in else self.root / "pkg_cache"
+
+    @property
+    def quarantine(self) -> Path:
+        """The folder of what hosts of a fleet sent."""
+        return self.root / "quarantine"
 
     @property
     def sources(self) -> Path:

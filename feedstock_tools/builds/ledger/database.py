@@ -37,7 +37,7 @@ _BESIDE = ("-journal", "-wal", "-shm")
 #: A build makes one package; earlier versions recorded a few.
 _MOST_PACKAGES = 1000
 #: The columns that change when a build ends.
-_ENDING = ("result", "reason", "ended", "seconds", "peak_memory")
+_ENDING = ("result", "reason", "ended", "seconds", "peak_memory", "marks")
 
 
 _FREE = "Free some space, or give another folder with --output-dir. Nothing that was recorded before is lost."
@@ -138,7 +138,7 @@ class Ledger:
         with self._explained(), self._transaction():
             self._database.execute(
                 f"UPDATE builds SET {changes} WHERE id = ?",  # noqa: S608 - names of columns
-                (*(getattr(record, column) for column in _ENDING), record.id),
+                (*(stored(record, column) for column in _ENDING), record.id),
             )
             self._database.executemany(
                 "INSERT OR REPLACE INTO packages (build, channel, file, size, sha256, mtime_ns)"

@@ -15,9 +15,9 @@ from feedstock_tools.builds.plan.capacity import Limits
 from feedstock_tools.builds.plan.work import Work
 from feedstock_tools.builds.runs.crew import Crew, Elsewhere
 from feedstock_tools.builds.runs.decide import Start
+from feedstock_tools.builds.runs.logs.shown import Shown
 from feedstock_tools.builds.runs.retries import NextAttempt, retry_of
 from feedstock_tools.builds.runs.row import BuiltRow
-from feedstock_tools.builds.runs.shown import Shown
 from feedstock_tools.builds.runs.under_way import Attempt
 
 __all__ = ["Drivers", "Ended"]

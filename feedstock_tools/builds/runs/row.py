@@ -19,8 +19,8 @@ from feedstock_tools.builds.plan.work import Work
 from feedstock_tools.builds.runs.claim import claim
 from feedstock_tools.builds.runs.delivery.deliver import deliver
 from feedstock_tools.builds.runs.delivery.final_names import as_built
-from feedstock_tools.builds.runs.log import RowLog
-from feedstock_tools.builds.runs.secrets import Skipped, without_secrets
+from feedstock_tools.builds.runs.logs.log import RowLog
+from feedstock_tools.builds.runs.logs.secrets import Skipped, without_secrets
 from feedstock_tools.builds.runs.site import Site, Station
 from feedstock_tools.builds.runs.under_way import Attempt, RowBuild
 from feedstock_tools.builds.stand_in.choice import STAND_IN

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from feedstock_tools.builds.runs.row import BuiltRow
     from feedstock_tools.builds.runs.site import Site
 
-__all__ = ["BuildResult", "Outcome", "refuse_no_room", "run"]
+__all__ = ["UNWATCHED", "BuildResult", "Outcome", "refuse_no_room", "result_of", "run"]
 
 _NOT_WRITTEN = "the folder of artifacts cannot be written"
 _ELSEWHERE = "Give one elsewhere with --output-dir."
@@ -42,7 +42,7 @@ class _Unwatched:
     def ending(self, builds: int, *, go_on: bool) -> None: ...
 
 
-_UNWATCHED = _Unwatched()
+UNWATCHED = _Unwatched()
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ def run(
     workspace: Workspace,
     agenda: Agenda,
     limits: Limits = _USUAL,
-    observer: Observer = _UNWATCHED,
+    observer: Observer = UNWATCHED,
     *,
     command: str = "",
 ) -> BuildResult:
@@ -107,7 +107,15 @@ def run(
     >>> result.is_complete
     True
     """
-    built = _built(workspace, agenda, limits, observer, command) if agenda.todo else {}
+    return result_of(workspace, agenda, _built(workspace, agenda, limits, observer, command) if agenda.todo else {})
+
+
+def result_of(workspace: Workspace, agenda: Agenda, built: Mapping[str, BuiltRow]) -> BuildResult:
+    """The result of an agenda.
+
+    Args:
+        built: the result of each row that was reached, by name.
+    """
     works = {work.name: work for work in (*agenda.done, *agenda.todo)}
     outcomes = (outcome for name in agenda.rows for outcome in _outcomes(works[name], built.get(name)))
     return BuildResult(workspace.artifacts, tuple(outcomes))

@@ -12,7 +12,7 @@ from feedstock_tools.builds.engines.process.guard import Guard
 from feedstock_tools.builds.ledger import BuildRecord, now
 from feedstock_tools.builds.plan.capacity import LOG_LIMIT, Share
 from feedstock_tools.builds.plan.work import Work
-from feedstock_tools.builds.runs.log import RowLog
+from feedstock_tools.builds.runs.logs.log import RowLog
 from feedstock_tools.builds.runs.site import Site, Station, why_untested
 from feedstock_tools.builds.stand_in.choice import STAND_IN
 from feedstock_tools.errors import WorkError

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from feedstock_tools.builds.engines.contract import Built, Event, Failed, Log, Output, Started
 from feedstock_tools.builds.engines.process.child import LastLines
-from feedstock_tools.builds.runs.log import BothEnds
+from feedstock_tools.builds.runs.logs.log import BothEnds
 from feedstock_tools.builds.runs.retries import NextAttempt
 from feedstock_tools.report.run.folding import Fold
 from feedstock_tools.report.run.plain import attempt_text, described, ending_text

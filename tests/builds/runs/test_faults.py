@@ -202,7 +202,7 @@ def test_a_clock_that_jumps_changes_nothing_in_what_is_done(gpu_feedstock: TinyF
 JUMPING = """
 import time
 from datetime import datetime, timedelta
-from feedstock_tools.builds.runs import log as row_log
+from feedstock_tools.builds.runs.logs import log as row_log
 from feedstock_tools.builds.ledger import records
 asked, real = [], time.time
 class Jumping(datetime):

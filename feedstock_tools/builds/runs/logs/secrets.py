@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from feedstock_tools.builds.engines.contract import Event, Failed, Log, Output
-from feedstock_tools.builds.runs.log import LONGEST_END, Ends
+from feedstock_tools.builds.runs.logs.log import LONGEST_END, Ends
 from feedstock_tools.errors import WorkError
 from feedstock_tools.redaction import Redaction, known_secrets
 

@@ -1,0 +1,1 @@
+"""Messages between the machines of a fleet: plain values over Dask's TLS connections."""

@@ -1,0 +1,166 @@
+"""The private folder of a fleet on its client: the authority, the keys, and what each machine gets.
+
+authority.crt, authority.key    the fleet's own authority
+own.crt, own.key                the client's certificate
+orders.key, orders.pub          the key that signs orders
+fleet.json                      the hub's address
+hub/, hosts/NAME/               what the hub and each host get, and nothing else
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from feedstock_tools.builds.fleet.host.settings import SETTINGS
+from feedstock_tools.builds.fleet.trust.certificates import issue, make_authority, refuse_bad_name, write_private
+from feedstock_tools.builds.fleet.trust.signing import PUBLIC_KEY, make_signing_key
+from feedstock_tools.errors import InputError
+from feedstock_tools.reading import read_text
+from feedstock_tools.yaml_reading.values import parse_types
+
+__all__ = [
+    "INVENTORY",
+    "FleetFolder",
+    "add_host",
+    "find_fleet",
+    "fleet_name",
+    "fleets_root",
+    "make_fleet",
+    "open_fleet",
+]
+
+#: The inventory in a folder where none is named, and the variable of its group `all` that names its fleet.
+INVENTORY, NAME_KEY = "inventory.yml", "fleet_name"
+_FLEET = "fleet.json"
+
+
+@dataclass(frozen=True, slots=True)
+class FleetFolder:
+    """A fleet's private folder, its name, and the address of its hub."""
+
+    path: Path
+    name: str
+    hub: str
+
+    @property
+    def for_hub(self) -> Path:
+        """What the hub gets."""
+        return self.path / "hub"
+
+    def for_host(self, host: str) -> Path:
+        """What a host gets."""
+        return self.path / "hosts" / host
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The names of hosts with a certificate."""
+        folder = self.path / "hosts"
+        return tuple(sorted(path.name for path in folder.iterdir())) if folder.is_dir() else ()
+
+
+def fleets_root(environment: Mapping[str, str]) -> Path:
+    """The folder of this user's fleets, by this system's conventions for settings."""
+    home = Path(environment.get("HOME") or environment.get("USERPROFILE") or Path.home())
+    if environment.get("XDG_CONFIG_HOME"):
+        root = Path(environment["XDG_CONFIG_HOME"])
+    elif sys.platform == "darwin":
+        root = home / "Library" / "Application Support"
+    else:
+        root = home / ".config"
+    return root / "feedstock-tools" / "fleets"
+
+
+def make_fleet(path: Path, name: str, hub: str) -> FleetFolder:
+    """Make a fleet's private folder, with the certificates of the client and the hub.
+
+    Args:
+        hub: `host:port`, as hosts and the client reach it.
+
+    Raises:
+        InputError: there is a fleet already, or its name is invalid.
+        WorkError: the folder cannot be written.
+    """
+    refuse_bad_name(name)
+    if (path / _FLEET).exists():
+        hint = "Remove this folder if no machine of that fleet is in use any more."
+        raise InputError("there is a fleet in this folder already", path=path, hint=hint)
+    make_authority(path, name)
+    make_signing_key(path)
+    issue(path, path, "client", "client")
+    issue(path, path / "hub", "hub", "hub")
+    write_private(path / _FLEET, json.dumps({"name": name, "hub": hub}).encode())
+    return FleetFolder(path, name, hub)
+
+
+def add_host(fleet: FleetFolder, host: str, settings: Mapping[str, Any]) -> Path:
+    """Make what a host gets: its certificate, the key that orders are verified with, its settings; returns the folder.
+
+    Args:
+        settings: as `read_settings` reads them, without the host's name and the hub.
+
+    Raises:
+        InputError: the host's name is invalid.
+        WorkError: the folder cannot be written.
+    """
+    folder = fleet.for_host(host)
+    issue(fleet.path, folder, "host", host)
+    write_private(folder / PUBLIC_KEY, (fleet.path / PUBLIC_KEY).read_bytes())
+    write_private(folder / SETTINGS, json.dumps({**settings, "name": host, "hub": fleet.hub}, indent=1).encode())
+    return folder
+
+
+def open_fleet(path: Path) -> FleetFolder:
+    """The fleet in a private folder.
+
+    Raises:
+        InputError: there is none.
+    """
+    try:
+        content = json.loads(read_text(path / _FLEET, within=path))
+        return FleetFolder(path, str(content["name"]), str(content["hub"]))
+    except (InputError, ValueError, KeyError, TypeError) as error:
+        hint = "`feedstock-tools fleet new NAME` makes one."
+        raise InputError("there is no fleet in this folder", path=path, hint=hint) from error
+
+
+def find_fleet(given: str, here: Path, environment: Mapping[str, str]) -> FleetFolder:
+    """The fleet that a user means: by its inventory, its private folder, or its name.
+
+    Args:
+        given: empty for the inventory in this folder, else this user's only fleet.
+
+    Raises:
+        InputError: there is none, or there are several.
+    """
+    root = fleets_root(environment)
+    path = here / (given or INVENTORY)
+    if (path / _FLEET).is_file():
+        return open_fleet(path)
+    if path.is_file():
+        return open_fleet(root / fleet_name(path))
+    names = sorted(each.name for each in root.iterdir() if (each / _FLEET).is_file()) if root.is_dir() else []
+    if given in names or (not given and len(names) == 1):
+        return open_fleet(root / (given or names[0]))
+    known = f"There are: {', '.join(names)}." if names else "`feedstock-tools fleet new NAME` makes one."
+    what = f"there is no inventory, folder or fleet {given!r}" if given else "no fleet is named"
+    raise InputError(what, hint=f"{known} Name one: --fleet=NAME.")
+
+
+def fleet_name(inventory: Path) -> str:
+    """The name of the fleet of an inventory: its variable `fleet_name` of `all`, else the name of the file.
+
+    Raises:
+        InputError: the inventory cannot be read, or the name cannot be one.
+    """
+    content = parse_types(read_text(inventory, within=None), inventory)
+    every = content.get("all") if isinstance(content, dict) else None
+    variables = every.get("vars") if isinstance(every, dict) else None
+    name = variables.get(NAME_KEY) if isinstance(variables, dict) else None
+    found = str(name) if name is not None else inventory.stem
+    refuse_bad_name(found)
+    return found

@@ -1,0 +1,1 @@
+"""The side of a host: its store, its attempts, and the process of each."""

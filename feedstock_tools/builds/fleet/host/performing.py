@@ -1,0 +1,192 @@
+"""Performing an order on a host: lay out its bundle, build the row as on any machine, and report what happens."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+from feedstock_tools.builds.engines.choice import Engines
+from feedstock_tools.builds.engines.contract import Built, Event
+from feedstock_tools.builds.fleet.host.spool import append, keep, slot_of
+from feedstock_tools.builds.fleet.host.store import Store
+from feedstock_tools.builds.fleet.orders.order import Channel, Made, Order, work_of
+from feedstock_tools.builds.fleet.results.events import Delivered, Finished
+from feedstock_tools.builds.fleet.trust.signing import Refused
+from feedstock_tools.builds.ledger import BuildRecord, Ledger, PackageRecord, now
+from feedstock_tools.builds.plan.inputs import PlannedInputs
+from feedstock_tools.builds.plan.refusals import refuse
+from feedstock_tools.builds.plan.workspace import Workspace
+from feedstock_tools.builds.runs.compilers import provide_compilers
+from feedstock_tools.builds.runs.logs.shown import Shown
+from feedstock_tools.builds.runs.retries import NextAttempt
+from feedstock_tools.builds.runs.row import BuiltRow, build_row
+from feedstock_tools.builds.runs.site import Site, open_station
+from feedstock_tools.builds.runs.under_way import Attempt
+from feedstock_tools.builds.stand_in.choice import ChannelChoice
+from feedstock_tools.builds.stand_in.wheels import unwatched
+from feedstock_tools.channel.folder import index_channel
+from feedstock_tools.digests import sha256_of
+from feedstock_tools.errors import WorkError
+from feedstock_tools.feedstock.folder import Feedstock
+from feedstock_tools.feedstock.layout import Artifacts
+from feedstock_tools.files.locks import locked_in_place
+from feedstock_tools.files.temporary import remove
+
+__all__ = ["perform"]
+
+
+def perform(folder: Path, root: Path, order: Order) -> None:
+    """Build the row of an order.
+
+    Args:
+        folder: of the attempt; `root` is the folder of the host's worker.
+
+    Raises:
+        FeedstockError: the row cannot be built on this host.
+        Refused: a file of the order is missing or damaged.
+    """
+    store = Store(root / "store")
+    slot = slot_of(root, order.name)
+    artifacts = _artifacts(slot, Artifacts(root / "caches"))
+    workspace = _laid_out(slot, artifacts, order, store)
+    with Ledger(artifacts.ledger) as ledger:
+        work = work_of(order, {made.output: _brought(order, made, artifacts, ledger, store) for made in order.made})
+        for channel in {made.channel for made in order.made}:
+            index_channel(artifacts.root / channel)
+        site = _site(workspace, order, root, store)
+        engine = workspace.engines.engine_for(work.configuration, work.platform)
+        if engine.version != order.engine_version:
+            raise WorkError(f"this host has {engine.name} {engine.version}, but the plan is for {order.engine_version}")
+        refuse(provide_compilers(workspace, [work], {work.configuration: site.channels}, unwatched), some=1)
+        station = open_station(site, ledger, engine, os.environ)
+        report = _Report(folder, artifacts, ledger)
+        attempt = Attempt(order.number, order.share, order.seconds, None, order.log_limit)
+        report.finish(build_row(site, station, work, attempt, report.watch))
+
+
+def _artifacts(slot: Path, shared: Artifacts) -> Artifacts:
+    """An empty artifacts folder for a row, with links to the host's caches of packages and sources."""
+    artifacts = Artifacts(slot / "artifacts")
+    if artifacts.root.exists():
+        remove(artifacts.root)
+    for place, cache in zip(_caches(artifacts), _caches(shared), strict=True):
+        cache.mkdir(parents=True, exist_ok=True)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.symlink_to(cache)
+    return artifacts
+
+
+def _caches(artifacts: Artifacts) -> tuple[Path, Path, Path]:
+    return artifacts.package_cache(stand_in=True), artifacts.package_cache(stand_in=False), artifacts.sources
+
+
+def _laid_out(slot: Path, artifacts: Artifacts, order: Order, store: Store) -> Workspace:
+    """The feedstock of an order, laid out from its bundle."""
+    bundle = store.bundle(order.bundle)
+    if bundle is None:
+        raise Refused("the bundle is missing")
+    tree = slot / "tree"
+    store.lay_out(bundle, tree)
+    feedstock, recipe = Feedstock(tree / order.feedstock), tree / order.recipe
+    engines = Engines(feedstock.folder, recipe, os.environ, order.engine)
+    return Workspace(feedstock, artifacts, recipe, tuple(each.name for each in order.channels), os.environ, engines)
+
+
+def _brought(order: Order, made: Made, artifacts: Artifacts, ledger: Ledger, store: Store) -> BuildRecord:
+    """Put an output that is built already into the channel and the ledger of this attempt."""
+    place = artifacts.root / made.channel / made.file
+    store.copy(made.sha256, place)
+    package = PackageRecord(made.channel, made.file, made.size, made.sha256, place.stat().st_mtime_ns)
+    record = BuildRecord(
+        identity=made.identity,
+        configuration=order.row["name"],
+        row=order.name,
+        output=made.output,
+        result="done",
+        started=now(),
+        log="",
+        engine=order.engine,
+        channels=(),
+    )
+    done = replace(ledger.begin(record), result="done", ended=now(), packages=(package,))
+    ledger.finish(done)
+    return done
+
+
+def _site(workspace: Workspace, order: Order, root: Path, store: Store) -> Site:
+    channels = tuple(_channel(channel, root, store) for channel in order.channels)
+    return Site(
+        configuration=order.row["name"],
+        target=order.row["platform"],
+        pythons=order.pythons,
+        feedstock=workspace.feedstock.folder,
+        artifacts=workspace.artifacts,
+        inputs=PlannedInputs.of(workspace.recipe, [workspace.feedstock.folder]),
+        channels=ChannelChoice(channels, order.stand_in or None),
+    )
+
+
+def _channel(channel: Channel, root: Path, store: Store) -> str:
+    """A channel as this host reaches it: a folder of the client's is laid out from its bundle, once."""
+    if not channel.bundle:
+        return channel.name
+    place = root / "channels" / channel.bundle[:16]
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with locked_in_place(place.parent):
+        if not place.exists():
+            bundle = store.bundle(channel.bundle)
+            if bundle is None:
+                raise Refused("the bundle of a channel is missing")
+            part = place.with_name(f"{place.name}.part")
+            store.lay_out(bundle, part)
+            part.rename(place)
+    return str(place)
+
+
+class _Report:
+    """Records what happens in an attempt, and keeps its packages and its log for the client."""
+
+    def __init__(self, folder: Path, artifacts: Artifacts, ledger: Ledger) -> None:
+        self._folder = folder
+        self._artifacts = artifacts
+        self._ledger = ledger
+        self._shown = Shown()
+
+    def watch(self, event: Event) -> None:
+        """Called with each event of the build."""
+        for shown in self._shown.of(event, full=False):
+            if isinstance(shown, Built):
+                self._deliver(shown)
+            elif not isinstance(shown, NextAttempt):
+                append(self._folder, shown)
+
+    def _deliver(self, event: Built) -> None:
+        """A package that has entered the channel of this attempt."""
+        record = next(each for each in reversed(self._ledger.builds()) if each.output == event.output)
+        (package,) = record.packages
+        keep(self._folder, self._artifacts.root / package.channel / package.file, package.sha256)
+        delivered = Delivered(
+            output=event.output,
+            identity=record.identity,
+            file=package.file,
+            sha256=package.sha256,
+            size=package.size,
+            seconds=event.seconds,
+            started=record.started,
+            ended=record.ended or "",
+            peak_memory=record.peak_memory,
+            marks=dict(record.marks),
+            environments=self._ledger.environments(record.id or 0),
+        )
+        append(self._folder, delivered)
+
+    def finish(self, built: BuiltRow | None) -> None:
+        """The end of the build."""
+        log = next(iter(sorted(self._artifacts.logs.glob("*.log"))), None)
+        if built is None or log is None:
+            append(self._folder, Finished("built"))
+            return
+        digest = sha256_of(log)
+        keep(self._folder, log, digest)
+        append(self._folder, Finished("built", log=digest, log_size=log.stat().st_size))

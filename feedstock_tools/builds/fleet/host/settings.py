@@ -1,0 +1,116 @@
+"""The settings of a host's worker: where its hub is, where it works, and what of the machine it gives to builds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from feedstock_tools.builds.engines.embedded.engine import RattlerBuild
+from feedstock_tools.builds.plan.capacity import Capacity
+from feedstock_tools.builds.plan.hosts import Host
+from feedstock_tools.errors import InputError
+from feedstock_tools.platforms import KNOWN_SUBDIRS, Platform
+from feedstock_tools.reading import read_text
+
+__all__ = ["LEASE", "SETTINGS", "HostSettings", "host_of", "read_settings"]
+
+SETTINGS = "host.json"
+#: The default lease in seconds: how long a build goes on while its host is cut off.
+LEASE = 60.0
+_SHORTEST_LEASE = 3.0
+#: The number of a host's reports within a lease, and the longest pause between two, in seconds.
+_REPORTS, _LONGEST_PAUSE = 6, 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class HostSettings:
+    """The settings of a worker.
+
+    Attributes:
+        host: what it is for `decide`.
+        hub: `host:port`; `root` is the folder for all that it does; `lease` in seconds.
+    """
+
+    host: Host
+    hub: str
+    root: Path
+    lease: float
+
+    @property
+    def every(self) -> float:
+        """The pause between two reports, in seconds."""
+        return min(_LONGEST_PAUSE, self.lease / _REPORTS)
+
+    @property
+    def report(self) -> dict[str, Any]:
+        """The part of a report that does not change."""
+        host = self.host
+        return {
+            "lease": self.lease,
+            "builder": Platform.here().subdir,
+            "cores": list(host.capacity.cores),
+            "memory": host.capacity.memory,
+            "jobs": host.jobs,
+            "platforms": sorted(host.platforms or ()),
+            "gpus": host.gpus,
+            "labels": sorted(host.labels),
+            "preempted": host.preempted,
+            "price": host.price,
+        }
+
+
+def read_settings(folder: Path) -> HostSettings:
+    """The settings in the folder of a host.
+
+    Raises:
+        InputError: they are missing or invalid.
+    """
+    path = folder / SETTINGS
+    try:
+        content = json.loads(read_text(path, within=folder))
+        capacity = Capacity.of_machine(content.get("cores"), content.get("memory"))
+        host = Host(
+            name=str(content["name"]),
+            capacity=capacity,
+            jobs=int(content.get("jobs") or 1),
+            platforms=_platforms(),
+            gpus=int(content.get("gpus") or 0),
+            images=frozenset(),
+            labels=frozenset(map(str, content.get("labels") or ())),
+            preempted=float(content.get("preempted") or 0),
+            price=float(content.get("price") or 0),
+        )
+        lease = max(_SHORTEST_LEASE, float(content.get("lease") or LEASE))
+        return HostSettings(host, str(content["hub"]), Path(content["root"]), lease)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        hint = "It is a JSON object with name, hub and root."
+        raise InputError(f"the settings of the host are invalid: {error!r}", path=path, hint=hint) from error
+
+
+def host_of(name: str, report: Mapping[str, Any]) -> Host:
+    """What a host is for `decide`, by its report.
+
+    Raises:
+        ValueError, KeyError, TypeError: the report is not one.
+    """
+    cores = tuple(int(core) for core in report["cores"])
+    return Host(
+        name=name,
+        capacity=Capacity(cores, int(report["memory"])),
+        jobs=int(report["jobs"]),
+        platforms=frozenset(map(str, report["platforms"])),
+        gpus=int(report["gpus"]),
+        images=frozenset(),
+        labels=frozenset(map(str, report["labels"])),
+        preempted=float(report["preempted"]),
+        price=float(report["price"]),
+    )
+
+
+def _platforms() -> frozenset[str]:
+    """The subdirs for which the embedded engine builds on this machine."""
+    engine, builder = RattlerBuild(), Platform.here().subdir
+    return frozenset(subdir for subdir in KNOWN_SUBDIRS if engine.why_not(subdir, builder) is None)

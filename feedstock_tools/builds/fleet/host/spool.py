@@ -1,0 +1,44 @@
+"""The folder of an attempt on a host: its order, what has happened, and what it made, until the client has taken it.
+
+order.json   the order
+lease        until when it may go on
+events       what happened, a line of JSON each
+files/       packages and the log, by hash
+stop         asks the attempt to end
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from feedstock_tools.builds.fleet.results.events import HostEvent, line_of
+from feedstock_tools.digests import digest_of_values
+
+__all__ = ["EVENTS", "FILES", "ORDER", "STOP", "append", "keep", "slot_of"]
+
+ORDER, EVENTS, FILES, STOP = "order.json", "events", "files", "stop"
+
+
+def append(attempt: Path, event: HostEvent) -> None:
+    """Record an event of an attempt."""
+    file = os.open(attempt / EVENTS, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    try:
+        content = memoryview(line_of(event))
+        while content:
+            content = content[os.write(file, content) :]
+    finally:
+        os.close(file)
+
+
+def keep(attempt: Path, file: Path, digest: str) -> None:
+    """Keep a file under its hash."""
+    kept = attempt / FILES / digest
+    kept.parent.mkdir(exist_ok=True)
+    if not kept.exists():
+        kept.hardlink_to(file)
+
+
+def slot_of(root: Path, row: str) -> Path:
+    """The folder in which a host builds a row: the same on all hosts with the same root."""
+    return root / "rows" / digest_of_values(row)[:10]

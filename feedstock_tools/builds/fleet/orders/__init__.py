@@ -1,0 +1,1 @@
+"""What goes to a host: bundles of files, and orders."""

@@ -1,0 +1,141 @@
+"""An order: one attempt at one row for one host, as plain JSON. It names files by their hashes, and no program."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from feedstock_tools.builds.ledger import BuildRecord
+from feedstock_tools.builds.plan.capacity import Share
+from feedstock_tools.builds.plan.needs import Needs
+from feedstock_tools.builds.plan.work import Work
+from feedstock_tools.digests import digest_of_values
+from feedstock_tools.feedstock.planned import PlannedConfiguration
+
+__all__ = ["Channel", "Made", "Order", "key_of", "row_json", "work_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """A channel of a build: its name or URL, or the bundle of a folder (then `name` is the folder's, for people)."""
+
+    name: str
+    bundle: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """An output of the row that is built already: its identity, and its package by place and hash."""
+
+    output: str
+    identity: str
+    channel: str
+    file: str
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """One attempt.
+
+    Attributes:
+        attempt: its unique name, 32 hexadecimal digits; `number` counts the attempts at the row from 1.
+        owner: of the result: the same for all runs that fill one artifacts folder.
+        version: of feedstock-tools; a host of another version refuses.
+        engine: its name; `engine_version` is part of the identities, so a host with another one refuses.
+        bundle: the identity of the files; `feedstock` is the feedstock's folder in it, `recipe` the recipe's path.
+        row: the configuration with only this row, as `PlannedConfiguration.to_json` gives it.
+        identities: output → its identity in the ledger; `inputs` → the parts of that.
+        wanted: the names of the outputs to build; `made` are the others.
+        channels: as chosen by the client; `stand_in` is the reason for the stand-in channel, empty without.
+        share: of the host.
+        seconds: the time limit; None for none. `log_limit`: bytes of the log.
+    """
+
+    attempt: str
+    owner: str
+    number: int
+    version: str
+    engine: str
+    engine_version: str
+    bundle: str
+    feedstock: str
+    recipe: str
+    row: Mapping[str, Any]
+    pythons: tuple[str, ...]
+    identities: Mapping[str, str]
+    inputs: Mapping[str, Mapping[str, str]]
+    wanted: tuple[str, ...]
+    made: tuple[Made, ...]
+    channels: tuple[Channel, ...]
+    stand_in: str
+    share: Share
+    seconds: float | None
+    log_limit: int
+
+    @property
+    def name(self) -> str:
+        """The name of the row."""
+        name: str = self.row["rows"][0]["name"]
+        return name
+
+    @property
+    def key(self) -> str:
+        """The same for all attempts at a row with the same inputs: a client takes its own over."""
+        return key_of(self.owner, self.name, self.identities)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Order:
+        """The inverse; `KeyError` or `TypeError` for any other document."""
+        share = content["share"]
+        return cls(
+            **{
+                **content,
+                "pythons": tuple(content["pythons"]),
+                "wanted": tuple(content["wanted"]),
+                "made": tuple(Made(**each) for each in content["made"]),
+                "channels": tuple(Channel(**each) for each in content["channels"]),
+                "share": Share(tuple(share["cores"]), share["memory"], share["jobs"]),
+            }
+        )
+
+
+def key_of(owner: str, row: str, identities: Mapping[str, str]) -> str:
+    """The key of an order for a row; see `Order.key`."""
+    return digest_of_values([owner, row, dict(identities)])
+
+
+def work_of(order: Order, made: Mapping[str, BuildRecord]) -> Work:
+    """The row of an order as the host that builds it sees it.
+
+    Args:
+        made: the records of the outputs that are built, in the host's own ledger.
+    """
+    configuration = PlannedConfiguration.from_json(order.row)
+    (row,) = configuration.rows
+    missing = tuple(output for output in row.outputs if output.name in order.wanted)
+    return Work(
+        configuration=configuration.name,
+        platform=configuration.platform,
+        row=row,
+        identities=order.identities,
+        inputs=order.inputs,
+        done=made,
+        missing=missing,
+        makes=missing,
+        needs=Needs(len(order.share.cores), order.share.memory),
+    )
+
+
+def row_json(work: Work) -> dict[str, Any]:
+    """The row of a work, as an order has it."""
+    return replace(_EMPTY, name=work.configuration, platform=work.platform, rows=(work.row,)).to_json()
+
+
+_EMPTY = PlannedConfiguration("", "", (), rendered=True)

@@ -1,0 +1,1 @@
+"""What comes back from a host: events, packages in quarantine, and their way into the ledger."""

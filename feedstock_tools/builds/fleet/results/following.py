@@ -1,0 +1,253 @@
+"""Following an attempt on a host: events go to observer, log and ledger, and packages to the channel."""
+
+from __future__ import annotations
+
+import math
+import select
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from feedstock_tools.builds.engines.contract import Built, Failed, Log, Output, Started
+from feedstock_tools.builds.engines.process.supervision import signals_held_back
+from feedstock_tools.builds.fleet.carrying.link import Link
+from feedstock_tools.builds.fleet.results.events import Delivered, Finished, HostEvent
+from feedstock_tools.builds.fleet.results.quarantine import Quarantine
+from feedstock_tools.builds.ledger import BuildRecord, Ledger, PackageRecord, now
+from feedstock_tools.builds.ledger.records import moment_of
+from feedstock_tools.builds.plan.work import Work
+from feedstock_tools.builds.runs.claim import Claim
+from feedstock_tools.builds.runs.crew import Watch
+from feedstock_tools.builds.runs.delivery.final_names import as_built
+from feedstock_tools.builds.runs.logs.log import RowLog
+from feedstock_tools.builds.runs.row import BuiltRow
+from feedstock_tools.builds.runs.under_way import Attempt, lock_name
+from feedstock_tools.builds.stand_in.choice import STAND_IN
+from feedstock_tools.channel.folder import add_packages
+from feedstock_tools.errors import WorkError
+from feedstock_tools.feedstock.layout import Artifacts
+from feedstock_tools.feedstock.planned import PlannedOutput
+from feedstock_tools.redaction import redacted
+
+__all__ = ["Followed", "Following", "Place"]
+
+#: Marks of a host that are taken into a record, and their longest text.
+_MARKS = ("tests", "tests-reason")
+_LONGEST = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the packages of a row go, and what its records say of its origin.
+
+    Attributes:
+        feedstock: its folder.
+        engine: name and version; `channels` as recorded; `commit` and `command` likewise.
+        stand_in: whether it is built on the stand-in channel.
+    """
+
+    artifacts: Artifacts
+    ledger: Ledger
+    feedstock: Path
+    engine: str
+    channels: tuple[str, ...]
+    commit: str
+    command: str
+    stand_in: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """An attempt at a claimed row on a host: its name there, and its number, share and limits."""
+
+    work: Work
+    claim: Claim
+    host: str
+    name: str
+    attempt: Attempt
+
+    def is_over(self) -> bool:
+        """Whether the run is over."""
+        stop = self.attempt.stop
+        return stop is not None and bool(select.select([stop], [], [], 0)[0])
+
+
+class Following:
+    """One attempt while the client follows it.
+
+    Attributes:
+        followed: the attempt; `log` its log here, and `quarantine` the folder for what it made.
+        finished: its end on the host, once that is known; `failed` the failure, if it is one.
+    """
+
+    def __init__(self, place: Place, link: Link, followed: Followed, log: RowLog, watch: Watch) -> None:
+        """Begin to follow.
+
+        Args:
+            watch: called with each event.
+        """
+        self.followed = followed
+        self.log = log
+        self.quarantine = Quarantine(place.artifacts, followed.name, followed.host, followed.work)
+        self.finished: Finished | None = None
+        self.failed: Failed | None = None
+        self._place = place
+        self._link = link
+        self._watch = watch
+        self._records: list[BuildRecord] = []
+        self._running: BuildRecord | None = None
+        outputs = {output.name: output for output in followed.work.row.outputs}
+        built = {each.output: as_built(outputs[each.output], each) for each in followed.claim.done}
+        self._promises = {**outputs, **built}
+
+    @property
+    def wanted(self) -> Mapping[str, PlannedOutput]:
+        """The outputs that are still missing, by name."""
+        made = {record.output for record in self._records if record.result == "done"}
+        return {output.name: output for output in self.followed.claim.wanted if output.name not in made}
+
+    def take(self, event: HostEvent) -> None:
+        """One event of the host.
+
+        Raises:
+            Rejected: a package is not what it is to be.
+            Away: the host cannot be reached; the event can be taken again.
+            WorkError: the ledger or the channel cannot be written.
+        """
+        if isinstance(event, Delivered):
+            self._deliver(event)
+            return
+        if isinstance(event, Finished):
+            self.finished = event
+            return
+        self.log.write(event)
+        if isinstance(event, Started):
+            if event.output in self.wanted:
+                self._watch(event)
+                self._running = self._place.ledger.begin(self._record(event.output))
+        elif isinstance(event, Failed):
+            self._fail(replace(event, reason=redacted(event.reason)))
+        elif isinstance(event, Log | Output):
+            self._watch(event)
+
+    def give_up(self, reason: str) -> None:
+        """Record that the attempt does not go on."""
+        with suppress(WorkError):
+            self._end("interrupted", reason)
+
+    def result(self) -> BuiltRow:
+        """The result of the attempt, after its end."""
+        return BuiltRow(self.followed.claim.done, tuple(self._records), self.failed, tuple(self.log.last))
+
+    def fail(self, reason: str) -> None:
+        """Record a failure of which the host has sent no event."""
+        output = (
+            self._running.output if self._running else next(iter(self.wanted), self.followed.work.row.outputs[-1].name)
+        )
+        self._fail(Failed(output, redacted(reason), "host"))
+
+    @property
+    def _next(self) -> str:
+        """The name of the output that is built next."""
+        return next(iter(self.wanted), self.followed.work.row.outputs[-1].name)
+
+    def _fail(self, failed: Failed) -> None:
+        name = (
+            failed.output
+            if failed.output in self._promises
+            else next(iter(self.wanted), self.followed.work.row.outputs[-1].name)
+        )
+        self.failed = replace(failed, output=name)
+        if self._running is None:
+            self._running = self._place.ledger.begin(self._record(name))
+        self._end("failed", self.failed.reason)
+        self._watch(self.failed)
+
+    def _deliver(self, event: Delivered) -> None:
+        """Take a package over: from the host into quarantine, from there into the channel and the ledger."""
+        if event.output in self._promises and event.output not in self.wanted:
+            return  # an earlier run has taken it
+        planned = self.quarantine.expected(event, self.wanted)
+        fetched = self.quarantine.fetch(
+            self._link, event.sha256, event.size, self.quarantine.largest, self.followed.is_over
+        )
+        path, promise = self.quarantine.package(
+            fetched, event, planned, self._promises, self._place.feedstock, stand_in=self._place.stand_in
+        )
+        seconds = float(event.seconds) if math.isfinite(event.seconds) and event.seconds >= 0 else 0.0
+        self._enter(path, event, promise, seconds)
+        self._promises[promise.name] = promise
+        self.followed.claim.locks.release(lock_name(planned, stand_in=self._place.stand_in))
+        built = Built(event.output, path, seconds)
+        self.log.write(built)
+        self._watch(built)
+
+    def _enter(self, path: Path, event: Delivered, promise: PlannedOutput, seconds: float) -> None:
+        """Put a package into the channel, between the ledger's promise and its final record."""
+        artifacts, ledger = self._place.artifacts, self._place.ledger
+        channel = artifacts.channel(stand_in=self._place.stand_in)
+        package = PackageRecord(
+            channel=channel.relative_to(artifacts.root).as_posix(),
+            file=f"{promise.subdir}/{path.name}",
+            size=event.size,
+            sha256=event.sha256,
+            mtime_ns=path.stat().st_mtime_ns,
+        )
+        running = self._running if self._running and self._running.output == promise.name else None
+        running = running or ledger.begin(self._record(promise.name))
+        marks = {**running.marks, **_plain(event.marks)}
+        promised = replace(
+            running, seconds=seconds, peak_memory=_size(event.peak_memory), packages=(package,), marks=marks
+        )
+        with signals_held_back():
+            ledger.promise(promised, event.environments)
+            (entered,) = add_packages(channel, [path])
+            done = replace(package, mtime_ns=entered.stat().st_mtime_ns)
+            record = replace(promised, result="done", ended=_moment(event.ended), packages=(done,))
+            ledger.finish(record)
+        self._records.append(record)
+        self._running = None
+
+    def _end(self, result: str, reason: str) -> None:
+        if self._running is not None:
+            record = replace(self._running, result=result, reason=reason, ended=now(), packages=())
+            self._place.ledger.finish(record)
+            self._records.append(record)
+        self._running = None
+
+    def _record(self, output: str) -> BuildRecord:
+        place = self._place
+        return BuildRecord(
+            identity=self.followed.work.identities[output],
+            configuration=self.followed.work.configuration,
+            row=self.followed.work.name,
+            output=output,
+            result="running",
+            started=now(),
+            log=str(self.log.path.relative_to(place.artifacts.root)),
+            engine=place.engine,
+            channels=place.channels,
+            marks={"channel": STAND_IN} if place.stand_in else {},
+            attempt=self.followed.attempt.number,
+            machine=self.followed.host,
+            process=self.followed.name,
+            cores=self.followed.attempt.share.jobs,
+            memory_limit=self.followed.attempt.share.memory,
+            commit_id=place.commit,
+            inputs=self.followed.work.inputs[output],
+            values=self.followed.work.row.values,
+            command=place.command,
+        )
+
+
+def _plain(marks: Mapping[str, str]) -> dict[str, str]:
+    return {key: redacted(marks[key][:_LONGEST]) for key in _MARKS if key in marks}
+
+
+def _size(number: int | None) -> int | None:
+    return number if number is not None and 0 <= number < 1 << 60 else None
+
+
+def _moment(text: str) -> str:
+    return text if moment_of(text) is not None else now()

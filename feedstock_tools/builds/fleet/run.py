@@ -1,0 +1,70 @@
+"""Running an agenda on the hosts of a fleet: the same rows, the same ledger and the same observer as on one machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from feedstock_tools.builds.fleet.carrying.link import Link
+from feedstock_tools.builds.fleet.orders.compiling import parcels_of
+from feedstock_tools.builds.fleet.results.crew import FleetCrew
+from feedstock_tools.builds.fleet.results.following import Place
+from feedstock_tools.builds.ledger import Ledger
+from feedstock_tools.builds.plan.agenda import Agenda
+from feedstock_tools.builds.plan.capacity import Limits
+from feedstock_tools.builds.plan.workspace import Workspace
+from feedstock_tools.builds.runs.observer import Observer
+from feedstock_tools.builds.runs.run import BuildResult, result_of
+from feedstock_tools.builds.runs.scheduler import carry_out
+from feedstock_tools.feedstock.provenance import commit_of
+from feedstock_tools.redaction import redacted
+
+__all__ = ["run_on_fleet"]
+
+
+def run_on_fleet(
+    workspace: Workspace,
+    agenda: Agenda,
+    limits: Limits,
+    observer: Observer,
+    link: Link,
+    say: Callable[[str], object],
+    *,
+    command: str = "",
+) -> BuildResult:
+    """Build the rows of an agenda on a fleet.
+
+    Args:
+        link: an open connection to the fleet.
+        say: called with what the user should know, from any thread.
+        command: the command line, for the ledger.
+
+    Raises:
+        InputError: a file of the feedstock cannot go to other machines.
+        WorkError: the artifacts folder, a channel or the ledger cannot be used; builds go on.
+    """
+    parcels = parcels_of(workspace, agenda)
+    with Ledger(workspace.artifacts.ledger) as ledger:
+        crew = FleetCrew(workspace, agenda, link, parcels, _places(workspace, agenda, ledger, command), say)
+        built = carry_out(agenda, limits, observer, ledger, crew)
+        crew.finish()
+        return result_of(workspace, agenda, built)
+
+
+def _places(workspace: Workspace, agenda: Agenda, ledger: Ledger, command: str) -> dict[str, Place]:
+    """Where the packages of each configuration go, by its name."""
+    commit = commit_of(workspace.feedstock.folder)
+    places = {}
+    for work in (*agenda.done, *agenda.todo):
+        engine = workspace.engines.engine_for(work.configuration, work.platform)
+        choice = agenda.channels[work.configuration]
+        places[work.configuration] = Place(
+            artifacts=workspace.artifacts,
+            ledger=ledger,
+            feedstock=workspace.feedstock.folder,
+            engine=f"{engine.name} {engine.version}",
+            channels=tuple(redacted(name) for name in choice.channels),
+            commit=commit,
+            command=command,
+            stand_in=choice.is_stand_in,
+        )
+    return places

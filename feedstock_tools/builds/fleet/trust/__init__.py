@@ -1,0 +1,1 @@
+"""Who may do what in a fleet: its certificates, and the signatures of its orders."""

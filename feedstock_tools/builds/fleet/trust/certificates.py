@@ -1,0 +1,225 @@
+"""The certificates of a fleet: an authority of its own, and one certificate for the hub, the client and each host.
+
+A certificate names its role, and TLS lets none be used for another: only the hub's is one of a server, and the hub
+tells clients and hosts apart by the role (`role_of`). They are valid for a few months, since a fleet is rented.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from feedstock_tools.errors import InputError, WorkError
+from feedstock_tools.files.writing import replacing
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
+
+    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+    from cryptography.x509 import Certificate
+
+__all__ = [
+    "HUB",
+    "Role",
+    "client_context",
+    "hub_context",
+    "issue",
+    "make_authority",
+    "refuse_bad_name",
+    "role_of",
+    "write_private",
+]
+
+Role = Literal["hub", "host", "client"]
+#: The name in the hub's certificate, whatever its address is.
+HUB = "hub.fleet.invalid"
+AUTHORITY, AUTHORITY_KEY = "authority.crt", "authority.key"
+CERTIFICATE, KEY = "own.crt", "own.key"
+_VALID = timedelta(days=180)
+#: Clocks of rented machines may be slow.
+_BEFORE = timedelta(hours=1)
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
+
+
+def refuse_bad_name(name: str) -> None:
+    """Refuse the name of a fleet or a host that would not do in paths and certificates.
+
+    Raises:
+        InputError: it has other characters than letters, digits, dots, hyphens and underscores, or too many.
+    """
+    if not _NAME.fullmatch(name):
+        hint = "Use up to 63 letters, digits, dots, hyphens and underscores, beginning with a letter or digit."
+        raise InputError(f"{name!r} cannot be the name of a fleet or a host", hint=hint)
+
+
+def make_authority(folder: Path, fleet: str) -> None:
+    """Make the authority of a fleet in its private folder.
+
+    Raises:
+        WorkError: the folder cannot be written.
+    """
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = _name(fleet, "authority")
+    usage = {use: use in ("key_cert_sign", "crl_sign") for use in _USES}
+    certificate = (
+        _builder(name, name)
+        .public_key(key.public_key())
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(x509.KeyUsage(**usage), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    write_private(folder / AUTHORITY_KEY, _pem_of_key(key))
+    write_private(folder / AUTHORITY, _pem(certificate))
+
+
+def issue(authority: Path, folder: Path, role: Role, name: str) -> None:
+    """Put a certificate and its key into a folder, with the authority's certificate.
+
+    Args:
+        authority: the private folder of the fleet.
+        name: of the host; of the hub and the client any.
+
+    Raises:
+        InputError: the name cannot be one, or the authority's files are damaged.
+        WorkError: a file cannot be read or written.
+    """
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    refuse_bad_name(name)
+    signer, signer_key = _authority(authority)
+    key = ec.generate_private_key(ec.SECP256R1())
+    use = x509.oid.ExtendedKeyUsageOID.SERVER_AUTH if role == "hub" else x509.oid.ExtendedKeyUsageOID.CLIENT_AUTH
+    usage = {each: each == "digital_signature" for each in _USES}
+    certificate = (
+        _builder(_name(name, role), signer.subject)
+        .public_key(key.public_key())
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(x509.KeyUsage(**usage), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([use]), critical=True)
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(HUB if role == "hub" else name)]), critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signer_key.public_key()), critical=False)
+        .sign(signer_key, hashes.SHA256())
+    )
+    write_private(folder / KEY, _pem_of_key(key))
+    write_private(folder / CERTIFICATE, _pem(certificate))
+    write_private(folder / AUTHORITY, (authority / AUTHORITY).read_bytes())
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Write a file that only its owner may read, in a folder that only its owner may enter.
+
+    Raises:
+        WorkError: it cannot be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        path.parent.chmod(0o700)
+    except OSError as error:
+        raise WorkError(f"cannot write the files of a fleet: {error.strerror or error}", path=path.parent) from error
+    with replacing(path) as part, os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as stream:
+        stream.write(content)
+
+
+def hub_context(folder: Path) -> SSLContext:
+    """TLS for the hub: whoever connects needs a certificate of the fleet.
+
+    Raises:
+        InputError: the files in the folder are missing or damaged.
+    """
+    import ssl
+
+    return _context(folder, ssl.Purpose.CLIENT_AUTH)
+
+
+def client_context(folder: Path) -> SSLContext:
+    """TLS for a host or a client, which talk to the hub of their fleet only.
+
+    Raises:
+        InputError: the files in the folder are missing or damaged.
+    """
+    import ssl
+
+    return _context(folder, ssl.Purpose.SERVER_AUTH)
+
+
+def role_of(certificate: Mapping[str, Any]) -> tuple[str, str]:
+    """The role and the name in a certificate of a peer, in the form of Python's `getpeercert`; empty if it has none."""
+    subject = {key: value for part in certificate.get("subject", ()) for key, value in part}
+    return subject.get("organizationalUnitName", ""), subject.get("commonName", "")
+
+
+_USES = (
+    *("digital_signature", "content_commitment", "key_encipherment", "data_encipherment", "key_agreement"),
+    *("key_cert_sign", "crl_sign", "encipher_only", "decipher_only"),
+)
+
+
+def _context(folder: Path, purpose: Any) -> SSLContext:
+    import ssl
+
+    try:
+        context = ssl.create_default_context(purpose, cafile=str(folder / AUTHORITY))
+        context.load_cert_chain(folder / CERTIFICATE, folder / KEY)
+    except (OSError, ssl.SSLError) as error:
+        hint = "`feedstock-tools fleet new` makes the certificates of a fleet."
+        raise InputError(f"the certificates cannot be read: {error}", path=folder, hint=hint) from error
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.check_hostname = purpose == ssl.Purpose.SERVER_AUTH
+    return context
+
+
+def _authority(folder: Path) -> tuple[Certificate, EllipticCurvePrivateKey]:
+    from cryptography import x509
+    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    try:
+        certificate = x509.load_pem_x509_certificate((folder / AUTHORITY).read_bytes())
+        key = load_pem_private_key((folder / AUTHORITY_KEY).read_bytes(), None)
+    except (OSError, ValueError) as error:
+        raise InputError(f"the authority of the fleet cannot be read: {error}", path=folder) from error
+    if not isinstance(key, EllipticCurvePrivateKey):
+        raise InputError("the key of the fleet's authority is of another kind", path=folder / AUTHORITY_KEY)
+    return certificate, key
+
+
+def _name(name: str, role: str) -> Any:
+    from cryptography import x509
+    from cryptography.x509.oid import NameOID
+
+    parts = [(NameOID.COMMON_NAME, name), (NameOID.ORGANIZATIONAL_UNIT_NAME, role)]
+    return x509.Name([x509.NameAttribute(key, value) for key, value in parts])
+
+
+def _builder(subject: Any, issuer: Any) -> Any:
+    from cryptography import x509
+
+    now = datetime.now(UTC)
+    builder = x509.CertificateBuilder().subject_name(subject).issuer_name(issuer)
+    return (
+        builder.serial_number(x509.random_serial_number()).not_valid_before(now - _BEFORE).not_valid_after(now + _VALID)
+    )
+
+
+def _pem(certificate: Certificate) -> bytes:
+    from cryptography.hazmat.primitives.serialization import Encoding
+
+    return certificate.public_bytes(Encoding.PEM)
+
+
+def _pem_of_key(key: EllipticCurvePrivateKey) -> bytes:
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())

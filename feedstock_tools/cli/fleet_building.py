@@ -1,0 +1,109 @@
+"""The work of `build --fleet` after parsing: the same as on one machine, with the hosts of a fleet."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from feedstock_tools.cli.building import Named, candidates_of, choose, observing, report, say_all
+from feedstock_tools.cli.fleet import linked
+from feedstock_tools.errors import InputError
+from feedstock_tools.feedstock.names import select
+
+if TYPE_CHECKING:
+    from feedstock_tools.builds.fleet.carrying.link import Link
+    from feedstock_tools.builds.fleet.folder import FleetFolder
+    from feedstock_tools.builds.plan.agenda import Agenda
+    from feedstock_tools.builds.plan.capacity import Limits
+    from feedstock_tools.builds.plan.hosts import Host
+    from feedstock_tools.builds.plan.workspace import Workspace
+    from feedstock_tools.report.run.plain import Terminal
+
+__all__ = ["build_on_fleet"]
+
+#: How long hosts may take to connect to a hub that has just started, in seconds.
+_APPEAR_WITHIN = 10.0
+
+
+def build_on_fleet(
+    workspace: Workspace, named: Named, limits: Limits, terminal: Terminal, fleet: FleetFolder, *, as_json: bool
+) -> int:
+    """Build the selected configurations on the hosts of a fleet and print the table.
+
+    Raises:
+        InputError: a name matches nothing, or no host can build its configuration.
+        WorkError: the fleet, the artifacts folder or the ledger cannot be used.
+    """
+    from feedstock_tools.builds.engines.process.supervision import signals_as_exit
+    from feedstock_tools.builds.fleet.run import run_on_fleet
+    from feedstock_tools.builds.plan.agenda import agenda
+    from feedstock_tools.builds.plan.capacity import Capacity
+    from feedstock_tools.builds.runs.run import refuse_no_room
+    from feedstock_tools.feedstock.provenance import typed
+    from feedstock_tools.report.run import text
+
+    chosen = choose(workspace, named, {}, terminal)
+    say_all(terminal, text.name_notes(named.names, candidates_of(workspace, named)))
+    with linked(fleet) as link:
+        hosts = _hosts_of(link, fleet)
+        jobs = sum(host.jobs for host in hosts)
+        terminal.say(f"Fleet {fleet.name}: {', '.join(host.name for host in hosts)}")
+        planned = agenda(workspace, chosen, Capacity.of_machine(), jobs)
+        left_out = _left_out(workspace, named, planned, hosts)
+        if left_out:
+            say_all(terminal, text.left_out_notes(left_out))
+            kept = [configuration for configuration in chosen if configuration.name not in left_out]
+            planned = agenda(workspace, kept, Capacity.of_machine(), jobs)
+        say_all(terminal, text.channel_notes(planned))
+        say_all(terminal, text.again_notes(planned))
+        if planned.todo:
+            refuse_no_room(workspace.artifacts, planned.todo)
+            say_all(terminal, text.path_notes(workspace.artifacts))
+        rows = len(planned.rows)
+        with signals_as_exit(), observing(terminal, min(max(2, jobs), rows), rows) as observer:
+            result = run_on_fleet(workspace, planned, limits, observer, link, terminal.say, command=typed(sys.argv))
+    return report(workspace, result, left_out, terminal, as_json=as_json)
+
+
+def _hosts_of(link: Link, fleet: FleetFolder) -> list[Host]:
+    """The hosts that are there, after a wait for those of a fleet that has just started.
+
+    Raises:
+        InputError: there is none.
+    """
+    from feedstock_tools.builds.fleet.host.settings import host_of
+
+    end = time.monotonic() + _APPEAR_WITHIN
+    while True:
+        listing = link.listing
+        present = [state for state in listing.hosts.values() if state.is_present]
+        if present and (len(present) >= len(fleet.hosts) or listing.up > _APPEAR_WITHIN or time.monotonic() > end):
+            return [host_of(state.name, state.report) for state in present]
+        if time.monotonic() > end:
+            hint = "`feedstock-tools fleet status` shows what the hub knows."
+            raise InputError(f"no host of the fleet {fleet.name} is connected", hint=hint)
+        time.sleep(0.1)
+
+
+def _left_out(workspace: Workspace, named: Named, planned: Agenda, hosts: list[Host]) -> Mapping[str, str]:
+    """The configurations that `--all` leaves out, since no host can build them, with the reasons.
+
+    Raises:
+        InputError: one of them was named, or there are no others.
+    """
+    from feedstock_tools.builds.plan.refusals import refuse
+    from feedstock_tools.builds.runs.decide import pending_row, without_host
+
+    works = {work.name: work for work in planned.todo}
+    reasons = dict(planned.refused)
+    for row, reason in without_host([pending_row(work) for work in planned.todo], hosts).items():
+        reasons.setdefault(works[row].configuration, reason)
+    if not reasons:
+        return {}
+    asked_for = {configuration.name for configuration in select(named.names, candidates_of(workspace, named))}
+    meant = planned.channels.keys() | planned.refused.keys()
+    optional = meant - asked_for if named.everything and len(reasons) < len(meant) else set()
+    refuse({name: reason for name, reason in reasons.items() if name not in optional}, some=len(meant - optional))
+    return reasons

@@ -1,0 +1,72 @@
+"""The state of a fleet: a table and JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from feedstock_tools.units import size_text
+from feedstock_tools.wording import counted, duration, shown, table
+
+if TYPE_CHECKING:
+    from feedstock_tools.builds.fleet.carrying.link import HostState, Listing
+
+__all__ = ["status_json", "status_text"]
+
+#: The parts of a host's report that JSON has.
+_REPORTED = ("builder", "cores", "memory", "jobs", "gpus", "labels", "version")
+
+
+def status_text(listing: Listing) -> str:
+    """A line for each host, and one for each attempt on it."""
+    if not listing.hosts:
+        return "No host has connected to the hub."
+    head = ("host", "state", "platform", "cores", "memory", "builds")
+    rows = [_cells(host) for host in listing.hosts.values()]
+    builds = [line for host in listing.hosts.values() for line in _builds(host)]
+    return "\n".join([table(head, rows), *([""] if builds else []), *builds])
+
+
+def status_json(listing: Listing) -> dict[str, Any]:
+    """The same for programs."""
+    return {
+        "hub": {"seconds": round(listing.up, 1)},
+        "hosts": [
+            {
+                "name": host.name,
+                "present": host.is_present,
+                "connected": host.connected,
+                "silent_seconds": round(host.silent, 1),
+                **{key: host.report.get(key) for key in _REPORTED},
+                "lease_seconds": host.lease,
+                "attempts": [
+                    {"attempt": each.get("attempt"), "row": each.get("row"), "runs": bool(each.get("runs"))}
+                    for each in host.attempts
+                ],
+            }
+            for host in listing.hosts.values()
+        ],
+    }
+
+
+def _cells(host: HostState) -> tuple[str, ...]:
+    report: Mapping[str, Any] = host.report
+    cores = report.get("cores")
+    memory = report.get("memory")
+    running = sum(bool(each.get("runs")) for each in host.attempts)
+    kept = len(host.attempts) - running
+    builds = counted(running, "build") + (f", {counted(kept, 'result')} to fetch" if kept else "")
+    return (
+        shown(host.name),
+        "present" if host.is_present else f"away for {duration(host.silent)}",
+        shown(str(report.get("builder", ""))),
+        str(len(cores)) if isinstance(cores, list) else "",
+        size_text(memory) if isinstance(memory, int) else "",
+        builds,
+    )
+
+
+def _builds(host: HostState) -> Iterator[str]:
+    for each in host.attempts:
+        state = "builds" if each.get("runs") else "has built"
+        yield shown(f"{host.name} {state} {each.get('row')}")

@@ -1,0 +1,145 @@
+"""`build --all --fleet`: the packages, the table, the ledger and the plan of one machine."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.support.feedstocks import TinyFeedstock
+from tests.support.fleets import LEASE, Fleet, fleet_in
+from tests.support.needs import needs
+from tests.support.waiting import wait_until
+
+pytestmark = needs("system", sys.platform == "linux", "looks at processes through /proc")
+#: What the tiny feedstock builds.
+ROWS = 4
+#: A script that takes long enough for something to happen to it, and tells when it began.
+SLOW = 'echo "$PKG_BUILD_STRING" >> "$RECIPE_DIR/../../../../../../begun"; sleep 4; mkdir'
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Iterator[Fleet]:
+    """A fleet of three hosts."""
+    with fleet_in(tmp_path, 3) as made:
+        yield made
+
+
+def _done(feedstock: TinyFeedstock) -> Counter[str]:
+    """How often each package was built."""
+    return Counter(
+        package.file for record in feedstock.records() if record.result == "done" for package in record.packages
+    )
+
+
+def _is_whole(feedstock: TinyFeedstock) -> None:
+    """Every package is present once, verified, and nothing is left to build."""
+    done = _done(feedstock)
+    assert len(done) == 12
+    assert set(done.values()) == {1}
+    assert len(feedstock.packages()) == 12
+    planned = feedstock.run("plan", "--channel", str(feedstock.channel), "--json")
+    assert json.loads(planned.stdout)["todo"] == [], planned.stdout
+
+
+def _begun(fleet: Fleet, host: str) -> bool:
+    return (fleet.local.home_of(host) / "begun").exists()
+
+
+def test_a_fleet_builds_what_one_machine_builds_and_a_plan_finds_nothing_left(
+    fleet: Fleet, feedstock: TinyFeedstock
+) -> None:
+    run = fleet.build(feedstock)
+    assert run.returncode == 0, run.stdout
+    _is_whole(feedstock)
+    assert run.stdout.count(" done (") == ROWS
+    assert {record.machine for record in feedstock.records()} <= {"h1", "h2", "h3"}
+    assert not list((feedstock.artifacts / "quarantine").iterdir())
+    logs = {record.log for record in feedstock.records()}
+    assert all("building tiny-base" in (feedstock.artifacts / log).read_text() for log in logs if log)
+    for host in ("h1", "h2", "h3"):
+        wait_until(partial(_has_forgotten, fleet, host), 30)
+    again = fleet.build(feedstock)
+    assert again.returncode == 0, again.stdout
+    assert "begins" not in again.stdout
+    on_one_machine = feedstock.build("--all")
+    assert on_one_machine.returncode == 0
+    _is_whole(feedstock)
+
+
+def test_a_killed_host_leaves_no_process_and_its_rows_begin_elsewhere(fleet: Fleet, feedstock: TinyFeedstock) -> None:
+    feedstock.edit("recipe/build-library.sh", "mkdir", SLOW)
+    run = fleet.start(feedstock)
+    wait_until(lambda: _begun(fleet, "h1"), 60)
+    fleet.local.processes["h1"].send_signal(signal.SIGKILL)
+    assert fleet.wait_until_gone("h1", 60) < 5
+    output, _ = run.communicate()
+    assert run.returncode == 0, output
+    _is_whole(feedstock)
+    assert "h1: the worker of its host ended" in output
+    interrupted = [record for record in feedstock.records() if record.result == "interrupted"]
+    assert {record.machine for record in interrupted} == {"h1"}
+
+
+def test_a_host_that_was_cut_off_ends_its_build_and_its_late_result_is_superseded(
+    fleet: Fleet, feedstock: TinyFeedstock
+) -> None:
+    feedstock.edit("recipe/build-library.sh", "mkdir", SLOW.replace("sleep 4", "sleep 60"))
+    run = fleet.start(feedstock, "--jobs", "1")
+    wait_until(lambda: _begun(fleet, "h2"), 60)
+    fleet.local.processes["h2"].send_signal(signal.SIGSTOP)
+    assert fleet.wait_until_gone("h2", 60) < LEASE + 10
+    feedstock.edit("recipe/build-library.sh", "sleep 60", "sleep 1")
+    run.send_signal(signal.SIGINT)
+    run.communicate()
+    fleet.local.processes["h2"].send_signal(signal.SIGCONT)
+    run = fleet.start(feedstock)
+    output, _ = run.communicate()
+    assert run.returncode == 0, output
+    _is_whole(feedstock)
+
+
+def test_a_client_that_goes_away_finds_its_builds_again(fleet: Fleet, feedstock: TinyFeedstock) -> None:
+    feedstock.edit("recipe/build-library.sh", "mkdir", SLOW)
+    for number in (signal.SIGINT, signal.SIGKILL):
+        run = fleet.start(feedstock)
+        wait_until(lambda: sum(_begun(fleet, host) for host in ("h1", "h2", "h3")) >= 2, 60)
+        run.send_signal(number)
+        output, _ = run.communicate()
+        if number == signal.SIGINT:
+            assert "to the fleet. Run the same command to continue" in output
+    run = fleet.start(feedstock)
+    output, _ = run.communicate()
+    assert run.returncode == 0, output
+    _is_whole(feedstock)
+    starts = [line for host in ("h1", "h2", "h3") for line in _lines(fleet, host)]
+    assert sorted(starts) == sorted(set(starts)), "a build was repeated"
+
+
+def test_a_hub_that_is_killed_and_restarted_costs_no_build(fleet: Fleet, feedstock: TinyFeedstock) -> None:
+    feedstock.edit("recipe/build-library.sh", "mkdir", SLOW)
+    run = fleet.start(feedstock)
+    wait_until(lambda: sum(_begun(fleet, host) for host in ("h1", "h2", "h3")) >= 2, 60)
+    fleet.local.processes["hub"].kill()
+    fleet.local.processes["hub"].wait()
+    fleet.local.start_hub()
+    output, _ = run.communicate()
+    assert run.returncode == 0, output
+    _is_whole(feedstock)
+    starts = [line for host in ("h1", "h2", "h3") for line in _lines(fleet, host)]
+    assert sorted(starts) == sorted(set(starts)), "a build was repeated"
+
+
+def _has_forgotten(fleet: Fleet, host: str) -> bool:
+    return not list((fleet.local.home_of(host) / "work" / "attempts").iterdir())
+
+
+def _lines(fleet: Fleet, host: str) -> list[str]:
+    file = fleet.local.home_of(host) / "begun"
+    return file.read_text().splitlines() if file.exists() else []

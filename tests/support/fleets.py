@@ -1,0 +1,67 @@
+"""Fleets on this machine for tests, and builds on them through the command line."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from feedstock_tools.builds.fleet.carrying.link import Link
+from feedstock_tools.builds.fleet.local import LocalFleet, local_fleet
+from tests.support import command
+from tests.support.feedstocks import TinyFeedstock
+from tests.support.waiting import processes_below, wait_until
+
+__all__ = ["LEASE", "Fleet", "fleet_in"]
+
+#: The lease of the hosts, in seconds: short, so that tests are.
+LEASE = 6.0
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """A fleet on this machine."""
+
+    local: LocalFleet
+
+    def build(self, feedstock: TinyFeedstock, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """`feedstock-tools build --all --fleet`, with its errors among its output."""
+        run = self.start(feedstock, *arguments)
+        output, _ = run.communicate()
+        return subprocess.CompletedProcess(run.args, run.returncode, output)
+
+    def start(self, feedstock: TinyFeedstock, *arguments: str) -> subprocess.Popen[str]:
+        """The same, left running."""
+        words = ("--all", *arguments, f"--fleet={self.local.fleet.path}")
+        return command.start(feedstock.command(*words), feedstock.folder, command.environment())
+
+    def link(self) -> Link:
+        """A connection to it, as a context."""
+        return Link(self.local.fleet)
+
+    def wait_for(self, hosts: int) -> None:
+        """Wait until a number of hosts are present."""
+        with self.link() as link:
+            wait_until(lambda: sum(state.is_present for state in link.listing.hosts.values()) == hosts, 60)
+
+    def builds_of(self, host: str) -> dict[int, str]:
+        """The processes of the builds on a host, with their command lines."""
+        return processes_below(self.local.home_of(host) / "work")
+
+    def wait_until_gone(self, host: str, seconds: float) -> float:
+        """Wait until a host has no process of a build; how long it took, in seconds."""
+        began = time.monotonic()
+        wait_until(lambda: not self.builds_of(host), seconds)
+        return time.monotonic() - began
+
+
+@contextmanager
+def fleet_in(folder: Path, hosts: int, lease: float = LEASE) -> Iterator[Fleet]:
+    """A running fleet whose hosts have connected."""
+    with local_fleet(folder / "fleet", folder / "hosts", hosts, {"lease": lease}) as local:
+        fleet = Fleet(local)
+        fleet.wait_for(hosts)
+        yield fleet
