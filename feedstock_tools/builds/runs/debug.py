@@ -58,8 +58,8 @@ def make_ready(workspace: Workspace, agenda: Agenda, wanted: str | None, watch: 
         watch: is called with the progress of a compiler's download.
 
     Raises:
-        InputError: more than one output is meant, or none, another engine than the embedded one builds it, or nothing
-            here compiles for its platform.
+        InputError: `wanted` selects several outputs or none, another engine builds the output, or nothing here compiles
+            for its platform.
         WorkError: a sibling that it needs is not built yet, or the environments cannot be created.
     """
     work, output = _chosen_output(_in_plan_order(agenda), wanted)

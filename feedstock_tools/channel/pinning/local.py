@@ -133,7 +133,7 @@ def find_pinning(given: str | Path | None, cache: Path) -> Pinning:
 
 
 def age_in_words(age: timedelta) -> str:
-    """A time span in the largest unit that fits: `5 years old`, `one day old`.
+    """A time span in the largest unit of which it has two or more: `5 years old`, `47 hours old`.
 
     >>> age_in_words(timedelta(hours=30)), age_in_words(timedelta(days=800))
     ('30 hours old', '2 years old')

@@ -41,6 +41,7 @@ __all__ = [
     "virtual_packages",
 ]
 
+#: The time limit of the solver alone.
 _LIMIT = timedelta(minutes=5)
 #: The time limit of a solve with reading repodata, in seconds.
 _MOST_SECONDS = 1800

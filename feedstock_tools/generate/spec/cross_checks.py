@@ -58,7 +58,7 @@ def _nearest(word: str, words: list[str], otherwise: str) -> str:
 
 
 def _check_outputs(content: dict[str, Any]) -> Iterator[Finding]:
-    seen: dict[str, int] = {}
+    seen: set[str] = set()
     for location, output in outputs_of(content):
         name = output.get("name")
         if not isinstance(name, str):
@@ -68,7 +68,7 @@ def _check_outputs(content: dict[str, Any]) -> Iterator[Finding]:
                 yield Finding(
                     (*location, "name"), f"there are two outputs '{package}'", "Give each output a name of its own."
                 )
-            seen[package] = 1
+            seen.add(package)
         kind = output.get("kind") if is_automatic(content) else None
         if kind == "metapackage" and (output.get("script") or output.get("files")):
             yield Finding((*location, "kind"), "a metapackage has no files", "Make it a library, or remove the script.")

@@ -46,11 +46,7 @@ def render(spec: Spec, recipe_format: str | None = None) -> Mapping[PurePosixPat
     texts = {
         recipe: _laid_out(
             f"{recipe.name}.j2",
-            view
-            | {
-                "number_why": number_why(spec),
-                "benchmark_lines": benchmark_lines(spec),
-            },
+            view | {"number_why": number_why(spec), "benchmark_lines": benchmark_lines(spec)},
         )
     }
     blocks = variant_blocks(spec)
@@ -64,8 +60,8 @@ def render(spec: Spec, recipe_format: str | None = None) -> Mapping[PurePosixPat
         texts[path] = _laid_out("migration.yaml.j2", stub)
     for path, script in architecture_script(spec).items():
         texts[path] = _laid_out(f"cuda_architectures{path.suffix}.j2", script)
-    for path, (template, view) in build_scripts(spec).items():
-        texts[path] = _laid_out(template, view)
+    for path, (template, values) in build_scripts(spec).items():
+        texts[path] = _laid_out(template, values)
     return texts
 
 

@@ -129,9 +129,9 @@ def reasons_without(wish: Wish, accelerator: str, platform: Platform, frameworks
     framework = wish.framework
     reasons = framework.unavailable if framework else ()
     return tuple(
-        f"{none.reason} [{', '.join(frameworks.sources[name] for name in none.sources)}]"
-        for none in reasons
-        if none.accelerator == accelerator and platform.subdir in none.platforms
+        f"{absence.reason} [{', '.join(frameworks.sources[name] for name in absence.sources)}]"
+        for absence in reasons
+        if absence.accelerator == accelerator and platform.subdir in absence.platforms
     )
 
 

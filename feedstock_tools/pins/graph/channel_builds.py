@@ -1,8 +1,8 @@
 """The builds of a channel's packages, each as ways in which its version goes with CUDA, its libraries and Python.
 
-Indirect dependencies of a build count as its own: a `tensorflow-gpu` goes with the CUDA of
-the `tensorflow` whose build it names. Run exports of a build constrain packages built with it, and so count too. Each
-chain of dependencies is followed separately: a conflict between two of them over builds of one package is not noticed.
+Indirect dependencies of a build count as its own: a `tensorflow-gpu` goes with the CUDA of the `tensorflow` whose build
+it names. Run exports of a build constrain packages built with it, and so count too. Each chain of dependencies is
+followed separately: a conflict between two of them over builds of one package is not noticed.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class Builds:
         exported = self._exports.get(record.url, RunExports())
         demanded = (*record.depends, *exported.weak, *exported.strong)
         limited = (*record.constrains, *exported.weak_constrains, *exported.strong_constrains)
-        for spec, is_needed in [*((s, True) for s in demanded), *((s, False) for s in limited)]:
+        for spec, is_needed in {**dict.fromkeys(limited, False), **dict.fromkeys(demanded, True)}.items():
             wanted = _read(spec)
             kind = self._kinds.get(wanted.name) or VIRTUAL_KINDS.get(wanted.name)
             if kind is None or kind == own:

@@ -35,7 +35,9 @@ _SYSTEMS = {
 class Kind:
     """One kind of release.
 
-    Args:
+    Attributes:
+        name: as on the command line; `aliases` are other names for it there.
+        title: as in answers.
         least: an answer takes the lowest that works, since it is a requirement on the machine and not a choice of the
             maintainer.
         asked_only: it is in an answer only if it is named.

@@ -7,7 +7,7 @@ newest first, kind after kind in the order of `kinds.KINDS`; requirements on the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from types import MappingProxyType
 
 from feedstock_tools.errors import InputError
@@ -29,7 +29,8 @@ def asked_kinds(graph: PinGraph, demands: Sequence[Demand], only: Sequence[str] 
         if kind not in graph.versions:
             raise InputError(f"unknown name '{name}'", hint=f"Known are {', '.join(graph.versions)}.")
     demanded = {demand.kind for demand in demands}
-    wanted = {*named, *demanded} if only else {*demanded, *(k for k in graph.versions if not kind_named(k).asked_only)}
+    usual = (kind for kind in graph.versions if not kind_named(kind).asked_only)
+    wanted = {*named, *demanded} if only else {*demanded, *usual}
     return tuple(kind for kind in graph.versions if kind in wanted)
 
 
@@ -50,14 +51,18 @@ def all_sets(graph: PinGraph, demands: Sequence[Demand], kinds: Sequence[str]) -
     multiply the sets.
     """
     search = _Search(graph, demands, kinds)
-    needless = [kind for kind in kinds if not kind_named(kind).least]
-    least = [kind for kind in kinds if kind_named(kind).least]
-    for chosen in search.sets(needless, {}):
-        completed = next(filter(search.is_full, search.sets(least, chosen)), None)
+    of_choice = [kind for kind in kinds if not kind_named(kind).least]
+    of_machine = [kind for kind in kinds if kind_named(kind).least]
+    for chosen in search.sets(of_choice, {}):
+        completed = next(filter(search.is_full, search.sets(of_machine, chosen)), None)
         if completed is not None:
             # The set also contains what a release needs beyond the requested kinds, so that it can be checked.
             whole = search.with_needed(completed)
             yield {kind: version for kind in graph.versions if (version := whole.get(kind)) is not None}
+
+
+def _admitted(versions: Iterable[str], demands: Sequence[Demand]) -> Iterator[str]:
+    return (version for version in versions if all(demand.admits(version) for demand in demands))
 
 
 class _Search:
@@ -71,7 +76,7 @@ class _Search:
         #: The kinds that a set may have: those asked for, and those that some release needs.
         self._possible = frozenset((*kinds, *self._demanded, *needed)) if kinds else frozenset(graph.versions)
         self._left = {
-            kind: preferred(kind, (v for v in versions if all(d.admits(v) for d in demands if d.kind == kind)))
+            kind: preferred(kind, _admitted(versions, [demand for demand in demands if demand.kind == kind]))
             for kind, versions in graph.versions.items()
         }
 

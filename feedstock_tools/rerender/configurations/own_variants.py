@@ -45,18 +45,18 @@ def variants_of(folder: Path, configuration: Configuration, rules: CondaBuildRul
     Raises:
         InputError: the own file cannot be read.
     """
-    given = given_variants(configuration)
+    configured = given_variants(configuration)
     path = _own_file(folder)
     if path is None:
-        return given
+        return configured
     from feedstock_tools.variants.conditional import load_conditional
     from feedstock_tools.variants.files import load
 
     read = load_conditional if path.name == _OWN_FILES[0] else load
     own = read(path, configuration.platform, rules=rules, within=folder)
-    values = {**own.values, **given.values}
+    values = {**own.values, **configured.values}
     whole = (group for group in own.zip_keys if len({len(values[key]) for key in group if key in values}) < 2)
-    return replace(given, values=values, zip_keys=given.zip_keys or tuple(whole))
+    return replace(configured, values=values, zip_keys=configured.zip_keys or tuple(whole))
 
 
 def with_own_values(folder: Path, configurations: Sequence[Configuration]) -> tuple[Configuration, ...]:
@@ -94,15 +94,15 @@ def _completed(configuration: Configuration, both: VariantConfig, words: frozens
         both: the values of the configuration, and those of the own file for other keys.
         words: all words of the recipe's text; a key that is not among them is unused, which saves a rendering.
     """
-    given = configuration.values
-    candidates = [key for key in both.values if key not in given and _may_use(key, words)]
-    values = dict(given)
+    configured = configuration.values
+    candidates = [key for key in both.values if key not in configured and _may_use(key, words)]
+    values = dict(configured)
     if candidates:
         try:
             used_keys, mentioned = used(configuration, both)
         except InputError:  # rendering the rows reports this; until then every key may count
             used_keys, mentioned = frozenset(candidates), frozenset()
-        zipped = (group for group in both.zip_keys if not used_keys.union(given).isdisjoint(group))
+        zipped = (group for group in both.zip_keys if not used_keys.union(configured).isdisjoint(group))
         looped = used_keys.union(*zipped)
         values |= {key: both.values[key] for key in candidates if key in looped}
         # A key that no built output uses either skips the outputs with each of its values or makes no difference.

@@ -51,16 +51,16 @@ def rows_of(configuration: Configuration) -> tuple[Row, ...]:
     choices = [dict(choice) for choice in _combinations(configuration)]
     varying = [key for key in configuration.values if len({choice.get(key) for choice in choices}) > 1]
     rows = [Row(_row_name(configuration.name, choice, varying), choice) for choice in choices]
-    return tuple({row.name: row for row in rows}.values())
+    return tuple({row.name: row for row in rows}.values())  # a list may repeat a value
 
 
 def with_rows(configuration: Configuration, names: Collection[str]) -> Configuration:
     """A configuration without the values that only other rows have; itself if there are none.
 
-    Rows that lie between the chosen ones stay, where these are no product of values.
+    A configuration has all combinations of its values: chosen rows that are only some of them bring the others along.
 
     Args:
-        names: those of the rows that are wanted, at least one.
+        names: those of the chosen rows, at least one.
 
     >>> from feedstock_tools.platforms import Platform
     >>> two = Configuration("a", Platform.parse("linux-64"), {"python": ("3.11.*", "3.12.*"), "zlib": ("1",)})

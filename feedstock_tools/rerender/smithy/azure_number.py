@@ -1,4 +1,7 @@
-"""Where Azure keeps the number of a feedstock, which its README shows (conda-smithy, azure_build_id_from_public)."""
+"""Where to ask Azure for the number of a feedstock's pipeline (`definitionId`), which its README's badges have.
+
+See conda-smithy, azure_build_id_from_public.
+"""
 
 from __future__ import annotations
 
