@@ -1,0 +1,129 @@
+"""The GitHub Action, the hooks for pre-commit, and the settings that docs/integrations.md shows."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.support import command
+from tests.support.paths import ROOT
+
+ACTION = ROOT / "action.yml"
+HOOKS = ROOT / ".pre-commit-hooks.yaml"
+PAGE = (ROOT / "docs" / "integrations.md").read_text(encoding="utf-8")
+REVIEW = "### feedstock-tools review against `origin/main`\n"
+
+
+def steps() -> list[dict[str, Any]]:
+    loaded: list[dict[str, Any]] = yaml.safe_load(ACTION.read_text(encoding="utf-8"))["runs"]["steps"]
+    return loaded
+
+
+def step(text: str) -> dict[str, Any]:
+    """The step whose script contains a text."""
+    (found,) = [each for each in steps() if text in each.get("run", "")]
+    return found
+
+
+def program(folder: Path, name: str, script: str) -> None:
+    """A program of that name which records its words in `NAME.words`, one on each line."""
+    folder.mkdir(exist_ok=True)
+    path = folder / name
+    path.write_text(f'#!/usr/bin/env bash\nprintf "%s\\n" "$@" > {shlex.quote(str(folder))}/{name}.words\n{script}\n')
+    path.chmod(0o755)
+
+
+def run_step(script: str, folder: Path, **values: str) -> subprocess.CompletedProcess[str]:
+    """Run a step as GitHub's runner does: `bash -e -o pipefail` on a file."""
+    file = folder / "step.sh"
+    file.write_text(script)
+    environ = {
+        "PATH": f"{folder / 'bin'}:{os.environ['PATH']}",
+        "RUNNER_TEMP": str(folder),
+        "GITHUB_OUTPUT": str(folder / "output"),
+        "GITHUB_STEP_SUMMARY": str(folder / "summary"),
+        **values,
+    }
+    return command.run(["bash", "--noprofile", "--norc", "-e", "-o", "pipefail", str(file)], folder, environ)
+
+
+def test_the_action_and_the_hooks_have_the_form_of_their_schemas() -> None:
+    checker = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.github-actions", str(ACTION)]
+    shown = command.run(checker, ROOT)
+    assert shown.returncode == 0, shown.stdout + shown.stderr
+    for hook in yaml.safe_load(HOOKS.read_text(encoding="utf-8")):
+        assert hook.keys() == {"id", "name", "description", "entry", "language", "pass_filenames", "files"}
+        assert re.search(hook["files"], "recipe/meta.yaml")
+        assert not re.search(hook["files"], "README.md")
+
+
+def test_no_step_writes_an_expression_into_a_script() -> None:
+    """The title of a branch would be a command."""
+    assert not [each["run"] for each in steps() if "${{" in each.get("run", "")]
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
+@pytest.mark.parametrize(("status", "holds"), [(0, "true"), (1, "false")])
+def test_the_step_that_reviews_keeps_the_comment_and_the_verdict(tmp_path: Path, status: int, holds: str) -> None:
+    program(tmp_path / "bin", "feedstock-tools", f"printf '%s' {shlex.quote(REVIEW)}; exit {status}")
+    done = run_step(
+        step("feedstock-tools review")["run"], tmp_path, BASE="origin/main", ARGUMENTS="--no-rehearse\n\n-c\na b\n"
+    )
+    assert done.returncode == 0, done.stderr
+    words = (tmp_path / "bin" / "feedstock-tools.words").read_text().splitlines()
+    assert words == ["review", "origin/main", "--no-rehearse", "-c", "a b"]
+    assert (tmp_path / "review.md").read_text() == (tmp_path / "summary").read_text() == REVIEW
+    assert (tmp_path / "output").read_text() == f"holds={holds}\n"
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
+def test_a_review_that_cannot_be_made_fails_the_step(tmp_path: Path) -> None:
+    program(tmp_path / "bin", "feedstock-tools", "exit 2")
+    done = run_step(step("feedstock-tools review")["run"], tmp_path, BASE="", ARGUMENTS="")
+    assert done.returncode == 2
+    assert (tmp_path / "bin" / "feedstock-tools.words").read_text() == "review\n"
+    assert not (tmp_path / "output").exists()
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
+def test_the_step_that_comments_replaces_its_comment(tmp_path: Path) -> None:
+    program(tmp_path / "bin", "gh", "")
+    done = run_step(step("gh pr comment")["run"], tmp_path, NUMBER="7", REPOSITORY="a/demo-feedstock", GH_TOKEN="")
+    assert done.returncode == 0, done.stderr
+    words = (tmp_path / "bin" / "gh.words").read_text().split()
+    assert words == [
+        *("pr", "comment", "7", "--repo", "a/demo-feedstock", "--body-file", str(tmp_path / "review.md")),
+        *("--edit-last", "--create-if-none"),
+    ]
+
+
+@pytest.mark.parametrize("words", ["feedstock-tools lint", "feedstock-tools rerender --check"])
+def test_the_hooks_call_commands_that_exist(words: str) -> None:
+    assert words in [hook["entry"] for hook in yaml.safe_load(HOOKS.read_text(encoding="utf-8"))]
+    shown = command.run([*command.tool(), *words.split()[1:], "--help"], ROOT)
+    assert shown.returncode == 0
+    assert "--check" not in words or "--check" in shown.stdout
+
+
+def test_what_the_page_shows_can_be_read() -> None:
+    blocks = re.findall(r"```(\w+)\n(.*?)```", PAGE, re.DOTALL)
+    for language, text in blocks:
+        if language == "yaml":
+            assert yaml.safe_load(text)
+        elif language == "json":
+            assert json.loads(text)["yaml.schemas"]
+    workflow = yaml.safe_load(blocks[0][1])
+    uses = workflow["jobs"]["review"]["steps"][1]["uses"]
+    assert uses == "OWNER/feedstock-tools@main"
+    given = yaml.safe_load(re.search(r"with: (\{command: rerender\})", PAGE)[1])  # type: ignore[index]
+    assert given.keys() <= yaml.safe_load(ACTION.read_text(encoding="utf-8"))["inputs"].keys()
