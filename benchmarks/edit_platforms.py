@@ -56,7 +56,7 @@ def settings(text: str) -> dict[str, Any]:
 
 
 def start(commit: Commit) -> str:
-    """The conda-forge.yml of the commit with the parent's choices, as text of both where lines can be distinguished."""
+    """The conda-forge.yml of the commit with the parent's choices, as text of both where they change other lines."""
     before, after = sides(commit, FORGE)
     others = {key: value for key, value in (yaml.safe_load(after) or {}).items() if key not in _KEYS}
     wanted = {**others, **settings(before)}

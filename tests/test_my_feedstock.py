@@ -1,0 +1,108 @@
+"""docs/my-feedstock.md: its commands, run in order on its feedstock, print what it shows."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from feedstock_tools.platforms import Platform
+from tests.support import command
+from tests.support.paths import ROOT
+
+PAGE = ROOT / "docs" / "my-feedstock.md"
+FIXTURE = ROOT / "tests" / "support" / "wavekit"
+#: Where the recipe has its sources from; the test has them in a folder.
+ADDRESS = "https://example.org/wavekit/"
+_CONSOLE = re.compile(r"^```console\n(.*?)^```", re.DOTALL | re.MULTILINE)
+
+pytestmark = pytest.mark.skipif(Platform.here().subdir != "linux-64", reason="the page builds on linux-64")
+
+
+@dataclass(frozen=True)
+class Call:
+    """A command of the page, and what it shows below: `…` for omitted text in a line, or for omitted lines."""
+
+    command: str
+    shown: str
+
+    @property
+    def pattern(self) -> re.Pattern[str]:
+        """What the command must print."""
+        return re.compile(re.escape(self.shown).replace("…", r"[\s\S]*?") + r"\Z")
+
+
+def calls(text: str) -> Iterator[Call]:
+    """The commands of a page, in order; one that ends with a backslash goes on in the next line."""
+    for block in _CONSOLE.findall(text):
+        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            words = re.match(r"(?:.*\\\n)*.*\n", part)
+            assert words
+            yield Call(words[0].rstrip("\n"), part[words.end() :].rstrip())
+
+
+def make_source(folder: Path) -> str:
+    """Pack the sources of version 1.3.0, the same bytes every time; gives their SHA-256."""
+    source = FIXTURE / "wavekit-1.3.0"
+    path = folder / "wavekit-1.3.0.tar.bz2"
+    with tarfile.open(path, "w:bz2", format=tarfile.USTAR_FORMAT) as archive:
+        for file in sorted(file for file in source.rglob("*") if file.is_file() and file.suffix != ".pyc"):
+            content = file.read_bytes()
+            member = tarfile.TarInfo(f"wavekit-1.3.0/{file.relative_to(source).as_posix()}")
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    return sha256(path.read_bytes()).hexdigest()
+
+
+def make_feedstock(folder: Path) -> Path:
+    """The feedstock in git, its pinning beside it, and its sources where its recipe has them from."""
+    feedstock = Path(shutil.copytree(FIXTURE / "wavekit-feedstock", folder / "wavekit-feedstock"))
+    shutil.copytree(FIXTURE / "pinning", folder / "pinning")
+    recipe = feedstock / "recipe" / "meta.yaml"
+    recipe.write_text(recipe.read_text().replace(ADDRESS, f"{folder.as_uri()}/"))
+    git = ["git", "-C", str(feedstock)]
+    for words in (["init", "--quiet", "--initial-branch=main"], ["add", "--all"], ["commit", "--quiet", "-m", "1.2.0"]):
+        subprocess.run([*git, *words], check=True, env=variables(folder))
+    return feedstock
+
+
+def variables(folder: Path) -> dict[str, str]:
+    """The environment of the commands, with `feedstock-tools` on PATH."""
+    program = folder / "bin" / "feedstock-tools"
+    program.parent.mkdir(exist_ok=True)
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m feedstock_tools "$@"\n')
+    program.chmod(0o755)
+    person = {f"GIT_{role}_{key}": "anna" for role in ("AUTHOR", "COMMITTER") for key in ("NAME", "EMAIL")}
+    own = {"PATH": f"{program.parent}{os.pathsep}{os.environ['PATH']}", "PYTHONUNBUFFERED": "1", "COLUMNS": "120"}
+    return command.environment(**own, **person, NO_COLOR="1")
+
+
+def printed(call: str, feedstock: Path) -> str:
+    """What a command prints in the feedstock's folder, both streams."""
+    place = feedstock.parent
+    run = subprocess.run(
+        ["bash", "-c", call], cwd=feedstock, env=variables(place), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        stdin=subprocess.DEVNULL, text=True, check=False,
+    )  # fmt: skip
+    text = run.stdout.replace(f"{place.as_uri()}/", ADDRESS)
+    return "\n".join(line.rstrip() for line in text.splitlines()).rstrip()
+
+
+def test_the_commands_print_what_the_page_shows(tmp_path: Path) -> None:
+    digest = make_source(tmp_path)
+    text = PAGE.read_text(encoding="utf-8")
+    assert digest in text
+    feedstock = make_feedstock(tmp_path)
+    for call in calls(text):
+        given = printed(call.command, feedstock)
+        assert call.pattern.match(given), f"$ {call.command}\n{given}"
