@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from feedstock_tools.builds.fleet.folder import FleetFolder, add_host, make_fleet
-from feedstock_tools.builds.fleet.host.attempts import PASSED_ON
 from feedstock_tools.errors import WorkError
 from feedstock_tools.workers import worker_command
 
@@ -67,8 +66,7 @@ class LocalFleet:
     def _start(self, name: str, command: Sequence[str]) -> None:
         home = self.home_of(name)
         home.mkdir(parents=True, exist_ok=True)
-        variables = {key: value for key, value in os.environ.items() if key in PASSED_ON}
-        variables |= {"HOME": str(home), "XDG_CACHE_HOME": str(home / "cache")}
+        variables = {**os.environ, "HOME": str(home), "XDG_CACHE_HOME": str(home / "cache")}
         with (home / "messages").open("ab") as messages:
             self.processes[name] = subprocess.Popen(
                 worker_command(*command), env=variables, stdin=subprocess.DEVNULL, stdout=messages, stderr=messages

@@ -28,6 +28,8 @@ __all__ = ["Away", "HostState", "Link", "Listing"]
 _EVERY = 0.5
 _ANSWERS_WITHIN = 10.0
 _LONGEST = 90.0
+#: A hub that has closed as many connections without an answer does not want this client.
+_CLOSED_OFTEN = 3
 _LOOK = 0.2
 #: How long a host whose worker ended may take to come back before its builds count as lost, in seconds.
 RETURNS_WITHIN = 4.0
@@ -124,6 +126,7 @@ class Link:
         self._line: Line | None = None
         self._first = threading.Event()
         self._problem = "there is no answer"
+        self._closed = 0
         self._listing = Listing({}, 0.0, 0.0)
         self.sent = 0
 
@@ -135,7 +138,7 @@ class Link:
         """
         self._thread.start()
         self._loop.call_soon_threadsafe(self._begin)
-        if not self._first.wait(_ANSWERS_WITHIN + 1):
+        if not self._first.wait(_ANSWERS_WITHIN + 1) or self._line is None:
             self.close()
             hint = "Is its machine up? `feedstock-tools fleet hub` serves on it."
             raise WorkError(f"the hub of the fleet at {self._fleet.hub} cannot be reached: {self._problem}", hint=hint)
@@ -228,6 +231,7 @@ class Link:
                 connection = await dial(self._fleet.hub, self._context, _ANSWERS_WITHIN)
             except (OSError, TimeoutError) as error:
                 self._problem = str(error.__cause__ or error) or type(error).__name__
+                self._note(error)
                 await asyncio.sleep(_EVERY)
                 continue
             line = Line(connection)
@@ -236,6 +240,7 @@ class Link:
                 await self._poll(line)
             except (Closed, OSError, TimeoutError) as error:
                 self._problem = str(error) or "it closed the connection"
+                self._note(error)
             finally:
                 self._line = None
                 connection.abort()
@@ -243,6 +248,12 @@ class Link:
                 with suppress(Closed, OSError, asyncio.CancelledError):
                     await reading
             await asyncio.sleep(_EVERY)
+
+    def _note(self, error: BaseException) -> None:
+        """Wait no longer for a first answer of a hub that closes every connection: it is another fleet's."""
+        self._closed += isinstance(error, Closed)
+        if self._closed >= _CLOSED_OFTEN:
+            self._first.set()
 
     async def _poll(self, line: Line) -> None:
         while True:

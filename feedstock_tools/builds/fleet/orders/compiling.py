@@ -125,7 +125,7 @@ def compile_order(
             for package in record.packages
         ),
         channels=tuple(
-            Channel(name, parcels.channels[name].bundle.identity if name in parcels.channels else "")
+            Channel("", parcels.channels[name].bundle.identity) if name in parcels.channels else Channel(name)
             for name in choice.channels
         ),
         stand_in=choice.why_stand_in or "",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -18,7 +19,7 @@ __all__ = ["Channel", "Made", "Order", "key_of", "row_json", "work_of"]
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """A channel of a build: its name or URL, or the bundle of a folder (then `name` is the folder's, for people)."""
+    """A channel of a build: its name or URL; or the bundle of a folder, which has no name elsewhere."""
 
     name: str
     bundle: str = ""
@@ -135,7 +136,9 @@ def work_of(order: Order, made: Mapping[str, BuildRecord]) -> Work:
 
 def row_json(work: Work) -> dict[str, Any]:
     """The row of a work, as an order has it."""
-    return replace(_EMPTY, name=work.configuration, platform=work.platform, rows=(work.row,)).to_json()
+    configuration = replace(_EMPTY, name=work.configuration, platform=work.platform, rows=(work.row,))
+    content: dict[str, Any] = json.loads(json.dumps(configuration.to_json()))
+    return content
 
 
 _EMPTY = PlannedConfiguration("", "", (), rendered=True)

@@ -1,0 +1,88 @@
+"""`feedstock-tools fleet`, and what `build --fleet` says before anything begins."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from feedstock_tools.builds.fleet.folder import find_fleet, fleet_name
+from feedstock_tools.errors import InputError
+from tests.support import command
+from tests.support.feedstocks import TinyFeedstock
+from tests.support.fleets import Fleet, fleet_in
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
+    """A fleet of one host."""
+    with fleet_in(tmp_path_factory.mktemp("fleet"), 1) as made:
+        yield made
+
+
+def _run(tmp_path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return command.run(
+        command.tool(*arguments), tmp_path, command.environment(XDG_CONFIG_HOME=str(tmp_path / "config"))
+    )
+
+
+def test_new_makes_what_the_hub_and_the_hosts_get(tmp_path: Path) -> None:
+    made = _run(tmp_path, "fleet", "new", "mine", "--hub", "203.0.113.7:8786", "--host", "h1", "--host", "h2")
+    assert made.returncode == 0, made.stderr
+    folder = tmp_path / "config" / "feedstock-tools" / "fleets" / "mine"
+    assert f"feedstock-tools fleet hub {folder / 'hub'} 203.0.113.7:8786" in made.stdout
+    assert f"feedstock-tools fleet worker {folder / 'hosts' / 'h2'}" in made.stdout
+    again = _run(tmp_path, "fleet", "new", "mine", "--hub", "203.0.113.7:8786")
+    assert again.returncode == 2
+    assert "there is a fleet in this folder already" in again.stderr
+    assert _run(tmp_path, "fleet", "new", "other", "--hub", "203.0.113.7").returncode == 2
+
+
+def test_status_shows_the_hosts(fleet: Fleet, tmp_path: Path) -> None:
+    shown = _run(tmp_path, "fleet", "status", f"--fleet={fleet.local.fleet.path}")
+    assert shown.returncode == 0, shown.stderr
+    assert shown.stdout.splitlines()[2].split()[:3] == ["h1", "present", "linux-64"]
+    document = json.loads(_run(tmp_path, "fleet", "status", f"--fleet={fleet.local.fleet.path}", "--json").stdout)
+    (host,) = document["hosts"]
+    assert host["present"] and host["attempts"] == [] and host["lease_seconds"] == 6
+    stopped = _run(tmp_path, "fleet", "stop", f"--fleet={fleet.local.fleet.path}")
+    assert stopped.stdout == "Asked 0 builds to end.\n"
+
+
+def test_a_fleet_that_does_not_answer_is_named(tmp_path: Path) -> None:
+    assert _run(tmp_path, "fleet", "new", "mine", "--hub", "127.0.0.1:1").returncode == 0
+    shown = _run(tmp_path, "fleet", "status")
+    assert shown.returncode == 1
+    assert "the hub of the fleet at 127.0.0.1:1 cannot be reached" in shown.stderr
+
+
+def test_a_row_that_no_host_can_build_is_left_out_or_refused(fleet: Fleet, feedstock: TinyFeedstock) -> None:
+    osx = next((feedstock.folder / ".ci_support").glob("osx*"))
+    assert osx.stem == "osx_64_"
+    option = f"--fleet={fleet.local.fleet.path}"
+    run = command.run(feedstock.command("osx_64_", option), feedstock.folder, command.environment())
+    assert run.returncode == 2, run.stdout
+    assert "osx_64_ cannot be built" in run.stderr
+    assert not feedstock.packages()
+
+
+def test_a_fleet_is_meant_by_its_inventory_its_folder_or_its_name(tmp_path: Path) -> None:
+    for name in ("mine", "inventory"):
+        assert _run(tmp_path, "fleet", "new", name, "--hub", "127.0.0.1:1").returncode == 0
+    variables = {"XDG_CONFIG_HOME": str(tmp_path / "config")}
+    with pytest.raises(InputError, match="no fleet is named"):
+        find_fleet("", tmp_path, variables)
+    (tmp_path / "inventory.yml").write_text("all:\n  hosts: {}\n")
+    assert find_fleet("", tmp_path, variables).name == "inventory"
+    (tmp_path / "gpus.yml").write_text("all:\n  vars:\n    fleet_name: mine\n")
+    assert find_fleet("gpus.yml", tmp_path, variables).name == "mine"
+    assert find_fleet("mine", tmp_path, variables).name == "mine"
+    assert find_fleet(str(find_fleet("mine", tmp_path, variables).path), tmp_path, variables).name == "mine"
+    with pytest.raises(InputError, match="there is no inventory, folder or fleet 'nobody'"):
+        find_fleet("nobody", tmp_path, variables)
+    (tmp_path / "bad.yml").write_text("all:\n  vars:\n    fleet_name: ../up\n")
+    with pytest.raises(InputError, match="cannot be the name"):
+        fleet_name(tmp_path / "bad.yml")

@@ -1,0 +1,182 @@
+"""A host: orders once, leases, what its builds see, and what it leaves."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from feedstock_tools.builds.engines.contract import Output
+from feedstock_tools.builds.fleet.host.lease import Lease, clock, renew
+from feedstock_tools.builds.fleet.orders.compiling import Delivery, Parcels, compile_order, parcels_of
+from feedstock_tools.builds.fleet.orders.order import Order
+from feedstock_tools.builds.fleet.results.events import Finished, HostEvent, events_of
+from feedstock_tools.builds.fleet.trust.signing import Refused
+from feedstock_tools.builds.plan.agenda import agenda
+from feedstock_tools.builds.plan.capacity import Capacity, Share
+from feedstock_tools.builds.plan.workspace import open_workspace
+from feedstock_tools.builds.runs.under_way import Attempt
+from tests.support.feedstocks import STUBBORN, TinyFeedstock
+from tests.support.fleets import LEASE, Fleet, fleet_in
+from tests.support.needs import needs
+from tests.support.waiting import wait_until
+
+pytestmark = needs("system", sys.platform == "linux", "looks at processes through /proc")
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
+    """A fleet of one host, whose worker has a secret in its environment."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("A_TOKEN", "token-that-nobody-sees")
+        with fleet_in(tmp_path_factory.mktemp("fleet"), 1) as made:
+            yield made
+
+
+def _prepared(feedstock: TinyFeedstock) -> tuple[Parcels, Order]:
+    workspace = open_workspace(feedstock.folder, None, [str(feedstock.channel)], os.environ)
+    planned = agenda(workspace, workspace.chosen(), Capacity.of_machine())
+    parcels, work = parcels_of(workspace, planned), planned.todo[0]
+    engine = workspace.engines.engine_for(work.configuration, work.platform)
+    attempt = Attempt(1, Share((0,), 1 << 30, 1))
+    names = [output.name for output in work.missing]
+    return parcels, compile_order("me", parcels, work, engine, planned.channels[work.configuration], names, [], attempt)
+
+
+def _begun(fleet: Fleet, feedstock: TinyFeedstock) -> Order:
+    """An attempt at a row of which the script has begun."""
+    parcels, order = _prepared(feedstock)
+    with fleet.link() as link:
+        Delivery(link, parcels, feedstock.artifacts).provide("h1", order)
+        link.ask("h1", "start", {"order": order.to_json()})
+    wait_until(lambda: any(isinstance(event, Output) for event in _events(fleet, order)), 60)
+    return order
+
+
+def _events(fleet: Fleet, order: Order) -> list[HostEvent]:
+    file = fleet.local.home_of("h1") / "work" / "attempts" / order.attempt / "events"
+    content = file.read_bytes() if file.exists() else b""
+    return list(events_of(content.rpartition(b"\n")[0]))
+
+
+def _end(fleet: Fleet, order: Order) -> Finished:
+    def found() -> list[Finished]:
+        return [event for event in _events(fleet, order) if isinstance(event, Finished)]
+
+    wait_until(found, 60)
+    (end,) = found()
+    return end
+
+
+@pytest.fixture
+def endless(feedstock: TinyFeedstock) -> TinyFeedstock:
+    """A feedstock whose first output never ends by itself, and ignores signals."""
+    feedstock.edit("recipe/build-library.sh", "mkdir", f"echo begins\n{STUBBORN}")
+    return feedstock
+
+
+def test_a_build_sees_no_variable_outside_a_list(fleet: Fleet, feedstock: TinyFeedstock) -> None:
+    feedstock.edit("recipe/build-library.sh", "mkdir", "env; tr '\\0' '\\n' < /proc/$PPID/environ; mkdir")
+    order = _begun(fleet, feedstock)
+    end = _end(fleet, order)
+    work = fleet.local.home_of("h1") / "work"
+    log = (work / "attempts" / order.attempt / "files" / end.log).read_bytes()
+    assert b"PKG_BUILD_STRING" in log
+    for file in (path for path in work.rglob("*") if path.is_file() and not path.is_symlink()):
+        assert b"token-that-nobody-sees" not in file.read_bytes(), file
+    names = (b"SSH_AUTH_SOCK", b"PYTHONPATH", b"PYTEST_CURRENT_TEST")
+    assert not [name for name in names if name in log]
+
+
+def test_an_order_is_performed_once_and_by_the_same_program(fleet: Fleet, feedstock: TinyFeedstock) -> None:
+    parcels, order = _prepared(feedstock)
+    with fleet.link() as link:
+        Delivery(link, parcels, feedstock.artifacts).provide("h1", order)
+        for changed, reason in (
+            (replace(order, version="0.0.1"), "the order is of 0.0.1"),
+            (replace(order, attempt="../../x"), "32 hexadecimal digits"),
+            (replace(order, share=Share((0,), 1 << 60, 1)), "has no room"),
+            (replace(order, share=Share((99_999,), 1, 1)), "has no room"),
+        ):
+            with pytest.raises(Refused, match=reason):
+                link.ask("h1", "start", {"order": changed.to_json()})
+        odd: tuple[dict[str, Any], ...] = (
+            {},
+            {"order": {}},
+            {"order": []},
+            {"order": {**order.to_json(), "run": "sh"}},
+        )
+        for content in odd:
+            with pytest.raises(Refused, match="another form"):
+                link.ask("h1", "start", content)
+        link.ask("h1", "start", {"order": order.to_json()})
+        with pytest.raises(Refused, match="ordered before"):
+            link.ask("h1", "start", {"order": order.to_json()})
+        assert _end(fleet, order).how == "built"
+        link.ask("h1", "forget", {"attempt": order.attempt})
+        wait_until(lambda: not (fleet.local.home_of("h1") / "work" / "attempts" / order.attempt).exists(), 30)
+        with pytest.raises(Refused, match="ordered before"):
+            link.ask("h1", "start", {"order": order.to_json()})
+        broken = replace(order, attempt=uuid4().hex, engine_version="0.0.1")
+        link.ask("h1", "start", {"order": broken.to_json()})
+        assert "the plan is for 0.0.1" in _end(fleet, broken).reason
+
+
+def test_a_build_that_is_stopped_leaves_no_process(fleet: Fleet, endless: TinyFeedstock) -> None:
+    order = _begun(fleet, endless)
+    with fleet.link() as link:
+        link.ask("h1", "stop", {"attempt": order.attempt})
+    assert fleet.wait_until_gone("h1", 60) < 5
+    assert _end(fleet, order).how == "stopped"
+
+
+def test_a_worker_that_hangs_does_not_keep_its_build_beyond_the_lease(fleet: Fleet, endless: TinyFeedstock) -> None:
+    order = _begun(fleet, endless)
+    worker = fleet.local.processes["h1"]
+    worker.send_signal(signal.SIGSTOP)
+    try:
+        assert fleet.wait_until_gone("h1", 60) < LEASE + 10
+        assert _end(fleet, order).how == "lease"
+    finally:
+        worker.send_signal(signal.SIGCONT)
+    fleet.wait_for(1)
+
+
+def test_a_killed_worker_leaves_no_process_and_the_next_one_knows_the_attempt(
+    fleet: Fleet, endless: TinyFeedstock
+) -> None:
+    order = _begun(fleet, endless)
+    worker = fleet.local.processes["h1"]
+    worker.kill()
+    worker.wait()
+    assert fleet.wait_until_gone("h1", 60) < 5
+    assert _end(fleet, order).how == "stopped"
+    fleet.local.start_host("h1")
+    fleet.wait_for(1)
+    with fleet.link() as link:
+        wait_until(lambda: _reported(link.listing.hosts["h1"].attempts, order), 30)
+
+
+def _reported(attempts: list[Mapping[str, Any]], order: Order) -> bool:
+    return any(each["attempt"] == order.attempt and not each["runs"] for each in attempts)
+
+
+def test_a_lease_is_over_after_its_time_or_without_a_file(tmp_path: Path) -> None:
+    assert Lease(tmp_path).is_over()
+    renew(tmp_path, clock() + 100)
+    assert not Lease(tmp_path).is_over()
+    renew(tmp_path, clock() + 0.3)
+    lease = Lease(tmp_path)
+    assert not lease.is_over()
+    time.sleep(0.6)
+    assert lease.is_over()
+    renew(tmp_path, clock() + 100)
+    assert lease.is_over(), "what has ended does not begin again"
