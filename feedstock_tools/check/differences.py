@@ -5,28 +5,29 @@ Texts are not compared: a recipe that moved to the other format, or was sorted a
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from feedstock_tools.bounds.limits import Bounds
 from feedstock_tools.bounds.supervision import run_bounded
+from feedstock_tools.check.choices import ChoiceChange, Rendered, changed_choices
+from feedstock_tools.check.package_parts import ONE_FORMAT, TWO_FORMATS, Parts, parts_of_content, parts_of_meta
+from feedstock_tools.check.rehearsal.demands import Demands, demands_of_content, demands_of_meta
+from feedstock_tools.digests import digest_of_files
+from feedstock_tools.errors import FeedstockError
+from feedstock_tools.reading import is_inside
 from feedstock_tools.recipe.model import RenderedOutput
-from feedstock_tools.recipe.v0.meta import Meta
 from feedstock_tools.rerender.configurations.configuration import Configuration, read_configurations
 from feedstock_tools.rerender.forge import Forge, read_forge
 from feedstock_tools.rerender.outputs import contents_with_rattler_build, packages_with_conda_build
 from feedstock_tools.rerender.rules import Rules
 
+#: Files whose meaning is compared, and those that say nothing about packages.
+_RENDERED = frozenset({"meta.yaml", "recipe.yaml", "conda_build_config.yaml", "variants.yaml", "README.md"})
+_MOST_FILES = 5_000
 __all__ = ["Differences", "JobChange", "PackageChange", "compare_feedstocks"]
-
-_HASH = re.compile(r"h[0-9a-f]{7}")
-_CALLS = ("pin_subpackage", "pin_compatible")
-_STATES = {True: "yes", False: "no"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,9 @@ class Differences:
     """What is different after a change of a feedstock.
 
     `packages_added` and `packages_removed` are (job, package) of jobs in both states. `only_hashes` counts packages
-    that are the same but for the hash in their build string. `same` counts packages without any difference.
+    that are the same but for the hash in their build string. `same` counts packages without any difference. `files` are
+    the scripts, patches and other files beside the recipe that differ, between states of one format. `choices` are the
+    builds that solvers take instead of those before; `why_no_choices` is the reason if that is unknown.
     """
 
     jobs_added: tuple[str, ...] = ()
@@ -71,11 +74,14 @@ class Differences:
     packages_changed: tuple[PackageChange, ...] = ()
     only_hashes: int = 0
     same: int = 0
+    files: tuple[str, ...] = ()
+    choices: tuple[ChoiceChange, ...] = ()
+    why_no_choices: str = ""
 
     def __bool__(self) -> bool:
         """Whether the packages that are built differ in more than a hash."""
         jobs = self.jobs_added or self.jobs_removed
-        return bool(jobs or self.packages_added or self.packages_removed or self.packages_changed)
+        return bool(jobs or self.packages_added or self.packages_removed or self.packages_changed or self.files)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +90,15 @@ class _Package:
 
     name: str
     string: str
-    parts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    parts: Parts = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """What a job builds: its packages to compare, and to choose from."""
+
+    packages: Sequence[_Package]
+    rendered: Rendered
 
 
 def compare_feedstocks(
@@ -94,7 +108,7 @@ def compare_feedstocks(
 
     Args:
         before: the folder of the old state.
-        after: the folder of the new one; it may have the other recipe format, and then tests are not compared.
+        after: that of the new one; if it has the other format, tests are compared by imports and commands.
         rules: which version of conda-build to follow; default the newest.
         bounds: what the work may take, in a child process; None to do it in this process.
 
@@ -113,15 +127,18 @@ def compare_feedstocks(
     new = {configuration.name: configuration for configuration in read_configurations(after)}
     both = [name for name in old if name in new]
     sides = read_forge(before, chosen), read_forge(after, chosen)
-    without = {"tests"} if sides[0].is_v1 != sides[1].is_v1 else set()
+    without = ONE_FORMAT if sides[0].is_v1 != sides[1].is_v1 else TWO_FORMATS
+    before_jobs = {name: _rendered(sides[0], configuration, chosen) for name, configuration in old.items()}
+    after_jobs = {name: _rendered(sides[1], configuration, chosen) for name, configuration in new.items()}
     pairs = [
         (name, one, other)
         for name in both
-        for one, other in _paired(_packages(sides[0], old[name], chosen), _packages(sides[1], new[name], chosen))
+        for one, other in _paired(before_jobs[name].packages, after_jobs[name].packages)
     ]
     changed = {(name, one.name): _changes(one, other, without) for name, one, other in pairs if one and other}
     hashes = {(name, one.name) for name, one, other in pairs if one and other and one.string != other.string}
     unchanged = [key for key, lines in changed.items() if not lines]
+    choices, why_no_choices = _choices(before_jobs.values(), after_jobs.values())
     return Differences(
         jobs_added=tuple(name for name in new if name not in old),
         jobs_removed=tuple(name for name in old if name not in new),
@@ -131,7 +148,31 @@ def compare_feedstocks(
         packages_changed=tuple(_grouped(changed)),
         only_hashes=sum(key in hashes for key in unchanged),
         same=sum(key not in hashes for key in unchanged),
+        files=_changed_files(*sides) if without is TWO_FORMATS else (),
+        choices=choices,
+        why_no_choices=why_no_choices,
     )
+
+
+def _changed_files(before: Forge, after: Forge) -> tuple[str, ...]:
+    """The files beside two recipes that differ: scripts, patches, files of tests."""
+    old, new = _files(before), _files(after)
+    return tuple(sorted(name for name in old.keys() | new.keys() if old.get(name) != new.get(name)))
+
+
+def _files(forge: Forge) -> dict[str, str]:
+    """The digests of the files beside a recipe, by path; those that the comparison reads anyway are left out."""
+    folder = forge.folder / forge.recipe_dir
+    paths = [path for path in sorted(folder.rglob("*"))[:_MOST_FILES] if path.is_file() and path.name not in _RENDERED]
+    inside = [path for path in paths if is_inside(path, forge.folder)]
+    return {path.relative_to(folder).as_posix(): digest_of_files([path]) for path in inside}
+
+
+def _choices(before: Iterable[_Job], after: Iterable[_Job]) -> tuple[tuple[ChoiceChange, ...], str]:
+    try:
+        return changed_choices([job.rendered for job in before], [job.rendered for job in after]), ""
+    except FeedstockError as error:
+        return (), str(error).splitlines()[0]
 
 
 def _job_change(before: Configuration, after: Configuration) -> JobChange:
@@ -140,90 +181,27 @@ def _job_change(before: Configuration, after: Configuration) -> JobChange:
     return JobChange(before.name, tuple(each for each in values if each[1] != each[2]))
 
 
-def _packages(forge: Forge, configuration: Configuration, rules: Rules) -> list[_Package]:
+def _rendered(forge: Forge, configuration: Configuration, rules: Rules) -> _Job:
     """The packages of a job; of several with one name (one for each Python) the second is `name (2)`."""
     builder = forge.builder_of(configuration.platform)
     folder = forge.folder / forge.recipe_dir
+    outputs: list[tuple[RenderedOutput, Demands]]
     if forge.is_v1:
         contents = contents_with_rattler_build(folder, configuration, builder, rules)
-        found = [_of_v1(content, output) for content, output in contents]
+        outputs = [(output, demands_of_content(output, content)) for content, output in contents]
+        parts = [parts_of_content(content, *pair) for (content, _), pair in zip(contents, outputs, strict=True)]
     else:
         packages = packages_with_conda_build(folder, configuration, builder, rules, keep_pins=True)
-        found = [_of_v0(meta, output) for meta, output in packages]
+        outputs = [(output, demands_of_meta(output, meta, configuration)) for meta, output in packages]
+        parts = [parts_of_meta(meta, *pair) for (meta, _), pair in zip(packages, outputs, strict=True)]
+    found = [_Package(output.name, output.build_string, own) for (output, _), own in zip(outputs, parts, strict=True)]
     counts: dict[str, int] = {}
     numbered = []
     for package in sorted(found, key=lambda package: (package.name, package.string)):
         counts[package.name] = number = counts.get(package.name, 0) + 1
         name = package.name if number == 1 else f"{package.name} ({number})"
         numbered.append(_Package(name, package.string, package.parts))
-    return numbered
-
-
-def _of_v0(meta: Meta, output: RenderedOutput) -> _Package:
-    own = {key: value for key, value in meta.section("build").items() if key in {"run_exports", "noarch"}}
-    parts = {
-        **_common(output),
-        "run_exports": tuple(_lines(_weak(own.get("run_exports")))),
-        "tests": tuple(_lines(meta.section("test"))),
-    }
-    return _Package(output.name, output.build_string, parts)
-
-
-def _of_v1(content: Mapping[str, Any], output: RenderedOutput) -> _Package:
-    requirements = content.get("requirements") or {}
-    tests = tuple(_lines(content.get("tests") or []))
-    exports = tuple(_lines(_weak(requirements.get("run_exports"))))
-    return _Package(output.name, output.build_string, {**_common(output), "run_exports": exports, "tests": tests})
-
-
-def _common(output: RenderedOutput) -> dict[str, tuple[str, ...]]:
-    """The parts that both formats have: version, number, build string without its hash, and requirements.
-
-    A requirement that conda-build pinned to the variant (`python 3.12.*`) is its name alone, as rattler-build has it.
-    """
-    variant = {key.replace("_", "-"): value for key, value in output.variant.items()}
-    requirements = {
-        section: tuple(_normal(_unpinned(item, variant)) for item in items)
-        for section, items in output.requirements.items()
-    }
-    return {
-        "version": (output.version,),
-        "build number": (str(output.build_number),),
-        "build string": (_HASH.sub("h…", output.build_string),),
-        "noarch": (output.noarch or "no",),
-        **requirements,
-    }
-
-
-def _unpinned(requirement: str, variant: Mapping[str, str]) -> str:
-    name, _, version = requirement.partition(" ")
-    return name if version and variant.get(name.replace("_", "-")) == version else requirement
-
-
-def _normal(requirement: str) -> str:
-    """A requirement without what the formats write differently: spaces, and the hash in an exact pin."""
-    return _HASH.sub("h…", re.sub(r"\s+", " ", requirement.strip()))
-
-
-def _weak(exports: Any) -> Any:
-    """Run exports by kind; a plain list is of weak ones."""
-    return exports if isinstance(exports, Mapping) else {"weak": exports or []}
-
-
-def _lines(value: Any, place: str = "") -> Iterator[str]:
-    """Nested values as lines `place: text`, in order."""
-    if isinstance(value, Mapping):
-        call = next((name for name in _CALLS if name in value), None)
-        if call is not None:
-            yield f"{place}: {call}({json.dumps(value[call], sort_keys=True, default=str)})"
-            return
-        for key in sorted(value, key=str):
-            yield from _lines(value[key], f"{place}.{key}" if place else str(key))
-    elif isinstance(value, Sequence) and not isinstance(value, str):
-        for item in value:
-            yield from _lines(item, place)
-    elif value is not None:
-        yield _HASH.sub("h…", f"{place}: {_STATES.get(value, value) if isinstance(value, bool) else value}")
+    return _Job(tuple(numbered), Rendered(configuration.platform, tuple(outputs)))
 
 
 def _paired(before: Sequence[_Package], after: Sequence[_Package]) -> Iterator[tuple[_Package | None, _Package | None]]:
@@ -232,7 +210,7 @@ def _paired(before: Sequence[_Package], after: Sequence[_Package]) -> Iterator[t
         yield old.get(name), new.get(name)
 
 
-def _changes(before: _Package, after: _Package, without: set[str]) -> tuple[Lines, ...]:
+def _changes(before: _Package, after: _Package, without: frozenset[str]) -> tuple[Lines, ...]:
     found = []
     for part in dict.fromkeys([*before.parts, *after.parts]):
         old, new = before.parts.get(part, ()), after.parts.get(part, ())

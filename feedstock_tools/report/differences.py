@@ -26,6 +26,9 @@ def differences_text(differences: Differences) -> str:
     for change in differences.packages_changed:
         lines += [f"{shown(change.name)} in {_few(change.jobs)}:"]
         lines += [f"  {line}" for part in change.changes for line in _part(part)]
+    lines += ["Changed files:", *(f"  {shown(name)}" for name in differences.files)] if differences.files else []
+    choices = _choices(differences)
+    lines += ["What solvers take:", *(f"  {line}" for line in choices)] if choices else []
     return "".join(f"{line}\n" for line in [*lines, _verdict(differences)])
 
 
@@ -36,6 +39,11 @@ def differences_markdown(differences: Differences) -> str:
         blocks.append("\n".join([f"{title[:-1]}:", "", *(f"- {sign} `{shown(name)}`" for name in names)]))
     for sign, title, pairs in _packages(differences):
         blocks.append("\n".join([title, "", *(f"- {sign} `{shown(name)}` in `{shown(job)}`" for job, name in pairs)]))
+    if differences.files:
+        blocks.append("\n".join(["Changed files:", "", *(f"- `{shown(name)}`" for name in differences.files)]))
+    choices = _choices(differences)
+    if choices:
+        blocks.append("\n".join(["What solvers take:", "", *(f"- {_html(line)}" for line in choices)]))
     for change in differences.packages_changed:
         parts = "\n".join(line for part in change.changes for line in _part(part))
         summary = f"<summary><code>{_html(change.name)}</code> in {_html(_few(change.jobs))}</summary>"
@@ -64,6 +72,7 @@ def _verdict(differences: Differences) -> str:
         (len(differences.packages_added), "new package"),
         (len(differences.packages_removed), "removed package"),
         (sum(len(change.jobs) for change in differences.packages_changed), "changed package"),
+        (len(differences.files), "changed file"),
         (differences.only_hashes, "package with another hash"),
         (differences.same, "unchanged package"),
     ]
@@ -109,6 +118,17 @@ def _part(part: Lines) -> list[str]:
         else f"{shown(part.part)}: same lines, repeated differently",
         *(f"- {shown(line)}" for line in part.removed),
         *(f"+ {shown(line)}" for line in part.added),
+    ]
+
+
+def _choices(differences: Differences) -> list[str]:
+    """What users get instead of what they got; or why that is unknown."""
+    if differences.why_no_choices:
+        return [f"unknown: {shown(differences.why_no_choices)}"]
+    return [
+        f"{shown(choice.name)} on {', '.join(choice.platforms)} with {choice.machine}: "
+        f"{choice.after} instead of {choice.before}"
+        for choice in differences.choices
     ]
 
 

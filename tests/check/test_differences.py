@@ -50,6 +50,7 @@ requirements:
 tests:
   - python:
       imports: [demo]
+      pip_check: false
 about:
   license: MIT
 """
@@ -132,7 +133,7 @@ def test_a_package_that_is_no_longer_built_is_named(tmp_path: Path) -> None:
     assert f"Removed packages:\n  - demo in {WINDOWS}\n" in differences_text(differences)
 
 
-def test_the_two_formats_are_compared_but_for_their_tests(tmp_path: Path) -> None:
+def test_the_two_formats_are_compared(tmp_path: Path) -> None:
     plain = META.replace('  run_exports:\n    - {{ pin_subpackage("demo", max_pin="x.x") }}\n', "")
     differences = compare_feedstocks(feedstock(tmp_path / "a", plain), feedstock(tmp_path / "b", V1))
     assert not differences
@@ -181,3 +182,47 @@ def test_what_is_neither_a_folder_nor_a_commit_is_an_error(tmp_path: Path, word:
     ended = command.run(command.tool("diff", "--", word), folder)
     assert ended.returncode == 2
     assert f"'{word}' is neither a folder nor a commit" in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "part"),
+    [
+        ("      pip_check: false\n", "", "commands of tests"),
+        ("imports: [demo]", "imports: [demo, demo.more]", "imports of tests"),
+        ("license: MIT", "license: BSD-3-Clause", "license"),
+        ("build:\n  number: 1\n", "build:\n  number: 1\nsource:\n  url: https://example.org/x.tgz\n", "source"),
+    ],
+)
+def test_what_a_move_to_the_other_format_changes_is_named(tmp_path: Path, old: str, new: str, part: str) -> None:
+    plain = META.replace('  run_exports:\n    - {{ pin_subpackage("demo", max_pin="x.x") }}\n', "")
+    moved = V1.replace(old, new)
+    assert moved != V1
+    differences = compare_feedstocks(feedstock(tmp_path / "a", plain), feedstock(tmp_path / "b", moved))
+    assert [lines.part for lines in differences.packages_changed[0].changes] == [part]
+
+
+def test_pins_of_both_formats_are_alike(tmp_path: Path) -> None:
+    exports = '  run_exports:\n    - ${{ pin_subpackage("demo", upper_bound="x.x") }}\nabout'
+    moved = V1.replace("  run:\n    - python\n", f"  run:\n    - python\n{exports}".removesuffix("about"))
+    differences = compare_feedstocks(feedstock(tmp_path / "a"), feedstock(tmp_path / "b", moved))
+    assert not differences.packages_changed
+
+
+def test_files_beside_the_recipe_are_compared(tmp_path: Path) -> None:
+    sides = feedstock(tmp_path / "a"), feedstock(tmp_path / "b")
+    for folder, text in zip(sides, ("make", "make install"), strict=True):
+        (folder / "recipe/build.sh").write_text(text)
+        (folder / "recipe/README.md").write_text(text)
+    differences = compare_feedstocks(*sides)
+    assert differences.files == ("build.sh",)
+    assert bool(differences)
+    assert differences_text(differences) == "Changed files:\n  build.sh\n1 changed file, 2 unchanged packages.\n"
+
+
+def test_tests_of_an_output_are_its_own(tmp_path: Path) -> None:
+    outputs = "outputs:\n  - name: demo-more\n    test:\n      commands:\n        - demo --help\nabout"
+    recipe = META.replace("about", outputs, 1)
+    other = recipe.replace("--help", "--version")
+    differences = compare_feedstocks(feedstock(tmp_path / "a", recipe), feedstock(tmp_path / "b", other))
+    (change,) = differences.packages_changed
+    assert (change.name, change.changes[0].part) == ("demo-more", "tests")

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from feedstock_tools.check.cuda_guards import missing_guards
 from feedstock_tools.check.findings import Complaint
-from feedstock_tools.check.linting.subject import Job, Mistaken, Package, Subject
+from feedstock_tools.check.linting.subject import Job, Mistaken, Package, Subject, has_files
 from feedstock_tools.check.rendered import Built
 from feedstock_tools.facts.cuda import load_cuda
 
@@ -43,18 +43,18 @@ def collisions(subject: Subject) -> Iterator[Mistaken]:
             if output.noarch:
                 continue
             other_job, other = known.setdefault((job.platform.subdir, output.file_stem), (job, package))
-            differing = _difference(other, package)
+            differing = _difference(other, package, with_values=has_files(subject.output(output.name)))
             if differing:
                 where = job.name if job is other_job else f"{job.name} and {other_job.name}"
                 message = f"two builds of {output.file_stem} in {where} differ in {differing}"
                 yield subject.finding(subject.place_in(output.name, "string:"), "colliding-packages", message)
 
 
-def _difference(one: Package, other: Package) -> str:
+def _difference(one: Package, other: Package, *, with_values: bool) -> str:
     """What two builds differ in besides their file: values that they use, or requirements; '' for nothing."""
     before, after = (_values(package) for package in (one, other))
     keys = sorted(key for key in before.keys() | after.keys() if before.get(key) != after.get(key))
-    if keys:
+    if keys and with_values:
         return ", ".join(keys)
     if (one.demands.run, one.demands.constrains) != (other.demands.run, other.demands.constrains):
         return "their requirements"

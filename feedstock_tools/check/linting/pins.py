@@ -168,13 +168,14 @@ def _exported(package: Package) -> Iterator[Pin]:
 
 
 def _is_library(package: Package, subject: Subject) -> bool:
-    """Whether a package has a shared library, as far as the recipe shows, that no job's output exports."""
+    """Whether a package has a shared library, as far as the recipe shows, and in no job an export, of it or its own."""
     exporting = (
-        name_in(requirement)
+        name
         for job in subject.jobs
         for other in job.packages or ()
         for specs in other.demands.run_exports.values()
         for requirement in specs
+        for name in (other.name, name_in(requirement))
     )
     if not _LIBRARY.match(package.name) or package.name in exporting:
         return False

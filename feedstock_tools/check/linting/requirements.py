@@ -14,6 +14,8 @@ from feedstock_tools.recipe.pins import Pin, Requirement
 __all__ = ["duplicates", "loose_metapackages", "repeated"]
 
 _BLOCK = re.compile(r"\{%[-+]?\s*(if|for|endif|endfor)\b")
+#: A requirement with a build: `name version build` or `name=version=build`.
+_BUILD = re.compile(r"\S+?(?:\s+\S+\s+|\s*=+[^=\s]+=)(?P<build>[^=\s]+)$")
 
 
 def duplicates(subject: Subject) -> Iterator[Mistaken]:
@@ -80,7 +82,7 @@ def _looseness(package: Package, requirement: Requirement, job: Job, subject: Su
     pattern = _build_pattern(requirement)
     if pattern is None and len({_cuda(other) for other in _all_of(name, job, subject)}) > 1:
         return f"'{text}' allows the builds of {name} for every CUDA version and for CPU: pin it with exact=True"
-    if len(beside) == 1 and pattern is None:
+    if len(beside) == 1 and (isinstance(requirement, Pin) or requirement == name):
         return f"'{text}' does not pin the build that it stands for: pin it with exact=True"
     fitting = [other for other in _all_of(name, job, subject) if fnmatchcase(other.output.build_string, pattern or "*")]
     flavours = {_cuda(other) == "CPU" for other in beside}
@@ -91,8 +93,8 @@ def _looseness(package: Package, requirement: Requirement, job: Job, subject: Su
 
 def _build_pattern(requirement: Requirement) -> str | None:
     """The pattern of build strings in a requirement `name version build`; None if it has none."""
-    words = requirement.split() if isinstance(requirement, str) else []
-    return words[2] if len(words) == 3 and words[2] != "*" else None
+    match = _BUILD.match(requirement) if isinstance(requirement, str) else None
+    return match["build"] if match and match["build"] != "*" else None
 
 
 def _all_of(name: str, job: Job, subject: Subject) -> list[Package]:

@@ -27,6 +27,8 @@ _SKIP = re.compile(r"\s*(?:-\s*)?skip\s*:")
 _OF_PYTHON, _OF_NUMPY = re.compile(r"py(?:\d*|[23]k)"), "np"
 #: Names that neither a variant nor a platform determines.
 _OTHERS = frozenset({"os", "environ", "nomkl", "pl", "lua", "luajit", "context", "env"})
+#: Keys that say where a job runs and uploads; feedstocks beside conda-forge have other values.
+_OF_JOBS = frozenset({"channel_sources", "channel_targets", "docker_image", "github_actions_labels"})
 Row = tuple[Platform, Mapping[str, str]]
 
 
@@ -86,7 +88,7 @@ def _holds_somewhere(condition: str, subject: Subject, keys: frozenset[str], *, 
     if tree is None or not subject.rows or names_of(tree) <= PLATFORM_NAMES:
         return True
     known = frozenset(key for _, values in subject.rows for key in values)
-    unknown = PLATFORM_NAMES | _OTHERS | (keys - known)
+    unknown = PLATFORM_NAMES | _OTHERS | _OF_JOBS | (keys - known)
     wanted = names_of(tree) | {"python", "numpy"}
     different: dict[tuple[Any, ...], Row] = {}
     for platform, values in subject.rows:

@@ -145,10 +145,13 @@ class Subject:
         return Mistaken(path, at.line_of(offset), rule, message, fixable, weight)
 
     def place_of(self, name: str) -> int:
-        """The character where an output is named; the top of the recipe if a template names it."""
+        """The character where an output is named; the top of the recipe if templates name several."""
         paths = (("outputs", "*", "name"), ("outputs", "*", "package", "name"), ("package", "name"))
         entries = (entry for keys in paths for entry in self.recipe.entries(*keys))
-        return next((entry.start for entry in entries if entry.value.text == name), 0)
+        found = list(entries)
+        same = next((entry.start for entry in found if entry.value.text == name), None)
+        only = found[0].start if len(found) == 1 else 0
+        return only if same is None else same
 
     def place_in(self, name: str, word: str) -> int:
         """The character of the first line about `word` below the name of an output, else that of the name."""

@@ -31,7 +31,8 @@ _KEPT = frozenset(
 _MOST_FILES = 200
 #: What selectors call a key.
 _SHORT = {"python": "py", "numpy": "np"}
-_LANGUAGE = re.compile(r"(?P<language>\w+?)_(?P<kind>compiler|stdlib)(?:_version)?")
+#: Keys that functions read: some versions of conda-smithy keep more of them than a recipe uses.
+_LANGUAGE = re.compile(r"\w+_(?:compiler|stdlib)(?:_version)?")
 _WORDS = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -51,7 +52,7 @@ def unused_keys(subject: Subject) -> Iterator[Mistaken]:
             if used & set(group):
                 used |= set(group)
         for key in job.configuration.values.keys() - used:
-            if not _is_named(key, words()):
+            if not _LANGUAGE.fullmatch(key) and not _is_named(key, words()):
                 by_key.setdefault(key, []).append(job)
     for key, jobs in sorted(by_key.items()):
         document = _configuration_file(subject, jobs[0])
@@ -67,10 +68,7 @@ def _configuration_file(subject: Subject, job: Job) -> Document:
 
 
 def _is_named(key: str, words: frozenset[str]) -> bool:
-    """Whether the recipe's files name a key, or call the function that reads it."""
-    match = _LANGUAGE.fullmatch(key)
-    if match and match["kind"] in words:
-        return True
+    """Whether the recipe's files name a key."""
     if key in _SHORT and _SHORT[key] in words:
         return True
     return key in words or key.replace("_", "-") in words or (key.startswith("cdt_") and "cdt" in words)

@@ -18,7 +18,7 @@ from feedstock_tools.rerender.rules import Rules
 if TYPE_CHECKING:
     from feedstock_tools.recipe.v0.meta import Meta
 
-__all__ = ["Demands", "Row", "demands_of", "outputs_with_demands"]
+__all__ = ["Demands", "Row", "demands_of", "demands_of_content", "demands_of_meta", "outputs_with_demands"]
 
 _KINDS = ("weak", "strong", "noarch", "weak_constrains", "strong_constrains")
 
@@ -91,13 +91,14 @@ def outputs_with_demands(
     """
     if v1:
         for content, output in contents_with_rattler_build(folder, configuration, builder, rules):
-            yield output, _from_rendered_recipe(output, content)
+            yield output, demands_of_content(output, content)
         return
     for meta, output in packages_with_conda_build(folder, configuration, builder, rules, keep_pins=True):
-        yield output, _from_meta(output, meta, configuration)
+        yield output, demands_of_meta(output, meta, configuration)
 
 
-def _from_rendered_recipe(output: RenderedOutput, content: Mapping[str, Any]) -> Demands:
+def demands_of_content(output: RenderedOutput, content: Mapping[str, Any]) -> Demands:
+    """The requirements of an output of a `recipe.yaml`, from the content that it was rendered to."""
     parts = content.get("requirements") or {}
     above = [staging.get("requirements") or {} for staging in content.get("staging_caches") or ()]
     exports = parts.get("run_exports") or {}
@@ -165,7 +166,8 @@ def _typed(items: Any) -> tuple[Requirement, ...]:
     return tuple(pin_of_mapping(item) if isinstance(item, dict) else str(item) for item in items)
 
 
-def _from_meta(output: RenderedOutput, meta: Meta, configuration: Configuration) -> Demands:
+def demands_of_meta(output: RenderedOutput, meta: Meta, configuration: Configuration) -> Demands:
+    """The requirements of an output of a `meta.yaml`, from the package that it was made from."""
     build = meta.section("build")
     test = meta.output.get("test") if meta.is_output else (meta.output.get("test") or meta.data.get("test"))
     requires = as_list((test if isinstance(test, dict) else {}).get("requires"))

@@ -1,0 +1,306 @@
+"""Which build users get before and after a change of a feedstock, by the driver of their machine: from metadata alone.
+
+The packages of both states are a small channel. Of their requirements only those on each other, on the machine and on
+`cuda-version` are kept; nothing is fetched. What users have before is the old state's packages; after it, both states'.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+
+from feedstock_tools.channel.metadata import Record, RunExports
+from feedstock_tools.channel.solving.many import ManySolves
+from feedstock_tools.channel.waiting import wait_for
+from feedstock_tools.check.promised import Promised, promise
+from feedstock_tools.check.rehearsal.demands import Demands
+from feedstock_tools.check.rehearsal.model import Pick
+from feedstock_tools.check.rehearsal.users import Offer, picks_of
+from feedstock_tools.facts.cuda import load_cuda
+from feedstock_tools.platforms import Platform
+from feedstock_tools.recipe.model import RenderedOutput
+from feedstock_tools.recipe.pins import Pin, Requirement
+from feedstock_tools.recipe.specs import spec_name
+from feedstock_tools.versions import parse_version
+
+__all__ = ["ChoiceChange", "Rendered", "changed_choices"]
+
+_CUDA = "cuda-version"
+#: conda-forge's compilers of CUDA, whose run exports require the driver: cuda-nvcc since 12.0, nvcc before.
+_COMPILERS = ("cuda-nvcc_", "nvcc_")
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+_NO_GPU = "no GPU"
+
+
+@dataclass(frozen=True, slots=True)
+class ChoiceChange:
+    """What users of some machines get instead of what they got.
+
+    Attributes:
+        platforms: the subdirs where it is so.
+        machine: `no GPU`, or the CUDA versions of drivers, as `driver 12.9 and newer`.
+        before, after: `CPU`, `CUDA 12.9` or `nothing`; `A or B, whichever is newer` where only time stamps decide.
+    """
+
+    name: str
+    platforms: tuple[str, ...]
+    machine: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True)
+class Rendered:
+    """What one job of a state renders to: each output, and its requirements with their pins."""
+
+    platform: Platform
+    outputs: Sequence[tuple[RenderedOutput, Demands]] = field(default_factory=tuple)
+
+    def cuda_of(self, output: RenderedOutput) -> str | None:
+        """The CUDA version that an output is built for; None for CPU."""
+        version = output.variant.get("cuda_compiler_version", "None")
+        return None if version in ("", "None") else version
+
+
+def changed_choices(before: Sequence[Rendered], after: Sequence[Rendered]) -> tuple[ChoiceChange, ...]:
+    """The machines whose users get a build for another CUDA version, or for CPU, than before; empty without CUDA.
+
+    Raises:
+        InputError, WorkError: a requirement is not a match specification, or the solver fails.
+    """
+    old, new = _channel(before), _channel(after)
+    if not any(offer.cuda for offer in (*old.offers, *new.offers)):
+        return ()
+    drivers = _drivers((*old.offers, *new.offers))
+    names = {record.name for record in old.records} & {record.name for record in new.records} - {_CUDA}
+    got = wait_for(_labels(old, drivers))
+    gets = wait_for(_labels(_after(old, new), drivers))
+    return tuple(_grouped(got, gets, names, drivers))
+
+
+#: What a solver takes by platform, name and driver.
+Labels = Mapping[tuple[str, str, str | None], str]
+#: By the URL of a package, the names and build patterns of packages of other feedstocks that it requires.
+Elsewhere = Mapping[str, frozenset[tuple[str, str]]]
+
+
+@dataclass(frozen=True)
+class _Channel:
+    """The packages that users can choose from; `new` are the URLs of the new state's, if old ones are beside them."""
+
+    offers: tuple[Offer, ...]
+    elsewhere: Elsewhere
+    new: frozenset[str] = frozenset()
+
+    @property
+    def records(self) -> list[Record]:
+        return [offer.package.record for offer in self.offers]
+
+    def of(self, pick: Pick, build: str) -> list[Offer]:
+        """The offers of a build that a pick names as `version build`."""
+        return [
+            offer
+            for offer in self.offers
+            if offer.platform.subdir == pick.platform
+            and offer.package.record.name == pick.name
+            and f"{offer.package.record.version} {offer.package.record.build}" == build
+        ]
+
+    def is_new(self, offers: Sequence[Offer]) -> bool:
+        """Whether the new state has a build."""
+        return any(offer.package.record.url in self.new for offer in offers)
+
+
+def _after(old: _Channel, new: _Channel) -> _Channel:
+    """What users have after a change: packages of the new state, and those of the old one that none of them replaces.
+
+    Of builds that differ in their hash alone, time stamps choose the new one.
+    """
+    known = frozenset(record.url for record in new.records)
+    replaced = {_rank(offer) for offer in new.offers}
+    others = (offer for offer in old.offers if offer.package.record.url not in known and _rank(offer) not in replaced)
+    return _Channel((*new.offers, *others), {**old.elsewhere, **new.elsewhere}, known)
+
+
+def _rank(offer: Offer) -> tuple[object, ...]:
+    """What a solver compares of two builds, and what they are for."""
+    record = offer.package.record
+    return (record.name, record.subdir, record.version, record.build_number, record.track_features, offer.cuda)
+
+
+async def _labels(channel: _Channel, drivers: Sequence[str]) -> Labels:
+    """What a solver takes of a channel."""
+    solver = ManySolves(dict.fromkeys({offer.platform.subdir for offer in channel.offers}, ()), at_once=2)
+    outputs = frozenset(record.name for record in channel.records)
+    try:
+        picks = await picks_of(channel.offers, outputs, drivers, solver)
+    finally:
+        solver.close()
+    return {(pick.platform, pick.name, pick.driver): _label(pick, channel) for pick in picks}
+
+
+def _label(pick: Pick, channel: _Channel) -> str:
+    """A pick in words. Between an old and a new build with the same number the time stamps choose the new one."""
+    found = [channel.of(pick, build) for build in (pick.build, pick.by_time) if build is not None]
+    old = ""
+    if channel.new and found:
+        new = [offers for offers in found if channel.is_new(offers)]
+        found, old = (new, "") if new else (found, " (a build from before)")
+    labels = sorted({_flavours(offers) for offers in found})
+    if len(labels) < 2:
+        return f"{labels[0]}{old}" if labels else "nothing"
+    decided = _decided_elsewhere([offers[0] for offers in found], channel.elsewhere)
+    return f"{' or '.join(labels)}, {f'as {decided} prefers' if decided else 'whichever is newer'}{old}"
+
+
+def _decided_elsewhere(offers: Sequence[Offer], elsewhere: Elsewhere) -> str:
+    """The package of another feedstock, of which two builds require different builds, and so follow its preference."""
+    one, *others = (dict(elsewhere.get(offer.package.record.url, ())) for offer in offers)
+    return next((name for other in others for name in sorted(one) if name in other and other[name] != one[name]), "")
+
+
+def _flavours(offers: Sequence[Offer]) -> str:
+    """What a build is for: one made in several jobs is for all of their CUDA versions."""
+    versions = {offer.cuda for offer in offers}
+    if len(versions) > 1:
+        return "any"
+    return next(f"CUDA {version}" if version else "CPU" for version in versions)
+
+
+def _grouped(got: Labels, gets: Labels, names: set[str], drivers: Sequence[str]) -> Iterator[ChoiceChange]:
+    """The changes, with adjacent drivers and equal platforms together."""
+    machines: tuple[str | None, ...] = (None, *drivers)
+    found: dict[tuple[str, str, str, str], list[str]] = {}
+    for name, subdir in sorted({(name, subdir) for subdir, name, _ in gets if name in names}):
+        rows = [(machine, _of(got, subdir, name, machine), _of(gets, subdir, name, machine)) for machine in machines]
+        for (before, after), group in groupby(rows, key=lambda row: row[1:]):
+            if before is None or after is None or before == after:
+                continue
+            for machine in _machines([row[0] for row in group], drivers):
+                found.setdefault((name, machine, before, after), []).append(subdir)
+    for (name, machine, before, after), subdirs in found.items():
+        yield ChoiceChange(name, tuple(subdirs), machine, before, after)
+
+
+def _of(labels: Labels, subdir: str, name: str, machine: str | None) -> str | None:
+    """What a machine gets; where nothing is built for CUDA, all get what those without a GPU do."""
+    return labels.get((subdir, name, machine), labels.get((subdir, name, None)))
+
+
+def _machines(group: Sequence[str | None], drivers: Sequence[str]) -> Iterator[str]:
+    """Adjacent machines in words: that without a GPU, and the drivers from the first to the last."""
+    if None in group:
+        yield _NO_GPU
+    versions = [version for version in group if version is not None]
+    if not versions:
+        return
+    first, last = versions[0], _last_before(versions[-1], drivers)
+    if first == drivers[0]:
+        yield "any driver" if last is None else f"driver up to {last}"
+    elif last is None:
+        yield f"driver {first} and newer"
+    else:
+        yield f"driver {first}" if first == last else f"driver {first} to {last}"
+
+
+def _last_before(version: str, drivers: Sequence[str]) -> str | None:
+    """The newest CUDA version that NVIDIA released before the next one that makes a difference; None if none does."""
+    place = drivers.index(version)
+    if place + 1 == len(drivers):
+        return None
+    following = _pair(drivers[place + 1])
+    between = [known for known in load_cuda().toolkits if _pair(version) <= _pair(known) < following]
+    return max(between, key=_pair, default=version)
+
+
+def _drivers(offers: Sequence[Offer]) -> list[str]:
+    """CUDA versions of drivers that may make a difference, and one before all of them."""
+    specs = [spec for offer in offers for spec in (*offer.package.record.depends, *offer.package.record.constrains)]
+    named = {number for spec in specs if spec.startswith("__cuda ") for number in _NUMBER.findall(spec)}
+    built = {offer.cuda for offer in offers if offer.cuda and _NUMBER.fullmatch(offer.cuda)}
+    numbers = {_pair(version) for version in (*named, *built)}
+    wanted = sorted(numbers | {(major, 0) for major, _ in numbers})
+    older = [pair for version in load_cuda().toolkits if (pair := _pair(version)) < wanted[0]]
+    return [f"{major}.{minor}" for major, minor in (*([max(older)] if older else []), *wanted)]
+
+
+def _pair(version: str) -> tuple[int, int]:
+    """The first two numbers of a version."""
+    major, minor = f"{version}.0".split(".")[:2]
+    return int(major), int(minor)
+
+
+def _channel(jobs: Sequence[Rendered]) -> _Channel:
+    """The packages of a state, and a `cuda-version` for each CUDA version, without any other requirement."""
+    names = {output.name.lower() for job in jobs for output, _ in job.outputs} | {_CUDA}
+    offers: list[Offer] = []
+    elsewhere: dict[str, frozenset[tuple[str, str]]] = {}
+    for job in jobs:
+        for output, demands in job.outputs:
+            package = _promised(job, output, demands, names)
+            offers.append(Offer(job.platform, job.cuda_of(output), package))
+            elsewhere[package.record.url] = frozenset(_patterns(demands, names))
+    versions = sorted({(offer.platform, offer.cuda) for offer in offers if offer.cuda})
+    stubs = (Offer(platform, cuda, _cuda_version(platform, cuda)) for platform, cuda in versions)
+    return _Channel((*offers, *stubs), elsewhere)
+
+
+def _patterns(demands: Demands, names: set[str]) -> Iterator[tuple[str, str]]:
+    """The requirements of a package on certain builds of others, which are not in the small channel."""
+    for spec in demands.run:
+        words = spec.split() if isinstance(spec, str) else []
+        if len(words) == 3 and words[0] not in names and not words[0].startswith(("__", "python")):
+            yield words[0], words[2]
+
+
+def _cuda_version(platform: Platform, cuda: str) -> Promised:
+    """`cuda-version` as conda-forge has it: installable with a driver of its major version, or without one."""
+    major = parse_version(cuda).major
+    demands = Demands(_CUDA, cuda, "0", 0, "generic")
+    return promise(demands, platform, (), (f"__cuda >={major if major >= 11 else cuda}",), RunExports())
+
+
+def _promised(job: Rendered, output: RenderedOutput, demands: Demands, names: set[str]) -> Promised:
+    """An output as a package whose requirements are on its siblings, the machine and `cuda-version`."""
+    cuda = job.cuda_of(output)
+    depends = list(_resolved(demands.run, job, output, cuda, names))
+    if cuda and _is_compiled(demands) and _CUDA not in demands.ignored:
+        depends.append(f"{_CUDA} >={cuda},<{parse_version(cuda).major + 1}")
+    limits = tuple(_resolved(demands.constrains, job, output, cuda, names))
+    return promise(replace(demands, name=demands.name.lower()), job.platform, depends, limits, RunExports())
+
+
+def _is_compiled(demands: Demands) -> bool:
+    """Whether a CUDA compiler is among what an output is built with."""
+    required = (*demands.build, *(demands.host or ()))
+    return any(isinstance(spec, str) and spec.startswith(_COMPILERS) for spec in required)
+
+
+def _resolved(
+    specs: Sequence[Requirement], job: Rendered, output: RenderedOutput, cuda: str | None, names: set[str]
+) -> Iterator[str]:
+    for spec in specs:
+        name = (spec.name if isinstance(spec, Pin) else spec_name(spec)).lower()
+        if name.startswith("__") and isinstance(spec, str):
+            yield spec
+        elif name not in names:
+            continue
+        elif isinstance(spec, str):
+            yield spec
+        elif name == _CUDA:
+            yield spec.applied(cuda or "0", "0") if cuda else name
+        else:
+            sibling = _sibling(name, job, output)
+            yield spec.applied(sibling.version, sibling.build_string) if sibling else name
+
+
+def _sibling(name: str, job: Rendered, output: RenderedOutput) -> RenderedOutput | None:
+    """The build of a sibling that is made together with an output: that of the most equal values."""
+    found = [other for other, _ in job.outputs if other.name.lower() == name]
+    return max(found, key=lambda other: _agreement(other, output), default=None)
+
+
+def _agreement(one: RenderedOutput, other: RenderedOutput) -> int:
+    return sum(one.variant.get(key) == other.variant.get(key) for key in one.used.own | other.used.own)
