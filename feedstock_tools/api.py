@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from feedstock_tools.channel.missing import lacking
     from feedstock_tools.channel.targets import Target, parse_target
     from feedstock_tools.check.against_facts import check_feedstock as check
+    from feedstock_tools.check.choices import ChoiceChange
     from feedstock_tools.check.differences import Differences, JobChange, PackageChange, compare_feedstocks
     from feedstock_tools.check.findings import Finding
     from feedstock_tools.check.linting.lint import lint_feedstock
@@ -88,6 +89,7 @@ __all__ = [
     "Capacity",
     "Change",
     "Changes",
+    "ChoiceChange",
     "Collected",
     "Configuration",
     "ConfigurationState",
