@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 __all__ = ["FeedstockError", "InputError", "Mistake", "WorkError"]
@@ -49,7 +49,13 @@ class FeedstockError(Exception):
         return error
 
     def __str__(self) -> str:
-        return "\n".join(str(mistake) for mistake in self.mistakes)
+        """The mistakes; a hint that the next one has too is printed after the last of them."""
+        following = (*self.mistakes[1:], None)
+        shown = (
+            replace(mistake, hint=None) if next_one is not None and next_one.hint == mistake.hint else mistake
+            for mistake, next_one in zip(self.mistakes, following, strict=True)
+        )
+        return "\n".join(map(str, shown))
 
 
 class InputError(FeedstockError):

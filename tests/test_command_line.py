@@ -104,6 +104,12 @@ def test_an_error_names_place_and_remedy_of_each_mistake() -> None:
     assert str(error) == "feedstock.yaml:3:5: unknown key 'nam'\n  Did you mean 'name'?\nempty"
 
 
+def test_a_remedy_that_mistakes_share_is_printed_once() -> None:
+    mistakes = [Mistake(f"{name} is not done", hint="Build it.") for name in ("a", "b")]
+    error = FeedstockError.of([*mistakes, Mistake("c is late", hint="Wait."), Mistake("d is late")])
+    assert str(error) == "a is not done\nb is not done\n  Build it.\nc is late\n  Wait.\nd is late"
+
+
 WORK_ON_A_FEEDSTOCK = [
     ("generate",),
     ("rerender",),

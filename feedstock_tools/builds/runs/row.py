@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -211,6 +212,21 @@ def _with_note(build: RowBuild, event: Failed) -> str:
             return f"{event.reason}\nNote: nvcc takes gcc or clang for its host compiler, not zig (Debian: g++)"
         from feedstock_tools.builds.runs.unsolved import named_in
 
-        empty = sorted(named_in(build.log_of_output) & stand_in.empty)
+        named = named_in(build.log_of_output)
+        if (version := _unfetched_cuda(build, named)) is not None:
+            fetch = f"feedstock-tools cuda fetch {version}"
+            return f"{event.reason}\nNote: without conda-forge, `{fetch}` brings a CUDA compiler, which needs a g++"
+        empty = sorted(named & stand_in.empty)
         unable = unable or (f"on the stand-in channel {', '.join(empty)} has no files. {_REMEDY}" if empty else None)
     return f"{event.reason}\nNote: {unable}" if unable else event.reason
+
+
+def _unfetched_cuda(build: RowBuild, named: AbstractSet[str]) -> str | None:
+    """The CUDA version whose compiler an output needs, if it was not fetched for the stand-in channel."""
+    from feedstock_tools.builds.stand_in.toolkits import found_toolkits, toolkits_folder
+
+    version = build.work.row.cuda
+    if version is None or not any(name.startswith(("cuda-nvcc", "nvcc_")) for name in named):
+        return None
+    fetched = found_toolkits(toolkits_folder(build.station.machine))
+    return None if any(toolkit.version == version for toolkit in fetched) else version

@@ -34,6 +34,21 @@ def test_the_names_that_environments_are_asked_for_are_read_in_a_log() -> None:
 
 
 @needs("system", HERE.subdir == "linux-64", "the stand-in channel has CUDA's packages for linux-64")
+def test_a_build_without_a_cuda_compiler_names_the_command_that_fetches_one(tmp_path: Path) -> None:
+    spec = SPEC.replace("host: [REQUIRED]", "build: [compiler: c, compiler: cuda]").replace("test -f", "false")
+    (tmp_path / "demo").mkdir()
+    (tmp_path / "demo" / "feedstock.yaml").write_text(f"{spec}cuda: {{versions: [12.9], architectures: common}}\n")
+    lend_tools(tmp_path / "cache")
+    environment = command.environment(XDG_CACHE_HOME=str(tmp_path / "cache"))
+    for words in (("generate", "demo"), ("rerender", "demo", "--smithy", "none")):
+        assert command.run(command.tool(*words), tmp_path, environment).returncode == 0
+    build = command.tool("build", "--feedstock", "demo", "linux_64_cuda12.9", "--channel", "stand-in")
+    run = command.run(build, tmp_path, environment)
+    assert run.returncode == 1
+    assert "`feedstock-tools cuda fetch 12.9` brings a CUDA compiler, which needs a g++" in run.stdout
+
+
+@needs("system", HERE.subdir == "linux-64", "the stand-in channel has CUDA's packages for linux-64")
 @pytest.mark.parametrize(
     ("required", "named", "advice"),
     [
