@@ -80,14 +80,20 @@ class Deed:
         return re.compile(rf"{digits}|(?:python|cuda|skip).*{dotted}")
 
 
-def is_candidate(commit: Commit) -> bool:
-    """Whether a commit may add or drop a version."""
-    if any(path.startswith(MIGRATIONS) and _MIGRATION.search(path) for path in commit.paths):
-        return True
-    if any(path in commit.paths for path in _VARIANTS):
-        return True
+def possible(commit: Commit) -> set[str]:
+    """The edits that a commit may have made, by the paths and lines that it changes; none if it is no candidate."""
+    found: set[str] = set()
+    for path, kind in commit.paths.items():
+        named = _MIGRATION.search(path) if path.startswith(MIGRATIONS) else None
+        if named:
+            found |= {f"{edit}-{named[1]}" for edit in {"A": ("add",), "D": ("drop",)}.get(kind, ("add", "drop"))}
+        elif path in _VARIANTS:
+            found |= {f"{edit}-{key}" for edit in ("add", "drop") for key in ("python", "cuda")}
     lines = [line for block in blocks(*sides(commit, commit.recipe)) for line in block.lines] if commit.recipe else []
-    return any(("skip" in line and re.search(r"py|cuda", line)) or "match(python" in line for line in lines)
+    for key, pattern in (("python", r"skip.*py|match\(python"), ("cuda", r"skip.*cuda")):
+        if any(re.search(pattern, line) for line in lines):
+            found |= {f"add-{key}", f"drop-{key}"}
+    return found
 
 
 def versions(result: Rerender, key: str) -> frozenset[str]:
@@ -247,7 +253,9 @@ def main() -> int:
             done = Counter(name for name, _ in taken.elements())
             if len(done) == 4 and min(done.values()) == given.most:
                 break
-            if not commit.name.startswith(given.only) or not is_candidate(commit):
+            edits = possible(commit) if commit.name.startswith(given.only) else set()
+            if all(done[edit] == given.most for edit in edits):
+                why["enough of this edit"] += bool(edits)
                 continue
             with tempfile.TemporaryDirectory() as place:
                 deed = deed_of(commit, pinnings, Path(place))

@@ -134,7 +134,11 @@ def _check(version: str, choice: Choice) -> None:
 
 def _is(item: Part, version: str) -> bool:
     """Whether an item of a list of versions is that one: `3.12.* *_cpython` is 3.12."""
-    return item.kind == "scalar" and re.split(r"\.\*| ", item.text)[0] == version
+    return item.kind == "scalar" and _number(item) == version
+
+
+def _number(item: Part) -> str:
+    return re.split(r"\.\*| ", item.text)[0]
 
 
 def _adds(migration: Document, key: str, version: str) -> bool:
@@ -176,13 +180,14 @@ def _listed(draft: Draft, document: Document, choice: Choice, version: str) -> D
         if at is None:
             continue
         neighbour = list_.items[at]
-        text = quoted_like(neighbour, neighbour.text.replace(re.split(r"\.\*| ", neighbour.text)[0], version))
+        text = quoted_like(neighbour, neighbour.text.replace(_number(neighbour), version))
         changes += _after(document, list_, at, text)
         for partner in _partners(document, choice.key, entry):
             for own_at in _counterparts(document, list_, at, partner.value):
                 own = partner.value.items[own_at]
-                changes += _after(document, partner.value, own_at, own.source)
-                copied.append(f"{partner.key}: {own.text}")
+                source = re.sub(rf"(?<![\d.]){re.escape(_number(neighbour))}(?![\d.])", version, own.source)
+                changes += _after(document, partner.value, own_at, source)
+                copied.append(f"{partner.key}: {source}")
     if not changes:
         raise document.mistake(f"lists no version of {choice.title}", next(document.entries(choice.key)))
     remarks = (
@@ -216,18 +221,20 @@ def _partners(document: Document, key: str, entry: Entry) -> Iterator[Entry]:
 def _counterparts(document: Document, list_: Part, at: int, other: Part) -> list[int]:
     """The indices in another list of what is zipped with an item: at the same place among the items for its selector.
 
-    Several if the other list tells more apart (`linux64 and native`, `linux64 and crossed`); none if the lists have
-    different numbers of such items, so that they do not go together.
+    Several if the other list tells more apart (`linux64 and native`, `linux64 and crossed`). Where the numbers of items
+    differ, those that name the version; none if there are none, and the lists do not go together.
     """
-    selectors = [document.selector_of(item) for item in list_.items]
-    places = [place for place, selector in enumerate(selectors) if selector == selectors[at]]
-    groups: dict[str, list[int]] = {}
-    for place, item in enumerate(other.items):
-        selector = document.selector_of(item)
-        if holds_with(selectors[at], selector):
-            groups.setdefault(selector, []).append(place)
-    found = [group[places.index(at)] for group in groups.values() if len(group) == len(places)]
-    return found or ([at] if len(list_.items) == len(other.items) else [])
+    selectors = [[document.selector_of(item) for item in each.items] for each in (list_, other)]
+    own = selectors[0][at]
+    places = [place for place, selector in enumerate(selectors[0]) if holds_with(selector, own)]
+    found: list[int] = []
+    for condition in dict.fromkeys((own, *selectors[1])):
+        group = [place for place, selector in enumerate(selectors[1]) if holds_with(selector, condition)]
+        if holds_with(own, condition) and len(group) == len(places):
+            found.append(group[places.index(at)])
+    version = re.escape(_number(list_.items[at]))
+    named = [place for place, item in enumerate(other.items) if re.search(rf"(?<![\d.]){version}(?![\d.])", item.text)]
+    return list(dict.fromkeys(found or named)) or ([at] if len(list_.items) == len(other.items) else [])
 
 
 def _unlisted(draft: Draft, document: Document, choice: Choice, version: str) -> Draft:

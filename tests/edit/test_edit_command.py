@@ -305,3 +305,31 @@ def test_a_platform_on_its_own_machines_is_crossed_from_then_on(folder: Path) ->
     assert forge.read_text() == (
         "build_platform:\n  linux_aarch64: linux_64\nprovider:\n  linux_aarch64: default\ntest: native\n"
     )
+
+
+def test_what_is_zipped_is_found_by_the_version_where_the_numbers_of_items_differ(folder: Path) -> None:
+    text = """\
+docker_image:                # [linux]
+  - anvil                    # [native or old]
+  - anvil-cuda:10.2          # [linux64 and native]
+  - anvil-cuda:11.0          # [linux64 and native]
+cuda_compiler_version:
+  - None
+  - 10.2                     # [linux64]
+  - 11.0                     # [linux64]
+cdt_name:
+  - cos6
+  - cos6                     # [linux64]
+  - cos7                     # [linux64]
+"""
+    path = folder / "recipe/conda_build_config.yaml"
+    path.write_text(text)
+    assert edit(folder, "drop-cuda", "11.0", "--write").returncode == 0
+    gone = ("11.0", "cos7")
+    assert path.read_text().splitlines() == [
+        line for line in text.splitlines() if not any(word in line for word in gone)
+    ]
+    assert edit(folder, "add-cuda", "11.2", "--write").returncode == 0
+    assert "  - anvil-cuda:11.2          # [linux64 and native]\n" in path.read_text()
+    assert "  - 11.2                     # [linux64]\n" in path.read_text()
+    assert path.read_text().count("cos6") == 3
