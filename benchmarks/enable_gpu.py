@@ -1,6 +1,7 @@
 """CUDA builds for real recipes that have none: `edit enable-gpu`, then everything that a reviewer would run.
 
     python benchmarks/enable_gpu.py MIRROR [NAME...] [--peer DIR] [--keep DIR]
+    python benchmarks/enable_gpu.py MIRROR [NAME...] --all [--peer DIR] [--keep DIR]
     python benchmarks/enable_gpu.py MIRROR [NAME...] --history [--keep DIR]
 
 MIRROR holds bare clones as OWNER+NAME/repo, conda-forge's pinning among them. Each recipe of `CASES` is laid out at a
@@ -11,6 +12,9 @@ changed, and the findings of `lint` and `cuda check` that were not there before.
 --peer DIR is an environment with conda-smithy and conda-build (`bin/python`, and `rerender FEEDSTOCK PINNING`). Its
 rerender must then give the same files, its conda-build must render every configuration of a `meta.yaml` to the same
 package names (a `recipe.yaml` is rendered by py-rattler-build in any case), and its linter must find nothing new.
+
+--all takes the newest commit of every feedstock in MIRROR instead, with `--library cublas` and nothing else; recipes
+that the edit refuses (CUDA already, no compiler, noarch) are counted by message.
 
 --history compares with how maintainers did it, for the feedstocks of `HISTORY`: the edit of the recipe before their
 commit and the recipe after it, both rerendered with the pinning of that day.
@@ -43,7 +47,7 @@ from feedstock_tools.api import (
 )
 from feedstock_tools.edit.enable_gpu.enabling import enable_gpu
 from feedstock_tools.edit.enable_gpu.wishes import GpuWishes
-from feedstock_tools.errors import FeedstockError
+from feedstock_tools.errors import FeedstockError, InputError
 
 HEAD = "HEAD"
 
@@ -89,12 +93,20 @@ CASES = (
 )
 
 
+#: Why the edit refuses a recipe.
+REFUSED = ("builds for CUDA already", "output has a compiler", "recipe has no compiler", "is noarch")
 #: Commits that brought CUDA to a recipe, and the same wishes.
 HISTORY = (
     Case("ceres-solver", "e114117", "CMake", GpuWishes(("cublas", "cusolver", "cusparse"), guard="minor")),
     Case("xgboost", "b11f9ce", "CMake, outputs", GpuWishes(("cublas", "cudnn", "nccl"), guard="none")),
     Case("bitsandbytes", "cb1adb5", "make, setuptools", GpuWishes(guard="none")),
 )
+
+
+def every_feedstock(mirror: Path) -> list[Case]:
+    """The newest commits in a mirror."""
+    names = [path.parent.name.partition("+")[2] for path in sorted(mirror.glob("conda-forge+*-feedstock/repo"))]
+    return [Case(name.removesuffix("-feedstock"), HEAD, "", GpuWishes(("cublas",))) for name in names]
 
 
 def git(repository: Path, *words: str) -> bytes:
@@ -216,8 +228,8 @@ def tried(case: Case, mirror: Path, pinning: Path, peer: Path | None, scratch: P
     repository = mirror / f"conda-forge+{case.name}-feedstock" / "repo"
     cpu = laid_out(repository, case.commit, scratch / "cpu" / f"{case.name}-feedstock")
     gpu = shutil.copytree(cpu, scratch / "gpu" / f"{case.name}-feedstock")
-    before = rerendered(cpu, pinning)
     draft = enable_gpu(open_draft(gpu), case.wishes, pinning / "conda_build_config.yaml")
+    before = rerendered(cpu, pinning)
     changes = draft.changes()
     diff = list(changes.diff())
     changes.apply()
@@ -267,6 +279,7 @@ def main() -> int:
     parser.add_argument("names", nargs="*")
     parser.add_argument("--peer", type=Path)
     parser.add_argument("--keep", type=Path, help="keep the feedstocks here")
+    parser.add_argument("--all", action="store_true", help="the newest commit of every feedstock")
     parser.add_argument("--history", action="store_true", help="compare with the commits of maintainers")
     given = parser.parse_args()
     if given.history:
@@ -275,22 +288,29 @@ def main() -> int:
                 if not given.names or case.name in given.names:
                     print("\n".join(against_history(case, given.mirror, given.keep or Path(place))), flush=True)
         return 0
-    unlike = 0
+    unlike = tries = 0
+    refused: Counter[str] = Counter()
     print("| feedstock | build system | jobs | jobs after | with CUDA | lines | notes |")
     with tempfile.TemporaryDirectory() as place:
         scratch = given.keep or Path(place)
         repository = given.mirror / "conda-forge+conda-forge-pinning-feedstock" / "repo"
         pinning = laid_out(repository, "HEAD", scratch / "pinning", "recipe") / "recipe"
-        for case in CASES:
+        for case in every_feedstock(given.mirror) if given.all else CASES:
             if given.names and case.name not in given.names:
                 continue
             try:
                 lines = tried(case, given.mirror, pinning, given.peer, scratch)
+            except InputError as error:
+                if given.all and any(reason in str(error) for reason in REFUSED):
+                    refused[next(reason for reason in REFUSED if reason in str(error))] += 1
+                    continue
+                lines = [f"| {case.name} {case.commit} | {case.system} |", f"    {error}"]
             except (FeedstockError, RuntimeError) as error:
                 lines = [f"| {case.name} {case.commit} | {case.system} |", f"    {error}"]
             unlike += len(lines) > 1
+            tries += 1
             print("\n".join(lines), flush=True)
-    print(f"{unlike} with something to look at")
+    print(f"{tries} recipes, {unlike} with something to look at; refused: {dict(refused)}")
     return 0
 
 
