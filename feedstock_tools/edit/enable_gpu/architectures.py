@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from feedstock_tools.edit.document import Change, Document
 from feedstock_tools.edit.enable_gpu.insertion import added_to_list, in_one_style, shifted
 from feedstock_tools.edit.enable_gpu.scripts import BuildSystem, Script, system_of
-from feedstock_tools.edit.enable_gpu.settings import Setting, free_name
+from feedstock_tools.edit.enable_gpu.settings import Edits, Setting, free_name
 from feedstock_tools.edit.enable_gpu.versions import CudaVersions
 from feedstock_tools.edit.enable_gpu.wishes import GpuWishes
 from feedstock_tools.errors import InputError
@@ -30,13 +30,10 @@ _WHY = "GPU architectures for the CUDA version of this build"
 
 @dataclass(frozen=True, slots=True)
 class Scripted:
-    """What scripts change: texts of files, places of the recipe, settings and variables; remarks on what is left."""
+    """What scripts change: their files, and the recipe where commands stand in it."""
 
-    files: tuple[Document, ...] = ()
-    changes: tuple[Change, ...] = ()
-    settings: tuple[Setting, ...] = ()
-    variables: tuple[Line, ...] = ()
-    remarks: tuple[str, ...] = ()
+    files: tuple[Document, ...]
+    edits: Edits
 
 
 def architectures(wishes: GpuWishes, versions: CudaVersions) -> Mapping[str, tuple[str, ...]]:
@@ -65,10 +62,15 @@ def script_edits(scripts: Sequence[Script], wishes: GpuWishes, versions: CudaVer
     settings: list[Setting] = []
     variables: dict[str, Line] = {}
     remarks: list[str] = []
+    systems = _systems(wishes)
+    if not lists:
+        unknown = f"the facts do not know nvcc of CUDA {', '.join(versions.built)}: choose GPU architectures by hand"
+        return Scripted((), Edits(remarks=(unknown,)))
     for script in scripts:
+        if script.is_file and ("win" if script.is_batch else "unix") not in systems:
+            continue
         system = system_of(script)
-        place = _place(script)
-        remarks += _left(script, system, place, wishes)
+        remarks += _left(script, system, _place(script), wishes)
         if system is None:
             continue
         words = {version: worded(names, system.style) for version, names in lists.items()}
@@ -86,8 +88,15 @@ def script_edits(scripts: Sequence[Script], wishes: GpuWishes, versions: CudaVer
                 shown = Line(f"  {item.text}", item.selector)
                 settings.append(Setting(script.owner, (Line("script_env:"), shown)))
         else:
-            changes += _commands(script, system, words)
-    return Scripted(tuple(files), tuple(changes), tuple(settings), tuple(variables.values()), tuple(remarks))
+            changes += _commands(script, system, words, systems)
+    edits = Edits(tuple(changes), tuple(settings), tuple(variables.values()), tuple(remarks))
+    return Scripted(tuple(files), edits)
+
+
+def _systems(wishes: GpuWishes) -> set[str]:
+    """The kinds of machines with CUDA builds: `unix`, `win`."""
+    platforms = wishes.platforms or ("linux-64", "win-64")
+    return {"win" if platform.startswith("win") else "unix" for platform in platforms}
 
 
 def _place(script: Script) -> str:
@@ -135,7 +144,7 @@ def _shell(script: Script, system: BuildSystem, words: Mapping[str, str], wishes
     if system.appended:
         value = f"${{{system.variable}:-}} {value}"
     if _takes_options(script, system):
-        value = " ".join([value, *wishes.configure])
+        value = " ".join([value, *(re.sub(r'(["`\\])', r"\\\1", option) for option in wishes.configure)])
     return [*lines, f'    export {system.variable}="{value}"', "fi"]
 
 
@@ -177,13 +186,14 @@ def _table(name: str, words: Mapping[str, str]) -> Line:
     return Line(f"{{% set {name} = {{{entries}}} %}}")
 
 
-def _commands(script: Script, system: BuildSystem, words: Mapping[str, str]) -> list[Change]:
+def _commands(script: Script, system: BuildSystem, words: Mapping[str, str], systems: Collection[str]) -> list[Change]:
     """The commands that set the variable in a script of a `recipe.yaml`; one command becomes a list."""
     document, commands = script.document, script.commands
     assert commands is not None  # noqa: S101 - only files have none
     lines: list[Line] = []
-    for os, form in (("unix", 'export {}="{}"'), ("win", 'set "{}={}"')):
-        for version, word in words.items():
+    forms = {"unix": 'export {}="{}"', "win": 'set "{}={}"'}
+    for os, form in forms.items():
+        for version, word in words.items() if os in systems else ():
             test = to_v1(And((Word(os), Compare("cuda", "==", version))))
             value = f"${{{system.variable}:-}} {word}" if system.appended and os == "unix" else word
             lines += [Line(f"- if: {test}"), Line(f"  then: {quoted(form.format(system.variable, value))}")]

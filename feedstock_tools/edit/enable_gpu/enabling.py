@@ -56,29 +56,28 @@ def enable_gpu(draft: Draft, wishes: GpuWishes, pinning: Path | None = None) -> 
     parts = gpu_parts(draft, wishes.outputs)
     versions = cuda_versions(draft, pinning)
     numbers = numbering(parts, wishes)
-    strings = build_string_edits(parts, numbers)
-    preferred, features, unpreferred = preference(parts, wishes)
     scripts = script_edits(scripts_of(draft, parts.builders), wishes, versions)
-    tests = test_edits(parts, wishes)
+    edits = (
+        numbers.edits,
+        build_string_edits(parts, numbers),
+        preference(parts, wishes),
+        scripts.edits,
+        test_edits(parts, wishes),
+    )
     document = parts.recipe.document
     changes = [
-        *defined(document, (*numbers.variables, *strings.variables, *scripts.variables)),
-        *numbers.changes,
-        *strings.changes,
-        *preferred,
-        *set_in((*numbers.settings, *strings.settings, *features, *scripts.settings)),
+        *defined(document, [line for each in edits for line in each.variables]),
+        *(change for each in edits for change in each.changes),
+        *set_in([setting for each in edits for setting in each.settings]),
         *requirement_changes(parts, wishes, versions),
-        *scripts.changes,
-        *tests.changes,
     ]
     draft = _skipped(draft.with_document(document.changed(together(changes))), wishes)
     if wishes.metapackages:
         draft = draft.with_recipe(lambda recipe: with_metapackages(recipe, parts, wishes))
     for script in scripts.files:
         draft = draft.with_script(script)
-    found = (*strings.remarks, *unpreferred, *scripts.remarks, *tests.remarks)
-    remarks = (*found, *_unpinned(parts), *_zipped(draft), *_others(parts))
-    return draft.remarked(*remarks, _NEXT)
+    remarks = [remark for each in edits for remark in each.remarks]
+    return draft.remarked(*remarks, *_unpinned(parts), *_zipped(draft), *_others(parts), _NEXT)
 
 
 def _skipped(draft: Draft, wishes: GpuWishes) -> Draft:

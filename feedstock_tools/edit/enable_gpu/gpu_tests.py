@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from feedstock_tools.edit.document import Change, Document, Entry, Part
 from feedstock_tools.edit.enable_gpu.insertion import added_to_list, in_one_style, placed, with_selectors
 from feedstock_tools.edit.enable_gpu.owners import GpuParts, Owner, leaves
+from feedstock_tools.edit.enable_gpu.settings import Edits
 from feedstock_tools.edit.enable_gpu.wishes import GpuWishes
 from feedstock_tools.edit.writing import added_entry
 from feedstock_tools.generate.spec.conditions import And, Condition, Word
@@ -16,24 +16,17 @@ from feedstock_tools.generate.texts.condition_texts import to_selector, to_v1
 from feedstock_tools.generate.texts.lines import Line, quoted
 from feedstock_tools.generate.texts.needs import CPU, CUDA
 
-__all__ = ["Tested", "test_edits"]
+__all__ = ["test_edits"]
 
 #: A shared library on Linux that a test looks for.
 _LIBRARY = re.compile(r"\$\{?PREFIX\}?/(lib/lib[\w.+-]+?)(?:\.so|\$\{?SHLIB_EXT\}?|\{\{ *SHLIB_EXT *\}\})(?=[\s\"']|$)")
+_COMPILER = re.compile(r"\{\{-?\s*compiler\(")
 _LINUX = Word("linux")
 #: The section of a library into which nvcc puts GPU code.
 _SECTION = "nv_fatbin"
 
 
-@dataclass(frozen=True, slots=True)
-class Tested:
-    """The changes that add tests, and remarks on what is not tested."""
-
-    changes: tuple[Change, ...]
-    remarks: tuple[str, ...]
-
-
-def test_edits(parts: GpuParts, wishes: GpuWishes) -> Tested:
+def test_edits(parts: GpuParts, wishes: GpuWishes) -> Edits:
     """Tests of the packages with CUDA builds.
 
     Files with GPU code are those of the wishes. Without any, it is the library that the tests of a package look for, if
@@ -52,9 +45,20 @@ def test_edits(parts: GpuParts, wishes: GpuWishes) -> Tested:
             remarks.append(
                 f"tests whether {chosen[0]} of {owner.name} holds GPU code: drop it if that library only calls others"
             )
+        remarks += _compiling(owner)
         if not commands and at == 0:
             remarks.append(f"no test tells CPU and CUDA builds of {owner.name} apart: name a library with --gpu-file")
-    return Tested(tuple(changes), tuple(remarks))
+    return Edits(tuple(changes), remarks=tuple(remarks))
+
+
+def _compiling(owner: Owner) -> Iterator[str]:
+    """Remarks on tests that compile something, which may find CUDA missing."""
+    document = owner.document
+    for entry in owner.part.entries:
+        found = _COMPILER.search(document.text, entry.start, entry.end) if entry.key in {"test", "tests"} else None
+        if found:
+            place = f"{document.path.name}:{document.line_of(found.start())}"
+            yield f"{place} a test compiles against {owner.name}: in CUDA builds it may require compiler('cuda') too"
 
 
 def _tested(owner: Owner, parts: GpuParts) -> Owner:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from feedstock_tools.edit.document import Change, Document, Entry
 from feedstock_tools.edit.enable_gpu.insertion import placed
 from feedstock_tools.edit.enable_gpu.owners import GpuParts, Owner
-from feedstock_tools.edit.enable_gpu.settings import Setting, free_name
+from feedstock_tools.edit.enable_gpu.settings import Edits, Setting, free_name
 from feedstock_tools.edit.enable_gpu.wishes import GpuWishes
 from feedstock_tools.edit.variables import Variable, read_variables
 from feedstock_tools.generate.texts.condition_texts import to_selector, to_v1
@@ -29,16 +29,14 @@ _BLOCK_END = re.compile(r"\{%[-+]?\s*(?:endif|endfor)\s*[-+]?%\}")
 
 @dataclass(frozen=True, slots=True)
 class Numbering:
-    """What the numbers of CUDA builds change: places of the text, settings of outputs, and variables.
+    """What the numbers of CUDA builds change.
 
     `replaced` are the templates of numbers that are no longer the number of the build: build strings that end with one
     must name the build's own. That is `own` for outputs of a `meta.yaml` which got one: `PKG_BUILDNUM` in their strings
     is the number of the recipe.
     """
 
-    changes: tuple[Change, ...] = ()
-    settings: tuple[Setting, ...] = ()
-    variables: tuple[Line, ...] = ()
+    edits: Edits
     replaced: frozenset[str] = frozenset()
     own: Mapping[Owner, str] = field(default_factory=dict)
 
@@ -49,7 +47,7 @@ def numbering(parts: GpuParts, wishes: GpuWishes) -> Numbering:
     Where only some outputs vary, those get a number of their own, so that the others stay one build for all jobs.
     """
     if wishes.by == "track_features":
-        return Numbering()
+        return Numbering(Edits())
     own = {owner: _numbers(owner) for owner in parts.varying if owner is not parts.recipe}
     shared = _numbers(parts.recipe)
     together = not parts.others and not any(own.values())
@@ -70,8 +68,9 @@ def _of_templates(
     if together and base is not None:
         steps = _steps(base, wishes)
         if lines or not shared:  # a literal so far, or no number at all
-            return Numbering(tuple(changes), _number_setting(parts, shared, f"{{{{ {base} }}}}"), (*lines, *steps))
-        return Numbering((*changes, *_after_last(document, base, steps)))
+            setting = _number_setting(parts, shared, f"{{{{ {base} }}}}")
+            return Numbering(Edits(tuple(changes), setting, (*lines, *steps)))
+        return Numbering(Edits((*changes, *_after_last(document, base, steps))))
     offset = free_name(document, "cuda_build", "cuda_build_number")
     raised = (Line(f"{{% set {offset} = 0 %}}"), *_steps(offset, wishes))
     settings: list[Setting] = []
@@ -81,11 +80,24 @@ def _of_templates(
         replaced.add(entry.value.text)
     numbers: dict[Owner, str] = {}
     for owner in parts.varying if not together else ():
-        if not own.get(owner):
-            numbers[owner] = f"{{{{ {base or 0} + {offset} }}}}"
-            settings.append(Setting(owner, (Line(f"number: {numbers[owner]}"),)))
-            replaced |= {entry.value.text for entry in shared}
-    return Numbering(tuple(changes), tuple(settings), (*lines, *raised), frozenset(replaced), numbers)
+        if own.get(owner):
+            continue
+        written = _own_numbers(document, shared, base, offset)
+        settings.append(Setting(owner, tuple(Line(f"number: {line.text}", line.selector) for line in written)))
+        replaced |= {entry.value.text for entry in shared}
+        if len(written) == 1:
+            numbers[owner] = written[0].text
+    edits = Edits(tuple(changes), tuple(settings), (*lines, *raised))
+    return Numbering(edits, frozenset(replaced), numbers)
+
+
+def _own_numbers(document: Document, shared: list[Entry], base: str | None, offset: str) -> list[Line]:
+    """The numbers of an output that has none: those of the recipe with an offset, each with its selector."""
+    if base is not None:
+        statements = [each for each in read_variables(document) if each.name == base]
+        whole = base if all(_is_whole(each) for each in statements) else f"{base} | int"
+        return [Line(f"{{{{ {whole} + {offset} }}}}")]
+    return [Line(_summed(entry, offset, "{{").text, document.selector_of(entry) or None) for entry in shared]
 
 
 def _base_of_templates(document: Document, shared: list[Entry]) -> tuple[str | None, list[Line], list[Change]]:
@@ -173,7 +185,7 @@ def _of_context(
     if together:
         changes += [Change(entry.value.start, entry.value.end, f"${{{{ {number} }}}}") for entry in shared]
         settings += _number_setting(parts, shared, f"${{{{ {number} }}}}")
-        return Numbering(tuple(changes), tuple(settings), tuple(lines), frozenset(replaced))
+        return Numbering(Edits(tuple(changes), tuple(settings), tuple(lines)), frozenset(replaced))
     inherited = False
     for owner in parts.varying:
         for entry in own.get(owner, []):
@@ -185,7 +197,8 @@ def _of_context(
             settings.append(Setting(owner, (Line(f"number: ${{{{ {number} }}}}"),)))
     if inherited and inside is None and shared:
         changes += [Change(shared[0].value.start, shared[0].value.end, f"${{{{ {base} }}}}")]
-    return Numbering(tuple(changes), tuple(settings), tuple(lines if inherited else ()), frozenset(replaced))
+    edits = Edits(tuple(changes), tuple(settings), tuple(lines if inherited else ()))
+    return Numbering(edits, frozenset(replaced))
 
 
 def _whole(document: Document, expression: str) -> str:

@@ -13,7 +13,7 @@ from feedstock_tools.edit.variables import read_variables
 from feedstock_tools.edit.writing import added_line
 from feedstock_tools.generate.texts.lines import Line
 
-__all__ = ["Setting", "defined", "free_name", "set_in"]
+__all__ = ["Edits", "Setting", "defined", "free_name", "set_in"]
 
 _STATEMENT = re.compile(r"\{%.*?%\}", re.DOTALL)
 #: Keys that a new section `build` stands below.
@@ -28,6 +28,16 @@ class Setting:
 
     owner: Owner
     lines: tuple[Line, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Edits:
+    """What a step changes in a recipe: places of its text, new settings and variables; and its remarks."""
+
+    changes: tuple[Change, ...] = ()
+    settings: tuple[Setting, ...] = ()
+    variables: tuple[Line, ...] = ()
+    remarks: tuple[str, ...] = ()
 
 
 def set_in(settings: Sequence[Setting]) -> list[Change]:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from dataclasses import dataclass
 
 from feedstock_tools.edit.document import Change, Document, Entry
 from feedstock_tools.edit.enable_gpu.insertion import placed
 from feedstock_tools.edit.enable_gpu.numbers import Numbering
 from feedstock_tools.edit.enable_gpu.owners import GpuParts, Owner
-from feedstock_tools.edit.enable_gpu.settings import Setting, free_name
+from feedstock_tools.edit.enable_gpu.settings import Edits, Setting, free_name
 from feedstock_tools.edit.enable_gpu.wishes import GpuWishes
 from feedstock_tools.generate.texts.condition_texts import to_selector, to_v1
 from feedstock_tools.generate.texts.lines import Line
@@ -19,24 +18,14 @@ from feedstock_tools.generate.texts.v0 import build_strings
 from feedstock_tools.generate.texts.v1 import ACCELERATOR, build_string
 from feedstock_tools.generate.texts.wording import CUDA_DIGITS
 
-__all__ = ["Strings", "build_string_edits", "preference"]
+__all__ = ["build_string_edits", "preference"]
 
 #: The hash in a build string, with the Python before it.
 _HASH = re.compile(r"(?:py\$?\{\{[^{}]*\}\}_?)?h?(?:\{\{-?\s*PKG_HASH\s*-?\}\}|\$\{\{\s*hash\s*\}\})")
 _LAST_TEMPLATE = re.compile(r"(\$?\{\{[^{}]*\}\})[ \t]*(?=#|\r?$|[\"']$)", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
-class Strings:
-    """What build strings change; `remarks` are about those that stay the same."""
-
-    changes: tuple[Change, ...]
-    settings: tuple[Setting, ...]
-    variables: tuple[Line, ...]
-    remarks: tuple[str, ...]
-
-
-def build_string_edits(parts: GpuParts, numbers: Numbering) -> Strings:
+def build_string_edits(parts: GpuParts, numbers: Numbering) -> Edits:
     """The build strings of all that vary: a new one, or the recipe's own with the accelerator before the hash.
 
     Args:
@@ -66,7 +55,7 @@ def build_string_edits(parts: GpuParts, numbers: Numbering) -> Strings:
         if not entries:
             settings.append(Setting(owner, _new_string(owner, accelerator, number)))
     variables = _variables(document, accelerator) if used else ()
-    return Strings(tuple(changes), tuple(settings), variables, tuple(remarks))
+    return Edits(tuple(changes), tuple(settings), variables, tuple(remarks))
 
 
 def _new_string(owner: Owner, accelerator: str, number: str) -> tuple[Line, ...]:
@@ -98,10 +87,10 @@ def _with_accelerator(
     return Change(entry.value.start, entry.value.end, text)
 
 
-def preference(parts: GpuParts, wishes: GpuWishes) -> tuple[list[Change], list[Setting], list[str]]:
-    """The features of builds that solvers must avoid, if the wishes prefer builds by them; with remarks."""
+def preference(parts: GpuParts, wishes: GpuWishes) -> Edits:
+    """The features of builds that solvers must avoid, if the wishes prefer builds by them."""
     if wishes.by == "build_number":
-        return [], [], []
+        return Edits()
     document = parts.recipe.document
     avoided = CPU if wishes.prefer == "gpu" else CUDA
     word = "cpu" if wishes.prefer == "gpu" else "gpu"
@@ -125,4 +114,4 @@ def preference(parts: GpuParts, wishes: GpuWishes) -> tuple[list[Change], list[S
             settings.append(Setting(owner, (Line("track_features:"), feature)))
         else:
             settings.append(Setting(owner, (Line("variant:"), Line(f"  {priority}"))))
-    return changes, settings, remarks
+    return Edits(tuple(changes), tuple(settings), remarks=tuple(remarks))

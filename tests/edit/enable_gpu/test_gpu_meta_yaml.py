@@ -224,3 +224,23 @@ def test_migrations_of_the_feedstock_count_too(feedstock: Callable[..., Path], p
     migration = (pinning / "migrations/cuda130.yaml").read_text().replace("  - 13.0\n", "  - 11.8\n")
     (folder / ".ci_support/migrations/cuda118.yaml").write_text(migration)
     assert any("cudatoolkit" in line for line in added(folder, pinning, GpuWishes(libraries=("cufft",))))
+
+
+def test_tests_that_compile_are_named(feedstock: Callable[..., Path], pinning: Path) -> None:
+    text = RECIPE.replace("test:\n", "test:\n  requires:\n    - {{ compiler('cxx') }}\n")
+    draft = enable_gpu(open_draft(feedstock(meta_yaml=text)), GpuWishes(), pinning / "conda_build_config.yaml")
+    line = text.splitlines().index("    - {{ compiler('cxx') }}") + 1
+    assert any(f"meta.yaml:{line} a test compiles against demo" in remark for remark in draft.remarks)
+
+
+def test_a_gpu_file_and_commands_become_tests(feedstock: Callable[..., Path], pinning: Path) -> None:
+    text = RECIPE.partition("test:")[0]
+    wishes = GpuWishes(gpu_files=("bin/demo",), tests=("demo --gpu: yes",))
+    lines = added(feedstock(meta_yaml=text), pinning, wishes)
+    assert [line for line in lines if line][-5:] == [
+        "test:",
+        "commands:",
+        'grep -q nv_fatbin ${PREFIX}/bin/demo               # [linux and cuda_compiler_version != "None"]',
+        'test -z "$(grep -l nv_fatbin ${PREFIX}/bin/demo)"  # [linux and cuda_compiler_version == "None"]',
+        f'"demo --gpu: yes"                                  {ON}',
+    ]

@@ -101,6 +101,17 @@ def test_the_build_string_of_an_output_ends_with_its_number(feedstock: Callable[
         assert each.build_string.rpartition("_")[2] == str(each.build_number)
 
 
+def test_an_output_starts_from_the_number_of_the_recipe(feedstock: Callable[..., Path], pinning: Path) -> None:
+    for number, expected in (
+        ("number: {{ build + 5 }}", {12907, 7}),
+        ("number: 3  # [linux]\n  number: 4  # [not linux]", {12903, 3}),
+    ):
+        folder = feedstock(meta_yaml=RECIPE.replace("number: {{ build }}", number))
+        found = made(folder, pinning, GpuWishes(outputs=("libdemo",)))
+        assert {number for name, _, number in found if name == "demo"} == expected
+        assert {number for name, _, number in found if name == "demo-tool"} == {min(expected)}
+
+
 def test_all_that_compile_get_cuda_by_default(feedstock: Callable[..., Path], pinning: Path) -> None:
     found = made(feedstock(meta_yaml=RECIPE), pinning, GpuWishes())
     assert {name for name, accelerator, _ in found if accelerator == "cuda129"} == {"libdemo", "demo", "demo-tool"}

@@ -102,6 +102,26 @@ def test_options_that_turn_cuda_on_go_to_cmake(feedstock: Callable[..., Path], p
     assert "build.sh: add -DUSE_CUDA=ON where make is called in CUDA builds" in draft_of(folder, pinning, wishes)[1]
 
 
+def test_only_scripts_of_machines_with_cuda_are_edited(feedstock: Callable[..., Path], pinning: Path) -> None:
+    folder = feedstock(meta_yaml=recipe("cmake"), build_sh="cmake .\n", bld_bat="cmake .\n")
+    for platforms, expected in (
+        ((), {"build.sh", "bld.bat"}),
+        (("linux-64",), {"build.sh"}),
+        (("win-64",), {"bld.bat"}),
+    ):
+        files, _ = draft_of(folder, pinning, GpuWishes(platforms=platforms))
+        assert files.keys() - {"meta.yaml"} == expected
+
+
+def test_a_cuda_version_without_facts_is_named(feedstock: Callable[..., Path], pinning: Path) -> None:
+    config = pinning / "conda_build_config.yaml"
+    config.write_text(config.read_text().replace("12.9", "19.4"))
+    (pinning / "migrations/cuda130.yaml").unlink()
+    files, remarks = draft_of(feedstock(meta_yaml=recipe("cmake"), build_sh="cmake .\n"), pinning)
+    assert "build.sh" not in files
+    assert "the facts do not know nvcc of CUDA 19.4: choose GPU architectures by hand" in remarks
+
+
 def test_a_build_system_that_is_not_known_is_named(feedstock: Callable[..., Path], pinning: Path) -> None:
     folder = feedstock(meta_yaml=recipe(), build_sh="waf build\n")
     files, remarks = draft_of(folder, pinning)
