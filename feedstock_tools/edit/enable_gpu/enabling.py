@@ -57,19 +57,16 @@ def enable_gpu(draft: Draft, wishes: GpuWishes, pinning: Path | None = None) -> 
     versions = cuda_versions(draft, pinning)
     numbers = numbering(parts, wishes)
     scripts = script_edits(scripts_of(draft, parts.builders), wishes, versions)
-    edits = (
-        numbers.edits,
-        build_string_edits(parts, numbers),
-        preference(parts, wishes),
-        scripts.edits,
-        test_edits(parts, wishes),
-    )
+    strings, preferred = build_string_edits(parts, numbers), preference(parts, wishes)
+    tests = test_edits(parts, wishes)
+    edits = (numbers.edits, strings, preferred, scripts.edits, tests)
     document = parts.recipe.document
-    changes = [
+    changes = [  # what is added in one place stands there in this order
         *defined(document, [line for each in edits for line in each.variables]),
-        *(change for each in edits for change in each.changes),
+        *(change for each in edits if each is not tests for change in each.changes),
         *set_in([setting for each in edits for setting in each.settings]),
         *requirement_changes(parts, wishes, versions),
+        *tests.changes,
     ]
     draft = _skipped(draft.with_document(document.changed(together(changes))), wishes)
     if wishes.metapackages:
