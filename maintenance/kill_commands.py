@@ -172,6 +172,7 @@ SCENARIOS = {
     "rerender --smithy": Scenario(
         _spec, ("rerender", "--pinning", "{world}/pinning", "--smithy", "{world}/smithy"), "solver-feedstock"
     ),
+    "edit": Scenario(_tiny, ("edit", "build-number", "7", "provider", "linux-64", "github_actions", "--write")),
     "ci": Scenario(_tiny, ("ci",)),
     "pinning fetch": Scenario(_pinnings, ("pinning", "fetch", "--channel", "{world}/pinnings"), "."),
     "smithy fetch": Scenario(_releases, ("smithy", "fetch", "--channel", "{world}/releases"), "."),

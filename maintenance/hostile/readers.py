@@ -125,7 +125,31 @@ def _of_feedstock(folder: Path) -> Readers:
         "build --list": partial(_list, folder),
         "rehearse": partial(_rehearse, folder, channel),
         "check": partial(_check, folder),
+        "lint": partial(_lint, folder),
+        "diff": partial(_diff, _plain(folder / "before"), folder),
+        "edit enable-gpu": partial(_enable_gpu, folder),
     }
+
+
+def _lint(folder: Path) -> None:
+    from feedstock_tools.check.linting.lint import lint_feedstock
+
+    list(lint_feedstock(folder))
+
+
+def _diff(before: Path, folder: Path) -> None:
+    from feedstock_tools.check.differences import compare_feedstocks
+    from feedstock_tools.report.differences import differences_text
+
+    differences_text(compare_feedstocks(before, folder))
+
+
+def _enable_gpu(folder: Path) -> None:
+    from feedstock_tools.edit.draft import open_draft
+    from feedstock_tools.edit.enable_gpu.enabling import enable_gpu
+    from feedstock_tools.edit.enable_gpu.wishes import GpuWishes
+
+    list(enable_gpu(open_draft(folder), GpuWishes(libraries=("cublas",))).changes().diff())
 
 
 def _rerender(folder: Path, release: Path | None = None) -> None:
@@ -244,7 +268,15 @@ def prepare() -> None:
         *("builds.plan.workspace", "builds.plan.rendering", "builds.matrix.matrix", "builds.publish.collect"),
         *("builds.matrix.listing", "check.rehearsal.of_feedstock", "report.matrix.listing", "report.rehearsal"),
         *("report.matrix.text", "report.matrix.page", "channel.folder", "channel.repodata", "gpu_code.packages"),
-        *("recipe.v1.recipe", "recipe.v1.branches", "variants.conditional", "generate.texts"),
+        *(
+            "recipe.v1.recipe",
+            "recipe.v1.branches",
+            "check.differences",
+            "check.linting.lint",
+            "edit.enable_gpu.enabling",
+            "variants.conditional",
+            "generate.texts",
+        ),
     ):
         importlib.import_module(f"feedstock_tools.{name}")
     for engine in ("rattler", "rattler.package_streaming", "rattler.index", "rattler_build"):

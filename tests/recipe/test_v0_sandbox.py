@@ -163,3 +163,9 @@ def test_a_refusal_names_the_line_the_template_and_how_to_lift_it(tmp_path: Path
 )
 def test_what_recipes_do_works(tmp_path: Path, template: str, text: str) -> None:
     assert rendered(tmp_path, template, v="3.10") == text
+
+
+def test_python_does_not_warn_of_code_that_jinja_makes(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        rendered(tmp_path, "{{ (1)[f:2] }}", f=None)
+    assert "perhaps you missed a comma" not in str(caught.value)

@@ -6,6 +6,7 @@ Undefined names render as nothing, whatever is done with them, as in the first p
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache, wraps
 from itertools import islice
@@ -262,7 +263,9 @@ def _compiled(recipe: Path, text: str, undefined: type[jinja2.Undefined]) -> tup
     """A template with the environment that counts its steps, which may outlive its entry in the cache above."""
     environment = _environment(recipe, undefined)  # type: ignore[arg-type]  # a class whose instances have a hash of their own
     try:
-        return environment, environment.from_string(text)
+        with warnings.catch_warnings():  # of Python, for the code that Jinja generated: `{{ 1[x] }}`
+            warnings.simplefilter("ignore", SyntaxWarning)
+            return environment, environment.from_string(text)
     except SyntaxError as error:  # raised by Python for the code that Jinja generated: an argument given twice, say
         raise jinja2.TemplateSyntaxError(error.msg, 1) from error
 
