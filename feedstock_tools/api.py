@@ -49,6 +49,8 @@ if TYPE_CHECKING:
     from feedstock_tools.edit.draft import Draft, open_draft
     from feedstock_tools.edit.enable_gpu.enabling import enable_gpu
     from feedstock_tools.edit.enable_gpu.wishes import GpuWishes
+    from feedstock_tools.edit.importing.importing import Imported, VerbatimBlock, import_recipe
+    from feedstock_tools.edit.importing.verification import Difference
     from feedstock_tools.edit.maintainers import add_maintainer, drop_maintainer
     from feedstock_tools.edit.platforms import add_platform, set_provider
     from feedstock_tools.edit.requirements import Where, add_requirement, drop_requirement, pin_requirement
@@ -95,6 +97,7 @@ __all__ = [
     "ConfigurationState",
     "Conflict",
     "Demand",
+    "Difference",
     "Differences",
     "Document",
     "Draft",
@@ -104,6 +107,7 @@ __all__ = [
     "Finding",
     "Generated",
     "GpuWishes",
+    "Imported",
     "InputError",
     "JobChange",
     "Limits",
@@ -143,6 +147,7 @@ __all__ = [
     "TestedPackage",
     "Use",
     "ValueOrigin",
+    "VerbatimBlock",
     "Where",
     "Work",
     "WorkError",
@@ -166,6 +171,7 @@ __all__ = [
     "explain",
     "find_release",
     "generate",
+    "import_recipe",
     "lacking",
     "lint_feedstock",
     "open_draft",
@@ -223,6 +229,8 @@ _WHERE = {
     "edit.draft": "Draft open_draft",
     "edit.enable_gpu.enabling": "enable_gpu",
     "edit.enable_gpu.wishes": "GpuWishes",
+    "edit.importing.importing": "Imported VerbatimBlock import_recipe",
+    "edit.importing.verification": "Difference",
     "edit.maintainers": "add_maintainer drop_maintainer",
     "edit.platforms": "add_platform set_provider",
     "edit.requirements": "Where add_requirement drop_requirement pin_requirement",

@@ -27,7 +27,7 @@ __all__ = ["bounds_of", "main", "run"]
 #: Commands that read a feedstock, and those that also read channels and packages.
 _READING = frozenset({"generate", "rerender", "variants", "outputs", "why", "plan", "status", "ci", "diff", "lint"})
 _SOLVING = frozenset(
-    {"pinning", "smithy", "cuda", "edit", "gpu", "search", "env", "rehearse", "review", "dossier", "collect"}
+    {"pinning", "smithy", "cuda", "edit", "import", "gpu", "search", "env", "rehearse", "review", "dossier", "collect"}
 )
 
 #: Section of `--help` → command → its description. The module of that name defines it as `command` and is imported
@@ -36,6 +36,7 @@ MENU = {
     "Make": {
         "init": "Write a first spec for a project: a folder or a git repository.",
         "generate": "Write the recipe and variant files that a spec describes.",
+        "import": "Write the spec of a recipe that people wrote, and compare what both make.",
         "edit": "Change a recipe that people wrote: version, requirements, maintainers.",
         "rerender": "Write .ci_support and CI files from recipe, pinning and migrations, as conda-smithy does.",
         "schema": "Print the JSON Schema of the spec, for editors.",
@@ -71,6 +72,8 @@ MENU = {
         "clean": "Show and remove caches, work folders, leftovers and old environments.",
     },
 }
+#: Commands whose names are words of Python.
+_MODULES = {"import": "importing"}
 COMMANDS = {name: help_text for commands in MENU.values() for name, help_text in commands.items()}
 
 
@@ -86,7 +89,9 @@ class _Commands(Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = importlib.import_module(f"feedstock_tools.cli.{cmd_name}").command
+        command: click.Command = importlib.import_module(
+            f"feedstock_tools.cli.{_MODULES.get(cmd_name, cmd_name)}"
+        ).command
         return command
 
     def resolve_command(

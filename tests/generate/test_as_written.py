@@ -40,8 +40,8 @@ platforms: {linux-64: , osx-64: }
 cuda: {}
 variants:
   level:
-    - {plain: 1}
-    - {plain: 3, when: linux}
+    - 1
+    - {value: 3, when: linux}
   mpi: [nompi, openmpi]
 build:
   number: 3

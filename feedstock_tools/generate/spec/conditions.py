@@ -61,7 +61,7 @@ _TOKEN = re.compile(
     r"|(?P<text>\"[^\"\n]*\")|(?P<word>[A-Za-z_][\w-]*))"
 )
 _DEEPEST = 20
-_LONGEST = 500
+_LONGEST = 2_000
 
 
 class ConditionError(ValueError):
@@ -202,7 +202,8 @@ def holds(condition: Condition | None, setting: Setting) -> bool:
             version = setting.cuda if subject == "cuda" else setting.python
             return version is not None and condition.holds(version)
         case Equal(key, value):
-            return setting.values.get(key) == value
+            given = setting.values.get(key)
+            return given == value or (given is not None and given.lower() == value.lower() in ("true", "false"))
         case Not(part):
             return not holds(part, setting)
         case And(parts):

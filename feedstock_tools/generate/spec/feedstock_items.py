@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from feedstock_tools.generate.spec.requirement_items import Items, MaybeCondition, Model
 from feedstock_tools.generate.spec.words import Size
@@ -44,17 +44,8 @@ class About(Model):
 class VariantValue(Model):
     """A value of a variant key."""
 
-    value: str | None = Field(default=None, description="The value.")
-    plain: str | None = Field(
-        default=None, pattern=r"^[\w.+-]*$", description="The value without quotes: a number or a boolean to a recipe."
-    )
+    value: str = Field(description="The value.")
     when: MaybeCondition = Field(default=None, description="The platforms with this value.")
-
-    @model_validator(mode="after")
-    def _one_value(self) -> VariantValue:
-        if (self.value is None) == (self.plain is None):
-            raise ValueError("a value must have either 'value' or 'plain'")
-        return self
 
 
 class Migration(Model):

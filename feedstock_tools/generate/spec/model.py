@@ -38,6 +38,7 @@ from feedstock_tools.generate.spec.written_items import (
     Glob,
     IgnoredExports,
     Offset,
+    UsedKey,
     Verbatim,
 )
 
@@ -134,6 +135,7 @@ class Script(Model):
         return self
 
 
+KeyList = Items[Annotated[UsedKey, Shorthand(string="key")]]
 ScriptField = Annotated[Script, Shorthand(string="unix", array="commands")]
 
 
@@ -163,6 +165,9 @@ class Build(Model):
     )
     ignore_run_exports: IgnoredExports = Field(
         default=IgnoredExports(), description="Run exports that its environments do not take over."
+    )
+    use_keys: KeyList = Field(
+        default=(), description="Variant keys that split the recipe, though it does not name them."
     )
 
 
@@ -224,8 +229,8 @@ class Output(Model):
     track_features: RequirementList = Field(
         default=(), description="Features, which make solvers avoid it: one for each step."
     )
-    use_keys: tuple[str, ...] = Field(default=(), description="Variant keys that split it, though it names them not.")
-    ignore_keys: tuple[str, ...] = Field(default=(), description="Variant keys that do not split it.")
+    use_keys: KeyList = Field(default=(), description="Variant keys that split it, though it does not name them.")
+    ignore_keys: KeyList = Field(default=(), description="Variant keys that do not split it.")
     entry_points: tuple[str, ...] = Field(default=(), description="Commands: `name = module:function`.")
     skip: tuple[Annotated[Skip, Shorthand(string="when")], ...] = Field(
         default=(), description="Builds without this output."
@@ -309,6 +314,9 @@ class Spec(Model):
     )
     recipe_name: PackageName | None = Field(
         default=None, description="The name at the top of the recipe; default: the feedstock's, with `-split`."
+    )
+    values: Mapping[Annotated[str, Field(pattern=r"^[A-Za-z_]\w*$")], str] = Field(
+        default={}, description="Texts by the names under which other texts have them: `{name}`."
     )
     build: Build = Field(default=Build(), description="Settings for every output.")
     sources: tuple[Source, ...] = Field(default=(), description="The sources.")

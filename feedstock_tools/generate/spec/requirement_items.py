@@ -64,7 +64,7 @@ def _check_package_name(text: str) -> str:
 
 def _check_package_spec(text: str) -> str:
     """A name, optionally with a version and a build string; placeholders are filled in later."""
-    if not re.fullmatch(r"[A-Za-z0-9_{][A-Za-z0-9_.{}-]*([ <>=!~*][^\n\[\]#]*)?", text):
+    if not re.fullmatch(r"[A-Za-z0-9_{][A-Za-z0-9_.{}-]*([ <>=!~*][^\n\[\]#]*(\[\w+=[^\n\[\]#]*\])?)?", text):
         raise ValueError(f"'{text}' is not a requirement such as 'numpy >=1.19,<2'")
     return text
 

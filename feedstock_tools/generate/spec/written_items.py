@@ -16,7 +16,7 @@ from feedstock_tools.generate.spec.requirement_items import (
     Shorthand,
 )
 
-__all__ = ["AboutOutput", "Choice", "Environment", "Glob", "IgnoredExports", "Offset", "Verbatim"]
+__all__ = ["AboutOutput", "Choice", "Environment", "Glob", "IgnoredExports", "Offset", "UsedKey", "Verbatim"]
 
 
 class Choice(Model):
@@ -39,6 +39,13 @@ class Glob(Model):
 
     path: str = Field(description="A path or a pattern.")
     when: MaybeCondition = Field(default=None, description="The builds with these files; default: all.")
+
+
+class UsedKey(Model):
+    """A key of the variant configuration that splits an output, or does not."""
+
+    key: str = Field(pattern=r"^[A-Za-z_]\w*$", description="The key.")
+    when: MaybeCondition = Field(default=None, description="The builds for which that is so; default: all.")
 
 
 class IgnoredExports(Model):

@@ -92,9 +92,10 @@ def _compare_v0(compare: Compare | Equal, cuda_versions: Collection[str]) -> str
 
 def _compare_v1(compare: Compare | Equal) -> str:
     if isinstance(compare, Equal):
-        # A value may be a number or a boolean to the engine, depending on its quotes in the variant file.
+        # To the engine a key without a value is an error, and a value may be a number or a boolean.
+        given = f'{compare.key} | default("")'
         plain = _typed(compare.value).startswith('"')
-        return f'{compare.key} == "{compare.value}"' if plain else f'({compare.key} ~ "") == "{compare.value}"'
+        return f'({given}) == "{compare.value}"' if plain else f'(({given}) ~ "") == "{compare.value}"'
     if compare.subject == "python":
         return f'match(python, "{_match_spec(compare)}")'
     if compare.operator == "==" and "." in compare.version:

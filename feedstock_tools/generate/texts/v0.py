@@ -33,9 +33,10 @@ from feedstock_tools.generate.texts.wording import (
     skips,
 )
 
-__all__ = ["build_strings", "requirement_line", "v0_view"]
+__all__ = ["ABOUT_NAMES", "NAMES", "build_strings", "requirement_line", "v0_view"]
 
-_NAMES = {
+#: Placeholder → what it is in the templates of conda-build; others are names of variables there.
+NAMES = {
     "cuda": "cuda_compiler_version",
     "cuda_major": '(cuda_compiler_version or "None").split(".")[0]',
     "cuda_digits": CUDA_DIGITS,
@@ -45,7 +46,7 @@ _NAMES = {
     "build_number": "PKG_BUILDNUM",
 }
 #: The keys of `about` in conda-build's spelling.
-_ABOUT_NAMES = {"homepage": "home", "repository": "dev_url", "documentation": "doc_url"}
+ABOUT_NAMES = {"homepage": "home", "repository": "dev_url", "documentation": "doc_url"}
 #: conda-build's default scripts.
 _DEFAULT_SCRIPTS = ("build.sh", "bld.bat")
 _WHY_USED = "Nothing else here tells conda-build that there is one for each Python."
@@ -76,6 +77,8 @@ def v0_view(spec: Spec, cuda_versions: Sequence[str]) -> dict[str, Any]:
     alone = is_alone(spec)
     return {
         "spec": spec,
+        "used_lines": [wording.line(f"{{% set used_key = {used.key} %}}", used.when) for used in spec.build.use_keys],
+        "own_values": list(spec.values.items()),
         "package_name": spec.recipe_name or f"{spec.name}-split",
         "alone": outputs[0] if alone else None,
         "top_lines": verbatim_lines(spec.verbatim, "top", "v0"),
@@ -89,7 +92,7 @@ def v0_view(spec: Spec, cuda_versions: Sequence[str]) -> dict[str, Any]:
         "build_lines": _build_lines(spec, wording),
         "requirements": outputs[0]["requirements"] if alone else _requirements(top_level_needs(spec), wording),
         "outputs": [] if alone else outputs,
-        "about_lines": about(spec.about, _ABOUT_NAMES),
+        "about_lines": about(spec.about, ABOUT_NAMES),
     }
 
 
@@ -107,7 +110,7 @@ def build_strings(*, python: bool, number: str = "{{ PKG_BUILDNUM }}") -> dict[C
 
 def _expression(need: Need) -> str:
     if need.kind == "package":
-        text = filled(need.value, "{{", _NAMES)
+        text = filled(need.value, "{{", NAMES)
         return text if text.startswith("{{") else quoted(text)
     if need.kind in ("compiler", "stdlib", "cdt"):
         return f"{{{{ {need.kind}('{need.value}') }}}}"
@@ -153,13 +156,13 @@ def _ignored(ignored: IgnoredExports, spec: Spec, wording: _Wording) -> list[tup
 
 
 def _commands(script: Script, wording: _Wording) -> list[Line]:
-    return [wording.line(f"- {quoted(filled(item.command, '{{', _NAMES))}", item.when) for item in script.commands]
+    return [wording.line(f"- {quoted(filled(item.command, '{{', NAMES))}", item.when) for item in script.commands]
 
 
 def _environment(script: Script | None, wording: _Wording) -> tuple[Line, ...]:
     """The variables of a script; several values of one are distinguished by their conditions."""
     return tuple(
-        wording.line(f"- {quoted(name + '=' + filled(value, '{{', _NAMES))}", condition)
+        wording.line(f"- {quoted(name + '=' + filled(value, '{{', NAMES))}", condition)
         for name, choices in (script.environment if script else {}).items()
         for value, condition in exclusive(choices)
     )
@@ -186,18 +189,18 @@ def _source(source: Source, wording: _Wording) -> tuple[Line, ...]:
     """The lines of a source, the first of which begins its list item."""
     lines: list[Line] = []
     if len(source.url) > 1:
-        lines += [Line("url:"), *(Line(f"  - {quoted(filled(url, '{{', _NAMES))}") for url in source.url)]
+        lines += [Line("url:"), *(Line(f"  - {quoted(filled(url, '{{', NAMES))}") for url in source.url)]
     elif source.url:
-        lines.append(Line(f"url: {quoted(filled(source.url[0], '{{', _NAMES))}"))
+        lines.append(Line(f"url: {quoted(filled(source.url[0], '{{', NAMES))}"))
     if source.git:
         lines += [
             Line(f"git_url: {quoted(source.git)}"),
-            Line(f"git_rev: {quoted(filled(source.rev or '', '{{', _NAMES))}"),
+            Line(f"git_rev: {quoted(filled(source.rev or '', '{{', NAMES))}"),
         ]
     if source.path:
         lines.append(Line(f"path: {quoted(source.path)}"))
     if source.file_name:
-        lines.append(Line(f"fn: {quoted(filled(source.file_name, '{{', _NAMES))}"))
+        lines.append(Line(f"fn: {quoted(filled(source.file_name, '{{', NAMES))}"))
     if source.sha256:
         lines.append(Line(f"sha256: {source.sha256}"))
     if source.folder:
@@ -222,7 +225,7 @@ def _output(output: ResolvedOutput, spec: Spec, wording: _Wording) -> dict[str, 
     written = output.written
     return {
         "name": output.name,
-        "version": quoted(filled(written.version, "{{", _NAMES)) if written.version else None,
+        "version": quoted(filled(written.version, "{{", NAMES)) if written.version else None,
         "why": output.why,
         "script_lines": _script_lines(output.script, wording) if output.script and not output.script.commands else (),
         "files": _files(output, wording),
@@ -230,7 +233,7 @@ def _output(output: ResolvedOutput, spec: Spec, wording: _Wording) -> dict[str, 
         "requirements": _requirements(output.needs, wording),
         "test": _test(output, wording),
         "test_lines": verbatim_lines(written.verbatim, "test", "v0"),
-        "about": about(written.about, _ABOUT_NAMES),
+        "about": about(written.about, ABOUT_NAMES),
         "about_lines": verbatim_lines(written.verbatim, "about", "v0"),
         "top_lines": verbatim_lines(written.verbatim, "top", "v0"),
     }
@@ -251,7 +254,7 @@ def _build_text(output: ResolvedOutput, spec: Spec, wording: _Wording) -> str:
 
 
 def _files(output: ResolvedOutput, wording: _Wording) -> list[Line]:
-    included = [wording.line(f"- {quoted(filled(glob.path, '{{', _NAMES))}", glob.when) for glob in output.files]
+    included = [wording.line(f"- {quoted(filled(glob.path, '{{', NAMES))}", glob.when) for glob in output.files]
     excluded = [wording.line(f"- {quoted(glob.path)}", glob.when) for glob in output.written.exclude_files]
     if not excluded:
         return included
@@ -266,7 +269,9 @@ def _build_of_output(output: ResolvedOutput, spec: Spec, wording: _Wording) -> l
     blocks += [("", lines) for lines in (skipped, _own_lines(output, wording)) if lines]
     blocks += [("", lines) for lines in (_string_lines(output, spec, wording),) if lines]
     keys = {"force_use_keys": output.written.use_keys, "force_ignore_keys": output.written.ignore_keys}
-    blocks += [(key, tuple(Line(f"- {name}") for name in names)) for key, names in keys.items() if names]
+    blocks += [
+        (key, tuple(wording.line(f"- {name.key}", name.when) for name in names)) for key, names in keys.items() if names
+    ]
     blocks += _ignored(output.written.ignore_run_exports, spec, wording)
     if _split_by_python_alone(output, spec):
         blocks.append(("force_use_keys", (Line("- python"),)))
@@ -331,13 +336,13 @@ def _string_lines(output: ResolvedOutput, spec: Spec, wording: _Wording) -> tupl
 
 
 def _text(text: str) -> str:
-    return quoted(filled(text, "{{", _NAMES))
+    return quoted(filled(text, "{{", NAMES))
 
 
 def _test(output: ResolvedOutput, wording: _Wording) -> list[tuple[str, tuple[Line, ...]]]:
     test = output.test
     requires = list(wording.needs(output.test_needs))
-    commands = [wording.line(f"- {quoted(filled(item.command, '{{', _NAMES))}", item.when) for item in test.commands]
+    commands = [wording.line(f"- {quoted(filled(item.command, '{{', NAMES))}", item.when) for item in test.commands]
     if test.pip_check:
         requires.append(Line("- pip"))
         commands.append(Line("- pip check"))

@@ -32,9 +32,10 @@ from feedstock_tools.generate.texts.wording import (
     skips,
 )
 
-__all__ = ["ACCELERATOR", "build_string", "requirement_lines", "v1_view"]
+__all__ = ["ACCELERATOR", "NAMES", "build_string", "requirement_lines", "v1_view"]
 
-_NAMES = {
+#: Placeholder → what it is in the templates of rattler-build; others are names of variables there.
+NAMES = {
     "cuda": "cuda_compiler_version",
     "cuda_major": '(cuda_compiler_version | default("None") | split("."))[0]',
     "python_digits": "python | version_to_buildstring",
@@ -81,7 +82,7 @@ def v1_view(spec: Spec) -> dict[str, Any]:
 
 
 def _context(spec: Spec) -> list[str]:
-    lines = [f'version: "{spec.version}"']
+    lines = [f'version: "{spec.version}"', *(f'{name}: "{value}"' for name, value in spec.values.items())]
     if "{cuda_digits}" in repr(spec.outputs):
         # As a variable, since the filter would multiply the bound on the size of what uses it.
         lines.append(f"cuda_digits: ${{{{ {CUDA_DIGITS} }}}}")
@@ -101,7 +102,7 @@ def _context(spec: Spec) -> list[str]:
 
 def _expression(need: Need) -> str:
     if need.kind == "package":
-        text = filled(need.value, "${{", _NAMES)
+        text = filled(need.value, "${{", NAMES)
         return text if text.startswith("${{") else quoted(text)
     if need.kind in ("compiler", "stdlib", "cdt"):
         return f"${{{{ {need.kind}('{need.value}') }}}}"
@@ -158,15 +159,15 @@ def _source(source: Source) -> list[str]:
     """The lines of a source, the first of which begins its list item."""
     lines: list[str] = []
     if len(source.url) > 1:
-        lines += ["url:", *(f"  - {quoted(filled(url, '${{', _NAMES))}" for url in source.url)]
+        lines += ["url:", *(f"  - {quoted(filled(url, '${{', NAMES))}" for url in source.url)]
     elif source.url:
-        lines.append(f"url: {quoted(filled(source.url[0], '${{', _NAMES))}")
+        lines.append(f"url: {quoted(filled(source.url[0], '${{', NAMES))}")
     if source.git:
-        lines += [f"git: {quoted(source.git)}", f"rev: {quoted(filled(source.rev or '', '${{', _NAMES))}"]
+        lines += [f"git: {quoted(source.git)}", f"rev: {quoted(filled(source.rev or '', '${{', NAMES))}"]
     if source.path:
         lines.append(f"path: {quoted(source.path)}")
     if source.file_name:
-        lines.append(f"file_name: {quoted(filled(source.file_name, '${{', _NAMES))}")
+        lines.append(f"file_name: {quoted(filled(source.file_name, '${{', NAMES))}")
     if source.sha256:
         lines.append(f"sha256: {source.sha256}")
     if source.folder:
@@ -180,9 +181,9 @@ def _source(source: Source) -> list[str]:
 
 
 def _script(script: Script, spec: Spec) -> list[str]:
-    variables = [f"  {name}: {chosen_v1(choices, _NAMES)}" for name, choices in script.environment.items() if choices]
+    variables = [f"  {name}: {chosen_v1(choices, NAMES)}" for name, choices in script.environment.items() if choices]
     if script.commands:
-        commands = _listed((quoted(filled(item.command, "${{", _NAMES)), item.when, None) for item in script.commands)
+        commands = _listed((quoted(filled(item.command, "${{", NAMES)), item.when, None) for item in script.commands)
         if not variables:
             return ["script:", *(f"  {line}" for line in commands)]
         return [
@@ -232,7 +233,7 @@ def _output(output: ResolvedOutput, spec: Spec) -> dict[str, Any]:
         "build": _build_of_output(output, spec),
         "requirements": requirements,
         "tests": [*_tests(output), *verbatim_lines(written.verbatim, "test", "v1")],
-        "version": quoted(filled(written.version, "${{", _NAMES)) if written.version else None,
+        "version": quoted(filled(written.version, "${{", NAMES)) if written.version else None,
         "about": about(written.about, {}),
         "about_lines": verbatim_lines(written.verbatim, "about", "v1"),
         "top_lines": verbatim_lines(written.verbatim, "top", "v1"),
@@ -285,7 +286,7 @@ def _build_of_output(output: ResolvedOutput, spec: Spec) -> list[str]:
 
 def _files(output: ResolvedOutput) -> list[str]:
     def globs(items: Iterable[Glob]) -> list[str]:
-        return _listed((quoted(filled(glob.path, "${{", _NAMES)), glob.when, None) for glob in items)
+        return _listed((quoted(filled(glob.path, "${{", NAMES)), glob.when, None) for glob in items)
 
     excluded = output.written.exclude_files
     if not excluded:
@@ -303,12 +304,13 @@ def _as_written(output: ResolvedOutput, spec: Spec) -> list[str]:
     """The build string and what belongs to it, as the spec has it."""
     written = output.written
     lines = [f"number: {written.number}"] if written.number is not None else []
-    lines += [f"string: {chosen_v1(written.string, _NAMES)}"] if written.string else []
+    lines += [f"string: {chosen_v1(written.string, NAMES)}"] if written.string else []
     lines += [f"noarch: {written.noarch}"] if written.noarch else []
-    keys = {"use_keys": written.use_keys, "ignore_keys": written.ignore_keys}
-    variant = [
-        line for key, names in keys.items() if names for line in (f"  {key}:", *(f"    - {name}" for name in names))
-    ]
+    keys = {"use_keys": (*spec.build.use_keys, *written.use_keys), "ignore_keys": written.ignore_keys}
+    variant: list[str] = []
+    for key, names in keys.items():
+        listed = _listed((name.key, name.when, None) for name in dict.fromkeys(names))
+        variant += [f"  {key}:", *(f"    {line}" for line in listed)] if listed else []
     steps = flatten(written.track_features, spec)
     if steps:
         terms = [f"(1 if {to_v1(need.condition)} else 0)" if need.condition else "1" for need in steps]
@@ -325,7 +327,7 @@ def _tests(output: ResolvedOutput) -> list[str]:
             lines += block if condition is None else _under(condition, block)
     elif test.imports:
         lines += _imports([item.module for item in test.imports], pip_check=test.pip_check)
-    commands: list[Entry] = [(quoted(filled(c.command, "${{", _NAMES)), c.when, None) for c in test.commands]
+    commands: list[Entry] = [(quoted(filled(c.command, "${{", NAMES)), c.when, None) for c in test.commands]
     needs = list(output.test_needs)
     if test.pip_check and not any(item.when is None for item in test.imports):
         commands.append(("pip check", None, None))

@@ -161,10 +161,6 @@ def _scalar(value: str) -> str:
     return "None" if value == "None" else quoted(value)
 
 
-def _value(value: VariantValue) -> str:
-    return value.plain if value.plain is not None else _scalar(value.value or "")
-
-
 def _python_block(spec: Spec) -> list[Block]:
     if isinstance(spec.python, str):
         return []
@@ -174,9 +170,11 @@ def _python_block(spec: Spec) -> list[Block]:
 def _own_block(key: str, values: Sequence[VariantValue], spec: Spec) -> Block:
     versions = known_cuda_versions(spec) if any(value.when for value in values) else ()
     lines = tuple(
-        Line(f"- {_value(value)}", to_selector(value.when, versions) if value.when else None) for value in values
+        Line(f"- {_scalar(value.value)}", to_selector(value.when, versions) if value.when else None) for value in values
     )
     selectors = {line.selector for line in lines}
+    if not spec.automatic and None not in selectors and len(selectors) > 1:
+        return Block(key, lines, selector=" or ".join(f"({selector})" for selector in sorted(map(str, selectors))))
     return Block(key, lines, selector=selectors.pop() if len(selectors) == 1 else None)
 
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import lru_cache, wraps
+from functools import lru_cache, reduce, wraps
 from itertools import islice
+from operator import add
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import jinja2
 from jinja2 import nodes
@@ -166,7 +167,8 @@ class _Environment(SandboxedEnvironment):
 
     def _concatenated(self, parts: list[Any]) -> str:
         self._charge(parts)
-        return str(self._charge("".join(map(str, parts))))
+        texts = (part if isinstance(part, str) else str(part) for part in parts)
+        return cast("str", self._charge(reduce(add, texts, "")))
 
     def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
         tree = super()._parse(source, name, filename)

@@ -129,7 +129,7 @@ def check_format(template: str, values: Iterable[Any]) -> None:
 
 
 def _replace_filter(value: Any, old: Any, new: Any, count: int | None = None) -> str:
-    text = str(value)
+    text = value if isinstance(value, str) else str(value)
     hold(grown(text, "replace", (old, new)))
     return text.replace(str(old), str(new), -1 if count is None else count)
 

@@ -1,0 +1,1 @@
+"""Recipes that people wrote, as specs."""

@@ -1,0 +1,253 @@
+"""A recipe, seen in many settings, as the content of a spec."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from feedstock_tools.edit.importing.entries import UnsaidError, conditional, literal, text_of
+from feedstock_tools.edit.importing.inference import NEVER, Conditions, said
+from feedstock_tools.edit.importing.merging import Merger, merged_order
+from feedstock_tools.edit.importing.output_content import (
+    Place,
+    about_of,
+    ignored,
+    output_content,
+    requirements_of,
+    script_of,
+)
+from feedstock_tools.edit.importing.reading.marks import unmarked
+from feedstock_tools.edit.importing.reading.samples import Sample
+from feedstock_tools.edit.importing.reading.trees import OutputTree, RecipeTree
+from feedstock_tools.edit.importing.reading.written_conditions import WrittenConditions
+from feedstock_tools.edit.importing.variant_content import variant_content
+from feedstock_tools.edit.importing.verbatim import Writer
+from feedstock_tools.generate.spec.conditions import Compare, Word
+from feedstock_tools.rerender.source import Source
+
+__all__ = ["Content", "recipe_content"]
+
+_SOURCE = {"git_url": "git", "git_rev": "rev", "fn": "file_name"}
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What a spec says of a recipe, and what it cannot say."""
+
+    content: dict[str, Any]
+    lost: tuple[str, ...]
+
+
+def recipe_content(source: Source, samples: Sequence[Sample], name: str) -> Content:
+    """The content of the spec of a feedstock called `name`."""
+    written = WrittenConditions(source.text, is_v1=source.v1 is not None)
+    conditions = Conditions(samples, written.all)
+    built = sum(1 << at for at, sample in enumerate(samples) if not sample.tree.skip)
+    return _Importer(source, samples, name, Merger(conditions, built, written)).content()
+
+
+class _Importer:
+    def __init__(self, source: Source, samples: Sequence[Sample], name: str, merger: Merger) -> None:
+        self.source, self.samples, self.name, self.merger = source, samples, name, merger
+        self.trees: Mapping[int, RecipeTree] = {
+            at: sample.tree for at, sample in enumerate(samples) if merger.among >> at & 1
+        }
+        self.first = self.trees[min(self.trees)]
+        self.writer = Writer("v1" if source.v1 is not None else "v0")
+        self.place = Place("the recipe", self.writer)
+        self.lost: list[str] = []
+
+    def content(self) -> Content:
+        """All of the spec, in the order of the file."""
+        first = self.first
+        outputs = self._outputs()
+        content: dict[str, Any] = {
+            "name": self.name,
+            "version": first.version,
+            "format": self.writer.recipe_format,
+            "automatic": "false",
+        }
+        if first.name != f"{self.name}-split" or first.alone:
+            content["recipe_name"] = first.name
+        content["values"] = {}
+        content["sources"] = self._sources()
+        content["platforms"] = self._platforms()
+        if "cuda_compiler" in self.source.text or "'cuda'" in self.source.text or '"cuda"' in self.source.text:
+            content["cuda"] = {}
+        variants, zipped, lost = variant_content(self.source)
+        content["variants"] = variants
+        content["zip"] = zipped
+        content["build"] = self._build()
+        content["skip"] = self._skip()
+        content["outputs"] = outputs
+        about = about_of(first.about, self.place, first.version)
+        content["about"] = {"homepage": "", "license": "", "summary": "", **about}
+        maintainers = first.extra.get("recipe-maintainers") or ["conda-forge"]
+        content["maintainers"] = list(maintainers) if isinstance(maintainers, list) else [str(maintainers)]
+        self._more_extra()
+        content["verbatim"] = self.place.verbatim
+        content["conda_forge"] = _plain(self.source.forge.settings)
+        said_text = repr(content)
+        values = {name: value for tree in self.trees.values() for name, value in tree.values.items()}
+        used = (name for name in values if re.search(rf"\{{{name}\}}|\{{ {name} \}}", said_text))
+        content["values"] = {name: values[name] for name in used}
+        kept = {key: value for key, value in content.items() if value or key == "cuda"}
+        return Content(kept, (*self.place.lost, *self.lost, *lost))
+
+    def _outputs(self) -> list[dict[str, Any]]:
+        names = merged_order([[output.name for output in tree.outputs] for tree in self.trees.values()])
+        found = []
+        for name in names:
+            trees = {at: output for at, tree in self.trees.items() for output in tree.outputs if output.name == name}
+            if all(tree.skip for tree in trees.values()):
+                self.lost.append(f"the output {name} is built nowhere")
+                continue
+            place = Place(f"output {name}", self.writer)
+            found.append(output_content(name, self.samples, trees, self.merger, place, alone=self.first.alone))
+            self.lost += place.lost
+        return found
+
+    def _sources(self) -> list[Any]:
+        version = self.first.version
+        keyed: dict[int, list[str]] = {}
+        patches: dict[str, dict[int, list[str]]] = {}
+        for at, tree in self.trees.items():
+            for item in tree.sources:
+                own = {key: value for key, value in item.items() if key != "patches"}
+                if "sha256" in own:
+                    own["sha256"] = unmarked(str(own["sha256"]), tree.values)
+                key = json.dumps(own, default=str)
+                keyed.setdefault(at, []).append(key)
+                found = item.get("patches") or []
+                patches.setdefault(key, {})[at] = [
+                    str(patch) for patch in (found if isinstance(found, list) else [found])
+                ]
+        items = []
+        for key, condition in self.merger.entries({at: keyed.get(at, []) for at in self.trees}):
+            try:
+                source = {
+                    _SOURCE.get(name, name): _source_value(value, version) for name, value in json.loads(key).items()
+                }
+            except UnsaidError as error:
+                self.lost.append(f"source: {error}")
+                continue
+            unknown = set(source) - {"url", "sha256", "git", "rev", "path", "folder", "file_name"}
+            self.lost += [f"source: the key {name}" for name in sorted(unknown)]
+            source = {name: value for name, value in source.items() if name not in unknown}
+            among = sum(1 << at for at in patches[key])
+            listed = self.merger.within(among).entries(patches[key])
+            source["patches"] = self.place.said(
+                "patches", listed, lambda entry: conditional("file", text_of(entry[0]), entry[1])
+            )
+            if condition is not None:
+                source["when"] = said(condition)
+            items.append({name: value for name, value in source.items() if value})
+        return items
+
+    def _platforms(self) -> dict[str, Any]:
+        built = {sample.setting.platform for at, sample in enumerate(self.samples) if at in self.trees}
+        platforms: dict[str, Any] = {}
+        for rendering in self.source.forge.renderings:
+            platform, builder = rendering.platform, rendering.build_platform
+            if platform in built:
+                platforms[platform.subdir] = {"build_on": builder.subdir} if builder != platform else None
+        return platforms
+
+    def _build(self) -> dict[str, Any]:
+        numbers = {at: tree.number for at, tree in self.trees.items()}
+        base = min(numbers.values())
+        build: dict[str, Any] = {"number": str(base)}
+        if offsets := self._offsets({at: number - base for at, number in numbers.items()}):
+            build["offsets"] = offsets
+        if not self.first.alone:
+            tops = {at: tree.top for at, tree in self.trees.items()}
+            build |= self._top_script(tops)
+            if requirements := requirements_of(tops, self.merger, self.place):
+                build["requirements"] = requirements
+            if exports := ignored(tops, self.merger, self.place):
+                build["ignore_run_exports"] = exports
+            self.place.copy("build", self.writer.mapping(self.merger, {at: top.more_build for at, top in tops.items()}))
+        return build
+
+    def _top_script(self, tops: Mapping[int, OutputTree]) -> dict[str, Any]:
+        if self.source.v1 is not None:
+            script = script_of(self.samples, tops, self.merger, self.place)
+            return {"script": script} if script else {}
+        folder = self.source.recipe.parent
+        names = {"unix": "build.sh", "win": "bld.bat"}
+        there = {system: name for system, name in names.items() if (folder / name).is_file()}
+        if not there:
+            return {}
+        return {"script": there["unix"] if list(there) == ["unix"] else there}
+
+    def _offsets(self, differences: Mapping[int, int]) -> list[dict[str, str]]:
+        """Amounts that add up to the build numbers: by single keys if that is possible, else by their sums."""
+        if not any(differences.values()):
+            return []
+        keys = sorted(frozenset().union(*(self.samples[at].looping for at in differences)))
+        left = dict(differences)
+        found: list[tuple[int, int]] = []
+        for key in ["cuda_compiler_version", *(key for key in keys if key != "cuda_compiler_version")]:
+            by_value: dict[str | None, int] = {}
+            for at, amount in left.items():
+                value = self.samples[at].variant.get(key)
+                by_value[value] = min(amount, by_value.get(value, amount))
+            for amount in sorted({amount for amount in by_value.values() if amount}):
+                mask = sum(1 << at for at in left if by_value[self.samples[at].variant.get(key)] == amount)
+                found.append((amount, mask))
+            left = {at: amount - by_value[self.samples[at].variant.get(key)] for at, amount in left.items()}
+        if any(left.values()):
+            found = [
+                (amount, sum(1 << at for at, other in differences.items() if other == amount))
+                for amount in sorted(set(differences.values()) - {0})
+            ]
+        return [self._offset(amount, mask) for amount, mask in found]
+
+    def _offset(self, amount: int, mask: int) -> dict[str, str]:
+        condition = self.merger.condition(mask)
+        always = Compare("python", ">=", "2") if condition is None or isinstance(condition, str) else condition
+        return {"by": str(amount), "when": said(always)}
+
+    def _skip(self) -> list[Any]:
+        """The skips of the recipe: its own conditions as far as they go, and one for what is left."""
+        conditions = self.merger.conditions
+        skipped = conditions.everywhere & ~self.merger.among
+        left, found = skipped, []
+        options = [(conditions.mask(condition), condition) for condition in self.merger.written.all]
+        options += [(mask, Word(word)) for word in ("win", "osx", "linux") if (mask := conditions.mask(Word(word)))]
+        inside = [(mask, condition) for mask, condition in options if mask and not mask & ~skipped]
+        for mask, condition in sorted(inside, key=lambda each: -each[0].bit_count()):
+            if mask & left:
+                found.append(condition)
+                left &= ~mask
+        if left:
+            rest = conditions.of(left, conditions.everywhere & ~(skipped & ~left))
+            if rest is not None and rest != NEVER:
+                found.append(rest)
+        return [said(condition) for condition in found]
+
+    def _more_extra(self) -> None:
+        more = {
+            key: value for key, value in self.first.extra.items() if key not in ("recipe-maintainers", "feedstock-name")
+        }
+        only = Merger(self.merger.conditions, 1 << min(self.trees), self.merger.written)
+        self.place.copy("extra", self.writer.mapping(only, {min(self.trees): more}))
+
+
+def _source_value(value: Any, version: str) -> Any:
+    if isinstance(value, list):
+        found = [literal(str(item), version) for item in value]
+        return found[0] if len(found) == 1 else found
+    return literal(str(value), version)
+
+
+def _plain(value: Any) -> Any:
+    """Settings with booleans and numbers as they are written."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(each) for key, each in value.items() if each is not None}
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    return str(value).lower() if isinstance(value, bool) else str(value)

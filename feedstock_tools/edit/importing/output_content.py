@@ -1,0 +1,293 @@
+"""An output of a recipe, seen in many settings, as an output of a spec."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from feedstock_tools.edit.importing.entries import UnsaidError, conditional, literal, requirement, text_of
+from feedstock_tools.edit.importing.inference import NEVER, said
+from feedstock_tools.edit.importing.merging import Entry, Merger, merged_order
+from feedstock_tools.edit.importing.reading.marks import mark
+from feedstock_tools.edit.importing.reading.samples import Sample
+from feedstock_tools.edit.importing.reading.trees import SECTIONS, OutputTree
+from feedstock_tools.edit.importing.verbatim import Writer
+
+__all__ = ["ABOUT", "Place", "about_of", "ignored", "output_content", "requirements_of", "script_of"]
+
+#: Keys of `about` in either format → the spec's.
+ABOUT = {
+    **{key: key for key in ("homepage", "license", "license_file", "license_family", "summary", "description")},
+    **{key: key for key in ("repository", "documentation", "license_url")},
+    **{"home": "homepage", "dev_url": "repository", "doc_url": "documentation"},
+}
+
+
+@dataclass
+class Place:
+    """Where in a recipe something stands, and what of it the spec could not hold."""
+
+    name: str
+    writer: Writer
+    verbatim: list[dict[str, str]] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)
+
+    def copy(self, section: str, lines: Sequence[str]) -> None:
+        """Put lines into a verbatim block."""
+        if lines:
+            self.verbatim.append(self.writer.block(section, lines))
+
+    def said(self, what: str, entries: Sequence[Entry], say: Callable[[Entry], Any]) -> list[Any]:
+        """Entries of the spec for those of the recipe; what cannot be said is lost."""
+        found = []
+        for entry in entries:
+            try:
+                found.append(say(entry))
+            except UnsaidError as error:
+                self.lost.append(f"{self.name}, {what}: {error}")
+        return found
+
+
+Trees = Mapping[int, OutputTree]
+
+
+def output_content(
+    name: str, samples: Sequence[Sample], trees: Trees, merger: Merger, place: Place, *, alone: bool
+) -> dict[str, Any]:
+    """The content of one output.
+
+    Args:
+        trees: the output in each setting that has it.
+        merger: for all settings in which the recipe is built.
+    """
+    made = sum(1 << at for at, tree in trees.items() if not tree.skip)
+    own = merger.within(made)
+    trees = {at: tree for at, tree in trees.items() if own.among >> at & 1}
+    content: dict[str, Any] = {"name": name, "kind": _kind(trees)}
+    version = next(iter(trees.values())).version
+    if version != mark("version"):
+        content["version"] = text_of(version)
+    content |= _number(samples, trees)
+    if strings := _strings(samples, trees, own, place):
+        content["string"] = strings
+    if any(tree.noarch for tree in trees.values()):
+        content["noarch"] = next(tree.noarch for tree in trees.values() if tree.noarch)
+    content |= _independent(trees, own)
+    if script := script_of(samples, trees, own, place):
+        content["script"] = script
+    content |= _lists(trees, own, place)
+    skipped = merger.condition(merger.among & ~made)
+    if skipped is not None and not isinstance(skipped, str) and not alone:
+        content["skip"] = [said(skipped)]
+    if test := _test(trees, own, place):
+        content["test"] = test
+    if about := about_of(trees[min(trees)].about, place):
+        content["about"] = about
+    place.copy("build", place.writer.mapping(own, {at: tree.more_build for at, tree in trees.items()}))
+    place.copy("top", place.writer.mapping(own, {at: tree.more for at, tree in trees.items()}))
+    if place.verbatim:
+        content["verbatim"] = place.verbatim
+    return content
+
+
+def _kind(trees: Trees) -> str:
+    tree = trees[min(trees)]
+    if any(spec.split(" ")[0] == "python" for spec in tree.requirements["host"]):
+        return "python"
+    has_files = any(tree.script.file or tree.script.commands or tree.files for tree in trees.values())
+    return "library" if has_files or any(tree.requirements["host"] for tree in trees.values()) else "metapackage"
+
+
+def _number(samples: Sequence[Sample], trees: Trees) -> dict[str, Any]:
+    differs = {tree.number for at, tree in trees.items() if tree.number not in (None, samples[at].tree.number)}
+    own = {tree.number for tree in trees.values()}
+    return {"number": str(own.pop())} if differs and len(own) == 1 else {}
+
+
+def _strings(samples: Sequence[Sample], trees: Trees, merger: Merger, place: Place) -> Any:
+    values: dict[int, str | None] = {}
+    for at, tree in trees.items():
+        text = tree.string
+        number = str(samples[at].tree.number if tree.number is None else tree.number)
+        if text and text.endswith(f"_{number}"):
+            text = text[: -len(number)] + mark("build_number")
+        values[at] = text
+    found = place.said(
+        "build string", merger.choices(values), lambda entry: conditional("value", text_of(entry[0]), entry[1])
+    )
+    return found[0] if len(found) == 1 and isinstance(found[0], str) else found
+
+
+def _independent(trees: Trees, merger: Merger) -> dict[str, str]:
+    present = sum(1 << at for at, tree in trees.items() if tree.independent)
+    condition = merger.condition(present)
+    if condition == NEVER:
+        return {}
+    return {"version_independent": "unix or win" if condition is None else said(condition)}  # type: ignore[arg-type]
+
+
+def requirements_of(trees: Trees, merger: Merger, place: Place) -> dict[str, list[Any]]:
+    """The requirements by section."""
+    found = {}
+    for section in SECTIONS:
+        entries = merger.entries({at: tree.requirements[section] for at, tree in trees.items()})
+        if items := place.said(section, entries, requirement):
+            found[section] = items
+    return found
+
+
+def ignored(trees: Trees, merger: Merger, place: Place) -> dict[str, list[Any]]:
+    """The run exports that are not taken over."""
+    found = {}
+    for key in ("packages", "exporters"):
+        entries = merger.entries({at: tree.ignored[key] for at, tree in trees.items()})
+        if items := place.said("ignored run exports", entries, requirement):
+            found[key] = items
+    return found
+
+
+def _lists(trees: Trees, merger: Merger, place: Place) -> dict[str, Any]:
+    content: dict[str, Any] = {}
+
+    def globs(entry: Entry) -> Any:
+        return conditional("path", text_of(entry[0]), entry[1])
+
+    for key, of in (("files", "files"), ("exclude_files", "excluded")):
+        entries = merger.entries({at: getattr(tree, of) for at, tree in trees.items()})
+        content[key] = place.said(key, entries, globs)
+    content["requirements"] = requirements_of(trees, merger, place)
+    kinds = dict.fromkeys(kind for tree in trees.values() for kind in tree.exports)
+    exports = {
+        kind: place.said(
+            "run exports", merger.entries({at: tree.exports.get(kind, ()) for at, tree in trees.items()}), requirement
+        )
+        for kind in kinds
+    }
+    content["run_exports"] = exports["weak"] if set(exports) == {"weak"} else exports
+    content["ignore_run_exports"] = ignored(trees, merger, place)
+    features = merger.entries({at: tree.features for at, tree in trees.items()})
+    content["track_features"] = place.said("track_features", features, requirement)
+    for key in ("use_keys", "ignore_keys"):
+        content[key] = list(merged_order([tree.keys[key] for tree in trees.values()]))
+    points = merged_order([tree.entry_points for tree in trees.values()])
+    content["entry_points"] = place.said(
+        "entry points", [(point, None) for point in points], lambda each: text_of(each[0])
+    )
+    return {key: value for key, value in content.items() if value}
+
+
+def script_of(samples: Sequence[Sample], trees: Trees, merger: Merger, place: Place) -> Any:
+    """The script of an output; one that a spec cannot say goes into a verbatim block."""
+    files: dict[str, str] = {}
+    for at, tree in trees.items():
+        if tree.script.file:
+            windows = samples[at].setting.platform.os == "win"
+            files["win" if windows else "unix"] = _with_suffix(tree.script.file, windows=windows)
+    variables = {
+        name: place.said(
+            "script variables",
+            merger.choices({at: tree.script.variables.get(name) for at, tree in trees.items()}),
+            lambda entry: conditional("value", text_of(entry[0]), entry[1]),
+        )
+        for name in merged_order([list(tree.script.variables) for tree in trees.values()])
+    }
+    environment = {
+        name: choices[0] if len(choices) == 1 and isinstance(choices[0], str) else choices
+        for name, choices in variables.items()
+    }
+    passed = merger.entries({at: tree.script.passed for at, tree in trees.items()})
+    if passed and place.writer.recipe_format == "v0":
+        place.copy("build", place.writer.texts("script_env", passed))
+    commands = merger.entries({at: tree.script.commands for at, tree in trees.items()})
+    script: dict[str, Any] = {}
+    if files:
+        script = dict(files)
+    elif commands:
+        try:
+            if any("\n" in text for text, _ in commands):
+                raise UnsaidError("several lines")
+            script = {"commands": [conditional("command", text_of(text), when) for text, when in commands]}
+        except UnsaidError:
+            place.copy("build", place.writer.texts("script", commands))
+            return None
+    if environment and script:
+        script["environment"] = environment
+    if list(script) == ["unix"]:
+        return script["unix"]
+    return script["commands"] if list(script) == ["commands"] else script
+
+
+def _with_suffix(file: str, *, windows: bool) -> str:
+    name = file.rpartition("/")[2]
+    return file if "." in name else f"{file}.{'bat' if windows else 'sh'}"
+
+
+def _test(trees: Trees, merger: Merger, place: Place) -> dict[str, Any]:
+    content: dict[str, Any] = {}
+    lists = {key: {at: tree.tests.get(key, ()) for at, tree in trees.items()} for key in _SAY}
+    for key, say in _SAY.items():
+        entries = merger.entries(lists[key])
+        try:
+            if key == "commands" and any("\n" in text for text, _ in entries):
+                raise UnsaidError("several lines")
+            found = [say(entry) for entry in entries]
+        except UnsaidError:
+            if place.writer.recipe_format == "v0":
+                place.copy("test", place.writer.texts(key, entries))
+            else:
+                lines = place.writer.texts("script", entries)
+                first, *rest = lines
+                place.copy("test", [f"- {first}", *(f"  {line}" for line in rest)])
+            continue
+        if found:
+            content[key] = found
+    if any(tree.tests.get("pip_check") for tree in trees.values()):
+        content["pip_check"] = "true"
+    if place.writer.recipe_format == "v0":
+        place.copy("test", place.writer.mapping(merger, {at: tree.more_test for at, tree in trees.items()}))
+    else:
+        more = {at: tree.more_test.get("tests", []) for at, tree in trees.items()}
+        place.copy("test", place.writer.listed(merger, more))
+    return content
+
+
+_SAY: Mapping[str, Callable[[Entry], Any]] = {
+    "imports": lambda entry: conditional("module", text_of(entry[0]), entry[1]),
+    "files": lambda entry: text_of(entry[0]),
+    "source_files": lambda entry: text_of(entry[0]),
+    "requires": requirement,
+    "commands": lambda entry: conditional("command", text_of(entry[0]), entry[1]),
+}
+
+
+def about_of(about: Mapping[str, Any], place: Place, version: str = "") -> dict[str, Any]:
+    """A description; what has no key in a spec goes into a verbatim block."""
+    content: dict[str, Any] = {}
+    others: dict[str, Any] = {}
+    for key, value in about.items():
+        text = value[0] if isinstance(value, list) and len(value) == 1 else value
+        name = ABOUT.get(key)
+        try:
+            if name == "license_file":
+                content[name] = [text_of(str(item)) for item in (value if isinstance(value, list) else [value])]
+            elif name and isinstance(text, str | int | float) and name not in content:
+                content[name] = literal(str(text), version).strip()
+            elif value not in (None, "", []):
+                others[key] = value
+        except UnsaidError:
+            others[key] = value
+    merger_free = place.writer.block(
+        "about", [line for key, value in others.items() for line in _plain(key, value, place)]
+    )
+    if others:
+        place.verbatim.append(merger_free)
+    return content
+
+
+def _plain(key: str, value: Any, place: Place) -> list[str]:
+    from feedstock_tools.generate.texts.forge import block_lines
+
+    return block_lines(
+        {key: [place.writer.templated(str(item)) for item in value] if isinstance(value, list) else value}
+    )

@@ -1,0 +1,1 @@
+"""What a recipe says in each of its settings."""

@@ -1,0 +1,107 @@
+"""Variant keys that a recipe uses without a trace in what it says: found by comparing it with what its spec generates.
+
+A key counts as used wherever its name stands in the text, in a branch that is never taken, too, and a used key is part
+of a configuration and of the hash.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from feedstock_tools.edit.importing.content import Content
+from feedstock_tools.edit.importing.entries import conditional
+from feedstock_tools.edit.importing.verification import Comparison, UsedKeys
+from feedstock_tools.generate.spec.conditions import And, Condition, Setting, Word, holds
+from feedstock_tools.platforms import Platform
+from feedstock_tools.rerender.configurations.configuration import Configuration
+
+__all__ = ["with_ignored_keys", "with_used_keys"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Split:
+    """The configurations in which a key is missing, and those in which it must not be there."""
+
+    missing: frozenset[str]
+    never: frozenset[str]
+
+
+def with_used_keys(said: Content, found: Comparison) -> Content:
+    """The content with the keys that the recipe uses and the generated one does not."""
+    content = dict(said.content)
+    own = _splits(found.used, found.used_by_generated, 0)
+    content["outputs"] = [
+        _with(output, "use_keys", own.get(output["name"], {}), found.configurations) for output in content["outputs"]
+    ]
+    above: dict[str, list[_Split]] = {}
+    for output, splits in _splits(found.used, found.used_by_generated, 1).items():
+        for key, split in splits.items():
+            if key not in own.get(output, {}):
+                above.setdefault(key, []).append(split)
+    top = {
+        key: _Split(frozenset().union(*(each.missing for each in splits)), frozenset()) for key, splits in above.items()
+    }
+    content["build"] = _with(content.get("build") or {}, "use_keys", top, found.configurations)
+    return Content(content, said.lost)
+
+
+def with_ignored_keys(said: Content, found: Comparison) -> Content:
+    """The content without the keys that only the generated recipe uses."""
+    own = _splits(found.used_by_generated, found.used, 0)
+    outputs = [
+        _with(output, "ignore_keys", own.get(output["name"], {}), found.configurations)
+        for output in said.content["outputs"]
+    ]
+    return Content({**said.content, "outputs": outputs}, said.lost)
+
+
+def _splits(used: UsedKeys, other: UsedKeys, at: int) -> dict[str, dict[str, _Split]]:
+    """By output and key: where `used` has the key and `other` does not, and where `used` does not."""
+    found: dict[str, dict[str, _Split]] = {}
+    nothing: tuple[frozenset[str], frozenset[str]] = frozenset(), frozenset()
+    for output in dict.fromkeys(name for name, _ in used):
+        wheres = [where for name, where in used if name == output]
+        missing: dict[str, set[str]] = {}
+        for where in wheres:
+            for key in used[output, where][at] - other.get((output, where), nothing)[at]:
+                missing.setdefault(key, set()).add(where)
+        found[output] = {
+            key: _Split(frozenset(places), frozenset(where for where in wheres if key not in used[output, where][at]))
+            for key, places in missing.items()
+        }
+    return found
+
+
+def _with(
+    owner: Mapping[str, Any], name: str, splits: Mapping[str, _Split], configurations: Mapping[str, Configuration]
+) -> dict[str, Any]:
+    items = [*owner.get(name, [])]
+    for key, split in sorted(splits.items()):
+        items.append(conditional("key", key, _condition(split, configurations)))
+    return {**owner, name: items} if items else dict(owner)
+
+
+def _condition(split: _Split, configurations: Mapping[str, Configuration]) -> Condition | None:
+    """The simplest condition that holds wherever the key is missing, and nowhere where it must not be."""
+    needed = [_setting(configurations[name]) for name in split.missing]
+    others = [_setting(configurations[name]) for name in split.never]
+    for condition in _candidates(needed):
+        if all(holds(condition, each) for each in needed) and not any(holds(condition, each) for each in others):
+            return condition
+    return None
+
+
+def _candidates(settings: list[Setting]) -> Iterator[Condition | None]:
+    yield None
+    words = [Word(word) for word in ("linux", "osx", "win", "unix", "cuda", "cpu")]
+    subdirs = [Word(subdir) for subdir in sorted({setting.platform.subdir for setting in settings})]
+    yield from (*words, *subdirs)
+    yield from (And((word, other)) for word in (*words[:4], *subdirs) for other in words[4:])
+
+
+def _setting(configuration: Configuration) -> Setting:
+    platform: Platform = configuration.platform
+    cuda = configuration.values.get("cuda_compiler_version", ("None",))[0]
+    return Setting(platform, platform, None if cuda in ("None", "") else cuda)

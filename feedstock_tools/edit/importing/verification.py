@@ -1,0 +1,201 @@
+"""Whether the recipe that a spec generates is the recipe that it was imported from.
+
+Both are rendered in every configuration, by the renderers that a rerender uses, and the feedstock is rerendered with
+both.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from feedstock_tools.errors import InputError
+from feedstock_tools.files.temporary import temporary_folder
+from feedstock_tools.platforms import Platform
+from feedstock_tools.recipe.model import RenderedOutput
+from feedstock_tools.rerender.configurations.configuration import CI_SUPPORT, Configuration, read_configurations
+from feedstock_tools.rerender.forge import FORGE_FILE, read_forge
+from feedstock_tools.rerender.outputs import contents_with_rattler_build, packages_with_conda_build
+from feedstock_tools.rerender.rerendering import rerender
+from feedstock_tools.rerender.rules import Rules
+
+__all__ = ["Comparison", "Difference", "UsedKeys", "compare"]
+
+_HASH = re.compile(r"h[0-9a-f]{7}(?=_|$|\W)")
+
+
+#: Name of an output and of a configuration → the keys that the output uses itself, and with the recipe's top level.
+UsedKeys = dict[tuple[str, str], tuple[frozenset[str], frozenset[str]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What differs in a configuration, or in the configurations: for each thing what the recipe and what the generated
+    one has."""
+
+    where: str
+    what: str
+    written: str
+    generated: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.what}: {self.written or 'nothing'} became {self.generated or 'nothing'}"
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A recipe and the one that its spec generates: what differs, in which configurations they were rendered, and the
+    variant keys that each output of either uses in each of them."""
+
+    differences: tuple[Difference, ...]
+    configurations: Mapping[str, Configuration]
+    used: UsedKeys
+    used_by_generated: UsedKeys
+
+
+def compare(feedstock: Path, texts: Mapping[PurePosixPath, str], pinning: Path | None, rules: Rules) -> Comparison:
+    """What the generated files of a feedstock change in its configurations and in what they render to.
+
+    Args:
+        texts: the generated files by their path.
+        pinning: for both rerenders.
+
+    Raises:
+        InputError: the feedstock cannot be rendered as it is.
+    """
+    forge = read_forge(feedstock, rules)
+    old = rerender(feedstock, pinning=pinning, rules=rules)
+    recorded = read_configurations(feedstock)
+    with temporary_folder() as folder:
+        generated = _laid_out(feedstock, forge.recipe_dir, texts, folder)
+        try:
+            new = rerender(generated, pinning=pinning, rules=rules)
+        except InputError as error:
+            return Comparison((Difference("rerender", "the recipe", "valid", str(error)),), {}, {}, {})
+        found = list(_configurations(old.configurations, new.configurations))
+        known = {configuration.name: configuration for configuration in (*old.configurations, *recorded)}
+        before: UsedKeys = {}
+        after: UsedKeys = {}
+        for configuration in known.values():
+            for builder in dict.fromkeys((configuration.platform, forge.builder_of(configuration.platform))):
+                job = _Job(configuration, builder, rules)
+                found += _outputs((feedstock / forge.recipe_dir, before), (generated / "recipe", after), job)
+    return Comparison(tuple(dict.fromkeys(found)), known, before, after)
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    configuration: Configuration
+    builder: Platform
+    rules: Rules
+
+
+def _laid_out(feedstock: Path, recipe: str, texts: Mapping[PurePosixPath, str], folder: Path) -> Path:
+    """The feedstock with the generated files in place of its recipe."""
+    made = folder / feedstock.name
+    old = shutil.ignore_patterns("meta.yaml", "recipe.yaml", "conda_build_config.yaml")
+    shutil.copytree(feedstock / recipe, made / "recipe", ignore=old, symlinks=True)
+    if (feedstock / CI_SUPPORT).is_dir():
+        shutil.copytree(feedstock / CI_SUPPORT, made / CI_SUPPORT, symlinks=True)
+    if (feedstock / FORGE_FILE).is_file():
+        shutil.copy(feedstock / FORGE_FILE, made / FORGE_FILE)
+    for path, text in texts.items():
+        target = made / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
+    return made
+
+
+def _configurations(old: Iterable[Configuration], new: Iterable[Configuration]) -> Iterable[Difference]:
+    before = {configuration.name: configuration for configuration in old}
+    after = {configuration.name: configuration for configuration in new}
+    for name in sorted(before.keys() - after.keys()):
+        yield Difference(name, "the configuration", "there", "")
+    for name in sorted(after.keys() - before.keys()):
+        yield Difference(name, "the configuration", "", "there")
+    for name in sorted(before.keys() & after.keys()):
+        mine, its = before[name].values, after[name].values
+        for key in sorted(mine.keys() | its.keys()):
+            if mine.get(key) != its.get(key):
+                yield Difference(name, f"the key {key}", _shown(mine.get(key)), _shown(its.get(key)))
+
+
+def _outputs(old_recipe: tuple[Path, UsedKeys], new_recipe: tuple[Path, UsedKeys], job: _Job) -> list[Difference]:
+    configuration = job.configuration
+    old = _meanings(*old_recipe, job)
+    try:
+        new = _meanings(*new_recipe, job)
+    except InputError as error:
+        return [Difference(configuration.name, "the recipe", "valid", str(error))]
+    found = []
+    for name in dict.fromkeys((*old, *new)):
+        mine, its = old.get(name, []), new.get(name, [])
+        only = [each for each in mine if each not in its]
+        more = [each for each in its if each not in mine]
+        if not only and not more:
+            continue
+        if not (only and more):
+            found.append(Difference(configuration.name, f"output {name}", str(len(mine)), str(len(its))))
+            continue
+        for part in only[0]:
+            if only[0][part] != more[0][part]:
+                lost = sorted(set(only[0][part]) - set(more[0][part]))
+                added = sorted(set(more[0][part]) - set(only[0][part]))
+                found.append(Difference(configuration.name, f"{name}, {part}", _shown(lost), _shown(added)))
+    return found
+
+
+def _meanings(recipe: Path, keys: UsedKeys, job: _Job) -> dict[str, list[dict[str, tuple[str, ...]]]]:
+    """What each output of a recipe says, by its name."""
+    configuration, builder, rules = job.configuration, job.builder, job.rules
+    found: dict[str, list[dict[str, tuple[str, ...]]]] = {}
+    if (recipe / "recipe.yaml").is_file():
+        for content, output in contents_with_rattler_build(recipe, configuration, builder, rules):
+            requirements = content.get("requirements", {})
+            _add(found, output, requirements, requirements.get("run_exports"))
+            _note(keys, configuration, output)
+    else:
+        packages = packages_with_conda_build(recipe, configuration, builder, rules, keep_pins=True)
+        for meta, output in packages:
+            _add(found, output, output.requirements, meta.section("build").get("run_exports"))
+            _note(keys, configuration, output)
+    return found
+
+
+def _note(keys: UsedKeys, configuration: Configuration, output: RenderedOutput) -> None:
+    own, above = keys.get((output.name, configuration.name), (frozenset(), frozenset()))
+    keys[output.name, configuration.name] = own | output.used.own, above | output.used.top_level
+
+
+def _add(
+    found: dict[str, list[dict[str, tuple[str, ...]]]],
+    output: RenderedOutput,
+    requirements: Mapping[str, Any],
+    exports: Any,
+) -> None:
+    by_kind = exports if isinstance(exports, Mapping) else {"weak": exports}
+    meaning: dict[str, tuple[str, ...]] = {
+        "version": (output.version,),
+        "build number": (str(output.build_number),),
+        "build string": (_HASH.sub("h", output.build_string),),
+        "noarch": (str(output.noarch),),
+    }
+    lists = {section: items for section, items in requirements.items() if isinstance(items, list | tuple)}
+    for section in ("build", "host", "run", "run_constrained", "run_constraints"):
+        meaning[section] = _texts(lists.get(section, ()))
+    for kind in ("weak", "strong", "noarch", "weak_constrains", "strong_constrains"):
+        items = by_kind.get(kind) or by_kind.get(kind.replace("constrains", "constraints"))
+        meaning[f"run exports, {kind}"] = _texts([items] if isinstance(items, str) else items or ())
+    found.setdefault(output.name, []).append(meaning)
+
+
+def _texts(items: Sequence[Any]) -> tuple[str, ...]:
+    return tuple(sorted({" ".join(str(item).split()) for item in items}))
+
+
+def _shown(values: Sequence[str] | None) -> str:
+    return "" if not values else ", ".join(values)
