@@ -83,7 +83,7 @@ def _of_templates(owner: Owner, wishes: GpuWishes, number: str | None) -> list[s
 
 
 def _of_context(document: Document, owner: Owner, wishes: GpuWishes, number: str | None) -> list[str]:
-    """The outputs for a `recipe.yaml`. A script without commands keeps rattler-build from running build.sh."""
+    """The outputs for a `recipe.yaml`, where an output without a script runs none."""
     view: dict[str, Any] = v1_view(spec_of(wishes, owner.name, None, python=owner.is_python))
     skipped = [leaf.source for entry in document.entries("build", "skip") for leaf in leaves(entry.value)]
     lines: list[str] = []
@@ -94,7 +94,7 @@ def _of_context(document: Document, owner: Owner, wishes: GpuWishes, number: str
             build[at:at] = [f"  - {text}" for text in skipped]
         lines += ["- package:", f"    name: {output['name']}", "  build:"]
         lines += shifted([f"number: {number}"] if number else [], 4)
-        lines += shifted([*build, "script: []"], 4)
+        lines += shifted(build, 4)
         lines.append("  requirements:")
         for key, own in output["requirements"]:
             lines += [f"    {key}:", *shifted(own, 6)]
@@ -165,7 +165,17 @@ def _split_build(document: Document, entry: Entry, chunk: list[str]) -> tuple[li
     parts = _chunks(document, entry.value, end)
     shared = [line for each, lines in parts if each.key in _SHARED for line in _trimmed(lines)]
     own = [line for each, lines in parts if each.key not in _SHARED for line in _trimmed(lines)]
+    own += _default_script(document, entry)
     return (["build:", *shared, ""] if shared else []), (["build:", *own] if own else [])
+
+
+def _default_script(document: Document, build: Entry) -> list[str]:
+    """The script that rattler-build runs unasked for a recipe with one package, but not for an output."""
+    files = [path for name in ("build.sh", "build.bat") if (path := document.path.parent / name).is_file()]
+    if not files or "script" in build.value.members:
+        return []
+    indent = " " * document.column_of(build.value.entries[0].start)
+    return [f"{indent}script:", f"{indent}  file: build"]
 
 
 def _chunks(document: Document, mapping: Part, end: int) -> list[tuple[Entry, list[str]]]:

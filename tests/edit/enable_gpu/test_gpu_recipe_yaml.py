@@ -115,6 +115,14 @@ def test_a_package_becomes_an_output_with_all_that_is_its_own(feedstock: Callabl
     assert text.endswith("\nabout:\n  license: MIT\n")
 
 
+def test_an_output_names_the_script_that_ran_unasked(feedstock: Callable[..., Path], pinning: Path) -> None:
+    own = RECIPE.replace("  # explained\n  script: build.sh\n", "")
+    for files, expected in (({}, False), ({"build_sh": "make\n"}, True)):
+        text = edited(feedstock(recipe_yaml=own, **files), pinning, GpuWishes(metapackages=True))
+        assert ("_${{ build_number }}\n      script:\n        file: build\n    requirements:" in text) == expected
+        assert text.count("script:\n        file") == expected
+
+
 def test_a_number_of_an_expression_gets_an_offset(feedstock: Callable[..., Path], pinning: Path) -> None:
     own = RECIPE.replace("number: ${{ build }}", 'number: ${{ build + 100 if mpi == "nompi" else build }}')
     own = own.replace("  skip: osx\n", '  string: x_h${{ hash }}_${{ build + 100 if mpi == "nompi" else build }}\n')
