@@ -81,7 +81,7 @@ def script_edits(scripts: Sequence[Script], wishes: GpuWishes, versions: CudaVer
             own = next((entry for entry in script.owner.settings if entry.key == "script_env"), None)
             name = free_name(script.document, "cuda_archs")
             variables[name] = _table(name, words)
-            item = Line(f"- {system.variable}={{{{ {name}[cuda_compiler_version] }}}}", to_selector(CUDA, ()))
+            item = Line(f"- {system.variable}={{{{ {name}.get(cuda_compiler_version) }}}}", to_selector(CUDA, ()))
             if own is not None and own.value.items:
                 changes += added_to_list(script.document, own.value, [item])
             else:

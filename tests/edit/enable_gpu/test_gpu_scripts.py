@@ -136,7 +136,7 @@ def test_commands_in_a_recipe_get_a_variable(feedstock: Callable[..., Path], pin
     assert (
         '{% set cuda_archs = {"12.9": "80-real;90-real;90-virtual", "13.0": "80-real;90-real;90-virtual"} %}\n' in text
     )
-    item = '    - CUDAARCHS={{ cuda_archs[cuda_compiler_version] }}  # [cuda_compiler_version != "None"]\n'
+    item = '    - CUDAARCHS={{ cuda_archs.get(cuda_compiler_version) }}  # [cuda_compiler_version != "None"]\n'
     assert f"  script_env:\n{item}" in text
     folder = feedstock(meta_yaml=recipe("cmake", "python", f"{script}  script_env:\n    - X=1\n"))
     assert f"  script_env:\n    - X=1\n{item}" in draft_of(folder, pinning)[0]["meta.yaml"]
