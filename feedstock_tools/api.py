@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from feedstock_tools.edit.maintainers import add_maintainer, drop_maintainer
     from feedstock_tools.edit.platforms import add_platform, set_provider
     from feedstock_tools.edit.requirements import Where, add_requirement, drop_requirement, pin_requirement
+    from feedstock_tools.edit.to_v1.converting import to_v1
     from feedstock_tools.edit.variant_lists import CUDA, PYTHON, add_version, drop_version
     from feedstock_tools.edit.version import set_version
     from feedstock_tools.errors import FeedstockError, InputError, Mistake, WorkError
@@ -194,6 +195,7 @@ __all__ = [
     "set_build_number",
     "set_provider",
     "set_version",
+    "to_v1",
     "why_not",
 ]
 
@@ -234,6 +236,7 @@ _WHERE = {
     "edit.maintainers": "add_maintainer drop_maintainer",
     "edit.platforms": "add_platform set_provider",
     "edit.requirements": "Where add_requirement drop_requirement pin_requirement",
+    "edit.to_v1.converting": "to_v1",
     "edit.variant_lists": "CUDA PYTHON add_version drop_version",
     "edit.version": "set_version",
     "errors": "FeedstockError InputError Mistake WorkError",

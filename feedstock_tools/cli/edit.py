@@ -404,3 +404,14 @@ def _enable_gpu(pinning: str | None, **wishes: Any) -> tuple[str, Edit]:
     found = pinning_of(pinning)
     wanted = GpuWishes(**wishes)
     return "Build for CUDA too", lambda draft: enable_gpu(draft, wanted, None if found is None else found.path)
+
+
+@_edit("to-v1")
+def _to_v1() -> tuple[str, Edit]:
+    """Convert the meta.yaml to a recipe.yaml, which rattler-build builds.
+
+    What cannot be converted is listed with its line, and the packages of each configuration are compared.
+    """
+    from feedstock_tools.edit.to_v1.converting import to_v1
+
+    return "Convert the recipe to recipe.yaml", to_v1

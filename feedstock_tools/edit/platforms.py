@@ -7,7 +7,7 @@ from feedstock_tools.edit.draft import Draft
 from feedstock_tools.edit.writing import added_entry, added_line, removed_entry, replaced
 from feedstock_tools.errors import InputError
 
-__all__ = ["PROVIDERS", "add_platform", "set_provider"]
+__all__ = ["PROVIDERS", "add_platform", "set_provider", "with_key"]
 
 _FORGE = "conda-forge.yml"
 #: Platforms that conda-forge does not build unless a feedstock asks for them, and those that they are crossed from.
@@ -51,7 +51,7 @@ def add_platform(draft: Draft, platform: str, *, native: bool = False) -> Draft:
         return _unskipped(draft.with_document(_with_value(forge, "provider", name, "default")), name)
     forge = _with_value(forge, "build_platform", name, origin)
     if not list(forge.entries("test")) and not list(forge.entries("test_on_native_only")):
-        forge = _with_key(forge, "test", "native_and_emulated")
+        forge = with_key(forge, "test", "native_and_emulated")
     return _unskipped(draft.with_document(forge), name)
 
 
@@ -102,7 +102,10 @@ def _added(document: Document, mapping: Part, name: str, value: str) -> list[Cha
     return added_entry(document, mapping, name, [value], after)
 
 
-def _with_key(document: Document, key: str, value: str) -> Document:
+def with_key(document: Document, key: str, value: str) -> Document:
+    """The document with `key: value` at its top: another value of the key, or a new key at its place."""
+    for entry in document.entries(key):
+        return document.changed(replaced(document, entry.value, value))
     return _with_lines(document, f"{key}: {value}", key)
 
 

@@ -1,7 +1,7 @@
-"""The recipe that a build reads: the feedstock's own `recipe.yaml`, or the twin of a `meta.yaml` that has a spec.
+"""The recipe that a build reads: the feedstock's own `recipe.yaml`, or for a `meta.yaml` that of the feedstock's twin.
 
-The twin is a folder in the artifacts folder's cache that looks like the feedstock, with a `recipe.yaml` generated from
-the same spec in place of the `meta.yaml`.
+The twin is a folder in the artifacts folder's cache that looks like the feedstock, with a `recipe.yaml` in place of the
+`meta.yaml`: generated from the same spec, or without a spec converted from the `meta.yaml`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from feedstock_tools.feedstock.folder import Feedstock
 from feedstock_tools.feedstock.layout import Artifacts
 from feedstock_tools.files.temporary import temporary_folder
 
-__all__ = ["is_twin", "make_twin", "recipe_to_build", "twin_inputs"]
+__all__ = ["has_meta_alone", "is_twin", "make_twin", "recipe_of_twin", "recipe_to_build", "twin_inputs"]
 
 _TWIN = "recipe-v1"
 #: The file in a twin with the digest of the files that it was made from.
@@ -30,10 +30,19 @@ def recipe_to_build(feedstock: Feedstock, artifacts: Artifacts, engine: str | No
     such file if it has a `meta.yaml`.
     """
     own = feedstock.recipe / "recipe.yaml"
-    has_meta = (feedstock.recipe / "meta.yaml").is_file()
     as_it_is = engine == "conda-build" or (engine == "container" and (feedstock.folder / ".scripts").is_dir())
-    needs_twin = has_meta and not own.is_file() and feedstock.spec.is_file() and not as_it_is
-    return _twin(artifacts) / "recipe" / "recipe.yaml" if needs_twin else own
+    needs_twin = has_meta_alone(feedstock) and feedstock.spec.is_file() and not as_it_is
+    return recipe_of_twin(artifacts) if needs_twin else own
+
+
+def has_meta_alone(feedstock: Feedstock) -> bool:
+    """Whether the recipe is a `meta.yaml`."""
+    return (feedstock.recipe / "meta.yaml").is_file() and not (feedstock.recipe / "recipe.yaml").is_file()
+
+
+def recipe_of_twin(artifacts: Artifacts) -> Path:
+    """The recipe of the twin, whether there is one or not."""
+    return _twin(artifacts) / "recipe" / "recipe.yaml"
 
 
 def is_twin(recipe: Path, artifacts: Artifacts) -> bool:
@@ -52,8 +61,8 @@ def make_twin(feedstock: Feedstock, artifacts: Artifacts, texts: Mapping[PurePos
     """Make the twin of a feedstock, or replace it.
 
     Args:
-        texts: the generated files of the v1 form of the spec, by their path in the feedstock.
-        inputs: the digest of the files that it is made from.
+        texts: the files of the v1 form, by their path in the feedstock.
+        inputs: a value that changes with the files that it is made from.
 
     Raises:
         WorkError: it cannot be written.

@@ -44,12 +44,14 @@ class Engines:
         recipe: the `recipe.yaml` to build; if there is no such file, the recipe is a `meta.yaml`.
         machine: the environment of the machine.
         given: the value of `--engine`; None to choose.
+        why_unconverted: why a `meta.yaml` could not be converted for the embedded engine.
     """
 
     folder: Path
     recipe: Path
     machine: Mapping[str, str]
     given: str | None = None
+    why_unconverted: str | None = None
 
     def choose(self, platform: str) -> Choice:
         """The engine for a platform. Looks for programs and queries them; starts no build."""
@@ -104,6 +106,15 @@ class Engines:
         return None
 
     @property
+    def need_a_conversion(self) -> bool:
+        """Whether a `meta.yaml` must be converted to be built: by request, or because no program reads it here."""
+        if self.given is not None:
+            return self.given == "rattler-build"
+        path = self.machine.get("PATH")
+        runtimes = any(shutil.which(name, path=path) for name in ("docker", "podman"))
+        return shutil.which("conda-build", path=path) is None and not (self._has_scripts and runtimes)
+
+    @property
     def stamp(self) -> str:
         """A value that changes when the choice may change: the requested engine, and the installed programs."""
         path = self.machine.get("PATH")
@@ -155,10 +166,9 @@ class Engines:
 
         if self._has_recipe:
             return RattlerBuild(), "the embedded engine builds a recipe.yaml"
-        return None, (
-            "its recipe is a meta.yaml, which needs conda-build, and there is no feedstock.yaml to generate a"
-            " recipe.yaml for the embedded engine from"
-        )
+        if self.why_unconverted:
+            return None, f"its recipe is a meta.yaml that cannot be converted: {self.why_unconverted}"
+        return None, "its recipe is a meta.yaml; --engine rattler-build converts it"
 
     def _conda_build(self) -> tuple[Engine | None, str]:
         from feedstock_tools.builds.engines.conda_build import CondaBuild

@@ -11,11 +11,12 @@ from feedstock_tools.bounds.limits import Bounds
 from feedstock_tools.builds.engines.choice import Engines
 from feedstock_tools.builds.plan.plan import Plan
 from feedstock_tools.errors import InputError
+from feedstock_tools.feedstock.converting import Conversion, converted
 from feedstock_tools.feedstock.folder import Feedstock, find_feedstock
 from feedstock_tools.feedstock.layout import Artifacts
 from feedstock_tools.feedstock.names import select
 from feedstock_tools.feedstock.planned import PlannedConfiguration
-from feedstock_tools.feedstock.twin import recipe_to_build
+from feedstock_tools.feedstock.twin import has_meta_alone, recipe_to_build
 
 __all__ = ["Workspace", "artifacts_of", "open_workspace", "workspace_of"]
 
@@ -25,11 +26,13 @@ class Workspace:
     """A feedstock on disk, with the settings for its builds.
 
     Attributes:
-        recipe: the `recipe.yaml` to build; for a feedstock with a `meta.yaml` it is generated from the same spec.
+        recipe: the `recipe.yaml` to build; for a feedstock with a `meta.yaml` it is generated from the same spec, or
+            converted if no other engine can build it.
         channels: the given channels; none to use the configurations' own.
         machine: the environment of the machine.
         engines: determine the engine for a configuration.
         bounds: limits on reading the feedstock, which then happens in a child process; None to read it in this process.
+        conversion: what became of a `meta.yaml` that was converted for the embedded engine.
     """
 
     feedstock: Feedstock
@@ -39,6 +42,7 @@ class Workspace:
     machine: Mapping[str, str]
     engines: Engines
     bounds: Bounds | None = None
+    conversion: Conversion | None = None
 
     @cached_property
     def plan(self) -> Plan:
@@ -104,7 +108,13 @@ def workspace_of(
     artifacts = artifacts_of(feedstock, output)
     recipe = recipe_to_build(feedstock, artifacts, engine)
     engines = Engines(feedstock.folder, recipe, machine, engine)
-    return Workspace(feedstock, artifacts, recipe, tuple(channels), machine, engines, bounds)
+    conversion = None
+    if has_meta_alone(feedstock) and not feedstock.spec.is_file() and engines.need_a_conversion:
+        conversion = converted(feedstock, artifacts, bounds)
+        recipe = conversion.recipe or recipe
+        why = None if conversion.recipe else next(iter(conversion.lost), None)
+        engines = replace(engines, recipe=recipe, why_unconverted=why)
+    return Workspace(feedstock, artifacts, recipe, tuple(channels), machine, engines, bounds, conversion)
 
 
 def artifacts_of(feedstock: Feedstock, output: Path | None) -> Artifacts:

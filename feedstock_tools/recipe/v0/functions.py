@@ -68,7 +68,7 @@ class Functions:
 
     def cdt(self, package: str, *_: Any, **__: Any) -> str:
         """A package of the core dependency tree."""
-        arch = self.subdir.partition("-")[2]
+        arch = self.variant.get("target_platform", self.subdir).partition("-")[2]
         default = {"64": ("x86_64", "cos6"), "32": ("i686", "cos6")}.get(arch, (arch, "cos7"))
         suffix = f"-{self.variant.get('cdt_name', default[1])}-{self.variant.get('cdt_arch', default[0])}"
         name, blank, rest = str(package).partition(" ")

@@ -8,7 +8,7 @@ multiplies with. What this cannot see, the limits of the process meet (`bounds.h
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -167,7 +167,7 @@ def _parts(template: str) -> tuple[tuple[str, ...], int, int, int]:
     names = tuple(token for before, token in words if before not in ("|", "."))
     depth = _depth(tokens)
     if "*" not in tokens and "**" not in tokens:
-        return names, texts, 0 if _GROWING.intersection(word for _, word in words) else 1, depth
+        return names, texts, 0 if any(_grows(tokens, at) for at in range(len(tokens))) else 1, depth
     if _is_numeric(tokens):
         return (), _DIGITS, 1, depth
     if "**" in tokens:
@@ -177,6 +177,17 @@ def _parts(template: str) -> tuple[tuple[str, ...], int, int, int]:
         if token[0].isdigit() and "*" in (before, after):
             growth *= max(1, int(token.replace("_", "").split(".")[0]))
     return names, texts, growth, depth
+
+
+def _grows(tokens: Sequence[str], at: int) -> bool:
+    """Whether a word may make a text longer: not `replace(".", "")`, whose new text is no longer than the old."""
+    if tokens[at] not in _GROWING:
+        return False
+    call = tokens[at : at + 6]
+    is_plain = call[0] == "replace" and [*call[1:2], *call[3:4], *call[5:6]] == ["(", ",", ")"]
+    if is_plain and all(call[place][0] in "'\"" for place in (2, 4)):
+        return not 2 < len(call[2]) >= len(call[4])
+    return True
 
 
 def _is_numeric(tokens: list[str]) -> bool:

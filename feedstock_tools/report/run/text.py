@@ -11,7 +11,7 @@ from feedstock_tools.builds.runs.run import BuildResult, Outcome
 from feedstock_tools.feedstock.layout import Artifacts
 from feedstock_tools.feedstock.names import ShortName, select
 from feedstock_tools.units import size_text
-from feedstock_tools.wording import counted, table
+from feedstock_tools.wording import counted, shown, table
 
 if TYPE_CHECKING:
     from feedstock_tools.builds.plan.agenda import Agenda
@@ -64,12 +64,30 @@ def engine_notes(workspace: Workspace, chosen: Sequence[PlannedConfiguration]) -
         InputError: a configuration cannot be built.
     """
     engines, recipe = workspace.engines, workspace.recipe
-    if recipe.is_file() and recipe.parent != workspace.feedstock.recipe:
+    if workspace.conversion is not None and workspace.conversion.recipe is not None:
+        yield from _conversion_notes(workspace, workspace.conversion.lost, chosen)
+    elif recipe.is_file() and recipe.parent != workspace.feedstock.recipe:
         yield "The meta.yaml needs conda-build: building the recipe.yaml from the same spec instead."
     for platform, name in {configuration.platform: configuration.name for configuration in chosen}.items():
         engine = engines.engine_for(name, platform)
         if engine.name != "rattler-build" or engines.given:
             yield f"Building for {platform} with {engine.name} ({engine.version}): {engines.choose(platform).reason}."
+
+
+def _conversion_notes(
+    workspace: Workspace, lost: Sequence[str], chosen: Sequence[PlannedConfiguration]
+) -> Iterator[str]:
+    """That a `meta.yaml` was converted, and how its packages differ from those that conda-build would make."""
+    from feedstock_tools.builds.plan.converted import name_differences
+
+    differences = name_differences(chosen, workspace.feedstock.recipe)
+    names = "with other names" if differences else "with the same names but for hashes"
+    yield f"Converted the meta.yaml to a recipe.yaml for the embedded engine; conda-build makes packages {names}."
+    for line in differences[:_FEW]:
+        yield f"  {shown(line)}"
+    if lost:
+        yield f"Not converted: {counted(len(lost), 'line')} of the meta.yaml:"
+        yield from (f"  {shown(line)}" for line in lost[:_FEW])
 
 
 def channel_notes(agenda: Agenda) -> Iterator[str]:

@@ -104,7 +104,32 @@ def test_a_meta_yaml_without_a_spec_is_listed(without_spec: Path) -> None:
     assert entry["built"] is False
 
 
-def test_a_meta_yaml_without_a_spec_is_refused_with_the_reason(without_spec: Path) -> None:
+def test_a_meta_yaml_without_a_spec_is_converted_and_built(without_spec: Path) -> None:
+    before = (without_spec / "recipe" / "meta.yaml").read_text()
+    built = run(without_spec, f"{HERE.name}_")
+    assert built.returncode == 0, built.stderr
+    assert "Converted the meta.yaml to a recipe.yaml for the embedded engine" in built.stdout
+    assert "conda-build makes packages with the same names but for hashes." in built.stdout
+    assert built.stdout.count("-- built oldtiny-1.2-") == 2
+    assert (without_spec / "recipe" / "meta.yaml").read_text() == before
+    assert not (without_spec / "recipe" / "recipe.yaml").exists()
+    again = run(without_spec, f"{HERE.name}_")
+    assert again.returncode == 0
+    assert "-- built" not in again.stdout
+
+
+def test_a_meta_yaml_that_cannot_be_converted_is_refused_with_the_reason(without_spec: Path) -> None:
+    recipe = without_spec / "recipe" / "meta.yaml"
+    recipe.write_text(recipe.read_text().replace("package:", "package:\n\tname: x", 1))
     refused = run(without_spec, f"{HERE.name}_")
     assert refused.returncode == 2
-    assert "its recipe is a meta.yaml, which needs conda-build" in refused.stderr
+    assert "Traceback" not in refused.stderr
+
+
+def test_lines_without_a_form_are_named_when_a_converted_recipe_is_built(without_spec: Path) -> None:
+    recipe = without_spec / "recipe" / "meta.yaml"
+    recipe.write_text(recipe.read_text() + "\nabout:\n  license_url: https://example.org\n")
+    built = run(without_spec, f"{HERE.name}_")
+    assert built.returncode == 0, built.stderr
+    assert "Not converted: 1 line of the meta.yaml:" in built.stdout
+    assert "'about: license_url' has no form in a recipe.yaml" in built.stdout

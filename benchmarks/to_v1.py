@@ -1,0 +1,105 @@
+"""Convert every `meta.yaml` in a folder of feedstocks, and compare what both recipes build.
+
+    python benchmarks/to_v1.py FOLDER [FOLDER …] [--most 100] [--with 'COMMAND {recipe}'] [--moved]
+
+Each folder holds feedstocks with `.ci_support`. For every configuration the packages of the converted recipe must equal
+those of the original: names, versions, build strings without their hashes, requirements and run exports. With `--with`
+another converter is measured on the same feedstocks: a command that prints a `recipe.yaml`, or writes it to `{out}`.
+With `--moved` each feedstock is a folder with `before/`, its last state with a `meta.yaml`, and `after/`, the first with
+the `recipe.yaml` of its maintainers: the converted recipe and theirs are rendered for the configurations of `after/`.
+"""
+
+import argparse
+import shlex
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from feedstock_tools.edit.document import read_document
+from feedstock_tools.edit.to_v1.comparison import compare_recipes, compare_with_recipe
+from feedstock_tools.edit.to_v1.converting import convert_recipe
+from feedstock_tools.errors import FeedstockError
+from feedstock_tools.rerender.configurations.configuration import Configuration, read_configurations
+
+
+def feedstocks(folders: Sequence[Path], *, moved: bool) -> Iterator[Path]:
+    for folder in folders:
+        for feedstock in sorted(folder.iterdir()):
+            state = feedstock / "before" if moved else feedstock
+            if (state / "recipe/meta.yaml").is_file():
+                yield feedstock
+
+
+def converted(feedstock: Path, command: str | None) -> tuple[str, int]:
+    """The recipe that a converter makes, and the lines that it lists as lost."""
+    recipe = feedstock / "recipe/meta.yaml"
+    if command is None:
+        made = convert_recipe(read_document(recipe, within=feedstock), read_configurations(feedstock))
+        return made.text, len(made.problems)
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "recipe.yaml"
+        words = [word.format(recipe=recipe, feedstock=feedstock, out=out) for word in shlex.split(command)]
+        ended = subprocess.run(words, capture_output=True, text=True, timeout=300, check=False)
+        text = out.read_text() if out.is_file() else ended.stdout
+    if not text.strip():
+        lines = (ended.stderr or "nothing printed").strip().splitlines()
+        raise FeedstockError(lines[-1])
+    return text, 0
+
+
+def kind(feedstock: Path) -> str:
+    """Whether a recipe is for GPUs, or has several outputs."""
+    text = (feedstock / "recipe/meta.yaml").read_text(errors="replace")
+    return "GPU or several outputs" if "outputs:" in text or "cuda" in text.lower() else "other"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folders", type=Path, nargs="+")
+    parser.add_argument("--most", type=int, default=100, help="configurations of a feedstock")
+    parser.add_argument("--with", dest="command", help="another converter")
+    parser.add_argument("--moved", action="store_true", help="compare with the recipes that maintainers wrote")
+    given = parser.parse_args()
+    states: Counter[tuple[str, str]] = Counter()
+    compared = different = 0
+    for feedstock in feedstocks(given.folders, moved=given.moved):
+        before = feedstock / "before" if given.moved else feedstock
+        began = time.process_time()
+        try:
+            configurations: Sequence[Configuration] = read_configurations(
+                feedstock / "after" if given.moved else before
+            )
+            text, lost = converted(before, given.command)
+            chosen = configurations[: given.most]
+            if given.moved:
+                differences = compare_with_recipe(feedstock / "after", text, chosen)
+            else:
+                differences = compare_recipes(before, text, chosen)
+        except (FeedstockError, subprocess.TimeoutExpired) as error:
+            states[kind(before), "error"] += 1
+            print(f"{feedstock.name}: {' '.join(str(error).split())[:200]}", flush=True)
+            continue
+        compared += len(chosen)
+        different += len(differences)
+        result = "equal" if not differences else "differs"
+        states[kind(before), result] += 1
+        spent = time.process_time() - began
+        print(
+            f"{feedstock.name}: {result}, {len(differences)} of {len(chosen)} configurations differ, "
+            f"{lost} lines listed, {spent:.1f} s",
+            flush=True,
+        )
+        for difference in differences[:1]:
+            print(*(f"    {difference.configuration}: {line[:200]}" for line in difference.lines[:6]), sep="\n")
+    for (what, result), number in sorted(states.items()):
+        print(f"{what}: {number} {result}")
+    print(f"{compared - different} of {compared} configurations equal")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

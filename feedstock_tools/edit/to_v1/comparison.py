@@ -1,0 +1,257 @@
+"""Whether a converted recipe makes the packages of the original: names, versions, build strings and requirements.
+
+Hashes differ, since they are of other inputs; all else is compared, for each configuration of the feedstock.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from feedstock_tools.errors import InputError
+from feedstock_tools.reading import read_text
+from feedstock_tools.recipe.model import RenderedOutput
+from feedstock_tools.recipe.pins import Pin, pin_of_mapping, requirement_of_text
+from feedstock_tools.recipe.specs import as_list, ensure_valid_spec
+from feedstock_tools.recipe.v0.meta import Meta
+from feedstock_tools.recipe.v1.recipe import render_with_contents_v1
+from feedstock_tools.recipe.v1_engine import parse_v1
+from feedstock_tools.rerender.configurations.configuration import Configuration
+from feedstock_tools.rerender.configurations.own_variants import variants_of
+from feedstock_tools.rerender.forge import Forge, read_forge
+from feedstock_tools.rerender.outputs import packages_with_conda_build
+from feedstock_tools.rerender.rules import Rules
+from feedstock_tools.variants.namespace import DEFAULT_VARIANT
+
+__all__ = ["Difference", "compare_recipes", "compare_with_recipe", "without_hash"]
+
+_HASH = re.compile(r"(?<![0-9a-z])[0-9a-f]{7}(?![0-9a-z])_?|h[0-9a-f]{7}_?")
+_EXACTLY = "exactly as"
+_BOUNDS = re.compile(r"[,|]")
+#: A package: name, version, number, build string, platform, requirements by section.
+_Package = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What a configuration builds in another way: lines with a sign, - for the original and + for the converted."""
+
+    configuration: str
+    lines: tuple[str, ...]
+
+
+def compare_recipes(
+    feedstock: Path, text: str, configurations: Sequence[Configuration], rules: Rules | None = None
+) -> tuple[Difference, ...]:
+    """Compare the `meta.yaml` of a feedstock with a `recipe.yaml` made of it.
+
+    Args:
+        feedstock: the folder of the feedstock.
+        text: the `recipe.yaml`.
+        configurations: those to compare.
+        rules: which version of conda-build to follow; default the newest.
+
+    Raises:
+        InputError: the `meta.yaml` cannot be rendered.
+    """
+    chosen = rules or Rules.newest()
+    forge = read_forge(feedstock, chosen)
+    folder = feedstock / forge.recipe_dir
+
+    def originals(configuration: Configuration) -> Counter[_Package]:
+        builder = forge.builder_of(configuration.platform)
+        packages = packages_with_conda_build(folder, configuration, builder, chosen, keep_pins=True)
+        return _counted({output.file_stem: _of_v0(meta, output) for meta, output in packages})
+
+    return _compared(folder, forge, text, originals, configurations, chosen)
+
+
+def compare_with_recipe(
+    feedstock: Path, text: str, configurations: Sequence[Configuration], rules: Rules | None = None
+) -> tuple[Difference, ...]:
+    """As `compare_recipes`, with the `recipe.yaml` of a feedstock in place of a `meta.yaml`.
+
+    Raises:
+        InputError: the feedstock's recipe cannot be rendered.
+    """
+    chosen = rules or Rules.newest()
+    forge = read_forge(feedstock, chosen)
+    folder = feedstock / forge.recipe_dir
+    own = read_text(folder / "recipe.yaml", within=feedstock)
+
+    def originals(configuration: Configuration) -> Counter[_Package]:
+        return _packages_of(own, folder, forge, configuration, chosen)
+
+    return _compared(folder, forge, text, originals, configurations, chosen)
+
+
+def _compared(
+    folder: Path,
+    forge: Forge,
+    text: str,
+    originals: Callable[[Configuration], Counter[_Package]],
+    configurations: Sequence[Configuration],
+    rules: Rules,
+) -> tuple[Difference, ...]:
+    found = []
+    for configuration in configurations:
+        before = originals(configuration)
+        try:
+            after = _packages_of(text, folder, forge, configuration, rules)
+        except InputError as error:
+            found.append(Difference(configuration.name, (error.mistakes[0].message,)))
+            continue
+        lines = tuple(_differing(before, after))
+        if lines:
+            found.append(Difference(configuration.name, lines))
+    return tuple(found)
+
+
+def _packages_of(
+    text: str, folder: Path, forge: Forge, configuration: Configuration, rules: Rules
+) -> Counter[_Package]:
+    """The packages of a `recipe.yaml` in a configuration."""
+    recipe = parse_v1(text, folder / "recipe.yaml")
+    given = variants_of(folder, configuration, rules.conda_build)
+    builder = forge.builder_of(configuration.platform)
+    made = render_with_contents_v1(recipe, given, configuration.platform, builder)
+    return _counted({output.file_stem: _of_v1(content, output) for content, output in made})
+
+
+def _counted(packages: Mapping[str, _Package]) -> Counter[_Package]:
+    """How often each package is made, hashes aside.
+
+    One that pins another exactly counts once: rattler-build makes it for each build of the other, while for conda-build
+    the pin is not part of the hash, so that all have one name.
+    """
+    counts = Counter(packages.values())
+    return Counter({each: 1 if any(_EXACTLY in part for part in each) else number for each, number in counts.items()})
+
+
+def without_hash(build: str) -> str:
+    """A build string without its hash.
+
+    >>> without_hash("cuda112h1234567_3")
+    'cuda1123'
+    """
+    return _HASH.sub("", build)
+
+
+def _differing(before: Counter[_Package], after: Counter[_Package]) -> Iterator[str]:
+    """The lines in which the packages of a configuration differ, those of one name and build string side by side."""
+    gone, come = list((before - after).elements()), list((after - before).elements())
+    for package in gone:
+        other = next((each for each in come if each[0] == package[0]), None)
+        if other is None:
+            yield f"- {package[0]}"
+            continue
+        come.remove(other)
+        yield from (f"{package[0]}: - {part}" for part in package[1:] if part not in other)
+        yield from (f"{package[0]}: + {part}" for part in other[1:] if part not in package)
+    yield from (f"+ {package[0]}" for package in come)
+
+
+def _of_v0(meta: Meta, output: RenderedOutput) -> _Package:
+    build = meta.section("build")
+    exports = build.get("run_exports")
+    return _package(output, output.requirements, exports if isinstance(exports, Mapping) else {"weak": exports})
+
+
+def _of_v1(content: Mapping[str, Any], output: RenderedOutput) -> _Package:
+    requirements = content.get("requirements") or {}
+    sections = {name: as_list(requirements.get(name)) for name in ("build", "host", "run")}
+    sections["run_constrained"] = as_list(requirements.get("run_constraints"))
+    exports = requirements.get("run_exports") or {}
+    return _package(output, sections, exports if isinstance(exports, Mapping) else {"weak": exports})
+
+
+def _package(output: RenderedOutput, sections: Mapping[str, Sequence[Any]], exports: Mapping[str, Any]) -> _Package:
+    variant = {key.replace("_", "-"): value for key, value in {**DEFAULT_VARIANT, **output.variant}.items()}
+    parts = [
+        output.name,
+        f"version {output.version}",
+        f"build number {output.build_number}",
+        f"build string {without_hash(output.build_string)}",
+        f"noarch {output.noarch or 'no'}",
+    ]
+    for section, items in sections.items():
+        parts += _lines(section, items, output, variant)
+    for kind, items in exports.items():
+        name = str(kind).replace("constraints", "constrains")
+        parts += _lines(f"run export ({name})", as_list(items), output, {})
+    return (parts[0], *sorted(set(parts[1:])))
+
+
+def _lines(section: str, items: Iterable[Any], output: RenderedOutput, variant: Mapping[str, str]) -> Iterator[str]:
+    for item in items:
+        text = _canonical(item, variant)
+        # conda-build drops what an output requires of itself.
+        if text and not (section in {"build", "host", "run"} and text.split(" ")[0] == output.name):
+            yield f"{section}: {text}"
+
+
+def _canonical(item: Any, variant: Mapping[str, str]) -> str:
+    """A requirement in one form: pins by their bounds, versions with operators, bare names where a variant pins."""
+    if isinstance(item, Mapping):
+        build = next(iter(item.values())).get("build")
+        return _pin(pin_of_mapping(item), str(build) if build else "")
+    text = " ".join(str(item).split())
+    if " @" in text:
+        pin = requirement_of_text(text)
+        assert isinstance(pin, Pin)  # noqa: S101 - the mark of a pin is there
+        return _pin(pin, text.partition(" @")[2].partition(" ")[2])
+    return _spec(text, variant)
+
+
+def _pin(pin: Pin, build: str) -> str:
+    if pin.exact:
+        return f"{pin.name} {_EXACTLY} {'in host' if pin.compatible else 'built'} {build}".strip()
+    kind = "in host" if pin.compatible else "built"
+    return f"{pin.name} as {kind}, from {pin.lower} to {pin.upper} {build}".strip()
+
+
+def _spec(text: str, variant: Mapping[str, str]) -> str:
+    name, _, rest = ensure_valid_spec(_spaced(text)).partition(" ")
+    name = name.lower()
+    if not rest:
+        return name
+    pinned = variant.get(name.replace("_", "-"))
+    version, _, build = rest.partition(" ")
+    if pinned is not None and ensure_valid_spec(f"{name} {pinned}") == f"{name} {rest}":
+        return name
+    if "=" in version.lstrip("=<>!~") and not _BOUNDS.search(version) and not build:
+        start = len(version) - len(version.lstrip("=<>!~"))
+        head, _, build = version[start:].partition("=")
+        version = version[:start] + head
+    exact = bool(build) or "|" in version
+    either = [",".join(sorted(_bound(each, exact) for each in part.split(","))) for part in version.split("|")]
+    version = "|".join(sorted(either))
+    return " ".join(part for part in (name, "" if version == "*" and not build else version, build) if part)
+
+
+def _spaced(text: str) -> str:
+    match = re.match(r"[\w.\-]+(?=[<>=!~])", text)
+    if match:
+        text = f"{match[0]} {text[match.end() :]}"
+    return re.sub(r"(?<=[<>=!~,|])\s+|\s+(?=[,|])", "", text)
+
+
+def _bound(part: str, has_build: bool) -> str:
+    operator = part[: len(part) - len(part.lstrip("=<>!~"))]
+    rest = part[len(operator) :]
+    bare = rest.rstrip("*").rstrip(".")
+    if not bare:
+        return "*"
+    if operator in {"", "=", "=="} and rest.endswith("*"):
+        return f"{bare}.*"
+    if operator in {">=", ">", "<", "<="}:
+        return operator + bare
+    if operator == "=":
+        return f"{bare}.*"
+    if not operator:
+        return f"=={bare}" if has_build else f"{bare}.*"
+    return operator + rest
