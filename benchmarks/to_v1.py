@@ -5,8 +5,8 @@
 Each folder holds feedstocks with `.ci_support`. For every configuration the packages of the converted recipe must equal
 those of the original: names, versions, build strings without their hashes, requirements and run exports. With `--with`
 another converter is measured on the same feedstocks: a command that prints a `recipe.yaml`, or writes it to `{out}`.
-With `--moved` each feedstock is a folder with `before/`, its last state with a `meta.yaml`, and `after/`, the first with
-the `recipe.yaml` of its maintainers: the converted recipe and theirs are rendered for the configurations of `after/`.
+With `--moved` each feedstock is a folder with `before/`, its last state with a `meta.yaml`, and `after/`, the first
+with the `recipe.yaml` of its maintainers: both recipes are rendered for the configurations of `after/`.
 """
 
 import argparse
