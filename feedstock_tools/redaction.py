@@ -158,11 +158,11 @@ def _without(data: bytes, sign: bytes, secret_at: Callable[[bytes, int], tuple[i
 
 def _password_at(data: bytes, at: int) -> tuple[int, int] | None:
     """The user and password of a URL whose `://` is at a place; for the web, a single word too."""
-    found = _USER.match(data, at + 3)
-    if found is None:
+    user = _USER.match(data, at + 3)
+    if user is None:
         return None
     is_web = data[max(0, at - 5) : at].lower().endswith((b"http", b"https"))
-    return found.span("user") if is_web or b":" in found["user"] else None
+    return user.span("user") if is_web or b":" in user["user"] else None
 
 
 def _token_at(data: bytes, at: int) -> tuple[int, int] | None:
@@ -170,8 +170,8 @@ def _token_at(data: bytes, at: int) -> tuple[int, int] | None:
     begin = data.rfind(b"://", max(0, at - _LONGEST_URL), at)
     if begin < 0 or _BLANK.search(data, begin, at):
         return None
-    found = _TOKEN.match(data, at + 3)
-    return found.span() if found else None
+    token = _TOKEN.match(data, at + 3)
+    return token.span() if token else None
 
 
 def without_credentials(url: str) -> str:
@@ -190,10 +190,10 @@ def _starred(match: re.Match[str]) -> str:
 
 def secrets_in(text: str, known: Mapping[str, str]) -> Mapping[str, int]:
     """The kinds of secrets in a text, each with the first line (from 1) that has one; without the secret itself."""
-    found: dict[str, int] = {}
+    kinds: dict[str, int] = {}
     for number, kind in _secrets(text, known):
-        found.setdefault(kind, number)
-    return found
+        kinds.setdefault(kind, number)
+    return kinds
 
 
 def secrets_in_file(path: Path, known: Mapping[str, str]) -> Mapping[str, int]:
@@ -202,7 +202,7 @@ def secrets_in_file(path: Path, known: Mapping[str, str]) -> Mapping[str, int]:
     Raises:
         OSError: it cannot be read.
     """
-    found: dict[str, int] = {}
+    kinds: dict[str, int] = {}
     values = [value.encode(errors="surrogateescape") for value in known.values()]
     signs = re.compile(b"|".join([*_SIGNS, *map(re.escape, values)]))
     with path.open("rb") as stream:
@@ -212,10 +212,10 @@ def secrets_in_file(path: Path, known: Mapping[str, str]) -> Mapping[str, int]:
             end = data.rfind(b"\n") + 1 or max(0, len(data) - _LONGEST_URL)
             for number, text in _lines_with(signs, data):
                 for kind in secrets_in(text.decode(errors="surrogateescape"), known):
-                    found.setdefault(kind, line + number)
+                    kinds.setdefault(kind, line + number)
             line += data.count(b"\n", 0, end)
             rest = data[end:]
-    return found
+    return kinds
 
 
 def _lines_with(signs: re.Pattern[bytes], data: bytes) -> Iterator[tuple[int, bytes]]:

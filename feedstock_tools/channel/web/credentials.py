@@ -108,9 +108,9 @@ def _from_netrc(host: str) -> tuple[str, str] | None:
     if _small_file(path) is None:
         return None
     with suppress(NetrcParseError, OSError, ValueError):
-        found = netrc(path).authenticators(host)
-        if found is not None:
-            return found[0], found[2] or ""
+        login = netrc(path).authenticators(host)
+        if login is not None:
+            return login[0], login[2] or ""
     return None
 
 

@@ -118,8 +118,8 @@ def _of_json(document: Any, page: str) -> list[tuple[str, str]]:
 def _of_html(text: str, page: str) -> list[tuple[str, str]]:
     parser = _Anchors()
     parser.feed(text)
-    found = [urldefrag(urljoin(page, address)) for address in parser.addresses]
-    return [(url, fragment.removeprefix("sha256=")) for url, fragment in found]
+    links = [urldefrag(urljoin(page, address)) for address in parser.addresses]
+    return [(url, fragment.removeprefix("sha256=")) for url, fragment in links]
 
 
 class _Anchors(HTMLParser):
@@ -130,8 +130,8 @@ class _Anchors(HTMLParser):
         self.addresses: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = dict(attrs)
-        if tag == "a" and "data-yanked" not in given and (address := given.get("href")):
+        attributes = dict(attrs)
+        if tag == "a" and "data-yanked" not in attributes and (address := attributes.get("href")):
             self.addresses.append(address)
 
 
@@ -156,10 +156,10 @@ def _template(index: str, name: str, archive: SourceArchive) -> str | None:
     file = PurePosixPath(urlsplit(archive.url).path).name
     url = f"{without_credentials(root)}/packages/source/{name[0]}/{name}/{file}"
     try:
-        found = ask(url, seconds=_SECONDS, method="HEAD").status == 200
+        answers = ask(url, seconds=_SECONDS, method="HEAD").status == 200
     except NoAnswerError:
-        found = False
-    return url.replace(f"-{archive.version}.", "-{version}.") if found else None
+        answers = False
+    return url.replace(f"-{archive.version}.", "-{version}.") if answers else None
 
 
 def unpack_texts(archive: SourceArchive, folder: Path) -> None:
@@ -197,9 +197,9 @@ def _fetch(archive: SourceArchive, place: Path) -> None:
             raise WorkError(
                 f"{without_credentials(archive.url)} cannot be fetched: the server answers with {reply.status}"
             )
-    found = sha256_of(place)
-    if found != archive.sha256:
-        raise WorkError(f"{without_credentials(archive.url)} has another SHA-256 ({found}) than the index says")
+    digest = sha256_of(place)
+    if digest != archive.sha256:
+        raise WorkError(f"{without_credentials(archive.url)} has another SHA-256 ({digest}) than the index says")
 
 
 def _members(archive: SourceArchive, stream: IO[bytes]) -> Iterator[tuple[str, Any]]:

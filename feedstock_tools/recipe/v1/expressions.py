@@ -90,10 +90,10 @@ class Scope:
                 self.evaluated[name] = inner._written(self.context[name]), frozenset(inner.reads)
             except UndecidedError:
                 self.evaluated[name] = None
-        found = self.evaluated[name]
-        if found is None:
+        evaluated = self.evaluated[name]
+        if evaluated is None:
             raise UndecidedError
-        value, reads = found
+        value, reads = evaluated
         self.reads |= reads
         return value
 
@@ -104,12 +104,12 @@ class Scope:
         text, plain = written.text, written.plain
         if "{" not in text:
             return scalar(text) if plain else text
-        found = pieces(text, self)
-        if len(found) == 1:
-            return found[0] if plain else as_text(found[0])
-        if not all(type(piece) is str for piece in found):
-            return Term(found)
-        whole = "".join(str(piece) for piece in found)
+        parts = pieces(text, self)
+        if len(parts) == 1:
+            return parts[0] if plain else as_text(parts[0])
+        if not all(type(piece) is str for piece in parts):
+            return Term(parts)
+        whole = "".join(str(piece) for piece in parts)
         return scalar(whole) if plain else whole
 
 
@@ -122,13 +122,13 @@ def pieces(text: str, scope: Scope) -> tuple[Hashable, ...]:
     if "{%" in text or "{#" in text:
         raise UndecidedError
     parts = _TEMPLATE.split(text)
-    found: list[Hashable] = []
+    values: list[Hashable] = []
     for number, part in enumerate(parts):
         if number % 2:
-            found.append(value_of(part, scope))
+            values.append(value_of(part, scope))
         elif part:
-            found.append(part)
-    return tuple(found)
+            values.append(part)
+    return tuple(values)
 
 
 def truth(text: str, scope: Scope) -> bool:
@@ -176,9 +176,9 @@ def _truth_of(node: nodes.Node, scope: Scope) -> bool:
             return _truth_of(node.left, scope) or _truth_of(node.right, scope)
         case nodes.Not():
             return not _truth_of(node.node, scope)
-    found = _value(node, scope)
-    if isinstance(found, str | bool | int):
-        return bool(found)
+    value = _value(node, scope)
+    if isinstance(value, str | bool | int):
+        return bool(value)
     raise UndecidedError
 
 
@@ -213,14 +213,14 @@ def _value(node: nodes.Node, scope: Scope) -> Hashable:
         case nodes.Getitem():
             return _item(node, scope)
         case nodes.Slice():
-            given = (node.start, node.stop, node.step)
-            return Term(("slice", *(None if each is None else _value(each, scope) for each in given)))
+            bounds = (node.start, node.stop, node.step)
+            return Term(("slice", *(None if bound is None else _value(bound, scope) for bound in bounds)))
     raise UndecidedError
 
 
-def _all(given: tuple[nodes.Node, ...] | list[nodes.Expr], scope: Scope) -> tuple[Hashable, ...]:
+def _all(expressions: tuple[nodes.Node, ...] | list[nodes.Expr], scope: Scope) -> tuple[Hashable, ...]:
     """The values of several expressions, with their types, so that 1 and true differ."""
-    return tuple((type(value).__name__, value) for value in (_value(node, scope) for node in given))
+    return tuple((type(value).__name__, value) for value in (_value(node, scope) for node in expressions))
 
 
 def _truth_of_truths(node: nodes.And | nodes.Or, scope: Scope) -> bool:
@@ -275,25 +275,25 @@ def _filtered(node: nodes.Filter, scope: Scope) -> Hashable:
         raise UndecidedError
     if node.name == "default" and isinstance(node.node, nodes.Name) and len(node.args) == 1:
         return _value(node.node if _is_defined(node.node.name, scope) else node.args[0], scope)
-    given = _value(node.node, scope)
+    subject = _value(node.node, scope)
     arguments = [_value(argument, scope) for argument in node.args]
-    match node.name, given, arguments:
-        case "int", str(), [] if given.isascii() and given.isdigit():
-            return int(given)
+    match node.name, subject, arguments:
+        case "int", str(), [] if subject.isascii() and subject.isdigit():
+            return int(subject)
         case "int", int(), []:
-            return int(given)
+            return int(subject)
         case "version_to_buildstring", str(), []:
-            return short_version(given)
+            return short_version(subject)
         case "split", str(), [str(separator)] if separator:
-            return tuple(given.split(separator))
+            return tuple(subject.split(separator))
         case "replace", str(), [str(old), str(new)] if old:
-            return given.replace(old, new)
-        case "first", tuple(), [] if given:
-            return cast("Hashable", given[0])
-        case "last", tuple(), [] if given:
-            return cast("Hashable", given[-1])
+            return subject.replace(old, new)
+        case "first", tuple(), [] if subject:
+            return cast("Hashable", subject[0])
+        case "last", tuple(), [] if subject:
+            return cast("Hashable", subject[-1])
     if node.name in _FILTERS:
-        return Term(("filter", node.name, *_all(node.args, scope), (type(given).__name__, given)))
+        return Term(("filter", node.name, *_all(node.args, scope), (type(subject).__name__, subject)))
     raise UndecidedError
 
 
@@ -307,18 +307,18 @@ def _item(node: nodes.Getitem, scope: Scope) -> Hashable:
 def _called(node: nodes.Call, scope: Scope) -> Hashable:
     if node.dyn_args or node.dyn_kwargs:
         raise UndecidedError
-    given = (*_all(node.args, scope), *((each.key, *_all((each.value,), scope)) for each in node.kwargs))
+    arguments = (*_all(node.args, scope), *((keyword.key, *_all((keyword.value,), scope)) for keyword in node.kwargs))
     if isinstance(node.node, nodes.Getattr):
         owner, attribute = node.node.node, node.node.attr
         if isinstance(owner, nodes.Name) and owner.name == "env" and "env" not in scope.context:
-            return Term(("env", attribute, *given))
-        return Term(("method", attribute, *_all((owner,), scope), *given))
+            return Term(("env", attribute, *arguments))
+        return Term(("method", attribute, *_all((owner,), scope), *arguments))
     name = node.node.name if isinstance(node.node, nodes.Name) else ""
     if name == "match" and len(node.args) == 2 and not node.kwargs:
         return matches(_value(node.args[0], scope), _value(node.args[1], scope))
     if name not in _FUNCTIONS:
         raise UndecidedError
-    term = Term((name, *given))
+    term = Term((name, *arguments))
     scope.reads.add(term)
     return term
 

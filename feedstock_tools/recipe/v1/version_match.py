@@ -22,21 +22,21 @@ def matches(version: Hashable, spec: Hashable) -> bool:
     """
     if not isinstance(version, str) or not isinstance(spec, str):
         raise UndecidedError
-    found = _VERSION.fullmatch(version)
-    if found is None:
+    match = _VERSION.fullmatch(version)
+    if match is None:
         raise UndecidedError
-    numbers = _numbers(found[1])
+    numbers = _numbers(match[1])
     return any(all(_is_within(numbers, limit.strip()) for limit in limits.split(",")) for limits in spec.split("|"))
 
 
 def _is_within(version: tuple[int, ...], limit: str) -> bool:
-    found = _LIMIT.fullmatch(limit)
-    if found is None:
+    match = _LIMIT.fullmatch(limit)
+    if match is None:
         raise UndecidedError
-    if found[3]:
-        prefix = tuple(int(number) for number in found[3].split("."))
+    if match[3]:
+        prefix = tuple(int(number) for number in match[3].split("."))
         return (version + (0,) * len(prefix))[: len(prefix)] == prefix
-    other = _numbers(found[2])
+    other = _numbers(match[2])
     return {
         ">=": version >= other,
         "<=": version <= other,
@@ -44,7 +44,7 @@ def _is_within(version: tuple[int, ...], limit: str) -> bool:
         "!=": version != other,
         "<": version < other,
         ">": version > other,
-    }[found[1]]
+    }[match[1]]
 
 
 def _numbers(version: str) -> tuple[int, ...]:
@@ -61,7 +61,7 @@ def short_version(version: str) -> str:
     Raises:
         UndecidedError: the version has another form.
     """
-    found = _SHORT.fullmatch(version)
-    if found is None:
+    match = _SHORT.fullmatch(version)
+    if match is None:
         raise UndecidedError
-    return f"{found[1]}{found[2]}"
+    return f"{match[1]}{match[2]}"

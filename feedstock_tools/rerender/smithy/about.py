@@ -41,10 +41,10 @@ def about_of_text(text: str, path: Path) -> Any:
     try:
         if not block.replace("\n", "").isprintable() or may_have_anchors(block):  # a tab, say, or another line break
             raise _DiffersError
-        found = _common_value(node)
+        content = _common_value(node)
     except _DiffersError:
-        found = _read_by_ruamel(block, path)
-    return found.get("about") if isinstance(found, dict) else None
+        content = _read_by_ruamel(block, path)
+    return content.get("about") if isinstance(content, dict) else None
 
 
 # --- reading YAML: conda-smithy's reader follows YAML 1.2, libyaml 1.1
@@ -71,10 +71,10 @@ def _common_value(node: Any) -> Any:
         return _common_scalar(node)
     if node.id == "sequence":
         return [_common_value(item) for item in items(node)]
-    found = {_common_value(key): _common_value(value) for key, value in pairs(node) if key.id == "scalar"}
-    if len(found) < len(pairs(node)):
+    values = {_common_value(key): _common_value(value) for key, value in pairs(node) if key.id == "scalar"}
+    if len(values) < len(pairs(node)):
         raise _DiffersError
-    return found
+    return values
 
 
 def _common_scalar(node: Any) -> str | None:

@@ -90,7 +90,7 @@ def placements(forge: Mapping[str, Any], rules: CiRules, provider: str) -> tuple
     providers = providers_of(forge, rules, build)
     uploads = section(forge, provider).get("upload_packages", True)
     forced = provider == "azure" and bool(section(forge, "azure").get("force"))
-    found = []
+    placements = []
     for platform, machine in build.items():
         system, _, arch = machine.partition("_")
         named = providers.get(system) if arch == "64" else None
@@ -98,10 +98,10 @@ def placements(forge: Mapping[str, Any], rules: CiRules, provider: str) -> tuple
         if allowed is None:
             continue
         if provider in allowed:
-            found.append(Placement(platform, machine, provider, bool(uploads)))
+            placements.append(Placement(platform, machine, provider, bool(uploads)))
         elif forced and platform.endswith("_64"):
-            found.append(Placement(platform, machine, provider, False))
-    return tuple(found)
+            placements.append(Placement(platform, machine, provider, False))
+    return tuple(placements)
 
 
 def old_placements(config: Mapping[str, Any], provider: str) -> tuple[Placement, ...]:
@@ -110,7 +110,7 @@ def old_placements(config: Mapping[str, Any], provider: str) -> tuple[Placement,
     Args:
         config: conda-forge.yml, over the defaults of the release.
     """
-    found = []
+    placements = []
     for system in ("linux", "osx", "win"):
         for arch in ("64", "aarch64", "ppc64le", "armv7l"):
             key = system if arch == "64" else f"{system}_{arch}"
@@ -118,10 +118,10 @@ def old_placements(config: Mapping[str, Any], provider: str) -> tuple[Placement,
                 continue
             name = f"{system}_{arch}"
             if config["provider"][key] == provider:
-                found.append(Placement(name, name, provider, True))
+                placements.append(Placement(name, name, provider, True))
             elif provider == "azure" and section(config, "azure").get("force") and arch == "64":
-                found.append(Placement(name, name, provider, False))
-    return tuple(found)
+                placements.append(Placement(name, name, provider, False))
+    return tuple(placements)
 
 
 def key_of(platform: str, rules: TreeRules) -> str:
@@ -135,10 +135,10 @@ def providers_of(forge: Mapping[str, Any], rules: CiRules, build: Iterable[str] 
     Args:
         build: further platforms, which nobody builds where they are not among the others.
     """
-    given = {**(rules.providers or {}), **section(forge, "provider")}
+    providers = {**(rules.providers or {}), **section(forge, "provider")}
     resolved: dict[str, tuple[str, ...]] = {}
-    for platform in dict.fromkeys((*given, *build)):
-        value = given.get(platform)
+    for platform in dict.fromkeys((*providers, *build)):
+        value = providers.get(platform)
         named = value if isinstance(value, list) else [_provider_of_word(value, platform, rules)]
         if rules.words_in_lists:
             named = [rules.default_provider if name in ("default", "emulated") else name for name in named]
@@ -179,9 +179,9 @@ def workflow_settings(
         return {"store_build_artifacts": old}
     system = platform.partition("_")[0]
     where = {"os": system, "platform": platform, "provider": provider}
-    given = section(forge, "workflow_settings")
-    names = dict.fromkeys((*rules.workflow_settings, *(str(name) for name in given)))
-    stated = {name: given[name] if name in given else list(_old_values(name, forge)) for name in names}
+    workflow = section(forge, "workflow_settings")
+    names = dict.fromkeys((*rules.workflow_settings, *(str(name) for name in workflow)))
+    stated = {name: workflow[name] if name in workflow else list(_old_values(name, forge)) for name in names}
     settings = {name: _chosen(name, value, where) for name, value in stated.items()}
     for name, value in _defaults(settings, system, drive).items():
         if name in rules.workflow_settings and settings[name] is None:

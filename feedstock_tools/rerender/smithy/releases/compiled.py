@@ -72,13 +72,13 @@ class CompiledTemplates(BytecodeCache):
         key = _key(name, self.get_source_checksum(source))
         if key not in _used:
             kept = self._read(f"{key}.used")
-            found = _texts(kept) if kept else None
-            if found is None:
-                found = used_values(environment, source)
-                self._write(f"{key}.used", json.dumps(found).encode())
+            used = _texts(kept) if kept else None
+            if used is None:
+                used = used_values(environment, source)
+                self._write(f"{key}.used", json.dumps(used).encode())
             if len(_used) >= _MOST:
                 _used.clear()
-            _used[key] = found
+            _used[key] = used
         return _used[key]
 
     def _read(self, name: str) -> bytes | None:
@@ -117,10 +117,10 @@ def _keep(key: str, bucket: Bucket) -> None:
 
 def _texts(content: bytes) -> tuple[str, ...] | None:
     try:
-        found = json.loads(content)
+        texts = json.loads(content)
     except ValueError:
         return None
-    return tuple(found) if isinstance(found, list) and all(isinstance(each, str) for each in found) else None
+    return tuple(texts) if isinstance(texts, list) and all(isinstance(text, str) for text in texts) else None
 
 
 def _is_private(folder: Path) -> bool:

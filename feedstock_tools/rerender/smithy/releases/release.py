@@ -88,10 +88,10 @@ class Release:
 
     def _defaults(self) -> dict[str, Any]:
         path = self.folder / "data" / "conda-forge.yml"
-        found = parse_types(self._text(path), path) if path.is_file() else self._literal_defaults()
-        if not isinstance(found, dict):
+        defaults = parse_types(self._text(path), path) if path.is_file() else self._literal_defaults()
+        if not isinstance(defaults, dict):
             raise InputError("has no default settings", path=path, hint=_HINT)
-        return found
+        return defaults
 
     def constant(self, name: str) -> Any:
         """A constant of its code that is a plain literal; None if there is none of that name."""
@@ -108,7 +108,7 @@ class Release:
         return self._once(f"texts {function}", lambda: self._texts_in(function))
 
     def _texts_in(self, function: str) -> tuple[str, ...]:
-        found = []
+        texts = []
         for node in ast.walk(self._function(function)):
             if (
                 isinstance(node, ast.Call)
@@ -120,8 +120,8 @@ class Release:
                 if isinstance(text, ast.Call) and isinstance(text.func, ast.Attribute):  # "…".format(…)
                     text = text.func.value
                 if isinstance(text, ast.Constant) and isinstance(text.value, str):
-                    found.append((text.lineno, dedent(text.value)))
-        return tuple(text for _, text in sorted(found))
+                    texts.append((text.lineno, dedent(text.value)))
+        return tuple(text for _, text in sorted(texts))
 
     def strings_in(self, function: str) -> tuple[str, ...]:
         """All literal texts in a function of its code, in order, including its docstring."""
@@ -164,9 +164,9 @@ class Release:
     def _literal_defaults(self) -> dict[str, Any]:
         for node in ast.walk(self._function("_load_forge_config")):
             if isinstance(node, ast.Assign) and isinstance(node.value, ast.Dict) and len(node.value.keys) > 10:
-                found = _plain(node.value)
-                if isinstance(found, dict):
-                    return found
+                literal = _plain(node.value)
+                if isinstance(literal, dict):
+                    return literal
         raise InputError("has no default settings", path=self.folder / _CODE, hint=_HINT)
 
     def _text(self, path: Path) -> str:
@@ -203,13 +203,13 @@ def chosen_rules(rules: str | None, release: Release | None) -> Rules:
     version = release.version if release else None
     if rules is None:
         return Rules.parse(version) if version else Rules.newest()
-    asked = Rules.parse(rules)
-    if release and version and parse_version(version) != parse_version(asked.smithy):
+    wanted = Rules.parse(rules)
+    if release and version and parse_version(version) != parse_version(wanted.smithy):
         hint = "Leave out --rules, or give the release that it names."
         raise InputError(
-            f"is conda-smithy {version}, and --rules asks for {asked.smithy}", path=release.folder, hint=hint
+            f"is conda-smithy {version}, and --rules asks for {wanted.smithy}", path=release.folder, hint=hint
         )
-    return asked
+    return wanted
 
 
 def _candidates(folder: Path) -> Iterator[Path]:
@@ -227,9 +227,9 @@ def _version_of(folder: Path, package: Path) -> str | None:
         except (ValueError, KeyError, TypeError) as error:
             raise InputError("has no version", path=index, hint=_HINT) from error
     for metadata in sorted(package.parent.glob("conda_smithy-*.dist-info/METADATA")):
-        found = re.search(rb"^Version: ([0-9.]+)$", _read(metadata), re.MULTILINE)
-        if found:
-            return found[1].decode()
+        line = re.search(rb"^Version: ([0-9.]+)$", _read(metadata), re.MULTILINE)
+        if line:
+            return line[1].decode()
     return None
 
 
