@@ -135,6 +135,8 @@ class Script(Model):
         return self
 
 
+#: The name of a file without its ending.
+_FileName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$")]
 KeyList = Items[Annotated[UsedKey, Shorthand(string="key")]]
 ScriptField = Annotated[Script, Shorthand(string="unix", array="commands")]
 
@@ -325,7 +327,7 @@ class Spec(Model):
     )
     python: PythonVersions = Field(default="pinning", description="The Pythons to build for.")
     cuda: Cuda | None = Field(default=None, description="The GPU builds; default: none.")
-    migrations: Annotated[Mapping[PackageName, Migration], OrNames()] = Field(
+    migrations: Annotated[Mapping[_FileName, Migration], OrNames()] = Field(
         default={}, description="Migrations of conda-forge to apply: names, or each name with its time stamp."
     )
     variants: Mapping[str, Items[Annotated[VariantValue, Shorthand(string="value")]]] = Field(
