@@ -10,12 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from feedstock_tools.builds.fleet.carrying.link import Link
+from feedstock_tools.builds.fleet.folder import FleetFolder
 from feedstock_tools.builds.fleet.local import LocalFleet, local_fleet
+from feedstock_tools.errors import WorkError
 from tests.support import command
 from tests.support.feedstocks import TinyFeedstock
 from tests.support.waiting import processes_below, wait_until
 
-__all__ = ["LEASE", "Fleet", "fleet_in"]
+__all__ = ["LEASE", "Fleet", "fleet_in", "wait_for_hosts"]
 
 #: The lease of the hosts, in seconds: short, so that tests are.
 LEASE = 6.0
@@ -44,8 +46,7 @@ class Fleet:
 
     def wait_for(self, hosts: int) -> None:
         """Wait until a number of hosts are present."""
-        with self.link() as link:
-            wait_until(lambda: sum(state.is_present for state in link.listing.hosts.values()) == hosts, 60)
+        wait_for_hosts(self.local.fleet, hosts)
 
     def builds_of(self, host: str) -> dict[int, str]:
         """The processes of the builds on a host, with their command lines."""
@@ -56,6 +57,20 @@ class Fleet:
         began = time.monotonic()
         wait_until(lambda: not self.builds_of(host), seconds)
         return time.monotonic() - began
+
+
+def wait_for_hosts(fleet: FleetFolder, hosts: int) -> None:
+    """Wait until a hub serves, and a number of hosts are present."""
+
+    def are_present() -> bool:
+        try:
+            with Link(fleet) as link:
+                wait_until(lambda: sum(state.is_present for state in link.listing.hosts.values()) == hosts, 120)
+                return True
+        except WorkError:  # the hub is starting
+            return False
+
+    wait_until(are_present, 120)
 
 
 @contextmanager

@@ -230,7 +230,7 @@ class Link:
             try:
                 connection = await dial(self._fleet.hub, self._context, _ANSWERS_WITHIN)
             except (OSError, TimeoutError) as error:
-                self._problem = str(error.__cause__ or error) or type(error).__name__
+                self._problem = _in_words(error)
                 self._note(error)
                 await asyncio.sleep(_EVERY)
                 continue
@@ -239,7 +239,7 @@ class Link:
             try:
                 await self._poll(line)
             except (Closed, OSError, TimeoutError) as error:
-                self._problem = str(error) or "it closed the connection"
+                self._problem = _in_words(error)
                 self._note(error)
             finally:
                 self._line = None
@@ -262,6 +262,16 @@ class Link:
             self._line = line
             self._first.set()
             await asyncio.sleep(_EVERY)
+
+
+def _in_words(error: BaseException) -> str:
+    """The system's reason behind an error of Dask's."""
+    while (cause := error.__cause__) is not None:
+        error = cause
+    if isinstance(error, Closed):
+        return "it closed the connection"
+    reason = error.strerror if isinstance(error, OSError) else None
+    return reason or str(error) or type(error).__name__
 
 
 def _listing(answer: Mapping[str, Any]) -> Listing:

@@ -1,0 +1,187 @@
+"""What a fleet costs: carrying 200 builds of one second, a bundle sent twice, and a run in which hosts fail.
+
+    python -m benchmarks.fleet carrying [BUILDS] [HOSTS]
+    python -m benchmarks.fleet bundle
+    python -m benchmarks.fleet faults [OPTIONS OF BUILD]   # as root, with namespaces: gpuprobe on three machines
+
+`carrying` performs no build, so that it measures orders, processes, events and the hub alone.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from uuid import uuid4
+
+from feedstock_tools.builds.fleet.carrying.link import Link
+from feedstock_tools.builds.fleet.local import WORKER, LocalFleet
+from feedstock_tools.builds.fleet.orders.compiling import Delivery, Parcels, compile_order, parcels_of
+from feedstock_tools.builds.fleet.orders.order import Order
+from feedstock_tools.builds.fleet.results.events import Finished, events_of
+from feedstock_tools.builds.ledger import Ledger
+from feedstock_tools.builds.plan.agenda import agenda
+from feedstock_tools.builds.plan.capacity import Capacity, Share
+from feedstock_tools.builds.plan.workspace import open_workspace
+from feedstock_tools.builds.runs.under_way import Attempt
+from tests.support import command
+from tests.support.feedstocks import copy_of_example
+from tests.support.fleets import fleet_in
+from tests.support.machines import machines_in, why_no_machines
+from tests.support.waiting import wait_until
+
+_LEASE = 20.0
+_MACHINES = ("m1", "m2", "m3")
+_HOST = "feedstock_tools.builds.fleet.host"
+
+
+def _prepared(folder: Path) -> tuple[Parcels, Order]:
+    feedstock = copy_of_example("gpuprobe", folder)
+    workspace = open_workspace(feedstock, None, ["stand-in"], os.environ)
+    chosen = [each for each in workspace.plan.configurations if each.platform == "linux-64"][:1]
+    planned = agenda(workspace, workspace.plan.complete(chosen), Capacity.of_machine())
+    parcels, work = parcels_of(workspace, planned), planned.todo[0]
+    engine = workspace.engines.engine_for(work.configuration, work.platform)
+    attempt = Attempt(1, Share((0,), 1 << 20, 1))
+    return parcels, compile_order("me", parcels, work, engine, planned.channels[work.configuration], [], [], attempt)
+
+
+def _carry(link: Link, host: str, order: Order) -> None:
+    """One order to its end, as a run carries it."""
+    order = replace(order, attempt=uuid4().hex)
+    link.ask(host, "start", {"order": order.to_json()})
+    offset, ended = 0, False
+    while not ended:
+        content = link.ask(host, "events", {"attempt": order.attempt, "offset": offset})["data"]
+        offset += len(content)
+        ended = any(isinstance(event, Finished) for event in events_of(content))
+    link.ask(host, "forget", {"attempt": order.attempt})
+
+
+def carrying(builds: int = 200, hosts: int = 8) -> None:
+    """Some builds of one second, one at a time on each host."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        parcels, order = _prepared(folder)
+        change = f"import sys; from {_HOST} import attempts; attempts.MODULE = 'benchmarks.one_second'"
+        patched = f"{change}; from {WORKER} import main; sys.exit(main(sys.argv[1]))"
+
+        def start_host(self: LocalFleet, host: str) -> None:
+            home = self.home_of(host)
+            home.mkdir(parents=True, exist_ok=True)
+            program = [sys.executable, "-c", patched, str(self.fleet.for_host(host))]
+            self.processes[host] = subprocess.Popen(program, env=command.environment(), stdin=subprocess.DEVNULL)
+
+        LocalFleet.start_host = start_host  # type: ignore[method-assign]
+        with fleet_in(folder, hosts) as fleet, fleet.link() as link:
+            names = sorted(link.listing.hosts)
+            for host in names:
+                Delivery(link, parcels, folder).provide(host, order)
+            waiting: queue.SimpleQueue[int] = queue.SimpleQueue()
+            for number in range(builds):
+                waiting.put(number)
+
+            def work(host: str) -> None:
+                while True:
+                    try:
+                        waiting.get_nowait()
+                    except queue.Empty:
+                        return
+                    _carry(link, host, order)
+
+            began, sent = time.monotonic(), link.sent
+            threads = [threading.Thread(target=work, args=(host,)) for host in names]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            took, ideal = time.monotonic() - began, builds / hosts
+            print(
+                f"{builds} builds of 1 s on {hosts} hosts: {took:.1f} s, {took / ideal:.3f} of the ideal {ideal:.1f} s"
+            )
+            print(f"  {(link.sent - sent) / builds / 1024:.1f} KiB sent for each")
+
+
+def bundle() -> None:
+    """50 MB that a host gets, gets again, and gets with one file changed."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        feedstock = copy_of_example("gpuprobe", folder)
+        (feedstock / "recipe" / "large").write_bytes(os.urandom(50_000_000))
+        with fleet_in(folder, 1) as fleet:
+            for what in ("first", "again", "with one file changed"):
+                if what.startswith("with"):
+                    (feedstock / "recipe" / "small").write_text("new")
+                workspace = open_workspace(feedstock, None, ["stand-in"], os.environ)
+                chosen = workspace.plan.complete(workspace.plan.configurations[:1])
+                planned = agenda(workspace, chosen, Capacity.of_machine())
+                parcels = parcels_of(workspace, planned)
+                work = planned.todo[0]
+                engine = workspace.engines.engine_for(work.configuration, work.platform)
+                attempt = Attempt(1, Share((0,), 1 << 20, 1))
+                choice = planned.channels[work.configuration]
+                order = compile_order("me", parcels, work, engine, choice, [], [], attempt)
+                with fleet.link() as link:
+                    began = time.monotonic()
+                    Delivery(link, parcels, folder).provide("h1", order)
+                    print(
+                        f"{parcels.files.size / 1e6:.0f} MB {what}: {link.sent} bytes, {time.monotonic() - began:.2f} s"
+                    )
+
+
+def faults(*more: str) -> None:
+    """gpuprobe on three machines, of which one is cut off for longer than its lease, and one dies."""
+    reason = why_no_machines()
+    if reason is not None:
+        sys.exit(f"this needs machines: {reason}")
+    with (
+        tempfile.TemporaryDirectory(dir="/tmp") as name,
+        machines_in(Path(name), ["m1", "m2", "m3"], lease=_LEASE) as made,
+    ):
+        feedstock = copy_of_example("gpuprobe", Path(name))
+        words = command.tool("build", "--all", *more, "--channel", "stand-in", f"--fleet={made.fleet.path}")
+        began = time.monotonic()
+        run = command.start(words, feedstock)
+        lines: list[tuple[float, str]] = []
+        reader = threading.Thread(target=lambda: lines.extend((time.monotonic(), line) for line in run.stdout or ()))
+        reader.start()
+        wait_until(lambda: sum(" done (" in line for _, line in lines) >= 6 and made.machines["m1"].builds(), 600)
+        made.machines["m1"].cut()
+        cut = time.monotonic()
+        wait_until(lambda: made.machines["m2"].builds(), 600)
+        made.machines["m2"].kill()
+        killed = time.monotonic()
+        wait_until(lambda: not made.machines["m1"].builds(), 600)
+        ended = time.monotonic()
+        wait_until(lambda: any("m1: " in line and moment > cut for moment, line in lines), 600)
+        made.machines["m1"].heal()
+        run.wait()
+        reader.join()
+        told = {host: next((at for at, line in lines if f"{host}: " in line), 0.0) for host in ("m1", "m2")}
+        print("".join(line for _, line in lines if "m1" in line or "m2" in line))
+        print(f"exit status {run.returncode} after {time.monotonic() - began:.0f} s")
+        print(f"the build of the cut host ended {ended - cut:.1f} s after the cut (lease {_LEASE:g} s)")
+        print(f"its row was free for others {told['m1'] - cut:.1f} s after the cut")
+        print(f"the row of the dead host was free for others {told['m2'] - killed:.1f} s after its death")
+        with Ledger(feedstock / "build_artifacts" / "ledger.sqlite") as ledger:
+            records = ledger.builds()
+            done = Counter(each.file for record in records if record.result == "done" for each in record.packages)
+            held = sum(ledger.holds(record) for record in records if record.result == "done")
+        print(f"{len(done)} packages, each built up to {max(done.values())} times, {held} in the channel as recorded")
+        print(dict(Counter(record.machine for record in records if record.result == "done")))
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "carrying":
+        carrying(*map(int, sys.argv[2:]))
+    elif sys.argv[1] == "bundle":
+        bundle()
+    else:
+        faults(*sys.argv[2:])
