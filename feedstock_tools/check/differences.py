@@ -13,6 +13,7 @@ from pathlib import Path
 from feedstock_tools.bounds.limits import Bounds
 from feedstock_tools.bounds.supervision import run_bounded
 from feedstock_tools.check.choices import ChoiceChange, Rendered, changed_choices
+from feedstock_tools.check.job_pairs import replaced_jobs
 from feedstock_tools.check.package_parts import ONE_FORMAT, TWO_FORMATS, Parts, parts_of_content, parts_of_meta
 from feedstock_tools.check.rehearsal.demands import Demands, demands_of_content, demands_of_meta
 from feedstock_tools.digests import digest_of_files
@@ -60,6 +61,7 @@ class PackageChange:
 class Differences:
     """What is different after a change of a feedstock.
 
+    `jobs_replaced` are old and new names of jobs that stand for each other; what they build is compared.
     `packages_added` and `packages_removed` are (job, package) of jobs in both states. `only_hashes` counts packages
     that are the same but for the hash in their build string. `same` counts packages without any difference. `files` are
     the scripts, patches and other files beside the recipe that differ, between states of one format. `choices` are the
@@ -68,6 +70,7 @@ class Differences:
 
     jobs_added: tuple[str, ...] = ()
     jobs_removed: tuple[str, ...] = ()
+    jobs_replaced: tuple[tuple[str, str], ...] = ()
     jobs_changed: tuple[JobChange, ...] = ()
     packages_added: tuple[tuple[str, str], ...] = ()
     packages_removed: tuple[tuple[str, str], ...] = ()
@@ -125,24 +128,28 @@ def compare_feedstocks(
     chosen = rules or Rules.newest()
     old = {configuration.name: configuration for configuration in read_configurations(before)}
     new = {configuration.name: configuration for configuration in read_configurations(after)}
-    both = [name for name in old if name in new]
+    replaced = replaced_jobs(old, new)
+    both = {**{name: name for name in old if name in new}, **replaced}
     sides = read_forge(before, chosen), read_forge(after, chosen)
     without = ONE_FORMAT if sides[0].is_v1 != sides[1].is_v1 else TWO_FORMATS
     before_jobs = {name: _rendered(sides[0], configuration, chosen) for name, configuration in old.items()}
     after_jobs = {name: _rendered(sides[1], configuration, chosen) for name, configuration in new.items()}
     pairs = [
         (name, one, other)
-        for name in both
-        for one, other in _paired(before_jobs[name].packages, after_jobs[name].packages)
+        for name, before_name in both.items()
+        for one, other in _paired(before_jobs[before_name].packages, after_jobs[name].packages)
     ]
     changed = {(name, one.name): _changes(one, other, without) for name, one, other in pairs if one and other}
     hashes = {(name, one.name) for name, one, other in pairs if one and other and one.string != other.string}
     unchanged = [key for key, lines in changed.items() if not lines]
     choices, why_no_choices = _choices(before_jobs.values(), after_jobs.values())
     return Differences(
-        jobs_added=tuple(name for name in new if name not in old),
-        jobs_removed=tuple(name for name in old if name not in new),
-        jobs_changed=tuple(change for name in both if (change := _job_change(old[name], new[name])).values),
+        jobs_added=tuple(name for name in new if name not in both),
+        jobs_removed=tuple(name for name in old if name not in both.values()),
+        jobs_replaced=tuple((before_name, name) for name, before_name in replaced.items()),
+        jobs_changed=tuple(
+            change for name, before_name in both.items() if (change := _job_change(old[before_name], new[name])).values
+        ),
         packages_added=tuple((name, other.name) for name, one, other in pairs if other and not one),
         packages_removed=tuple((name, one.name) for name, one, other in pairs if one and not other),
         packages_changed=tuple(_grouped(changed)),
@@ -178,7 +185,7 @@ def _choices(before: Iterable[_Job], after: Iterable[_Job]) -> tuple[tuple[Choic
 def _job_change(before: Configuration, after: Configuration) -> JobChange:
     keys = sorted(before.values.keys() | after.values.keys())
     values = [(key, ", ".join(before.values.get(key, ())), ", ".join(after.values.get(key, ()))) for key in keys]
-    return JobChange(before.name, tuple(each for each in values if each[1] != each[2]))
+    return JobChange(after.name, tuple(each for each in values if each[1] != each[2]))
 
 
 def _rendered(forge: Forge, configuration: Configuration, rules: Rules) -> _Job:

@@ -131,6 +131,7 @@ def affected(differences: Differences, configurations: Sequence[Configuration]) 
     """The configurations that are new, or whose packages change in more than a hash."""
     names = {
         *differences.jobs_added,
+        *(name for _, name in differences.jobs_replaced),
         *(job for job, _ in differences.packages_added),
         *(job for change in differences.packages_changed for job in change.jobs),
     }

@@ -20,6 +20,7 @@ def differences_text(differences: Differences) -> str:
     lines = []
     for sign, title, names in _jobs(differences):
         lines += [title, *(f"  {sign} {shown(name)}" for name in names)]
+    lines += ["Replaced jobs:", *(f"  {line}" for line in _replaced(differences))] if differences.jobs_replaced else []
     lines += [f"  {line}" if line.startswith("  ") else line for line in _values(differences.jobs_changed)]
     for sign, title, pairs in _packages(differences):
         lines += [title, *(f"  {sign} {shown(name)} in {shown(job)}" for job, name in pairs)]
@@ -37,6 +38,8 @@ def differences_markdown(differences: Differences) -> str:
     blocks = [f"**{_verdict(differences)}**"]
     for sign, title, names in _jobs(differences):
         blocks.append("\n".join([f"{title[:-1]}:", "", *(f"- {sign} `{shown(name)}`" for name in names)]))
+    if differences.jobs_replaced:
+        blocks.append("\n".join(["Replaced jobs:", "", *(f"- {_html(line)}" for line in _replaced(differences))]))
     for sign, title, pairs in _packages(differences):
         blocks.append("\n".join([title, "", *(f"- {sign} `{shown(name)}` in `{shown(job)}`" for job, name in pairs)]))
     if differences.files:
@@ -69,6 +72,7 @@ def _verdict(differences: Differences) -> str:
     counts = [
         (len(differences.jobs_added), "new job"),
         (len(differences.jobs_removed), "removed job"),
+        (len(differences.jobs_replaced), "replaced job"),
         (len(differences.packages_added), "new package"),
         (len(differences.packages_removed), "removed package"),
         (sum(len(change.jobs) for change in differences.packages_changed), "changed package"),
@@ -90,6 +94,10 @@ def _jobs(differences: Differences) -> Iterator[tuple[str, str, Sequence[str]]]:
         yield "-", "Removed jobs:", differences.jobs_removed
     if differences.jobs_added:
         yield "+", "New jobs:", differences.jobs_added
+
+
+def _replaced(differences: Differences) -> list[str]:
+    return [f"{shown(before)} -> {shown(after)}" for before, after in differences.jobs_replaced]
 
 
 def _packages(differences: Differences) -> Iterator[tuple[str, str, Sequence[tuple[str, str]]]]:

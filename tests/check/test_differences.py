@@ -226,3 +226,13 @@ def test_tests_of_an_output_are_its_own(tmp_path: Path) -> None:
     differences = compare_feedstocks(feedstock(tmp_path / "a", recipe), feedstock(tmp_path / "b", other))
     (change,) = differences.packages_changed
     assert (change.name, change.changes[0].part) == ("demo-more", "tests")
+
+
+def test_a_job_that_replaces_another_is_compared_with_it(tmp_path: Path) -> None:
+    before = feedstock(tmp_path / "a", jobs=("linux_64_python3.12", WINDOWS))
+    after = feedstock(tmp_path / "b", META.replace("numpy >=1", "numpy >=2"), jobs=("linux_64_python3.13", WINDOWS))
+    differences = compare_feedstocks(before, after)
+    assert (differences.jobs_added, differences.jobs_removed) == ((), ())
+    assert differences.jobs_replaced == ((LINUX, "linux_64_python3.13"),)
+    assert differences.packages_changed[0].jobs == (WINDOWS, "linux_64_python3.13")
+    assert differences_text(differences).startswith(f"Replaced jobs:\n  {LINUX} -> linux_64_python3.13\ndemo in ")

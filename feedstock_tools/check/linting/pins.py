@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 
 from feedstock_tools.check.linting.subject import Job, Mistaken, Package, Subject, has_files, name_in
-from feedstock_tools.edit.document import Entry
 from feedstock_tools.platforms import KNOWN_SUBDIRS
 from feedstock_tools.reading import read_text
 from feedstock_tools.recipe.pins import Pin, Requirement
@@ -82,20 +81,23 @@ def run_exports(subject: Subject) -> Iterator[Mistaken]:
 
 
 def _unknown_kinds(subject: Subject) -> Iterator[Mistaken]:
+    recipe = subject.recipe
+    known = _KINDS if recipe.has_templates else _KINDS_V1
     places = (
         ("build",),
         ("requirements",),
+        ("outputs", "*"),
         ("outputs", "*", "build"),
         ("outputs", "*", "requirements"),
-        ("outputs", "*"),
     )
-    known = _KINDS if subject.recipe.has_templates else _KINDS_V1
     for place in places:
-        for entry in (
-            subject.recipe.entries(*place, "run_exports") if place != ("outputs", "*") else _of_outputs(subject)
-        ):
+        for entry in recipe.entries(*place, "run_exports"):
+            ignored = recipe.has_templates and place[-1] == "requirements"
+            if ignored:
+                message = "conda-build ignores run_exports below requirements: move them below build"
+                yield subject.finding(entry.start, "run-exports", message)
             for kind in entry.value.entries:
-                if kind.key not in known and kind.key not in {"if", "then", "else"}:
+                if not ignored and kind.key not in known | {"if", "then", "else"}:
                     message = f"'{kind.key}' is no kind of run exports: one of {', '.join(sorted(known))}"
                     yield subject.finding(kind.start, "run-exports", message)
 
@@ -119,10 +121,6 @@ def _finer_than_pinning(subject: Subject) -> Iterator[Mistaken]:
                         f"{package.name} exports {pin.name} up to {pin.upper}, but the pinning builds for {version}"
                     )
                     yield subject.finding(subject.place_in(package.name, "run_exports"), "run-exports", message)
-
-
-def _of_outputs(subject: Subject) -> Iterator[Entry]:
-    yield from subject.recipe.entries("outputs", "*", "run_exports")
 
 
 def _export_mistakes(package: Package, job: Job, subject: Subject) -> Iterator[tuple[str, str, str]]:

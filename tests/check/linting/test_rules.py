@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from feedstock_tools.check.linting.subject import RULES
-from tests.check.linting.feedstocks import META, V1, feedstock, found_in, line_of
+from tests.check.linting.feedstocks import META, V1, feedstock, found_in
 
 TOOLS_RUN = '      run:\n        - {{ pin_subpackage("libdemo", exact=True) }}\n  - name: demo\n'
 
@@ -68,6 +68,13 @@ def test_a_recipe_that_is_right_has_no_finding(tmp_path: Path, recipe: str) -> N
             "'weak_constraints' is no kind of run exports",
         ),
         (
+            "      host:\n        - zlib\n",
+            "      run_exports:\n        - zlib\n      host:\n        - zlib\n",
+            "run-exports",
+            "      run_exports:\n        - zlib",
+            "conda-build ignores run_exports below requirements",
+        ),
+        (
             "  - name: demo-tools\n",
             "  - name: demo-tools\n    noarch: generic\n",
             "unbuilt-pin",
@@ -84,7 +91,8 @@ def test_a_rule_finds_its_mistake(tmp_path: Path, old: str, new: str, rule: str,
     subdirs = ("linux-64", "osx-64") if rule == "unbuilt-pin" else ("linux-64",)
     found = [each for each in found_in(feedstock(tmp_path, recipe, subdirs=subdirs)) if each.rule == rule]
     assert message in found[0].message
-    assert found[0].line == line_of(recipe, at)
+    at_line = recipe[: recipe.index(at)].count("\n") + 1
+    assert found[0].line == at_line
     assert rule in RULES
 
 
