@@ -22,6 +22,8 @@ ONE_FORMAT, TWO_FORMATS = frozenset({"tests", "script"}), frozenset({"imports of
 _HASH = re.compile(r"h[0-9a-f]{7}")
 _CALLS = ("pin_subpackage", "pin_compatible")
 _STATES = {True: "yes", False: "no"}
+#: A version and a build: the version is exact with and without `==`.
+_EXACT = re.compile(r"^(\S+) ==?(\S+) (\S+)$")
 _PIP_CHECK = re.compile(r"(?:\S*python\S* -m )?pip check")
 #: Commands that only look whether a file exists, which the new format writes as `package_contents`.
 _EXISTENCE = re.compile(r"(?:test|\[) !? ?-[edfLsx] |if (?:not )?exist |\$?\w*:? ?ls ")
@@ -86,14 +88,14 @@ def _common(output: RenderedOutput, demands: Demands) -> dict[str, tuple[str, ..
         **{name: tuple(_requirement(spec, variant) for spec in specs) for name, specs in sections.items()},
         "run_exports": tuple(sorted(exports)),
         "ignored run exports": tuple(sorted(ignored)),
-        "track_features": demands.track_features,
+        "track_features": (str(len(demands.track_features)),),
     }
 
 
 def _requirement(requirement: Requirement, variant: Mapping[str, str]) -> str:
     """A requirement without what the formats write differently: spaces, versions of the variant, hashes in pins."""
     if not isinstance(requirement, Pin):
-        text = re.sub(r"\s+", " ", requirement.strip())
+        text = _EXACT.sub(r"\1 \2 \3", re.sub(r"\s+", " ", requirement.strip()))
         name, _, version = text.partition(" ")
         return name if version and variant.get(name.replace("_", "-")) == version else _HASH.sub("h…", text)
     call = _CALLS[requirement.compatible]

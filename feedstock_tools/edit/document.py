@@ -135,6 +135,10 @@ class Document:
         """The first character of the line that a character is in."""
         return self._line_starts[self.line_of(offset) - 1]
 
+    def start_of(self, line: int) -> int:
+        """The first character of a line, counted from 1; of the last if there are fewer."""
+        return self._line_starts[min(line, len(self._line_starts)) - 1]
+
     def line_end(self, offset: int) -> int:
         """The character after the line that a character is in, its line break included."""
         line = self.line_of(offset)

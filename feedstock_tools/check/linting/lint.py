@@ -9,7 +9,7 @@ from pathlib import Path
 from feedstock_tools.bounds.limits import Bounds
 from feedstock_tools.bounds.supervision import run_bounded
 from feedstock_tools.check.linting.licenses import licenses
-from feedstock_tools.check.linting.packages import ambiguous_builds, collisions, without_package
+from feedstock_tools.check.linting.packages import ambiguous_builds, collisions, not_rendered, without_package
 from feedstock_tools.check.linting.pins import run_exports, unbuilt_pins
 from feedstock_tools.check.linting.requirements import duplicates, loose_metapackages, repeated
 from feedstock_tools.check.linting.selectors import dead_items, dead_selectors
@@ -28,6 +28,7 @@ _CHECKS: tuple[Callable[[Subject], Iterator[Mistaken]], ...] = (
     loose_metapackages,
     licenses,
     without_package,
+    not_rendered,
     collisions,
     ambiguous_builds,
     unbuilt_pins,

@@ -8,9 +8,10 @@ from feedstock_tools.check.cuda_guards import missing_guards
 from feedstock_tools.check.findings import Complaint
 from feedstock_tools.check.linting.subject import Job, Mistaken, Package, Subject, has_files
 from feedstock_tools.check.rendered import Built
+from feedstock_tools.errors import InputError
 from feedstock_tools.facts.cuda import load_cuda
 
-__all__ = ["ambiguous_builds", "collisions", "without_package"]
+__all__ = ["ambiguous_builds", "collisions", "not_rendered", "without_package"]
 
 #: Keys that say where a job runs, not what it makes.
 _OF_JOBS = frozenset({"docker_image", "channel_sources", "channel_targets", "github_actions_labels", "target_platform"})
@@ -32,6 +33,15 @@ def without_package(subject: Subject) -> Iterator[Mistaken]:
         yield subject.finding(at, "no-package", f"everything is skipped in {names}: rerender the feedstock")
     elif empty:
         yield subject.finding(at, "no-package", f"everything is skipped in every job: {names}")
+
+
+def not_rendered(subject: Subject) -> Iterator[Mistaken]:
+    """Jobs for which the recipe cannot be rendered, while it can for others."""
+    for job in subject.jobs:
+        if isinstance(job.error, InputError):
+            mistake = job.error.mistakes[0]
+            at = subject.recipe.start_of(mistake.line) if mistake.path == subject.recipe.path and mistake.line else 0
+            yield subject.finding(at, "not-rendered", f"cannot be rendered for {job.name}: {mistake.message}")
 
 
 def collisions(subject: Subject) -> Iterator[Mistaken]:

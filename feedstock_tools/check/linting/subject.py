@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import prod
 from pathlib import Path
 
 from feedstock_tools.check.findings import Weight
@@ -12,13 +13,13 @@ from feedstock_tools.check.rehearsal.demands import Demands, outputs_with_demand
 from feedstock_tools.edit.document import Document, Part
 from feedstock_tools.edit.draft import Draft
 from feedstock_tools.edit.requirements import output_name, outputs_of
-from feedstock_tools.errors import FeedstockError
+from feedstock_tools.errors import FeedstockError, InputError
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.model import RenderedOutput
 from feedstock_tools.recipe.pins import Pin, Requirement
 from feedstock_tools.recipe.specs import spec_name
 from feedstock_tools.rerender.configurations.configuration import Configuration, read_configurations
-from feedstock_tools.rerender.configurations.rows import rows_of
+from feedstock_tools.rerender.configurations.rows import NO_LOOP, rows_of
 from feedstock_tools.rerender.forge import read_forge
 from feedstock_tools.rerender.pinning import Pinning
 from feedstock_tools.rerender.rules import Rules
@@ -36,6 +37,7 @@ RULES: Mapping[str, str] = {
     "license-file": "the recipe names no license file",
     "loose-metapackage": "a package without files does not pin its sibling to the build that it stands for",
     "no-package": "a job, or all of them, builds no package",
+    "not-rendered": "the recipe cannot be rendered for a job",
     "run-exports": "run exports do not fit the outputs that they name or that link to them",
     "stale-migration": "a migration is over, or changes nothing here",
     "unbuilt-pin": "an output pins a build of another that is not built together with it",
@@ -77,10 +79,11 @@ class Package:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A configuration, and the packages that it builds; None if the recipe cannot be rendered for it."""
+    """A configuration, and the packages that it builds; None, with the error, if the recipe cannot be rendered."""
 
     configuration: Configuration
     packages: tuple[Package, ...] | None
+    error: FeedstockError | None = None
 
     @property
     def name(self) -> str:
@@ -110,16 +113,12 @@ class Subject:
     @cached_property
     def rows(self) -> tuple[tuple[Platform, Mapping[str, str]], ...]:
         """The platform and values of each row of each job; empty if a job has too many."""
-        found = []
-        for job in self.jobs:
-            try:
-                rows = rows_of(job.configuration)
-            except FeedstockError:
-                return ()
-            if len(rows) > _MOST_ROWS:
-                return ()
-            found += [(job.platform, row.values) for row in rows]
-        return tuple(found)
+        if any(_rows_at_most(job.configuration) > _MOST_ROWS for job in self.jobs):
+            return ()
+        try:
+            return tuple((job.platform, row.values) for job in self.jobs for row in rows_of(job.configuration))
+        except FeedstockError:
+            return ()
 
     @cached_property
     def _outputs(self) -> dict[str, Part]:
@@ -177,9 +176,11 @@ def read_subject(draft: Draft, pinning: Pinning | None = None) -> Subject:
     """Render the jobs of a feedstock.
 
     Raises:
-        InputError: conda-forge.yml or a configuration cannot be read.
+        InputError: conda-forge.yml or a configuration cannot be read, or the recipe cannot be rendered for any job.
     """
     jobs = tuple(_jobs(draft.folder))
+    if jobs and all(job.packages is None for job in jobs):
+        raise jobs[0].error or InputError("the recipe cannot be rendered", path=draft.recipe_path)
     outputs = frozenset(package.name for job in jobs for package in job.packages or ())
     return Subject(draft, jobs, pinning, outputs)
 
@@ -187,6 +188,14 @@ def read_subject(draft: Draft, pinning: Pinning | None = None) -> Subject:
 def name_in(requirement: Requirement) -> str:
     """The name of the package that a requirement is about."""
     return requirement.name if isinstance(requirement, Pin) else spec_name(requirement)
+
+
+def _rows_at_most(configuration: Configuration) -> int:
+    """The number of rows of a job, counted without making them; too high where keys are zipped."""
+    zipped = [frozenset(group) for group in configuration.zip_keys]
+    lengths = [max((len(configuration.values.get(key, ())) for key in group), default=1) for group in zipped]
+    alone = configuration.values.keys() - NO_LOOP - frozenset().union(*zipped)
+    return prod([*lengths, *(len(configuration.values[key]) for key in alone if configuration.values[key])])
 
 
 def _jobs(feedstock: Path) -> Iterator[Job]:
@@ -201,7 +210,7 @@ def _jobs(feedstock: Path) -> Iterator[Job]:
         try:
             pairs = outputs_with_demands(folder, configuration, builder, rules, v1=forge.is_v1)
             packages = [Package(output, demands) for output, demands in pairs if not output.skip]
-        except FeedstockError:
-            yield Job(configuration, None)
+        except FeedstockError as error:
+            yield Job(configuration, None, error)
         else:
             yield Job(configuration, tuple(packages))

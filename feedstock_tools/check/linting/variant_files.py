@@ -27,8 +27,8 @@ _KEPT = frozenset(
         *("CONDA_BUILD_SYSROOT", "MACOSX_DEPLOYMENT_TARGET", "MACOSX_SDK_VERSION", "VERBOSE_AT", "VERBOSE_CM"),
     }
 )
-#: Files of a recipe's folder that are searched for names of keys, and how many.
-_MOST_FILES = 200
+#: Characters of a recipe's folder that are searched for names of keys.
+_MOST_TEXT = 4 << 20
 #: What selectors call a key.
 _SHORT = {"python": "py", "numpy": "np"}
 #: Keys that functions read: some versions of conda-smithy keep more of them than a recipe uses.
@@ -67,25 +67,29 @@ def _configuration_file(subject: Subject, job: Job) -> Document:
     return read_document(folder / CI_SUPPORT / f"{job.name}.yaml", within=folder)
 
 
-def _is_named(key: str, words: frozenset[str]) -> bool:
-    """Whether the recipe's files name a key."""
+def _is_named(key: str, words: frozenset[str] | None) -> bool:
+    """Whether the recipe's files name a key, or may do so."""
+    if words is None:
+        return True
     if key in _SHORT and _SHORT[key] in words:
         return True
     return key in words or key.replace("_", "-") in words or (key.startswith("cdt_") and "cdt" in words)
 
 
-def _words_of_recipe(subject: Subject) -> frozenset[str]:
-    """All words in the text files of the recipe's folder."""
+def _words_of_recipe(subject: Subject) -> frozenset[str] | None:
+    """All words in the text files of the recipe's folder; None if it holds too much text to be a recipe's."""
     words: set[str] = set()
     folder = subject.draft.recipe_path.parent
-    for number, path in enumerate(sorted(folder.rglob("*"))):
-        if number > _MOST_FILES:
-            break
+    read = 0
+    for path in sorted(folder.rglob("*")):
         if path.is_file() and not path.is_symlink() and path.suffix not in {".patch", ".diff"}:
             try:
                 text = read_bytes(path, LARGEST_SCRIPT, within=folder).decode(errors="replace")
             except FeedstockError:
                 continue
+            read += len(text)
+            if read > _MOST_TEXT:
+                return None
             words |= set(_WORDS.findall(text)) | set(re.findall(r"[A-Za-z_][\w-]*", text))
     return frozenset(words)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from feedstock_tools.check.linting.subject import RULES
+from feedstock_tools.errors import InputError
 from tests.check.linting.feedstocks import META, V1, feedstock, found_in
 
 TOOLS_RUN = '      run:\n        - {{ pin_subpackage("libdemo", exact=True) }}\n  - name: demo\n'
@@ -209,3 +210,15 @@ def test_an_export_finer_than_the_pinning_is_found(tmp_path: Path) -> None:
     (tmp_path / "pinning/conda_build_config.yaml").write_text("libdemo:\n  - '1'\nzlib:\n  - '1'\n")
     (found,) = lint_feedstock(feedstock(tmp_path / "demo"), pinning=tmp_path / "pinning")
     assert found.message == "libdemo exports libdemo up to x.x, but the pinning builds for 1"
+
+
+def test_a_recipe_that_cannot_be_rendered_is_an_error(tmp_path: Path) -> None:
+    for name in ("some", "all"):
+        (tmp_path / name).mkdir()
+    wrong = '{% set x = "a".encode() %}  # [osx]\n'
+    folder = feedstock(tmp_path / "some", wrong + META, subdirs=("linux-64", "osx-64"))
+    found = next(each for each in found_in(folder) if each.rule == "not-rendered")
+    assert found.path == "recipe/meta.yaml"
+    assert found.message.startswith("cannot be rendered for osx_64_cuda_compiler_version12.9: the template cannot be ")
+    with pytest.raises(InputError, match="the template cannot be rendered: 'encode' of a str"):
+        found_in(feedstock(tmp_path / "all", wrong.replace("  # [osx]", "") + META))
