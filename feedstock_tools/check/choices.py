@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 
+from feedstock_tools.bounds.limits import BoundError, most
 from feedstock_tools.channel.metadata import Record, RunExports
 from feedstock_tools.channel.solving.many import ManySolves
 from feedstock_tools.channel.waiting import wait_for
@@ -31,6 +32,10 @@ _CUDA = "cuda-version"
 #: conda-forge's compilers of CUDA, whose run exports require the driver: cuda-nvcc since 12.0, nvcc before.
 _COMPILERS = ("cuda-nvcc_", "nvcc_")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
+#: Longer numbers are no CUDA versions.
+_LONGEST = 6
+#: Several times as many as any feedstock names.
+_MOST_DRIVERS = 50
 _NO_GPU = "no GPU"
 
 
@@ -220,8 +225,10 @@ def _drivers(offers: Sequence[Offer]) -> list[str]:
     specs = [spec for offer in offers for spec in (*offer.package.record.depends, *offer.package.record.constrains)]
     named = {number for spec in specs if spec.startswith("__cuda ") for number in _NUMBER.findall(spec)}
     built = {offer.cuda for offer in offers if offer.cuda and _NUMBER.fullmatch(offer.cuda)}
-    numbers = {_pair(version) for version in (*named, *built)}
+    numbers = {_pair(version) for version in (*named, *built) if len(version) < _LONGEST}
     wanted = sorted(numbers | {(major, 0) for major, _ in numbers})
+    if len(wanted) > most(_MOST_DRIVERS):
+        raise BoundError(f"the requirements name more than {_MOST_DRIVERS} CUDA versions of drivers")
     older = [pair for version in load_cuda().toolkits if (pair := _pair(version)) < wanted[0]]
     return [f"{major}.{minor}" for major, minor in (*([max(older)] if older else []), *wanted)]
 

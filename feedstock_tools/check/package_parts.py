@@ -13,12 +13,14 @@ from feedstock_tools.recipe.pins import Pin, Requirement
 from feedstock_tools.recipe.specs import as_list
 from feedstock_tools.recipe.v0.meta import Meta
 
-__all__ = ["ONE_FORMAT", "TWO_FORMATS", "Parts", "parts_of_content", "parts_of_meta"]
+__all__ = ["NO_ENVIRONMENT", "ONE_FORMAT", "TWO_FORMATS", "Parts", "parts_of_content", "parts_of_meta"]
 
 #: The lines of each part of a package, such as `run`.
 Parts = Mapping[str, tuple[str, ...]]
 #: The parts that are compared only between states of one format, or only between those of two.
 ONE_FORMAT, TWO_FORMATS = frozenset({"tests", "script"}), frozenset({"imports of tests", "commands of tests"})
+#: The parts that no environment depends on.
+NO_ENVIRONMENT = frozenset({"license", "source", "script"})
 _HASH = re.compile(r"h[0-9a-f]{7}")
 _CALLS = ("pin_subpackage", "pin_compatible")
 _STATES = {True: "yes", False: "no"}

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import TypeVar
 
 from feedstock_tools.check.against_facts import check_feedstock
-from feedstock_tools.check.differences import Differences, compare_feedstocks
+from feedstock_tools.check.differences import Differences, PackageChange, compare_feedstocks
 from feedstock_tools.check.findings import Finding
 from feedstock_tools.check.linting.lint import lint_feedstock
 from feedstock_tools.check.linting.subject import Mistaken
+from feedstock_tools.check.package_parts import NO_ENVIRONMENT
 from feedstock_tools.check.rehearsal.model import Environment, Pick, Rehearsal
 from feedstock_tools.check.rehearsal.of_feedstock import RehearsalChannels, rehearse_configurations
 from feedstock_tools.rerender.configurations.configuration import Configuration, read_configurations
@@ -128,14 +129,18 @@ def review_feedstock(
 
 
 def affected(differences: Differences, configurations: Sequence[Configuration]) -> tuple[Configuration, ...]:
-    """The configurations that are new, or whose packages change in more than a hash."""
+    """The configurations that are new, or whose packages change in what environments depend on."""
     names = {
         *differences.jobs_added,
         *(name for _, name in differences.jobs_replaced),
         *(job for job, _ in differences.packages_added),
-        *(job for change in differences.packages_changed for job in change.jobs),
+        *(job for change in differences.packages_changed if _changes_environments(change) for job in change.jobs),
     }
     return tuple(configuration for configuration in configurations if configuration.name in names)
+
+
+def _changes_environments(change: PackageChange) -> bool:
+    return any(lines.part not in NO_ENVIRONMENT for lines in change.changes)
 
 
 def _new_failures(now: Rehearsal, before: Rehearsal | None) -> tuple[tuple[Environment, ...], tuple[Pick, ...]]:

@@ -94,3 +94,11 @@ def test_the_answer_is_shown_in_every_form(tmp_path: Path) -> None:
     assert ChoiceChange(**{**entries[-1], "platforms": tuple(entries[-1]["platforms"])}) == ChoiceChange(
         "libdemo", ("linux-64",), "driver 12.0 and newer", "CUDA 12.6", "CUDA 12.9"
     )
+
+
+def test_a_recipe_that_names_too_many_drivers_is_not_asked_about(tmp_path: Path) -> None:
+    many = "".join(f"        - __cuda >={number}.0\n" for number in range(12, 90))
+    pair = states(tmp_path, PREFERRED, PREFERRED.replace(GUARD, many), ("None", "12.9"), ("None", "12.9"))
+    differences = compare_feedstocks(*pair)
+    assert differences.choices == ()
+    assert differences.why_no_choices == "the requirements name more than 50 CUDA versions of drivers"
