@@ -11,6 +11,7 @@ from typing import Any
 from feedstock_tools.check.linting.conditions import PLATFORM_NAMES, names_of, never_holds, parsed, truth
 from feedstock_tools.check.linting.subject import Mistaken, Subject
 from feedstock_tools.edit.document import Document, Part, selector_in
+from feedstock_tools.edit.requirements import requirement_lists
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.v1.certain_values import UndecidedError
 from feedstock_tools.recipe.v1.expressions import Scope
@@ -36,13 +37,19 @@ def dead_selectors(subject: Subject) -> Iterator[Mistaken]:
     """Selectors that can never be true, in recipe and variant files, and those of the recipe that hold in no job."""
     names = ("recipe/conda_build_config.yaml", "recipe/variants.yaml")
     own = [document for name in names if (document := subject.draft.file(name)) is not None]
+    removable = {
+        subject.recipe.line_start(item.start)
+        for list_ in requirement_lists(subject.recipe)
+        for item in dead_items(subject.recipe, list_)
+    }
     keys = frozenset(entry.key for document in own if document.root for entry in document.root.entries)
     for document in (subject.recipe, *own):
         for at, condition, skips in _conditions(document):
             v1 = not document.has_templates
             if never_holds(condition, v1=v1):
                 message = f"[{condition}] can never be true"
-                yield subject.finding(at, "dead-selector", message, document=document)
+                fixable = document is subject.recipe and at in removable
+                yield subject.finding(at, "dead-selector", message, document=document, fixable=fixable)
             elif document is subject.recipe and not skips and not _holds_somewhere(condition, subject, keys, v1=v1):
                 if document.text.startswith("{%", at) and _holds_at_first(condition):
                     continue
@@ -50,10 +57,11 @@ def dead_selectors(subject: Subject) -> Iterator[Mistaken]:
 
 
 def dead_items(recipe: Document, list_: Part) -> list[Part]:
-    """The items of a list whose selectors can never be true."""
+    """The items of a list that can go, since their selectors can never be true; none if no other would be left."""
     if not recipe.has_templates:
         return []
-    return [item for item in list_.items if (own := recipe.selector_of(item)) and never_holds(own, v1=False)]
+    dead = [item for item in list_.items if (own := recipe.selector_of(item)) and never_holds(own, v1=False)]
+    return dead if len(dead) < len(list_.items) else []
 
 
 def _conditions(document: Document) -> Iterator[tuple[int, str, bool]]:

@@ -110,3 +110,14 @@ def test_findings_are_shown_to_machines(tmp_path: Path) -> None:
     log = json.loads(command.run(command.tool("lint", str(folder), "--sarif"), tmp_path).stdout)
     assert log == json.loads(json.dumps(findings_sarif(lint_feedstock(folder))))
     assert log["runs"][0]["results"][0]["locations"][0]["physicalLocation"]["region"] == {"startLine": 25}
+
+
+def test_a_requirement_that_no_selector_admits_is_removed(tmp_path: Path) -> None:
+    dead = "        - bzip2  # [linux and win]\n"
+    folder = feedstock(tmp_path, RIGHT.replace("        - zlib\n", f"        - zlib\n{dead}"))
+    shown = command.run(command.tool("lint", str(folder)), tmp_path)
+    assert shown.stdout.endswith("1 finding, 1 of them mended by --fix.\n")
+    mended = command.run(command.tool("lint", str(folder), "--fix"), tmp_path)
+    assert (mended.returncode, mended.stdout) == (0, "No finding.\n")
+    assert f"-{dead}" in mended.stderr
+    assert (folder / "recipe/meta.yaml").read_text() == RIGHT
