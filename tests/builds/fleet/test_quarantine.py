@@ -77,7 +77,7 @@ def test_a_package_is_what_was_ordered(tmp_path: Path, changes: dict[str, object
 
 
 class _Host:
-    """A host that hands over some bytes whatever it is asked for."""
+    """A host that hands over some bytes whatever the request is."""
 
     def __init__(self, content: bytes, part: int = 1000) -> None:
         self._content = content
