@@ -22,6 +22,8 @@ def imported_text(imported: Imported) -> str:
         *(f"  {_place(block)}: {counted(block.lines, 'line')}" for block in imported.verbatim),
         *(f"left out: {shown(text)}" for text in imported.lost),
     ]
+    if imported.comments_left:
+        lines.append(f"left out: {counted(imported.comments_left, 'line')} of comment")
     found: dict[tuple[str, str, str], list[str]] = {}
     for difference in imported.differences:
         key = (difference.what, difference.written, difference.generated)
@@ -51,6 +53,7 @@ def imported_values(imported: Imported) -> dict[str, Any]:
         "verbatim_lines": imported.verbatim_lines,
         "verbatim": [{"output": b.output, "section": b.section, "lines": b.lines} for b in imported.verbatim],
         "left_out": list(imported.lost),
+        "comments_left_out": imported.comments_left,
         "differences": [
             {"where": each.where, "what": each.what, "written": each.written, "generated": each.generated}
             for each in imported.differences

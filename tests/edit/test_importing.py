@@ -95,6 +95,8 @@ outputs:
         - level-flags =={{ level }}  # [linux]
         - cmake  # [build_platform != target_platform]
       host:
+        # Newer ones
+        # work as well.
         - zlib
         {% if cuda_compiler_version != "None" %}
         - cuda-version {{ cuda_compiler_version }}
@@ -110,8 +112,10 @@ outputs:
         - test -f $PREFIX/include/{{ header }}  # [unix]
         {% endfor %}
 
+  # For those who calculate in Python.
   - name: pysolver
     build:
+      # It needs the new syntax.
       skip: true  # [py < 312]
       string: py{{ CONDA_PY }}h{{ PKG_HASH }}_{{ PKG_BUILDNUM }}
       track_features:
@@ -307,6 +311,15 @@ def test_numbers_strings_and_texts_with_names_are_said_once(v0: Path) -> None:
     assert [value.value for value in spec.variants["level"]] == ["1", "3"]
 
 
+def test_a_comment_with_a_sure_place_stays_and_others_are_counted(v0: Path) -> None:
+    found = _imported(v0)
+    library, binding = spec_from_text(found.text).outputs
+
+    assert [item.why for item in library.requirements.host if item.why] == ["Newer ones work as well."]
+    assert binding.why == "For those who calculate in Python."
+    assert found.comments_left == 1
+
+
 def test_what_a_loop_makes_is_a_list(v0: Path) -> None:
     commands = [item.command for item in spec_from_text(_imported(v0).text).outputs[0].test.commands]
 
@@ -343,7 +356,7 @@ def test_the_spec_generates_without_further_words(v0: Path) -> None:
 def test_a_difference_is_told(v0: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def without_zlib(source: Source, samples: Sequence[Sample], name: str) -> Content:
         said = recipe_content(source, samples, name)
-        said.content["outputs"][0]["requirements"]["host"].remove("zlib")
+        del said.content["outputs"][0]["requirements"]["host"][0]
         return said
 
     monkeypatch.setattr("feedstock_tools.edit.importing.importing.recipe_content", without_zlib)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from feedstock_tools.edit.importing.entries import UnsaidError, conditional, literal, text_of
+from feedstock_tools.edit.importing.entries import UnsaidError, conditional, explained, literal, text_of
 from feedstock_tools.edit.importing.inference import NEVER, Conditions, said
 from feedstock_tools.edit.importing.merging import Merger, merged_order
 from feedstock_tools.edit.importing.output_content import (
@@ -19,6 +19,7 @@ from feedstock_tools.edit.importing.output_content import (
     requirements_of,
     script_of,
 )
+from feedstock_tools.edit.importing.reading.comments import Comments
 from feedstock_tools.edit.importing.reading.marks import unmarked
 from feedstock_tools.edit.importing.reading.samples import Sample
 from feedstock_tools.edit.importing.reading.trees import OutputTree, RecipeTree
@@ -35,10 +36,11 @@ _SOURCE = {"git_url": "git", "git_rev": "rev", "fn": "file_name"}
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What a spec says of a recipe, and what it cannot say."""
+    """What a spec says of a recipe, what it cannot say, and how many lines of comment have no place in it."""
 
     content: dict[str, Any]
     lost: tuple[str, ...]
+    comments_left: int
 
 
 def recipe_content(source: Source, samples: Sequence[Sample], name: str) -> Content:
@@ -57,7 +59,8 @@ class _Importer:
         }
         self.first = self.trees[min(self.trees)]
         self.writer = Writer("v1" if source.v1 is not None else "v0")
-        self.place = Place("the recipe", self.writer)
+        self.comments = Comments(source.text)
+        self.place = Place("the recipe", self.writer, self.comments)
         self.lost: list[str] = []
 
     def content(self) -> Content:
@@ -95,7 +98,8 @@ class _Importer:
         used = (name for name in values if re.search(rf"\{{{name}\}}|\{{ {name} \}}", said_text))
         content["values"] = {name: values[name] for name in used}
         kept = {key: value for key, value in content.items() if value or key == "cuda"}
-        return Content(kept, (*self.place.lost, *self.lost, *lost))
+        left = self.comments.lines - self.comments.taken
+        return Content(kept, (*self.place.lost, *self.lost, *lost), left)
 
     def _outputs(self) -> list[dict[str, Any]]:
         names = merged_order([[output.name for output in tree.outputs] for tree in self.trees.values()])
@@ -105,7 +109,7 @@ class _Importer:
             if all(tree.skip for tree in trees.values()):
                 self.lost.append(f"the output {name} is built nowhere")
                 continue
-            place = Place(f"output {name}", self.writer)
+            place = Place(f"output {name}", self.writer, self.comments)
             found.append(output_content(name, self.samples, trees, self.merger, place, alone=self.first.alone))
             self.lost += place.lost
         return found
@@ -140,7 +144,11 @@ class _Importer:
             among = sum(1 << at for at in patches[key])
             listed = self.merger.within(among).entries(patches[key])
             source["patches"] = self.place.said(
-                "patches", listed, lambda entry: conditional("file", text_of(entry[0]), entry[1])
+                "patches",
+                listed,
+                lambda entry: explained(
+                    "file", conditional("file", text_of(entry[0]), entry[1]), self.comments.take(entry[0])
+                ),
             )
             if condition is not None:
                 source["when"] = said(condition)

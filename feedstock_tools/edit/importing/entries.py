@@ -9,7 +9,7 @@ from feedstock_tools.edit.importing.inference import said
 from feedstock_tools.edit.importing.merging import Entry
 from feedstock_tools.edit.importing.reading.marks import CLOSE, OPEN, as_placeholders
 
-__all__ = ["UnsaidError", "conditional", "literal", "requirement", "text_of"]
+__all__ = ["UnsaidError", "conditional", "explained", "literal", "requirement", "text_of"]
 
 _CALL = re.compile(f"{OPEN}(compiler|stdlib|cdt) ([^{OPEN}{CLOSE}]+){CLOSE}")
 _PIN = re.compile(f"{OPEN}pin (subpackage|compatible) ([^;{OPEN}{CLOSE}]+)([^{OPEN}{CLOSE}]*){CLOSE}")
@@ -70,3 +70,10 @@ def conditional(key: str, value: str, condition: Any, *, short: bool = True) -> 
     if condition is not None:
         return {key: value, "when": said(condition)}
     return value if short else {key: value}
+
+
+def explained(key: str, entry: Any, why: str | None) -> Any:
+    """An entry of a list with the comment above it."""
+    if not why:
+        return entry
+    return {**(entry if isinstance(entry, dict) else {key: entry}), "why": why}

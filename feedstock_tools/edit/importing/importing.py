@@ -37,7 +37,7 @@ class Imported:
 
     `text` is the spec, `texts` what it generates by path. `verbatim` are the blocks that it copies, `lost` what it does
     not hold, and `differences` what the generated recipe means in other ways; `configurations` is the number in which
-    both were rendered.
+    both were rendered, `comments_left` the number of lines of comment that only the recipe has.
     """
 
     feedstock: Path
@@ -48,6 +48,7 @@ class Imported:
     lost: tuple[str, ...]
     differences: tuple[Difference, ...]
     configurations: int
+    comments_left: int = 0
 
     @property
     def lines(self) -> int:
@@ -122,6 +123,7 @@ def import_recipe(feedstock: Path, *, pinning: Path | None = None, rules: Rules 
         said.lost,
         found.differences,
         len(found.configurations),
+        said.comments_left,
     )
 
 

@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from feedstock_tools.edit.importing.entries import UnsaidError, conditional, literal, requirement, text_of
+from feedstock_tools.edit.importing.entries import UnsaidError, conditional, explained, literal, requirement, text_of
 from feedstock_tools.edit.importing.inference import NEVER, said
 from feedstock_tools.edit.importing.merging import Entry, Merger, merged_order
+from feedstock_tools.edit.importing.reading.comments import Comments
 from feedstock_tools.edit.importing.reading.marks import mark
 from feedstock_tools.edit.importing.reading.samples import Sample
 from feedstock_tools.edit.importing.reading.trees import SECTIONS, OutputTree
@@ -30,6 +31,7 @@ class Place:
 
     name: str
     writer: Writer
+    comments: Comments
     verbatim: list[dict[str, str]] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
 
@@ -65,6 +67,8 @@ def output_content(
     own = merger.within(made)
     trees = {at: tree for at, tree in trees.items() if own.among >> at & 1}
     content: dict[str, Any] = {"name": name, "kind": _kind(trees)}
+    if why := place.comments.take_output(name):
+        content["why"] = why
     version = next(iter(trees.values())).version
     if version != mark("version"):
         content["version"] = text_of(version)
@@ -132,9 +136,15 @@ def requirements_of(trees: Trees, merger: Merger, place: Place) -> dict[str, lis
     found = {}
     for section in SECTIONS:
         entries = merger.entries({at: tree.requirements[section] for at, tree in trees.items()})
-        if items := place.said(section, entries, requirement):
+        if items := place.said(section, entries, lambda entry: _explained(entry, place)):
             found[section] = items
     return found
+
+
+def _explained(entry: Entry, place: Place) -> Any:
+    said_entry = requirement(entry)
+    is_package = not isinstance(said_entry, dict) or "package" in said_entry
+    return explained("package", said_entry, place.comments.take(entry[0]) if is_package else None)
 
 
 def ignored(trees: Trees, merger: Merger, place: Place) -> dict[str, list[Any]]:

@@ -7,7 +7,7 @@ of a configuration and of the hash.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from feedstock_tools.edit.importing.content import Content
@@ -41,10 +41,14 @@ def with_used_keys(said: Content, found: Comparison) -> Content:
             if key not in own.get(output, {}):
                 above.setdefault(key, []).append(split)
     top = {
-        key: _Split(frozenset().union(*(each.missing for each in splits)), frozenset()) for key, splits in above.items()
+        key: _Split(
+            frozenset().union(*(each.missing for each in splits)),
+            frozenset.intersection(*(each.never for each in splits)),
+        )
+        for key, splits in above.items()
     }
     content["build"] = _with(content.get("build") or {}, "use_keys", top, found.configurations)
-    return Content(content, said.lost)
+    return replace(said, content=content)
 
 
 def with_ignored_keys(said: Content, found: Comparison) -> Content:
@@ -54,7 +58,7 @@ def with_ignored_keys(said: Content, found: Comparison) -> Content:
         _with(output, "ignore_keys", own.get(output["name"], {}), found.configurations)
         for output in said.content["outputs"]
     ]
-    return Content({**said.content, "outputs": outputs}, said.lost)
+    return replace(said, content={**said.content, "outputs": outputs})
 
 
 def _splits(used: UsedKeys, other: UsedKeys, at: int) -> dict[str, dict[str, _Split]]:
