@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import shutil
 import tarfile
 import zipfile
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, BinaryIO, Literal
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = [
     "PACKAGE_SUFFIXES",
     "TooLargeError",
+    "combine",
     "documents_of",
     "read_documents",
     "read_package",
@@ -214,6 +216,46 @@ def replace_document(path: Path, name: str, content: bytes) -> None:
                     else:
                         shutil.copyfileobj(source, target, 1 << 20)
     except (OSError, zipfile.BadZipFile, TooLargeError) as error:
+        raise WorkError(f"cannot write the package: {error}", path=path) from error
+
+
+def combine(path: Path, contents: Path, unpacked: Path, documents: Mapping[str, bytes], epoch: int) -> None:
+    """Replace a `.conda` package by one with the packed contents of another, and with the metadata of a folder.
+
+    Args:
+        contents: the package whose contents are taken, as they are packed.
+        unpacked: the folder with `info/`.
+        documents: path in the package → content that replaces the one in the folder.
+        epoch: the time of the metadata, in seconds since 1970.
+
+    Raises:
+        WorkError: a package cannot be read or written.
+    """
+    stem = path.name.removesuffix(".conda")
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.GNU_FORMAT) as tar:
+        for file in sorted(each for each in (unpacked / "info").rglob("*") if each.is_symlink() or each.is_file()):
+            name = file.relative_to(unpacked).as_posix()
+            if file.is_symlink():
+                _add(tar, name, b"", epoch * 1000, link=os.readlink(file))  # noqa: PTH115
+            else:
+                content = documents[name] if name in documents else file.read_bytes()
+                _add(tar, name, content, epoch * 1000, executable=bool(file.stat().st_mode & 0o100))
+        end = tar.offset
+    info = _zstd_stored(_cut(buffer, end))
+    try:
+        with (
+            replacing(path, what="cannot write the package") as part,
+            zipfile.ZipFile(contents) as other,
+            zipfile.ZipFile(part, "w", zipfile.ZIP_STORED) as archive,
+        ):
+            archive.writestr(zipfile.ZipInfo("metadata.json", _ZIP_EPOCH), b'{"conda_pkg_format_version": 2}')
+            packed = next(member for member in other.infolist() if member.filename.startswith("pkg-"))
+            entry = zipfile.ZipInfo(f"pkg-{stem}.tar.zst", _ZIP_EPOCH)
+            with other.open(packed) as source, archive.open(entry, "w", force_zip64=True) as target:
+                shutil.copyfileobj(source, target, 1 << 20)
+            archive.writestr(zipfile.ZipInfo(f"info-{stem}.tar.zst", _ZIP_EPOCH), info)
+    except (OSError, zipfile.BadZipFile, StopIteration) as error:
         raise WorkError(f"cannot write the package: {error}", path=path) from error
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from feedstock_tools.builds.engines.comparable import DEFAULT_EPOCH
 from feedstock_tools.builds.engines.process.guard import Guard
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class BuildRequest:
         environment: the whole environment of the build's process.
         configuration: the name of the row's file in `.ci_support`; `feedstock` is its folder.
         cores: the number of cores for the build, and `memory` its bytes; None for no limit.
+        epoch: the time in its packages, in seconds since 1970, which is also the `SOURCE_DATE_EPOCH` of its scripts.
         guard: enforces these limits on the engine's process, and ends it with its run; the engine attaches it.
     """
 
@@ -63,6 +65,7 @@ class BuildRequest:
     feedstock: Path = Path()
     cores: int | None = None
     memory: int | None = None
+    epoch: int = DEFAULT_EPOCH
     guard: Guard = field(default_factory=Guard)
 
     @property
@@ -90,6 +93,7 @@ class BuildRequest:
             "feedstock": str(self.feedstock),
             "cores": self.cores,
             "memory": self.memory,
+            "epoch": self.epoch,
         }
 
     @classmethod

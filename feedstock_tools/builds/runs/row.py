@@ -117,6 +117,7 @@ def _request(build: RowBuild, wanted: Sequence[PlannedOutput]) -> BuildRequest:
         feedstock=site.feedstock,
         cores=share.jobs,
         memory=share.memory,
+        epoch=site.epoch,
         guard=build.guard,
     )
 

@@ -146,10 +146,12 @@ def _built(
 
 def _sites(workspace: Workspace, agenda: Agenda, command: str) -> dict[str, Site]:
     """The site of each configuration that has a row to build, by its name."""
+    from feedstock_tools.builds.engines.comparable import DEFAULT_EPOCH
     from feedstock_tools.builds.runs.site import Site
-    from feedstock_tools.feedstock.provenance import commit_of
+    from feedstock_tools.feedstock.provenance import commit_of, epoch_of
 
     commit = commit_of(workspace.feedstock.folder)
+    epoch = epoch_of(workspace.feedstock.folder, workspace.machine) or DEFAULT_EPOCH
     pythons: dict[str, dict[str, None]] = {}
     for work in (*agenda.done, *agenda.todo):
         if work.row.python:
@@ -165,6 +167,7 @@ def _sites(workspace: Workspace, agenda: Agenda, command: str) -> dict[str, Site
             channels=agenda.channels[work.configuration],
             commit=commit,
             command=command,
+            epoch=epoch,
         )
         for work in agenda.todo
     }

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from feedstock_tools.builds.engines.comparable import DEFAULT_EPOCH
 from feedstock_tools.builds.engines.contract import Engine
 from feedstock_tools.builds.engines.embedded.emulation import Emulator, find_emulator
 from feedstock_tools.builds.ledger import Ledger
@@ -31,6 +32,7 @@ class Site:
         inputs: the recipe to build, and the files behind the plan.
         channels: the channels, by name.
         commit: the feedstock's commit; `command` is the command line.
+        epoch: the time in its packages, in seconds since 1970.
     """
 
     configuration: str
@@ -42,6 +44,7 @@ class Site:
     channels: ChannelChoice
     commit: str = ""
     command: str = ""
+    epoch: int = DEFAULT_EPOCH
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from feedstock_tools.builds.engines.contract import BuildRequest, Built, CrossTests, Event, Failed, Log, Output, Started
+from feedstock_tools.builds.engines.embedded.fixed_place import PLACE
 from feedstock_tools.builds.engines.process.child import LastLines, Lines, how_it_ended, output_of, started, status_of
 from feedstock_tools.errors import WorkError
 from feedstock_tools.workers import worker_command
@@ -33,6 +34,9 @@ _PLACES = (
 )
 #: The beginning of the event before a script's output; see `script_output`.
 _SCRIPT = b'["script",'
+
+
+_FIXED = os.fsencode(PLACE / "output")
 
 
 class RattlerBuild:
@@ -140,8 +144,10 @@ def _merged(parts: Iterable[tuple[bytes, bytes]]) -> Iterator[Event]:
 
 def _shortened(content: bytes, request: BuildRequest) -> bytes:
     """Output with the names of variables in place of the long paths that they contain, as the engine itself has it."""
-    output = os.fsencode(request.output)
-    return re.sub(re.escape(output) + _PLACES, _variable, content) if output in content else content
+    for output in (os.fsencode(request.output), _FIXED):
+        if output in content:
+            content = re.sub(re.escape(output) + _PLACES, _variable, content)
+    return content
 
 
 def _variable(match: re.Match[bytes]) -> bytes:

@@ -14,6 +14,8 @@ import shlex
 import shutil
 from pathlib import Path
 
+from feedstock_tools.builds.engines.comparable import DEFAULT_EPOCH
+
 __all__ = ["print_past_engine"]
 
 #: The lowest number of a descriptor that scripts do not use for themselves.
@@ -28,7 +30,7 @@ if [ "$PPID" = {engine} ]; then
   settings="${{1%/*}}/build_env.sh"
   if [ -f "$settings" ]; then
     text="$(<"$settings")"
-    printf '%s\\n' "${{text//"$here"/}}" > "$settings"
+    printf '%s\\n' "${{text//"$here"/}}" "export SOURCE_DATE_EPOCH={epoch}" > "$settings"
   fi
   {bash} "$@" >&{output} 2>&{output} {closing}
   status=$?
@@ -51,7 +53,7 @@ if [ "$CONDA_BUILD_STATE" = TEST ]; then stage=tests; else stage=script; fi
   printf '["script","%s"]\\n' "$stage" >&{events}"""
 
 
-def print_past_engine(folder: Path, output: int, events: int | None = None) -> None:
+def print_past_engine(folder: Path, output: int, events: int | None = None, epoch: int = DEFAULT_EPOCH) -> None:
     """Let the scripts that the engine starts in this process from now on print to a descriptor.
 
     Without a bash on the search path it does nothing, and the engine reads what they print.
@@ -59,6 +61,7 @@ def print_past_engine(folder: Path, output: int, events: int | None = None) -> N
     Args:
         folder: a private folder for the program that comes before `bash` on the search path.
         output: the descriptor.
+        epoch: the time that scripts put into what they make, in place of the engine's, which is that of the build.
         events: a descriptor that gets a line `["script", STAGE]` before each script.
     """
     search = os.environ.get("PATH", os.defpath)
@@ -76,6 +79,7 @@ def print_past_engine(folder: Path, output: int, events: int | None = None) -> N
         folder=shlex.quote(str(place)),
         bash=shlex.quote(bash),
         output=given[0],
+        epoch=epoch,
         closing=" ".join(f"{descriptor}>&-" for descriptor in given),
     )
     program = place / "bash"

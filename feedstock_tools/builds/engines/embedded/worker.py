@@ -17,7 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 from feedstock_tools.bounds.held import bounded
 from feedstock_tools.bounds.limits import READING, VARIABLE, widen
+from feedstock_tools.builds.engines.comparable import NORMALISED, comparable_document, names_of
 from feedstock_tools.builds.engines.contract import BuildRequest
+from feedstock_tools.builds.engines.embedded.fixed_place import at_fixed_place
+from feedstock_tools.builds.engines.embedded.repacking import QUICK, repacked
 from feedstock_tools.builds.engines.embedded.script_output import print_past_engine
 from feedstock_tools.builds.engines.process.child import TEST_WORKER
 from feedstock_tools.builds.engines.process.supervision import supervise
@@ -78,14 +81,19 @@ def main(request_file: str) -> int:
 
     def work() -> int:
         events = _Events()
-        print_past_engine(request.folder, sys.stderr.fileno(), events.descriptor)
-        return build(request, events)
+        place = at_fixed_place(request.folder)
+        print_past_engine(request.folder, sys.stderr.fileno(), events.descriptor, request.epoch)
+        return build(request, events, place)
 
     return supervise(work, sys.stdin.fileno())
 
 
-def build(request: BuildRequest, events: _Events) -> int:
-    """Render the row, build the wanted outputs in order, and stop at the first failure (status 1)."""
+def build(request: BuildRequest, events: _Events, place: Path) -> int:
+    """Render the row, build the wanted outputs in order, and stop at the first failure (status 1).
+
+    Args:
+        place: the path of the private folder for the engine.
+    """
     from feedstock_tools.errors import FeedstockError
     from feedstock_tools.platforms import Platform
 
@@ -102,7 +110,7 @@ def build(request: BuildRequest, events: _Events) -> int:
         events.send("failed", request.wanted[0], str(error), "engine")
         return 1
     for variant in rendered:
-        if variant.recipe.package.name in request.wanted and not _build_output(variant, request, events):
+        if variant.recipe.package.name in request.wanted and not _build_output(variant, request, events, place):
             return 1
     return 0
 
@@ -131,7 +139,7 @@ def _with_extra(text: str, extra: Mapping[str, str]) -> str:
     return "".join([*before, *(f"{indent}{entry}\n" for entry in entries), *after])
 
 
-def _build_output(variant: Rendering, request: BuildRequest, events: _Events) -> bool:
+def _build_output(variant: Rendering, request: BuildRequest, events: _Events, place: Path) -> bool:
     from rattler_build import RattlerBuildError, ToolConfiguration
 
     from feedstock_tools.builds.engines.credentials import hide_credentials
@@ -148,16 +156,18 @@ def _build_output(variant: Rendering, request: BuildRequest, events: _Events) ->
     try:
         result = variant.run_build(
             ToolConfiguration(test_strategy="native" if tested and native else "skip", channel_priority="strict"),
-            output_dir=request.output,
+            output_dir=place / request.output.name,
             channels=list(request.channels),
             progress_callback=events,
-            package_format="conda",
+            no_build_id=True,
+            package_format=QUICK,
         )
-        package = Path(result.packages[0])
+        package = request.folder / Path(result.packages[0]).relative_to(place)
         if not native:
             without_host_platform(package, request)
-        if hide_credentials(package, request.channels):
-            index_channel(request.output, replaced=True)
+        hide_credentials(package, request.channels)
+        _make_comparable(package, request, place)
+        index_channel(request.output, replaced=True)
     except (RattlerBuildError, FeedstockError, OSError, ValueError, RuntimeError) as error:
         events.send("failed", name, *_reason(error, events.stage))
         return False
@@ -166,6 +176,23 @@ def _build_output(variant: Rendering, request: BuildRequest, events: _Events) ->
         return False
     events.send("built", name, str(package), time.monotonic() - began)
     return True
+
+
+def _make_comparable(package: Path, request: BuildRequest, place: Path) -> None:
+    """Pack a package again without what differs between two builds of the same inputs.
+
+    Raises:
+        WorkError: it cannot be read or written.
+    """
+    from feedstock_tools.channel.archive import read_documents
+
+    names = names_of(request.channels, (place / request.output.name).as_uri())
+    documents = {
+        name: comparable_document(name, content, names, request.epoch)
+        for name, content in read_documents(package, NORMALISED).items()
+        if content is not None
+    }
+    repacked(package, request.folder / "repacked", documents, request.epoch, request.cores or 1)
 
 
 def _passes_emulated(package: Path, request: BuildRequest, events: _Events) -> bool:

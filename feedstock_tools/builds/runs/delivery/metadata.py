@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from feedstock_tools.builds.engines.comparable import names_of, with_paths
 from feedstock_tools.builds.ledger import EnvironmentRecord, SolvedPackage
 from feedstock_tools.builds.stand_in.resolved import ResolvedChannels
 from feedstock_tools.channel.archive import read_documents, read_package
@@ -32,6 +33,11 @@ class SolvedIn:
     private: str
     channels: ResolvedChannels
 
+    @property
+    def names(self) -> Mapping[str, str]:
+        """The URLs of those that are folders, each with its name in packages."""
+        return names_of(self.channels.urls, self.private)
+
 
 def check_artifact(
     package: Path, promise: PlannedOutput, siblings: Mapping[str, PlannedOutput], solved_in: SolvedIn | None
@@ -50,6 +56,7 @@ def check_artifact(
     wrong = list(broken_promises(read_package(package), promise, siblings))
     environments: tuple[EnvironmentRecord, ...] = ()
     if rendered is not None:
+        rendered = with_paths(rendered, solved_in.names) if solved_in else rendered
         content = parse_types(rendered.decode("utf-8", "replace"), package)
         wrong += wrong_channels(list(solved_channels(content)), solved_in, frozenset(siblings)) if solved_in else ()
         environments = tuple(solved_environments(content))

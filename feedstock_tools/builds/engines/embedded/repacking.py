@@ -1,0 +1,71 @@
+"""A package that the engine has made, packed again so that the same contents give the same bytes."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+from feedstock_tools.builds.engines.comparable import comparable_bytecode, with_digests
+
+__all__ = ["QUICK", "repacked"]
+
+#: The engine's own compression, which is undone at once.
+QUICK = "conda:1"
+_LEVEL = 9
+_PATHS = "info/paths.json"
+
+
+def repacked(package: Path, folder: Path, documents: Mapping[str, bytes], epoch: int, threads: int) -> None:
+    """Pack a package again: sorted, with one time and no owners, and with new texts for some of its documents.
+
+    Args:
+        folder: for what is unpacked; it is removed afterwards.
+        documents: path in the package → new content.
+        epoch: the time of everything in it, in seconds since 1970.
+        threads: of the compression; they do not change its result.
+
+    Raises:
+        WorkError: the package cannot be read or written.
+        RattlerBuildError, OSError: as the engine reports them.
+    """
+    from rattler_build import assemble_package, collect_files
+
+    from feedstock_tools.channel.archive import combine, unpack
+
+    try:
+        contents = folder / "contents"
+        unpack(package, contents)
+        documents = {**documents, **_with_bytecode(contents, epoch)}
+        assembled = assemble_package(
+            "contents",
+            "0",
+            "noarch",
+            "0",
+            folder / "packed",
+            files=collect_files(contents, exclude_globs=["info/**"], include_hidden=True),
+            compression_level=_LEVEL,
+            timestamp=datetime.fromtimestamp(epoch, UTC),
+            compression_threads=max(1, threads),
+            detect_prefix=False,
+        )
+        combine(package, assembled.path, contents, documents, epoch)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _with_bytecode(contents: Path, epoch: int) -> dict[str, bytes]:
+    """Replace the `.pyc` files of an unpacked package by comparable ones; the documents that then change."""
+    changed: dict[str, bytes] = {}
+    for file in sorted(contents.rglob("__pycache__/*.pyc")):
+        if file.is_symlink():
+            continue
+        source = file.parent.parent / f"{file.name.partition('.')[0]}.py"
+        before = file.read_bytes()
+        after = comparable_bytecode(before, source.relative_to(contents).as_posix(), epoch)
+        if after != before:
+            file.write_bytes(after)
+            changed[file.relative_to(contents).as_posix()] = after
+    paths = contents / _PATHS
+    return {_PATHS: with_digests(paths.read_bytes(), changed)} if changed and paths.is_file() else {}
