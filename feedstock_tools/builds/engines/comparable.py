@@ -17,6 +17,7 @@ from typing import Any
 __all__ = [
     "DEFAULT_EPOCH",
     "NORMALISED",
+    "STAND_IN_MARK",
     "comparable_bytecode",
     "comparable_document",
     "names_of",
@@ -28,13 +29,18 @@ __all__ = [
 #: a zip archive can hold (1980-01-01).
 DEFAULT_EPOCH = 315532800
 
+#: The key of the mark in the metadata of packages that were built on the stand-in channel.
+STAND_IN_MARK = "stand-in"
 _FOLDER = "file:///feedstock-tools/"
+_STAND_IN = f"{_FOLDER}stand-in"
 #: The build's time in a rendered recipe, and what the kernel and the processor of a machine are.
 _TIME = re.compile(rb"^(  timestamp: ).*$", re.MULTILINE)
 _MACHINE = re.compile(rb"^ *- __(?:linux|archspec|osx|win)=[^\n]*\n", re.MULTILINE)
 #: In the solved environments: a list, and one of its items. The engine has them in any order.
 _LISTS = re.compile(rb"(?:^    - .*\n(?:^      .*\n)*)+", re.MULTILINE)
 _ITEM = re.compile(rb"^    - .*\n(?:^      .*\n)*", re.MULTILINE)
+_HASHES = re.compile(rb"^      (?:md5|sha256|size): .*\n", re.MULTILINE)
+_MADE_HERE = f"channel: {_STAND_IN}".encode()
 _BYTECODE_HEAD = 16
 _ABOUT, _EXPORTS, _INDEX, _RENDERED = NORMALISED = (
     "info/about.json",
@@ -44,20 +50,21 @@ _ABOUT, _EXPORTS, _INDEX, _RENDERED = NORMALISED = (
 )
 
 
-def names_of(channels: Sequence[str], private: str) -> dict[str, str]:
+def names_of(channels: Sequence[str], private: str, *, stand_in: bool) -> dict[str, str]:
     """The URLs of channels that are folders, each with its name in packages.
 
     Args:
         channels: the URLs that a build solves in.
         private: the URL of its private channel.
+        stand_in: the only channel is the stand-in channel.
 
-    >>> names_of(["https://conda.anaconda.org/conda-forge", "file:///home/me/channel"], "file:///tmp/build/output")
-    {'file:///tmp/build/output': 'file:///feedstock-tools/private', 'file:///home/me/channel': 'file:///feedstock-tools/2'}
+    >>> names_of(["https://conda.anaconda.org/conda-forge", "file:///home/me/mine"], "file:///build", stand_in=False)
+    {'file:///build': 'file:///feedstock-tools/private', 'file:///home/me/mine': 'file:///feedstock-tools/2'}
     """
     names = {private.rstrip("/"): f"{_FOLDER}private"}
     for number, url in enumerate(channels, 1):
         if url.startswith("file:"):
-            names.setdefault(url.rstrip("/"), f"{_FOLDER}{number}")
+            names.setdefault(url.rstrip("/"), _STAND_IN if stand_in else f"{_FOLDER}{number}")
     return names
 
 
@@ -136,8 +143,12 @@ def with_digests(paths: bytes, changed: Mapping[str, bytes]) -> bytes:
 
 
 def _sorted_items(found: re.Match[bytes]) -> bytes:
-    """The items of a list, each a line that begins with a dash and the deeper lines after it, in order."""
-    return b"".join(sorted(_ITEM.findall(found[0])))
+    """The items of a list in order, each a line that begins with a dash and the deeper lines after it.
+
+    A package of the stand-in channel is made on the machine that builds, for its compilers, so its hash says nothing.
+    """
+    items = [_HASHES.sub(b"", item) if _MADE_HERE in item else item for item in _ITEM.findall(found[0])]
+    return b"".join(sorted(items))
 
 
 def _json(content: Any) -> bytes:

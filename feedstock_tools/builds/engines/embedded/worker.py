@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from feedstock_tools.bounds.held import bounded
 from feedstock_tools.bounds.limits import READING, VARIABLE, widen
-from feedstock_tools.builds.engines.comparable import NORMALISED, comparable_document, names_of
+from feedstock_tools.builds.engines.comparable import NORMALISED, STAND_IN_MARK, comparable_document, names_of
 from feedstock_tools.builds.engines.contract import BuildRequest
 from feedstock_tools.builds.engines.embedded.fixed_place import at_fixed_place
 from feedstock_tools.builds.engines.embedded.repacking import QUICK, repacked
@@ -35,18 +35,23 @@ __all__ = ["main"]
 
 
 class _Events:
-    """Writes events to standard output, and is the progress callback of the engine."""
+    """Writes events to standard output, and is the progress callback of the engine.
 
-    def __init__(self) -> None:
+    Whoever reads them knows the private folder by its own path, not by that of the engine.
+    """
+
+    def __init__(self, folder: Path, place: Path) -> None:
         # Scripts and libraries that write to standard output must not disturb the events.
         self._pipe = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
         self.descriptor = self._pipe.fileno()
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
         self.stage = ""
+        self._folder, self._place = str(folder), str(place)
 
     def send(self, *event: object) -> None:
         """One event: its kind and its values."""
-        self._pipe.write(json.dumps(event) + "\n")
+        shown = [value.replace(self._place, self._folder) if isinstance(value, str) else value for value in event]
+        self._pipe.write(json.dumps(shown) + "\n")
         self._pipe.flush()
 
     def on_log(self, event: LogEvent) -> None:
@@ -80,8 +85,8 @@ def main(request_file: str) -> int:
     request = BuildRequest.from_json(json.loads(Path(request_file).read_text()))
 
     def work() -> int:
-        events = _Events()
         place = at_fixed_place(request.folder)
+        events = _Events(request.folder, place)
         print_past_engine(request.folder, sys.stderr.fileno(), events.descriptor, request.epoch)
         return build(request, events, place)
 
@@ -186,7 +191,8 @@ def _make_comparable(package: Path, request: BuildRequest, place: Path) -> None:
     """
     from feedstock_tools.channel.archive import read_documents
 
-    names = names_of(request.channels, (place / request.output.name).as_uri())
+    private = (place / request.output.name).as_uri()
+    names = names_of(request.channels, private, stand_in=STAND_IN_MARK in request.extra)
     documents = {
         name: comparable_document(name, content, names, request.epoch)
         for name, content in read_documents(package, NORMALISED).items()

@@ -36,7 +36,7 @@ class SolvedIn:
     @property
     def names(self) -> Mapping[str, str]:
         """The URLs of those that are folders, each with its name in packages."""
-        return names_of(self.channels.urls, self.private)
+        return names_of(self.channels.urls, self.private, stand_in=self.channels.stand_in is not None)
 
 
 def check_artifact(
