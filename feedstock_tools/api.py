@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         packages_in_files,
         run_tests,
     )
+    from feedstock_tools.channel.comparing import FileDifference, PackageComparison, compare_packages
     from feedstock_tools.channel.missing import lacking
     from feedstock_tools.channel.targets import Target, parse_target
     from feedstock_tools.check.against_facts import check_feedstock as check
@@ -105,6 +106,7 @@ __all__ = [
     "Environment",
     "Explanation",
     "FeedstockError",
+    "FileDifference",
     "Finding",
     "Generated",
     "GpuWishes",
@@ -121,6 +123,7 @@ __all__ = [
     "Outcome",
     "OutputState",
     "PackageChange",
+    "PackageComparison",
     "PackageFile",
     "PackageRecord",
     "Pick",
@@ -165,6 +168,7 @@ __all__ = [
     "check",
     "collect",
     "compare_feedstocks",
+    "compare_packages",
     "drop_maintainer",
     "drop_requirement",
     "drop_version",
@@ -215,6 +219,7 @@ _WHERE = {
     "builds.runs.observer": "Observer Progress",
     "builds.runs.run": "BuildResult Outcome build=run",
     "builds.testing.tests": "TestOptions TestWatcher TestedPackage built_packages packages_in_files run_tests",
+    "channel.comparing": "FileDifference PackageComparison compare_packages",
     "channel.missing": "lacking",
     "channel.targets": "Target parse_target",
     "check.against_facts": "check=check_feedstock",

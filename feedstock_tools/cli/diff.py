@@ -27,14 +27,17 @@ def command(
     """Compare what A and B build: jobs, packages, requirements, run exports, tests.
 
     A and B are folders, or commits of the feedstock; without B the feedstock as it is, without A its last commit. Texts
-    are not compared: a recipe that was only rewritten changes no package.
+    are not compared: a recipe that was only rewritten changes no package. Two package files are compared file by file.
     """
+    options.refuse_both(as_json, markdown)
+    if after is not None and _are_packages(before, after):
+        _compare_packages(Path(before), Path(after), as_json=as_json, markdown=markdown)
+        return
     from feedstock_tools.check.differences import compare_feedstocks
     from feedstock_tools.feedstock.checkout import checked_out
     from feedstock_tools.report.differences import differences_json, differences_markdown, differences_text
     from feedstock_tools.rerender.rules import Rules
 
-    options.refuse_both(as_json, markdown)
     home = (feedstock or Path()).resolve()
     with ExitStack() as open_folders:
 
@@ -48,3 +51,30 @@ def command(
         say_json(differences_json(differences))
     else:
         say(differences_markdown(differences) if markdown else differences_text(differences), nl=False)
+
+
+def _are_packages(*words: str) -> bool:
+    """Whether all of them are package files.
+
+    Raises:
+        InputError: some of them are, and others are not.
+    """
+    from feedstock_tools.channel.archive import PACKAGE_SUFFIXES
+    from feedstock_tools.errors import InputError
+
+    packages = [word for word in words if word.endswith(PACKAGE_SUFFIXES)]
+    if packages and len(packages) < len(words):
+        hint = "Give two packages, or two folders or commits of a feedstock."
+        raise InputError(f"{packages[0]} is a package and can only be compared with another", hint=hint)
+    return bool(packages)
+
+
+def _compare_packages(first: Path, second: Path, *, as_json: bool, markdown: bool) -> None:
+    from feedstock_tools.channel.comparing import compare_packages
+    from feedstock_tools.report.package_comparison import comparison_json, comparison_markdown, comparison_text
+
+    found = compare_packages(first, second)
+    if as_json:
+        say_json(comparison_json(found))
+    else:
+        say(comparison_markdown(found) if markdown else comparison_text(found), nl=False)

@@ -1,0 +1,92 @@
+"""The same inputs give the same packages, byte for byte, wherever, whenever and as whom they are built."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+
+from feedstock_tools.builds.engines.embedded.fixed_place import PLACE, at_fixed_place
+from feedstock_tools.channel.archive import read_documents
+from feedstock_tools.channel.comparing import compare_packages
+from feedstock_tools.digests import sha256_of
+from tests.support.feedstocks import TinyFeedstock
+from tests.support.needs import lacks, needs
+
+GPU = "linux_64_cuda11.2_py3.11"
+SCRIPT = """\
+mkdir -p "$PREFIX/lib/tiny"
+echo "$PREFIX $SRC_DIR $SOURCE_DATE_EPOCH $HOME $USER" > "$PREFIX/lib/tiny/made.txt"
+date > /dev/null
+"""
+
+
+def in_a_process(work: object, folder: Path) -> bool:
+    """Whether a function is true of a folder, in a process of its own."""
+    assert callable(work)
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            status = 0 if work(folder) else 1
+        finally:
+            os._exit(status)
+    return os.waitpid(child, 0)[1] == 0
+
+
+def is_shown(folder: Path) -> bool:
+    return at_fixed_place(folder) == PLACE and (PLACE / "here").exists()
+
+
+@pytest.fixture
+def mounts(tmp_path: Path) -> None:
+    (tmp_path / "here").touch()
+    if not in_a_process(is_shown, tmp_path):
+        lacks("system", "one that allows a process mounts of its own")
+
+
+def hashes(folder: Path) -> dict[str, str]:
+    """The packages in a folder of artifacts."""
+    return {path.name: sha256_of(path) for path in sorted(folder.glob("*/*.conda"))}
+
+
+@needs("system", os.name == "posix", "mounts are those of Linux")
+def test_builds_in_other_folders_at_other_times_give_the_same_bytes(
+    feedstock: TinyFeedstock, mounts: None, tmp_path: Path
+) -> None:
+    script = next((feedstock.folder / "recipe").glob("*.sh"))
+    script.write_text(script.read_text() + SCRIPT)
+    first, second = tmp_path / "first", tmp_path / "a" / "deeper" / "second"
+    moved = tmp_path / "moved-channel"
+    shutil.copytree(feedstock.channel, moved)
+    done = feedstock.build(GPU, "--output-dir", str(first))
+    assert done.returncode == 0, done.stdout
+    time.sleep(1.1)
+    others = {"HOME": str(tmp_path), "USER": "other", "LOGNAME": "other", "TZ": "Asia/Tokyo"}
+    again = TinyFeedstock(feedstock.folder, moved).build(GPU, "--output-dir", str(second), environment=others)
+    assert again.returncode == 0, again.stdout
+    found = hashes(first)
+    assert len(found) > 1
+    differing = [name for name, digest in hashes(second).items() if digest != found[name]]
+    for name in differing:
+        (one,), (other,) = first.glob(f"*/{name}"), second.glob(f"*/{name}")
+        assert compare_packages(one, other).differences == ()
+    assert differing == []
+
+
+def test_the_time_in_packages_is_that_of_the_environment_if_it_has_one(feedstock: TinyFeedstock) -> None:
+    done = feedstock.build(GPU, environment={"SOURCE_DATE_EPOCH": "1700000000"})
+    assert done.returncode == 0, done.stdout
+    for package in feedstock.artifacts.glob("*/*.conda"):
+        (index,) = read_documents(package, ["info/index.json"]).values()
+        assert index is not None
+        assert json.loads(index)["timestamp"] == 1_700_000_000_000
+
+
+def test_nobody_else_sees_the_folder_at_its_fixed_place(tmp_path: Path, mounts: None) -> None:
+    assert in_a_process(is_shown, tmp_path)
+    assert not (PLACE / "here").exists()
