@@ -38,7 +38,7 @@ def test_all_rows_are_built_each_package_once(feedstock: TinyFeedstock) -> None:
 def test_the_ledger_says_what_a_build_was_given_and_made_of(gpu_feedstock: TinyFeedstock) -> None:
     by_name = {record.output: record for record in gpu_feedstock.records()}
     base = by_name["tiny-base"]
-    assert set(base.inputs) == {"recipe", "variant", "files", "sources", "siblings", "engine", "channels"}
+    assert set(base.inputs) == {"recipe", "variant", "files", "sources", "siblings", "engine", "channels", "form"}
     assert base.values["cuda_compiler_version"] == "11.2"
     assert base.cores
     assert base.memory_limit
