@@ -124,6 +124,7 @@ def _site(workspace: Workspace, order: Order, root: Path, store: Store) -> Site:
         artifacts=workspace.artifacts,
         inputs=PlannedInputs.of(workspace.recipe, [workspace.feedstock.folder]),
         channels=ChannelChoice(channels, order.stand_in or None),
+        epoch=order.epoch,
     )
 
 

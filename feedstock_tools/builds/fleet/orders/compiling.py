@@ -10,6 +10,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from feedstock_tools import __version__
+from feedstock_tools.builds.engines.comparable import DEFAULT_EPOCH
 from feedstock_tools.builds.engines.contract import Engine
 from feedstock_tools.builds.fleet.carrying.link import Link
 from feedstock_tools.builds.fleet.orders.bundle import Packed, pack, refuse_credentials
@@ -22,6 +23,7 @@ from feedstock_tools.builds.runs.under_way import Attempt
 from feedstock_tools.builds.stand_in.choice import ChannelChoice
 from feedstock_tools.channel.local import local_folder
 from feedstock_tools.errors import InputError
+from feedstock_tools.feedstock.provenance import epoch_of
 from feedstock_tools.redaction import redacted
 
 __all__ = ["Delivery", "Parcels", "compile_order", "parcels_of"]
@@ -40,6 +42,7 @@ class Parcels:
         files: the bundle of the feedstock; `feedstock` is its folder in it, and `recipe` the recipe's path.
         channels: the bundles of folders that are channels, by their names on the command line.
         pythons: configuration → the Pythons of all its rows.
+        epoch: the time in packages, in seconds since 1970.
     """
 
     files: Packed
@@ -47,6 +50,7 @@ class Parcels:
     recipe: str
     channels: Mapping[str, Packed]
     pythons: Mapping[str, tuple[str, ...]]
+    epoch: int
 
 
 def parcels_of(workspace: Workspace, agenda: Agenda) -> Parcels:
@@ -85,6 +89,7 @@ def parcels_of(workspace: Workspace, agenda: Agenda) -> Parcels:
         recipe=(place / "recipe" / workspace.recipe.name).as_posix(),
         channels=channels,
         pythons={name: tuple(found) for name, found in pythons.items()},
+        epoch=epoch_of(folder, workspace.machine) or DEFAULT_EPOCH,
     )
 
 
@@ -132,6 +137,7 @@ def compile_order(
         share=attempt.share,
         seconds=attempt.seconds,
         log_limit=attempt.log_limit,
+        epoch=parcels.epoch,
     )
 
 

@@ -53,6 +53,7 @@ class Order:
         channels: as chosen by the client; `stand_in` is the reason for the stand-in channel, empty without.
         share: of the host.
         seconds: the time limit; None for none. `log_limit`: bytes of the log.
+        epoch: the time in the packages, in seconds since 1970.
     """
 
     attempt: str
@@ -75,6 +76,7 @@ class Order:
     share: Share
     seconds: float | None
     log_limit: int
+    epoch: int
 
     @property
     def name(self) -> str:
