@@ -36,6 +36,7 @@ __all__ = [
     "read_package",
     "replace_document",
     "unpack",
+    "unpack_own",
     "write_package",
 ]
 
@@ -176,7 +177,7 @@ def unpack(path: Path, folder: Path) -> None:
     Raises:
         WorkError: the package is missing or damaged, or unpacks to more than its size explains.
     """
-    from rattler.package_streaming import PackageArchive, extract
+    from rattler.package_streaming import PackageArchive
 
     async def look() -> None:
         largest = unpacked_size(path)
@@ -187,10 +188,26 @@ def unpack(path: Path, folder: Path) -> None:
 
     try:
         wait_for(look())
-        extract(path, folder)
+        unpack_own(path, folder)
     except TooLargeError as error:
         raise WorkError(f"this package is refused: {error}", path=path, hint=LIFTING) from error
+    except WorkError:
+        raise
     except Exception as error:  # rattler raises several types, among them plain Exception, for a damaged archive
+        raise WorkError(f"this is not a readable conda package: {error}", path=path) from error
+
+
+def unpack_own(path: Path, folder: Path) -> None:
+    """Unpack a package that was made here into a folder, whatever its size.
+
+    Raises:
+        WorkError: the package is missing or damaged.
+    """
+    from rattler.package_streaming import extract
+
+    try:
+        extract(path, folder)
+    except Exception as error:  # as above
         raise WorkError(f"this is not a readable conda package: {error}", path=path) from error
 
 

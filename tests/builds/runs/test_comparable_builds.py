@@ -39,13 +39,32 @@ def in_a_process(work: object, folder: Path) -> bool:
 
 
 def is_shown(folder: Path) -> bool:
-    return at_fixed_place(folder) == PLACE and (PLACE / "here").exists()
+    """Whether a process sees a private folder at its fixed place, and can link what is cached into it."""
+    private, cache = folder / ".work" / "row", folder / "pkg_cache"
+    place, cache_there = at_fixed_place(private, cache)
+    if place != PLACE / ".work" / "row":
+        return False
+    os.link(cache_there / "file", place / "linked")
+    return (private / "linked").samefile(cache / "file")
+
+
+def is_shown_without_its_cache(folder: Path) -> bool:
+    private, cache = folder / ".work" / "row", folder.parent
+    place, cache_there = at_fixed_place(private, cache)
+    return place == PLACE / ".work" / "row" and cache_there == cache and place.samefile(private)
+
+
+def artifacts(folder: Path) -> Path:
+    """An artifacts folder with a private folder and something cached."""
+    (folder / ".work" / "row").mkdir(parents=True)
+    (folder / "pkg_cache").mkdir()
+    (folder / "pkg_cache" / "file").touch()
+    return folder
 
 
 @pytest.fixture
 def mounts(tmp_path: Path) -> None:
-    (tmp_path / "here").touch()
-    if not in_a_process(is_shown, tmp_path):
+    if not in_a_process(is_shown_without_its_cache, artifacts(tmp_path / "tried")):
         lacks("system", "one that allows a process mounts of its own")
 
 
@@ -87,6 +106,6 @@ def test_the_time_in_packages_is_that_of_the_environment_if_it_has_one(feedstock
         assert json.loads(index)["timestamp"] == 1_700_000_000_000
 
 
-def test_nobody_else_sees_the_folder_at_its_fixed_place(tmp_path: Path, mounts: None) -> None:
-    assert in_a_process(is_shown, tmp_path)
-    assert not (PLACE / "here").exists()
+def test_nobody_else_sees_a_folder_at_its_fixed_place(tmp_path: Path, mounts: None) -> None:
+    assert in_a_process(is_shown, artifacts(tmp_path / "artifacts"))
+    assert not (PLACE / "pkg_cache").exists()

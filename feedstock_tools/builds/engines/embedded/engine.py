@@ -36,9 +36,6 @@ _PLACES = (
 _SCRIPT = b'["script",'
 
 
-_FIXED = os.fsencode(PLACE / "output")
-
-
 class RattlerBuild:
     """Builds rows with the py-rattler-build that this package pins."""
 
@@ -144,7 +141,8 @@ def _merged(parts: Iterable[tuple[bytes, bytes]]) -> Iterator[Event]:
 
 def _shortened(content: bytes, request: BuildRequest) -> bytes:
     """Output with the names of variables in place of the long paths that they contain, as the engine itself has it."""
-    for output in (os.fsencode(request.output), _FIXED):
+    fixed = PLACE / request.output.relative_to(request.folder.parent.parent)
+    for output in (os.fsencode(request.output), os.fsencode(fixed)):
         if output in content:
             content = re.sub(re.escape(output) + _PLACES, _variable, content)
     return content

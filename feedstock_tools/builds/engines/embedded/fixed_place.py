@@ -14,7 +14,7 @@ from pathlib import Path
 
 __all__ = ["PLACE", "at_fixed_place"]
 
-#: Where a build sees its private folder. The folder is empty for everyone else.
+#: Where a build sees the artifacts folder; in it is its private folder. It is empty for everyone else.
 PLACE = Path("/tmp/.feedstock-tools/build")  # noqa: S108
 
 # sched.h and sys/mount.h of Linux
@@ -22,28 +22,42 @@ _NEW_MOUNTS, _NEW_USERS = 0x00020000, 0x10000000
 _BIND, _RECURSIVE, _PRIVATE = 1 << 12, 1 << 14, 1 << 18
 
 
-def at_fixed_place(folder: Path) -> Path:
-    """Show a folder at `PLACE` to this process and those that it starts, and return its path from now on.
+def at_fixed_place(folder: Path, cache: Path) -> tuple[Path, Path]:
+    """Show a private folder below `PLACE` to this process and those that it starts.
 
-    To be called before the first thread begins. Returns the folder itself if the system allows no mount.
+    To be called before the first thread begins.
+
+    Args:
+        folder: `.work/<name>` in an artifacts folder.
+        cache: the folder of fetched packages. If it is in the artifacts folder, both are shown in one mount, so that
+            its files can be linked into the environments of the build.
+
+    Returns:
+        The paths of the two from now on; as they were if the system allows no mount.
     """
-    if not sys.platform.startswith("linux") or not _is_possible(folder):
-        return folder
+    root = folder.parent.parent
+    target = PLACE / folder.relative_to(root)
+    if cache.resolve().is_relative_to(root.resolve()):
+        what, where, cache_there = root, PLACE, PLACE / cache.resolve().relative_to(root.resolve())
+    else:
+        what, where, cache_there = folder, target, cache
+    if not sys.platform.startswith("linux") or not _is_possible(what, where):
+        return folder, cache
     try:
-        _mount(folder)
+        _mount(what, where)
     except OSError:
-        return folder
-    return PLACE
+        return folder, cache
+    return target, cache_there
 
 
-def _is_possible(folder: Path) -> bool:
+def _is_possible(folder: Path, place: Path) -> bool:
     """Try it in a process of its own: one that fails half way is left without its user."""
     child = os.fork()
     if child == 0:
         status = 1
         try:
-            _mount(folder)
-            status = 0 if PLACE.samefile(folder) else 1
+            _mount(folder, place)
+            status = 0 if place.samefile(folder) else 1
         except BaseException:  # noqa: S110 - the exit status says it
             pass
         finally:
@@ -51,15 +65,15 @@ def _is_possible(folder: Path) -> bool:
     return os.waitpid(child, 0)[1] == 0
 
 
-def _mount(folder: Path) -> None:
-    """Mount a folder at `PLACE` in mounts of this process's own.
+def _mount(folder: Path, place: Path) -> None:
+    """Mount a folder at a place, in mounts of this process's own.
 
     Raises:
         OSError: the system does not allow it.
     """
-    PLACE.mkdir(parents=True, exist_ok=True)
-    if PLACE.is_symlink() or PLACE.parent.is_symlink():
-        raise OSError(f"{PLACE} is a link")
+    place.mkdir(parents=True, exist_ok=True)
+    if place.resolve() != place:
+        raise OSError(f"{place} is behind a link")
     user, group = os.getuid(), os.getgid()
     library = ctypes.CDLL(None, use_errno=True)
     if library.unshare(_NEW_MOUNTS) != 0:
@@ -68,7 +82,7 @@ def _mount(folder: Path) -> None:
         Path("/proc/self/uid_map").write_text(f"{user} {user} 1")
         Path("/proc/self/gid_map").write_text(f"{group} {group} 1")
     _check(library.mount(b"none", b"/", None, _RECURSIVE | _PRIVATE, None))
-    _check(library.mount(os.fsencode(folder), os.fsencode(PLACE), None, _BIND | _RECURSIVE, None))
+    _check(library.mount(os.fsencode(folder), os.fsencode(place), None, _BIND | _RECURSIVE, None))
 
 
 def _check(status: int) -> None:

@@ -32,11 +32,11 @@ def repacked(package: Path, folder: Path, documents: Mapping[str, bytes], epoch:
     """
     from rattler_build import assemble_package, collect_files
 
-    from feedstock_tools.channel.archive import combine, unpack
+    from feedstock_tools.channel.archive import combine, unpack_own
 
     try:
         contents = folder / "contents"
-        unpack(package, contents)
+        unpack_own(package, contents)
         documents = {**documents, **_with_bytecode(contents, epoch)}
         assembled = assemble_package(
             "contents",

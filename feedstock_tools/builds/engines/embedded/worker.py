@@ -34,6 +34,10 @@ if TYPE_CHECKING:
 __all__ = ["main"]
 
 
+#: The variable with the engine's folder of fetched packages.
+_CACHE = "RATTLER_CACHE_DIR"
+
+
 class _Events:
     """Writes events to standard output, and is the progress callback of the engine.
 
@@ -85,7 +89,8 @@ def main(request_file: str) -> int:
     request = BuildRequest.from_json(json.loads(Path(request_file).read_text()))
 
     def work() -> int:
-        place = at_fixed_place(request.folder)
+        place, cache = at_fixed_place(request.folder, Path(os.environ.get(_CACHE, request.folder)))
+        os.environ[_CACHE] = str(cache)
         events = _Events(request.folder, place)
         print_past_engine(request.folder, sys.stderr.fileno(), events.descriptor, request.epoch)
         return build(request, events, place)
