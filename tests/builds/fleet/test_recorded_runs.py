@@ -38,17 +38,21 @@ GAP = 0.02
 
 
 class Clock:
-    """An observer that notes when the run begins rows, and when it hears that outputs are made and rows have ended."""
+    """An observer that notes which rows the run begins, and when it hears that outputs are made and rows have ended.
+
+    A run begins rows only after such an event, so that is the time of their begin; threads that start them take time.
+    """
 
     def __init__(self) -> None:
         self.rows: list[str] = []
         self.took: dict[tuple[str, str], float] = {}
+        self._moment = 0.0
         self._since: dict[str, float] = {}
         self._last: dict[str, str] = {}
 
     def begin(self, work: Work) -> None:
         self.rows.append(work.name)
-        self._since[work.name] = time.monotonic()
+        self._since[work.name] = self._moment = self._moment or time.monotonic()
 
     def event(self, work: Work, event: Event | NextAttempt) -> None:
         if isinstance(event, Built):
@@ -62,9 +66,9 @@ class Clock:
     def ending(self, builds: int, *, go_on: bool = False) -> None: ...
 
     def _note(self, row: str) -> None:
-        moment, output = time.monotonic(), (row, self._last[row])
-        self.took[output] = self.took.get(output, 0.0) + moment - self._since[row]
-        self._since[row] = moment
+        self._moment, output = time.monotonic(), (row, self._last[row])
+        self.took[output] = self.took.get(output, 0.0) + self._moment - self._since[row]
+        self._since[row] = self._moment
 
 
 class Waiters:
@@ -146,10 +150,6 @@ def test_the_order_of_a_simulation_is_that_of_the_recorded_run(
         machines = {record.row: record.machine for record in ledger.builds()}
     recorded = [(row, machines[row]) for row in clock.rows]
     assert len(recorded) == len(works)
-    again = [replace(work, seconds={**work.seconds, **times_of(work, clock.took)}) for work in works]
+    took = {output: seconds for (_, output), seconds in clock.took.items()}
+    again = [replace(work, seconds={output.name: took[output.name] for output in work.missing}) for work in works]
     assert [(build.row, build.host) for build in simulated(again, hosts).builds] == recorded
-
-
-def times_of(work: Work, took: dict[tuple[str, str], float]) -> dict[str, float]:
-    """The recorded times of the outputs that a row has made itself."""
-    return {output.name: took[work.name, output.name] for output in work.missing if (work.name, output.name) in took}
