@@ -46,7 +46,7 @@ class ChoiceChange:
     Attributes:
         platforms: the subdirs where it is so.
         machine: `no GPU`, or the CUDA versions of drivers, as `driver 12.9 and newer`.
-        before, after: `CPU`, `CUDA 12.9` or `nothing`; `A or B, whichever is newer` where only time stamps decide.
+        before, after: `CPU`, `CUDA 12.9` or `nothing`; `A or B (whichever is newer)` where only time stamps decide.
     """
 
     name: str
@@ -157,7 +157,7 @@ def _label(pick: Pick, channel: _Channel) -> str:
     if len(labels) < 2:
         return f"{labels[0]}{old}" if labels else "nothing"
     decided = _decided_elsewhere([offers[0] for offers in found], channel.elsewhere)
-    return f"{' or '.join(labels)}, {f'as {decided} prefers' if decided else 'whichever is newer'}{old}"
+    return f"{' or '.join(labels)} ({f'as {decided} prefers' if decided else 'whichever is newer'}){old}"
 
 
 def _decided_elsewhere(offers: Sequence[Offer], elsewhere: Elsewhere) -> str:

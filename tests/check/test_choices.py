@@ -65,7 +65,7 @@ def test_a_guard_that_goes_gives_the_cuda_build_to_machines_without_a_gpu(tmp_pa
 def test_equal_build_numbers_are_left_to_time(tmp_path: Path) -> None:
     equal = BUMPED.replace("number: 202", "number: 2")
     found = of_library(tmp_path, PREFERRED, equal.replace("1.2", "1.3"), ("None", "12.9"), ("None", "12.9"))
-    assert found == [("driver 12.0 and newer", "CPU or CUDA 12.9, whichever is newer", "CUDA 12.9")]
+    assert found == [("driver 12.0 and newer", "CPU or CUDA 12.9 (whichever is newer)", "CUDA 12.9")]
 
 
 def test_a_build_number_that_does_not_grow_leaves_users_the_build_from_before(tmp_path: Path) -> None:
