@@ -184,3 +184,17 @@ def test_a_verbatim_block_belongs_to_its_format() -> None:
 def test_keys_are_compared_with_texts_alone(text: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         spec_from_text(SPEC.replace("python < 3.12", text))
+
+
+def test_own_numbers_and_strings_need_that_none_are_added() -> None:
+    with pytest.raises(InputError) as error:
+        spec_from_text(SPEC.replace("automatic: false", "automatic: true"))
+
+    told = [mistake.message for mistake in error.value.mistakes]
+    assert "build numbers are added to what the spec says" in told
+    assert "build strings are added to what the spec says" in told
+
+
+def test_a_value_cannot_have_the_name_of_what_a_recipe_has() -> None:
+    with pytest.raises(InputError, match="the recipe has a 'number' of its own"):
+        spec_from_text(SPEC.replace("cuda: {}", "cuda: {}\nvalues: {number: 3}"))

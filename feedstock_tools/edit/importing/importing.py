@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from feedstock_tools.edit.importing.content import recipe_content
-from feedstock_tools.edit.importing.reading.samples import take_samples
+from feedstock_tools.edit.importing.reading.samples import Sample, take_samples
 from feedstock_tools.edit.importing.spec_text import spec_text
 from feedstock_tools.edit.importing.used_keys import with_ignored_keys, with_used_keys
 from feedstock_tools.edit.importing.verification import Difference, compare
@@ -104,7 +104,7 @@ def import_recipe(feedstock: Path, *, pinning: Path | None = None, rules: Rules 
     samples = take_samples(source)
     if not any(sample.built for sample in samples):
         raise InputError("the recipe builds nothing in any configuration", path=source.recipe)
-    said = recipe_content(source, samples, _feedstock_name(source))
+    said = recipe_content(source, samples, _feedstock_name(source, samples))
     text, texts = _generated(said.content, source)
     found = compare(feedstock, texts, pinning, rules)
     for with_keys in (with_used_keys, with_ignored_keys):
@@ -127,8 +127,11 @@ def import_recipe(feedstock: Path, *, pinning: Path | None = None, rules: Rules 
     )
 
 
-def _feedstock_name(source: Source) -> str:
-    """The feedstock's name: that of the recipe, else of the folder."""
+def _feedstock_name(source: Source, samples: Sequence[Sample]) -> str:
+    """The feedstock's name: what the recipe says, else that of the folder."""
+    named = samples[0].tree.extra.get("feedstock-name")
+    if isinstance(named, str) and named:
+        return named
     return source.forge.folder.resolve().name.removesuffix("-feedstock").lower()
 
 

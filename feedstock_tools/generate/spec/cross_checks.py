@@ -24,6 +24,8 @@ __all__ = ["CUDA_LIBRARIES", "check_files", "cross_check", "output_names"]
 
 #: The group of requirements that `cuda.libraries` defines.
 CUDA_LIBRARIES = "cuda-libraries"
+#: Variables that recipes have by themselves.
+_TAKEN = ("version", "build", "number", "accelerator", "cuda_digits")
 #: Far above what a person writes; groups that use groups twice double with each step.
 _LARGEST_GROUP = 2_000
 
@@ -33,6 +35,7 @@ def cross_check(content: dict[str, Any]) -> list[Finding]:
     return [
         *_check_outputs(content),
         *_check_groups(content),
+        *_check_as_written(content),
         *_check_names_used(content),
         *_check_placeholders(content),
         *_check_texts(content),
@@ -41,6 +44,20 @@ def cross_check(content: dict[str, Any]) -> list[Finding]:
         *check_cuda(content),
         *(check_for_review(content) if is_automatic(content) else ()),
     ]
+
+
+def _check_as_written(content: dict[str, Any]) -> Iterator[Finding]:
+    """Findings for numbers and build strings of the spec's own beside those that are added, and for names of both."""
+    if is_automatic(content):
+        hint = "Add `automatic: false`, or leave it to `cuda` and `prefer`."
+        if as_mapping(content.get("build")).get("offsets"):
+            yield Finding(("build", "offsets"), "build numbers are added to what the spec says", hint)
+        for location, output in outputs_of(content):
+            if output.get("string"):
+                yield Finding((*location, "string"), "build strings are added to what the spec says", hint)
+    for name in as_mapping(content.get("values")):
+        if name in _TAKEN:
+            yield Finding(("values", name), f"the recipe has a '{name}' of its own", "Choose another name.")
 
 
 def output_names(name: str) -> tuple[str, ...]:

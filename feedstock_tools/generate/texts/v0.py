@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -78,7 +79,7 @@ def v0_view(spec: Spec, cuda_versions: Sequence[str]) -> dict[str, Any]:
     return {
         "spec": spec,
         "used_lines": [wording.line(f"{{% set used_key = {used.key} %}}", used.when) for used in spec.build.use_keys],
-        "own_values": list(spec.values.items()),
+        "own_values": [(name, json.dumps(value)) for name, value in spec.values.items()],
         "package_name": spec.recipe_name or f"{spec.name}-split",
         "alone": outputs[0] if alone else None,
         "top_lines": verbatim_lines(spec.verbatim, "top", "v0"),

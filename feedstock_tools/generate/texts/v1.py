@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from itertools import groupby
 from typing import Any
@@ -82,7 +83,7 @@ def v1_view(spec: Spec) -> dict[str, Any]:
 
 
 def _context(spec: Spec) -> list[str]:
-    lines = [f'version: "{spec.version}"', *(f'{name}: "{value}"' for name, value in spec.values.items())]
+    lines = [f'version: "{spec.version}"', *(f"{name}: {json.dumps(value)}" for name, value in spec.values.items())]
     if "{cuda_digits}" in repr(spec.outputs):
         # As a variable, since the filter would multiply the bound on the size of what uses it.
         lines.append(f"cuda_digits: ${{{{ {CUDA_DIGITS} }}}}")
@@ -266,14 +267,17 @@ def _build_of_output(output: ResolvedOutput, spec: Spec) -> list[str]:
     lines: list[str] = []
     if output.skip:
         lines += ["skip:", *(f"  {line}" for line in _conditions(output.skip))]
+    written = output.written
+    lines += [f"number: {written.number}"] if written.number is not None else []
     if not spec.automatic:
-        lines += _as_written(output, spec)
+        lines += [f"string: {chosen_v1(written.string, NAMES)}"] if written.string else []
     elif spec.cuda is not None:
         lines.append(f"string: {build_string('accelerator', python=output.python)}")
+    lines += [f"noarch: {written.noarch}"] if written.noarch else []
+    variant = _variant(output, spec)
     if output.features is not None:
-        test = to_v1(output.features)
         lines += comment(features_why(spec), 0)
-        lines += ["variant:", f"  down_prioritize_variant: ${{{{ 1 if {test} else 0 }}}}"]
+    lines += ["variant:", *variant] if variant else []
     if output.script:
         lines += _script(output.script, spec)
     lines += _files(output)
@@ -300,22 +304,21 @@ def _version_independent(written: Output) -> list[str]:
     return [] if condition is None else [f"  version_independent: ${{{{ {to_v1(condition)} }}}}"]
 
 
-def _as_written(output: ResolvedOutput, spec: Spec) -> list[str]:
-    """The build string and what belongs to it, as the spec has it."""
+def _variant(output: ResolvedOutput, spec: Spec) -> list[str]:
+    """The keys that split an output, and the steps by which solvers avoid it."""
     written = output.written
-    lines = [f"number: {written.number}"] if written.number is not None else []
-    lines += [f"string: {chosen_v1(written.string, NAMES)}"] if written.string else []
-    lines += [f"noarch: {written.noarch}"] if written.noarch else []
     keys = {"use_keys": (*spec.build.use_keys, *written.use_keys), "ignore_keys": written.ignore_keys}
-    variant: list[str] = []
+    lines: list[str] = []
     for key, names in keys.items():
         listed = _listed((name.key, name.when, None) for name in dict.fromkeys(names))
-        variant += [f"  {key}:", *(f"    {line}" for line in listed)] if listed else []
+        lines += [f"  {key}:", *(f"    {line}" for line in listed)] if listed else []
     steps = flatten(written.track_features, spec)
-    if steps:
-        terms = [f"(1 if {to_v1(need.condition)} else 0)" if need.condition else "1" for need in steps]
-        variant.append(f"  down_prioritize_variant: ${{{{ {' + '.join(terms)} }}}}")
-    return [*lines, *(["variant:", *variant] if variant else [])]
+    terms = [f"(1 if {to_v1(need.condition)} else 0)" if need.condition else "1" for need in steps]
+    if output.features is not None:
+        terms.insert(
+            0, f"1 if {to_v1(output.features)} else 0" if not terms else f"(1 if {to_v1(output.features)} else 0)"
+        )
+    return [*lines, *([f"  down_prioritize_variant: ${{{{ {' + '.join(terms)} }}}}"] if terms else [])]
 
 
 def _tests(output: ResolvedOutput) -> list[str]:
