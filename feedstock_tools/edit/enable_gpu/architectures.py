@@ -14,7 +14,7 @@ from feedstock_tools.edit.enable_gpu.versions import CudaVersions
 from feedstock_tools.edit.enable_gpu.wishes import GpuWishes
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts import load_cuda
-from feedstock_tools.generate.spec.conditions import And, Compare, Word
+from feedstock_tools.generate.spec.conditions import And, Word
 from feedstock_tools.generate.texts.architectures import worded
 from feedstock_tools.generate.texts.condition_texts import to_selector, to_v1
 from feedstock_tools.generate.texts.lines import Line, quoted
@@ -186,6 +186,15 @@ def _table(name: str, words: Mapping[str, str]) -> Line:
     return Line(f"{{% set {name} = {{{entries}}} %}}")
 
 
+def _chosen(words: Mapping[str, str]) -> str:
+    """The list for the CUDA version as an expression of a `recipe.yaml`; newer versions get that of the newest."""
+    if len(set(words.values())) == 1:
+        return next(iter(words.values()))
+    *older, newest = words
+    choices = "".join(f"'{words[version]}' if cuda_compiler_version == '{version}' else " for version in older)
+    return f"${{{{ {choices}'{words[newest]}' }}}}"
+
+
 def _commands(script: Script, system: BuildSystem, words: Mapping[str, str], systems: Collection[str]) -> list[Change]:
     """The commands that set the variable in a script of a `recipe.yaml`; one command becomes a list."""
     document, commands = script.document, script.commands
@@ -193,10 +202,11 @@ def _commands(script: Script, system: BuildSystem, words: Mapping[str, str], sys
     lines: list[Line] = []
     forms = {"unix": 'export {}="{}"', "win": 'set "{}={}"'}
     for os, form in forms.items():
-        for version, word in words.items() if os in systems else ():
-            test = to_v1(And((Word(os), Compare("cuda", "==", version))))
-            value = f"${{{system.variable}:-}} {word}" if system.appended and os == "unix" else word
-            lines += [Line(f"- if: {test}"), Line(f"  then: {quoted(form.format(system.variable, value))}")]
+        if os in systems:
+            value = _chosen(words)
+            value = f"${{{system.variable}:-}} {value}" if system.appended and os == "unix" else value
+            lines.append(Line(f"- if: {to_v1(And((Word(os), CUDA)))}"))
+            lines.append(Line(f"  then: {quoted(form.format(system.variable, value))}"))
     lines = in_one_style(document, lines)
     if commands.items:
         if commands.is_flow:

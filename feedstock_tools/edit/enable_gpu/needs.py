@@ -91,7 +91,8 @@ def requirement_changes(parts: GpuParts, wishes: GpuWishes, versions: CudaVersio
     """The changes that give builders compilers and libraries, and packages the guard."""
     needs = _needs(wishes, versions, parts.recipe.document)
     changes: list[Change] = []
-    for owner in (*parts.builders, *(owner for owner in parts.packages if owner not in parts.builders)):
+    others = [owner for owner in parts.varying if owner not in parts.builders]
+    for owner in (*parts.builders, *others):
         wanted = {section: needs[section] for section in _sections_of(owner, parts)}
         if "build" in wanted:
             wanted["build"] = (*_companions(owner), *wanted["build"])
@@ -110,6 +111,9 @@ def _sections_of(owner: Owner, parts: GpuParts) -> list[str]:
     twins = {package for package in twins if not any(entry.key == "requirements" for entry in package.part.entries)}
     if owner in twins:
         return []
+    if owner in parts.followers:  # what it pins in `run` guards it
+        names = {package.name for package in parts.varying}
+        return [] if owner.exact_pins_of("run") & names else ["run"]
     guarded = owner in parts.packages or (owner is parts.recipe and bool(twins))
     if owner in parts.builders:
         return ["build", "host", "run"] if guarded else ["build", "host"]

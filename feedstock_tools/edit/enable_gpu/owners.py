@@ -99,12 +99,15 @@ class Owner:
     @cached_property
     def exact_pins(self) -> set[str]:
         """The outputs that it requires in exactly the build made with it."""
+        return self.exact_pins_of("host") | self.exact_pins_of("run")
+
+    def exact_pins_of(self, section: str) -> set[str]:
+        """Those of one section."""
         names = set()
-        for section in ("host", "run"):
-            for leaf, _ in self.requirements(section):
-                match = _EXACT_PIN.search(leaf.text)
-                if match:
-                    names.add(expand(self.document, f"{{{{ {match[1]} }}}}", {}) or match[1])
+        for leaf, _ in self.requirements(section):
+            match = _EXACT_PIN.search(leaf.text)
+            if match:
+                names.add(expand(self.document, f"{{{{ {match[1]} }}}}", {}) or match[1])
         return names
 
 

@@ -169,7 +169,15 @@ def test_commands_in_the_recipe_get_the_architectures_first(feedstock: Callable[
             GpuWishes(architectures="sm_80,compute_80"),
             pinning / "conda_build_config.yaml",
         )
-        assert '\n  script:\n    - if: unix and cuda_compiler_version == "12.9"\n' in draft.recipe.text
+        assert '\n  script:\n    - if: unix and cuda_compiler_version != "None"\n' in draft.recipe.text
         assert '        - export TORCH_CUDA_ARCH_LIST="8.0+PTX"\n' in draft.recipe.text
         assert f"{kept}\n\nrequirements:" in draft.recipe.text
         assert any("requires pytorch, which has CPU and CUDA builds" in remark for remark in draft.remarks)
+
+
+def test_commands_choose_by_the_cuda_version(feedstock: Callable[..., Path], pinning: Path) -> None:
+    recipe = RECIPE.replace("script: build.sh", "script: pip install .").replace("libthing", "scikit-build-core")
+    text = edited(feedstock(recipe_yaml=recipe), pinning, GpuWishes(platforms=("linux-64",)))
+    assert text.count("CUDAARCHS") == 1
+    assert "'50-real;" in text and " if cuda_compiler_version == '12.9' else '75-real;" in text
+    assert "win and" not in text
