@@ -30,7 +30,7 @@ from feedstock_tools.errors import FeedstockError
 __all__ = ["main"]
 
 #: How long a request for more events waits for them, in seconds, and how often it looks.
-_PATIENCE, _PAUSE = 2.0, 0.05
+_PATIENCE, _PAUSE = 2.0, 0.02
 #: The longest that the hub may take to answer, and pauses between attempts to reach it, in seconds.
 _ANSWERS_WITHIN = 10.0
 _AGAIN = 1.0

@@ -87,9 +87,7 @@ def test_a_killed_host_leaves_no_process_and_its_rows_begin_elsewhere(fleet: Fle
     assert {record.machine for record in interrupted} == {"h1"}
 
 
-def test_a_host_that_was_cut_off_ends_its_build_and_its_late_result_is_superseded(
-    fleet: Fleet, feedstock: TinyFeedstock
-) -> None:
+def test_a_host_that_was_cut_off_ends_its_build_with_its_lease(fleet: Fleet, feedstock: TinyFeedstock) -> None:
     feedstock.edit("recipe/build-library.sh", "mkdir", SLOW.replace("sleep 4", "sleep 60"))
     run = fleet.start(feedstock, "--jobs", "1")
     wait_until(lambda: _begun(fleet, "h2"), 60)
@@ -103,6 +101,26 @@ def test_a_host_that_was_cut_off_ends_its_build_and_its_late_result_is_supersede
     output, _ = run.communicate()
     assert run.returncode == 0, output
     _is_whole(feedstock)
+
+
+def test_a_result_that_comes_too_late_is_recorded_as_superseded(tmp_path: Path, feedstock: TinyFeedstock) -> None:
+    feedstock.edit("recipe/build-library.sh", "mkdir", SLOW)
+    with fleet_in(tmp_path, 2, lease=12) as fleet:
+        run = fleet.start(feedstock)
+        wait_until(lambda: _begun(fleet, "h1"), 60)
+        fleet.local.processes["h1"].send_signal(signal.SIGSTOP)
+        wait_until(lambda: set(_lines(fleet, "h1")) <= set(_lines(fleet, "h2")), 120)
+        fleet.local.processes["h1"].send_signal(signal.SIGCONT)
+        output, _ = run.communicate()
+    assert run.returncode == 0, output
+    _is_whole(feedstock)
+    assert "h1: its host has been cut off for" in output
+    assert "the late result of h1 is superseded" in output
+    late = [record for record in feedstock.records() if record.reason.startswith("superseded: ")]
+    assert {record.machine for record in late} == {"h1"}
+    assert {record.result for record in late} == {"interrupted"}
+    (kept,) = (feedstock.artifacts / "quarantine").iterdir()
+    assert "an old attempt" in (kept / "reason.json").read_text()
 
 
 def test_a_client_that_goes_away_finds_its_builds_again(fleet: Fleet, feedstock: TinyFeedstock) -> None:

@@ -123,20 +123,26 @@ class FleetCrew:
         """See `Crew`; attempts at rows that are built meanwhile are settled."""
         starts = []
         begun: set[str] = set()
-        for state in self._present():
+        present = {state.name for state in self._present()}
+        for state in self._link.listing.hosts.values() if self._link.is_up else ():
             for each in state.attempts:
                 name, work = str(each.get("attempt")), self._rows.get(str(each.get("key")))
-                if work is None or name in self._followed:
+                if work is None or name in self._followed or not self._may_go_on(state, name, present):
                     continue
                 if work.name in waiting and work.name not in begun:
                     begun.add(work.name)
                     self._followed[name] = None
                     self._taken_over[work.name] = name
                     starts.append(Start(work.name, state.name, _share_of(each)))
-                elif work.name not in waiting:
+                elif work.name not in waiting and state.name in present:
                     self._followed[name] = None
                     self._late.settle(state.name, name, work, self._places.get(work.configuration))
         return starts
+
+    def _may_go_on(self, state: HostState, attempt: str, present: Collection[str]) -> bool:
+        """Whether a host has an attempt, or goes on with it while it is away."""
+        lost = self._link.listing.why_lost(state.name, attempt, time.monotonic(), state.lease)
+        return state.name in present or (state.name not in self._excluded and lost is None)
 
     def is_waiting(self) -> bool:
         """See `Crew`: for the hub, or for hosts that went away a short while ago."""
@@ -211,7 +217,9 @@ class FleetCrew:
         place = self._places[work.configuration]
         followed = Followed(work, claimed, under_way.host, under_way.name, attempt)
         with RowLog(place.artifacts.logs, work.name, attempt.log_limit) as log:
-            following = Following(place, self._link, followed, log, watch)
+            following = Following(
+                place, self._link, followed, log, watch, lambda: self._why_lost(under_way) is not None
+            )
             try:
                 self._read(following, under_way)
                 self._replace_log(following)
@@ -264,7 +272,7 @@ class FleetCrew:
                 raise Stopped
             try:
                 request = {"attempt": under_way.name, "offset": offset}
-                return self._link.ask(under_way.host, "events", request, is_over=following.followed.is_over)
+                return self._link.ask(under_way.host, "events", request, is_over=following.is_over)
             except Away:
                 self._lose_if_lost(following, under_way)
                 time.sleep(_PAUSE)
@@ -301,13 +309,17 @@ class FleetCrew:
 
     def _lose_if_lost(self, following: Following, under_way: _UnderWay) -> None:
         """End the following of an attempt that does not go on."""
-        if not self._link.is_up:
-            return
-        why = self._link.listing.why_lost(under_way.host, under_way.name, under_way.begun, under_way.lease)
+        why = self._why_lost(under_way)
         if why is not None:
             with self._turn:
                 self._followed.pop(under_way.name, None)  # if it comes back, its result is late
             self._lose(under_way, following, f"{under_way.host}: {why}")
+
+    def _why_lost(self, under_way: _UnderWay) -> str | None:
+        """Why an attempt does not go on; None if it does, or while the hub is away."""
+        if not self._link.is_up:
+            return None
+        return self._link.listing.why_lost(under_way.host, under_way.name, under_way.begun, under_way.lease)
 
     def _lose(self, under_way: _UnderWay, following: Following, reason: str) -> NoReturn:
         """The attempt is over without a result: the row begins again elsewhere, or has failed too often."""
@@ -324,7 +336,7 @@ class FleetCrew:
             return
         limit = following.followed.attempt.log_limit + (1 << 20)
         with suppress(Away, Refused, Rejected):
-            fetched = following.quarantine.fetch(self._link, end.log, end.log_size, limit, following.followed.is_over)
+            fetched = following.quarantine.fetch(self._link, end.log, end.log_size, limit, following.is_over)
             with replacing(following.log.path) as part:
                 part.write_bytes(fetched.read_bytes())
             fetched.unlink()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import select
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -81,11 +81,14 @@ class Following:
         finished: its end on the host, once that is known; `failed` the failure, if it is one.
     """
 
-    def __init__(self, place: Place, link: Link, followed: Followed, log: RowLog, watch: Watch) -> None:
+    def __init__(
+        self, place: Place, link: Link, followed: Followed, log: RowLog, watch: Watch, is_lost: Callable[[], bool]
+    ) -> None:
         """Begin to follow.
 
         Args:
             watch: called with each event.
+            is_lost: asked several times a second while the host does not answer.
         """
         self.followed = followed
         self.log = log
@@ -95,11 +98,16 @@ class Following:
         self._place = place
         self._link = link
         self._watch = watch
+        self._is_lost = is_lost
         self._records: list[BuildRecord] = []
         self._running: BuildRecord | None = None
         outputs = {output.name: output for output in followed.work.row.outputs}
         built = {each.output: as_built(outputs[each.output], each) for each in followed.claim.done}
         self._promises = {**outputs, **built}
+
+    def is_over(self) -> bool:
+        """Whether the host will send nothing more, or nobody waits for it."""
+        return self.followed.is_over() or self._is_lost()
 
     @property
     def wanted(self) -> Mapping[str, PlannedOutput]:
@@ -111,7 +119,7 @@ class Following:
         """One event of the host.
 
         Raises:
-            Rejected: a package is not what it is to be.
+            Rejected: a package is not what was ordered.
             Away: the host cannot be reached; the event can be taken again.
             WorkError: the ledger or the channel cannot be written.
         """
@@ -169,9 +177,7 @@ class Following:
         if event.output in self._promises and event.output not in self.wanted:
             return  # an earlier run has taken it
         planned = self.quarantine.expected(event, self.wanted)
-        fetched = self.quarantine.fetch(
-            self._link, event.sha256, event.size, self.quarantine.largest, self.followed.is_over
-        )
+        fetched = self.quarantine.fetch(self._link, event.sha256, event.size, self.quarantine.largest, self.is_over)
         path, promise = self.quarantine.package(
             fetched, event, planned, self._promises, self._place.feedstock, stand_in=self._place.stand_in
         )

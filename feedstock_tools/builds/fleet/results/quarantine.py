@@ -79,7 +79,7 @@ class Quarantine:
         return path
 
     def expected(self, event: Delivered, wanted: Mapping[str, PlannedOutput]) -> PlannedOutput:
-        """The output that a package is to be, before it is fetched.
+        """The output that a package must be, before it is fetched.
 
         Raises:
             Rejected: it was not ordered, under this identity or with this path.
