@@ -6,10 +6,12 @@ Each folder holds feedstocks with `.ci_support`. For every configuration the pac
 those of the original: names, versions, build strings without their hashes, requirements and run exports. With `--with`
 another converter is measured on the same feedstocks: a command that prints a `recipe.yaml`, or writes it to `{out}`.
 With `--moved` each feedstock is a folder with `before/`, its last state with a `meta.yaml`, and `after/`, the first
-with the `recipe.yaml` of its maintainers: both recipes are rendered for the configurations of `after/`.
+with the `recipe.yaml` of its maintainers: both recipes are rendered for the configurations of `after/`; versions and
+build numbers, which most of them raised on the way, do not count.
 """
 
 import argparse
+import re
 import shlex
 import subprocess
 import sys
@@ -20,10 +22,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from feedstock_tools.edit.document import read_document
-from feedstock_tools.edit.to_v1.comparison import compare_recipes, compare_with_recipe
+from feedstock_tools.edit.to_v1.comparison import Difference, compare_recipes, compare_with_recipe
 from feedstock_tools.edit.to_v1.converting import convert_recipe
 from feedstock_tools.errors import FeedstockError
 from feedstock_tools.rerender.configurations.configuration import Configuration, read_configurations
+
+_NUMBER = re.compile(r"_?\d+$")
 
 
 def feedstocks(folders: Sequence[Path], *, moved: bool) -> Iterator[Path]:
@@ -51,6 +55,25 @@ def converted(feedstock: Path, command: str | None) -> tuple[str, int]:
     return text, 0
 
 
+def without_numbers(differences: Sequence[Difference]) -> list[Difference]:
+    """The differences but for versions, build numbers, and build strings that differ in these alone."""
+    kept = []
+    for difference in differences:
+        strings: dict[str, Counter[str]] = {}
+        lines = []
+        for line in difference.lines:
+            package, sign, part = (*line.split(" ", 2), "", "")[:3]
+            if part.startswith("build string "):
+                strings.setdefault(package, Counter())[_NUMBER.sub("", part)] += 1 if sign == "+" else -1
+            elif not part.startswith(("version ", "build number ")):
+                lines.append(line)
+        for package, counts in strings.items():
+            lines += [f"{package} {part}" for part, count in counts.items() if count]
+        if lines:
+            kept.append(Difference(difference.configuration, tuple(lines)))
+    return kept
+
+
 def kind(feedstock: Path) -> str:
     """Whether a recipe is for GPUs, or has several outputs."""
     text = (feedstock / "recipe/meta.yaml").read_text(errors="replace")
@@ -76,9 +99,9 @@ def main() -> int:
             text, lost = converted(before, given.command)
             chosen = configurations[: given.most]
             if given.moved:
-                differences = compare_with_recipe(feedstock / "after", text, chosen)
+                differences = without_numbers(compare_with_recipe(feedstock / "after", text, chosen))
             else:
-                differences = compare_recipes(before, text, chosen)
+                differences = list(compare_recipes(before, text, chosen))
         except (FeedstockError, subprocess.TimeoutExpired) as error:
             states[kind(before), "error"] += 1
             print(f"{feedstock.name}: {' '.join(str(error).split())[:200]}", flush=True)

@@ -62,6 +62,8 @@ EXPRESSIONS = [
     ("'.'.join(version.split('.')[:2])", '(version | split("."))[:2] | join(".")'),
     ("version.rsplit('.', 1)[0]", '(version | split("."))[:-1] | join(".")'),
     ("version.rpartition('.')[0]", '(version | split("."))[:-1] | join(".")'),
+    ("version.replace('.', '_', 1)", 'version | split(".", 1) | join("_")'),
+    ("os.environ['CI']", 'env.get("CI", default="")'),
     ("version.partition('.')[0]", '(version | split("."))[0]'),
     ("(1 + 2) ~ '.0'", '(1 + 2) ~ ".0"'),
     ("'lib' + name", '"lib" ~ name'),

@@ -90,6 +90,8 @@ def method_call(writer: Writing, node: nodes.Call, method: nodes.Getattr) -> tup
         return _edge(writer, owner, attribute, node.args[0])
     if attribute == "format" and isinstance(owner, nodes.Const) and isinstance(owner.value, str):
         return formatted(writer, owner.value.split("{}"), node.args)
+    if attribute == "replace" and len(given) == 3:
+        return f"{writer.text(owner, Level.FILTER)} | split({given[0]}, {given[2]}) | join({given[1]})", Level.FILTER
     if attribute not in _METHODS:
         raise UntranslatableError(f"the method '{attribute}' has no form for rattler-build")
     call = f"{_METHODS[attribute]}({', '.join(given)})" if given else _METHODS[attribute]

@@ -113,15 +113,16 @@ def _final_names(
     variables: Mapping[str, Version], keys: Names, tags: Sequence[str], numbers: frozenset[str]
 ) -> dict[str, str]:
     """A name for each version: the first keeps that of the variable."""
-    taken: set[str] = {"build_number"} if "" in numbers else set()
+    reserved = {"build_number"} if "" in numbers else set()
+    taken: set[str] = set()
     names: dict[str, str] = {}
     for tag in tags:
         name = variables[tag].name
         base = f"{name}_value" if name in keys.values else name
         candidates = [base, *(f"{base}_{number}" for number in range(2, len(tags) + 3))]
-        first = next(each for each in candidates if each not in taken)
-        is_number = tag in numbers and first != base
-        names[tag] = "build_number" if is_number or (tag in numbers and base == "build_number") else first
+        first = next(each for each in candidates if each not in taken | reserved)
+        is_number = tag in numbers and (first != base or base == "build_number")
+        names[tag] = "build_number" if is_number and "build_number" not in taken else first
         taken.add(names[tag])
     return names
 

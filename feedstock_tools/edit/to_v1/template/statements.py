@@ -231,12 +231,12 @@ def _split(chunk: str, number: int, selector: str, remark: str) -> Iterator[_Mar
     if "{%" not in chunk:
         yield TextLine(chunk, number, selector, remark)
         return
-    if line := _LINE_IF.fullmatch(chunk):
+    if "\n" not in chunk and (line := _LINE_IF.fullmatch(chunk)):
         yield _Mark(line[2], number, "", "")
         yield TextLine(line[1] + line[3].rstrip(), number, selector, remark)
         yield _Mark("endif", number, "", "")
         return
-    chunk = _INLINE_IF.sub(_as_expression, chunk)
+    chunk = _INLINE_IF.sub(_as_expression, chunk) if "\n" not in chunk else chunk
     words = [match[1] for match in _STATEMENT.finditer(chunk)]
     rest = _STATEMENT.sub("", chunk)
     trailing = _TRAILING.match(rest.strip()) if rest.strip().startswith("#") else None

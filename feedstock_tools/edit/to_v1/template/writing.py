@@ -17,6 +17,7 @@ from feedstock_tools.edit.to_v1.template.expressions import (
     UntranslatableError,
     bare_text,
     constant,
+    is_environment,
     is_text,
     names_in,
     parsed,
@@ -232,7 +233,11 @@ class Writer:
             raise UntranslatableError(f"the filter '{node.name}' has no form for rattler-build")
         if name == "int":
             return self._whole(node.node)
-        given = ", ".join([self.text(each, Level.CONDITIONAL) for each in node.args])
+        arguments = [self.text(each, Level.CONDITIONAL) for each in node.args]
+        if name == "replace" and len(arguments) == 3:
+            start = f"{self.text(node.node, Level.FILTER)} | split({arguments[0]}, {arguments[2]})"
+            return f"{start} | join({arguments[1]})", Level.FILTER
+        given = ", ".join(arguments)
         call = f"{name}({given})" if given else name
         return f"{self.text(node.node, Level.FILTER)} | {call}", Level.FILTER
 
@@ -278,7 +283,7 @@ class Writer:
         return f"{self.text(node.left, level)} {node.operator} {self.text(node.right, level + 1)}", level
 
     def _item(self, node: nodes.Getitem) -> tuple[str, int]:
-        if isinstance(node.node, nodes.Name) and node.node.name == "environ" and isinstance(node.arg, nodes.Const):
+        if is_environment(node.node) and isinstance(node.arg, nodes.Const):
             return environment(self, str(node.arg.value), None)
         owner = node.node
         if isinstance(owner, nodes.Call) and isinstance(owner.node, nodes.Getattr) and owner.node.attr in _SPLITTING:
