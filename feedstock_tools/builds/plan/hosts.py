@@ -29,7 +29,8 @@ class Host:
         labels: names for what else it has, such as `big-disk`.
         preempted: how often its owner takes it away, per hour on average; 0 for a host that stays.
         price: of an hour, in any currency.
-        lenient: it also takes rows that need more cores or memory than it has, and gives them all of it.
+        lenient: it also takes rows that need more cores or memory than it has, and gives them all of it, and rows
+            that need labels.
     """
 
     name: str
@@ -115,7 +116,7 @@ def _for_platform(demand: Demand, host: Host) -> bool:
 
 
 def _has_labels(demand: Demand, host: Host) -> bool:
-    return demand.needs.labels <= host.labels
+    return host.lenient or demand.needs.labels <= host.labels
 
 
 def _runs_image(demand: Demand, host: Host) -> bool:

@@ -31,6 +31,7 @@ class Declared:
     disk: int | None = None
     seconds: float | None = None
     gpu: bool = False
+    labels: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, content: Mapping[str, object]) -> Declared:
@@ -41,6 +42,7 @@ class Declared:
             cores=int(str(cores)) if cores else None,
             seconds=time_of(str(content["time"])) if content.get("time") else None,
             gpu=bool(content.get("gpu")),
+            labels=frozenset(map(str, labels if isinstance(labels := content.get("labels"), list | tuple) else ())),
             **sizes,
         )
 
@@ -112,6 +114,7 @@ def needs_of(declared: Declared, remembered: int | None) -> Needs:
         disk=declared.disk,
         memory_per_job=declared.memory_per_job,
         gpu=declared.gpu,
+        labels=declared.labels,
         remembered=int(remembered * _MARGIN) if remembered and not declared.memory else None,
     )
 

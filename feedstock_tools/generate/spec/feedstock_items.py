@@ -25,6 +25,7 @@ class Needs(Model):
         default=None, pattern=r"^\d+(\.\d+)? ?(s|min|h)$", description="Its approximate duration: 3 h."
     )
     gpu: bool = Field(default=False, description="Whether its tests need a GPU.")
+    labels: Items[str] | None = Field(default=None, description="What else its host must have: big-disk.")
 
 
 class About(Model):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from feedstock_tools.builds.plan.capacity import BUILD_SECONDS, Capacity, Limits, jobs_of
-from feedstock_tools.builds.plan.hosts import Portion, local_host, portion_on
+from feedstock_tools.builds.plan.hosts import Demand, Host, Portion, fits, local_host, portion_on, why_nowhere
 from feedstock_tools.builds.plan.needs import Declared, needs_of
 from feedstock_tools.errors import InputError
 from feedstock_tools.units import size_of, time_limit_of, time_of
@@ -77,3 +77,14 @@ def test_a_row_that_wants_more_than_this_machine_has_gets_all_of_it() -> None:
     needs = needs_of(Declared(cores=32, memory=64 * GIB), None)
     given = portion_on(needs, local_host(Capacity((0, 1), 2 * GIB), 1))
     assert (given.cores, given.memory) == (2, 2 * GIB)
+
+
+def test_labels_that_a_row_needs_keep_it_off_other_hosts_but_not_off_this_machine() -> None:
+    needs = needs_of(Declared.of({"labels": ["big-disk", "new"]}), None)
+    assert needs.labels == {"big-disk", "new"}
+    machine = local_host(Capacity((0, 1), 2 * GIB), 1)
+    other = Host("other", machine.capacity, 1, labels=frozenset({"new"}))
+    demand = Demand(needs, "linux-64")
+    assert fits(demand, machine)
+    assert why_nowhere(demand, [other]) == "no host that builds for linux-64 has the label big-disk"
+    assert fits(demand, Host("third", machine.capacity, 1, labels=frozenset({"new", "big-disk", "x"})))

@@ -1,0 +1,53 @@
+"""`feedstock-tools plan --simulate`: the text, the values, the page, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.support.feedstocks import HERE, TinyFeedstock
+
+
+def test_a_plan_is_simulated_and_nothing_is_built(feedstock: TinyFeedstock, tmp_path: Path) -> None:
+    page = tmp_path / "run.html"
+    arguments = ("plan", "--simulate", "2x4c8g", "--time", "1 h", "--channel", str(feedstock.channel))
+    shown = feedstock.run(*arguments, "--html", str(page))
+    assert shown.returncode == 0, shown.stderr
+    assert "2 x 4c8g" in shown.stdout
+    text = page.read_text()
+    assert "<svg" in text
+    assert "http" not in text.partition("</head>")[2].replace("http://www.w3.org", "")
+    values = json.loads(feedstock.run(*arguments, "--json").stdout)
+    assert {build["result"] for build in values["builds"]} == {"done"}
+    assert {build["host"] for build in values["builds"]} == {"4c8g-1", "4c8g-2"}
+    assert values["rented_seconds"] <= 3600 * len(values["builds"])
+    assert not feedstock.artifacts.joinpath("ledger.sqlite").exists()
+
+
+def test_a_row_that_fits_no_host_is_left_out_and_an_error_if_it_was_named(
+    feedstock: TinyFeedstock, tmp_path: Path
+) -> None:
+    other = "linux-aarch64" if HERE.subdir == "linux-64" else "linux-64"
+    hosts = tmp_path / "hosts.yaml"
+    hosts.write_text(f"hosts:\n  other:\n    cores: 4\n    memory: 8 GiB\n    platforms: [{other}]\n")
+    arguments = ("plan", "--simulate", str(hosts), "--time", "1 h", "--channel", str(feedstock.channel))
+    shown = feedstock.run(*arguments)
+    assert shown.returncode == 0, shown.stderr
+    assert f"no host builds for {HERE.subdir}." in shown.stdout
+    named = feedstock.run(*arguments, f"{HERE.name}_cuda11.2")
+    assert named.returncode == 2
+    assert f"fits no host: no host builds for {HERE.subdir}" in named.stderr
+
+
+def test_options_of_a_simulation_need_hosts(feedstock: TinyFeedstock) -> None:
+    for option in (("--time", "1 h"), ("--times", "x.yaml"), ("--html", "x.html")):
+        refused = feedstock.run("plan", *option)
+        assert refused.returncode == 2
+        assert f"{option[0]} needs --simulate HOSTS" in refused.stderr
+
+
+def test_rows_of_unknown_time_are_an_error(feedstock: TinyFeedstock) -> None:
+    refused = feedstock.run("plan", "--simulate", "2", "--channel", str(feedstock.channel))
+    assert refused.returncode == 2
+    assert "is unknown" in refused.stderr
+    assert "--times" in refused.stderr
