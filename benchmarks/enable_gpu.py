@@ -142,12 +142,12 @@ def shared_names(feedstock: Path) -> list[str]:
 
 
 def changed_cpu_packages(cpu: Path, gpu: Path) -> list[str]:
-    """CPU packages that differ in more than build string, build number and tests."""
+    """CPU packages that differ in more than build string and number, features that lower their priority, and tests."""
     return [
         f"{package.name}: {lines}"
         for package in compare_feedstocks(cpu, gpu).packages_changed
         for lines in package.changes
-        if lines.part not in {"build string", "build number", "tests"}
+        if lines.part not in {"build string", "build number", "tests", "track_features"}
     ]
 
 

@@ -113,7 +113,7 @@ def _sections_of(owner: Owner, parts: GpuParts) -> list[str]:
         return []
     if owner in parts.followers:  # what it pins in `run` guards it
         names = {package.name for package in parts.varying}
-        return [] if owner.exact_pins_of("run") & names else ["run"]
+        return [] if owner.pins_everywhere & names else ["run"]
     guarded = owner in parts.packages or (owner is parts.recipe and bool(twins))
     if owner in parts.builders:
         return ["build", "host", "run"] if guarded else ["build", "host"]

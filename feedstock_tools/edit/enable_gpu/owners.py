@@ -99,14 +99,19 @@ class Owner:
     @cached_property
     def exact_pins(self) -> set[str]:
         """The outputs that it requires in exactly the build made with it."""
-        return self.exact_pins_of("host") | self.exact_pins_of("run")
+        return {name for section in ("host", "run") for name in self._pins(section, conditional=True)}
 
-    def exact_pins_of(self, section: str) -> set[str]:
-        """Those of one section."""
+    @property
+    def pins_everywhere(self) -> set[str]:
+        """Those that it requires in `run` on each platform."""
+        return self._pins("run", conditional=False)
+
+    def _pins(self, section: str, *, conditional: bool) -> set[str]:
         names = set()
-        for leaf, _ in self.requirements(section):
+        for leaf, item in self.requirements(section):
             match = _EXACT_PIN.search(leaf.text)
-            if match:
+            always = leaf is item and not self.document.selector_of(leaf)
+            if match and (conditional or always):
                 names.add(expand(self.document, f"{{{{ {match[1]} }}}}", {}) or match[1])
         return names
 

@@ -180,10 +180,12 @@ def test_metapackages_join_the_outputs(feedstock: Callable[..., Path], pinning: 
             path.unlink()
 
 
-def test_what_pins_a_build_in_host_alone_is_guarded_itself(feedstock: Callable[..., Path], pinning: Path) -> None:
-    text = RECIPE.replace("      run:\n        - {{ pin_subpackage", "      host:\n        - {{ pin_subpackage")
-    draft = enable_gpu(
-        open_draft(feedstock(meta_yaml=text)), GpuWishes(outputs=("libdemo",)), pinning / "conda_build_config.yaml"
-    )
-    demo = draft.recipe.text.partition("  - name: demo\n")[2].partition("  - name: demo-tool")[0]
-    assert "      run:\n        - __cuda >=" in demo and "cudart" not in demo
+def test_what_pins_a_build_only_somewhere_is_guarded_itself(feedstock: Callable[..., Path], pinning: Path) -> None:
+    in_host = RECIPE.replace("      run:\n        - {{ pin_subpackage", "      host:\n        - {{ pin_subpackage")
+    on_unix = RECIPE.replace("exact=True) }}\n", "exact=True) }}  # [unix]\n")
+    for text in (in_host, on_unix):
+        draft = enable_gpu(
+            open_draft(feedstock(meta_yaml=text)), GpuWishes(outputs=("libdemo",)), pinning / "conda_build_config.yaml"
+        )
+        demo = draft.recipe.text.partition("  - name: demo\n")[2].partition("  - name: demo-tool")[0]
+        assert demo.count("- __cuda >=") == 1 and "cudart" not in demo
