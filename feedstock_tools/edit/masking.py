@@ -19,6 +19,12 @@ _ONLY_EXPRESSIONS = re.compile(r"^[ \t]*(?:\{\{(?:(?!\}\}).)*\}\}[ \t]*)+(?=#|\r
 _AFTER_STATEMENT = re.compile(r"^[ \t]*\{%(?:(?!%\}).)*%\}[ \t]*[^\s#{].*$", re.MULTILINE)
 #: The value of a key that continues with lines of its own: what it renders to stands before them.
 _BEFORE_LINES = re.compile(r"(?<=: )\{\{-.*?\}\}", re.DOTALL)
+#: An expression as the value of a key, above list items with more indentation: what it renders to begins their list.
+_BEFORE_ITEMS = re.compile(
+    r"^([ \t]*(?:- )*)([\w-]+:[ \t]+)(\{\{(?:(?!\}\}).)*\}\})"
+    r"([ \t]*(?:#.*)?\r?\n(?:[ \t]*(?:#.*)?\r?\n)*)([ \t]*)(?=- )",
+    re.MULTILINE,
+)
 #: Statements in the first lines of a block of text: spaces there would count as its indentation.
 _FIRST_IN_BLOCK = re.compile(
     r"(^[^#\n]*[:-] [|>][-+0-9]*[ \t]*(?:#.*)?\r?\n)((?:[ \t]+\{%(?:(?!%\}).)*%\}[ \t]*\r?\n)+)", re.MULTILINE
@@ -31,11 +37,18 @@ def masked(text: str) -> str:
     text = _FIRST_IN_BLOCK.sub(lambda match: match[1] + _STATEMENT.sub(_letters, match[2]), text)
     for pattern in (_MACRO, _AFTER_STATEMENT, _STATEMENT, _ONLY_EXPRESSIONS, _BEFORE_LINES):
         text = pattern.sub(_blank, text)
+    text = _BEFORE_ITEMS.sub(_without_value, text)
     return _EXPRESSION.sub(_letters, text)
 
 
 def _blank(match: re.Match[str]) -> str:
     return _NOT_A_BREAK.sub(" ", match[0])
+
+
+def _without_value(match: re.Match[str]) -> str:
+    if len(match[5]) <= len(match[1]):
+        return match[0]  # the items are of another key
+    return f"{match[1]}{match[2]}{' ' * len(match[3])}{match[4]}{match[5]}"
 
 
 def _letters(match: re.Match[str]) -> str:

@@ -195,3 +195,13 @@ def test_a_file_must_be_text_inside_the_feedstock(tmp_path: Path) -> None:
     (tmp_path / "recipe.yaml").symlink_to("/etc/hostname")
     with pytest.raises(InputError, match="leads out of the feedstock"):
         read_document(tmp_path / "recipe.yaml", within=tmp_path)
+
+
+def test_a_list_that_a_macro_begins_is_a_list() -> None:
+    text = "test:\n  commands: {{ common() }}\n    # more\n      - demo --version\n  requires:\n    - pip\n"
+    recipe = Document(Path("meta.yaml"), text)
+    (commands,) = [entry.value for entry in recipe.entries("test", "commands")]
+    assert [item.text for item in commands.items] == ["demo --version"]
+    nested = "a:\n  - name: {{ x }}\n  - name: {{ y }}\n"
+    names = [entry.value.text for entry in Document(Path("meta.yaml"), nested).entries("a", "*", "name")]
+    assert names == ["{{ x }}", "{{ y }}"]
