@@ -5,7 +5,7 @@
 A bump is a commit of the main line that changes nothing of the recipe's folder and conda-forge.yml but lines of the
 recipe, one for one, in which only hashes and words that begin with a digit differ; no requirement and no skip is among
 them, and one has to do with the version. Of all these, --most are chosen at random, up to --each of a feedstock; the
-commits that change a version and more are counted by what else they change.
+commits that change a version and more are counted by what else they change; --any takes them all.
 
 The recipe before the commit is edited to the version of the recipe after it, with the hashes of the sources that the
 edit asks for; with --of the output whose version changed if several have one, and with --set other variables that the
@@ -88,6 +88,8 @@ def edited(commit: Commit, counts: Counter[str]) -> tuple[Document, str]:
     counts["replayed with --of"] += output is not None
     counts["replayed with --set"] += bool(variables)
     sources = sources_that_change(before, version, output=output, variables=variables)
+    if len(new) != len(places):
+        return before, "another number of hashes"
     asked = [texts[places.index(source.place)] or "" for source in sources]
     document = set_version(before, version, asked, output=output, variables=variables)
     if document.text != after.text:
@@ -132,14 +134,14 @@ def changed_variables(before: Document, after: Document, version: str, output: s
 
 def replay(commit: Commit, pinnings: Pinnings, counts: Counter[str]) -> str:
     """Make a bump again and rerender it: 'equal', or what differs."""
-    day = pinnings.day_of(commit)
-    if day is None:
-        return "no rerender is recorded before"
     try:
         document, result = edited(commit, counts)
     except FeedstockError as error:
         return f"error: {str(error).splitlines()[0].rpartition(': ')[2]}"
     counts["edits equal"] += result == "equal"
+    day = pinnings.day_of(commit)
+    if day is None:
+        return result
     counts["recipes equal byte for byte"] += document.text == commit.text(commit.recipe)
     with tempfile.TemporaryDirectory() as place:
         ours = commit.lay_out(Path(place) / "ours", before=True)
@@ -157,12 +159,21 @@ def replay(commit: Commit, pinnings: Pinnings, counts: Counter[str]) -> str:
         return result if same else f"{result}; other configurations"
 
 
+def without_details(commit: Commit, counts: Counter[str]) -> str:
+    """What the edit makes of any commit that changes the version: 'equal', or the kind of difference."""
+    try:
+        return edited(commit, counts)[1]
+    except FeedstockError as error:
+        return f"error: {str(error).splitlines()[0].rpartition(': ')[2].split(' {{')[0].split(' ${{')[0]}"
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("mirror", type=Path)
     parser.add_argument("--most", type=int, default=200, help="bumps in all")
     parser.add_argument("--each", type=int, default=6, help="bumps of each feedstock")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--any", action="store_true", help="any commit that changes the version, without rerenders")
     given = parser.parse_args()
     commits = [commit for repository in feedstocks(given.mirror) for commit in main_line(repository) if commit.recipe]
     random.seed(given.seed)
@@ -177,6 +188,11 @@ def main() -> int:
             if taken.total() == given.most:
                 break
             kind = kind_of(commit)
+            if given.any and kind:
+                kinds[kind] += 1
+                taken[commit.feedstock] += 1
+                results[without_details(commit, counts)] += 1
+                continue
             if kind == "bump" and taken[commit.feedstock] == given.each:
                 kind = "bump of a feedstock with enough of them"
             elif kind == "bump" and pinnings.day_of(commit) is None:
