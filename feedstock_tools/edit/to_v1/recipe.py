@@ -32,6 +32,8 @@ _SECTIONS = frozenset({"package", "source", "build", "requirements", "test", "ab
 _NUMBER = re.compile(r"number:\s*\{\{\s*(\w+)\s*\}\}")
 _NUMBER_LINE = re.compile(r"(\s+number:\s*)([^#]*)")
 _IN_BUILD = re.compile(r"\s*(?:string|number):")
+#: Several times the largest recipe of conda-forge with its loops written out.
+_LARGEST = 2_000_000
 _SCRIPTS = ("build.sh", "bld.bat", "build.bat")
 
 
@@ -70,6 +72,8 @@ def _converted(text: str, path: Path, names: Names, files: frozenset[str]) -> Co
         flat.variables.versions, names, used, _numbers(flat.lines), shared=_has_outputs(flat.lines)
     )
     lines = [_renamed(line, final) for line in flat.lines]
+    if sum(len(line.text) + sum(map(len, line.when)) for line in lines) > _LARGEST:
+        raise UntranslatableError(f"it has more than {_LARGEST} characters with its expressions written out")
     lines, numbered = _numbered(lines, entries)
     root = tree_of(lines, path)
     variables = tuple((entry.name, entry.expression) for entry in numbered)

@@ -109,6 +109,7 @@ BAD = {
     "a list": "- a\n",
     "an endless list": "{% for i in range(10 ** 9) %}\n# {{ i }}\n{% endfor %}\n" + META,
     "an invalid selector": META.replace("# [unix]", "# [import os]"),
+    "doubling": META + "{% set a = python %}\n" + "{% set a = a ~ a %}\n" * 40 + "extra:\n  x: {{ a }}\n",
     "loops within loops": "".join(f"{{% for a{i} in [1, 2, 3] %}}\n" for i in range(30)) + META,
     "huge": "package:\n" + "  name: x\n" * 60_000,
 }

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from jinja2 import nodes
 
 from feedstock_tools.edit.to_v1.template.conditions import When
-from feedstock_tools.edit.to_v1.template.expressions import names_in, parsed
+from feedstock_tools.edit.to_v1.template.expressions import UntranslatableError, names_in, parsed
 from feedstock_tools.edit.to_v1.template.names import Names
 
 __all__ = ["Entry", "Version", "context_of", "operand", "renamed", "tags_in"]
@@ -17,6 +17,8 @@ __all__ = ["Entry", "Version", "context_of", "operand", "renamed", "tags_in"]
 #: Names that rattler-build knows in build strings alone.
 _OF_BUILD_STRINGS = frozenset({"hash"})
 _TAG = re.compile(r"\b(\w+?)__v(\d+)\b")
+#: The longest template that is rendered (recipe/v1/templates.py).
+_LONGEST = 20_000
 _LAST_TAG = re.compile(r" else (\w+__v\d+)$")
 
 
@@ -76,6 +78,11 @@ def context_of(
         own = [comments.get(each, ()) for each in tags_in(version.text) if each in inlined]
         comments[tag] = tuple(dict.fromkeys(line for group in [*own, version.comments] for line in group))
         text = renamed(_with_ends(version.text, plain), final)
+        if len(text) > _LONGEST:
+            message = (
+                f"{version.name}, set in line {version.line}, becomes an expression of more than {_LONGEST} characters"
+            )
+            raise UntranslatableError(message)
         if tag in inlined:
             plain[tag] = text
             final[tag] = operand(text)
