@@ -37,11 +37,15 @@ def without_package(subject: Subject) -> Iterator[Mistaken]:
 
 def not_rendered(subject: Subject) -> Iterator[Mistaken]:
     """Jobs for which the recipe cannot be rendered, while it can for others."""
+    told: dict[tuple[str, int], list[str]] = {}
     for job in subject.jobs:
         if isinstance(job.error, InputError):
             mistake = job.error.mistakes[0]
             at = subject.recipe.start_of(mistake.line) if mistake.path == subject.recipe.path and mistake.line else 0
-            yield subject.finding(at, "not-rendered", f"cannot be rendered for {job.name}: {mistake.message}")
+            told.setdefault((mistake.message, at), []).append(job.name)
+    for (message, at), jobs in told.items():
+        where = f"{jobs[0]} and {len(jobs) - 1} more" if len(jobs) > 1 else jobs[0]
+        yield subject.finding(at, "not-rendered", f"cannot be rendered for {where}: {message}")
 
 
 def collisions(subject: Subject) -> Iterator[Mistaken]:

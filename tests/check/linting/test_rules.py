@@ -219,6 +219,6 @@ def test_a_recipe_that_cannot_be_rendered_is_an_error(tmp_path: Path) -> None:
     folder = feedstock(tmp_path / "some", wrong + META, subdirs=("linux-64", "osx-64"))
     found = next(each for each in found_in(folder) if each.rule == "not-rendered")
     assert found.path == "recipe/meta.yaml"
-    assert found.message.startswith("cannot be rendered for osx_64_cuda_compiler_version12.9: the template cannot be ")
+    assert found.message.startswith("cannot be rendered for osx_64_cuda_compiler_version12.9 and 1 more: the template ")
     with pytest.raises(InputError, match="the template cannot be rendered: 'encode' of a str"):
         found_in(feedstock(tmp_path / "all", wrong.replace("  # [osx]", "") + META))
