@@ -1,0 +1,6 @@
+// Names and focus that the theme leaves out, for screen readers and keyboards.
+document$.subscribe(() => {
+  document.querySelector(".md-search")?.setAttribute("aria-label", "Search");
+  document.querySelectorAll("pre > code, .md-typeset__scrollwrap").forEach((part) => part.setAttribute("tabindex", "0"));
+  document.querySelectorAll(".md-code__nav").forEach((nav, number) => nav.setAttribute("aria-label", `Example ${number + 1}`));
+});

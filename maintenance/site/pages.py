@@ -1,0 +1,121 @@
+"""The pages of the site that are made from the code: commands, keys of the spec, and the CUDA table with its graph.
+
+mkdocs calls the functions named `on_…` (hooks in mkdocs.yml).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import click
+from click.testing import CliRunner
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+from feedstock_tools.cli import program
+
+__all__ = ["on_files", "on_page_markdown"]
+
+#: A link to a file beside the folder of pages: of a site it would lead nowhere.
+_OUTSIDE = re.compile(r"\[([^\]]*)\]\(\.\./[^)]*\)")
+_GRAPH = "pin-graph.html"
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the pages that are made from the code."""
+    made = {
+        "commands.md": "".join(commands()),
+        "spec-keys.md": "".join(spec_keys()),
+        "cuda-table.md": cuda_table(),
+        _GRAPH: printed("cuda", "show", "--format", "html"),
+    }
+    for name, text in made.items():
+        files.append(File.generated(config, name, content=text))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """The text of a page without links to files that are not part of the site."""
+    return _OUTSIDE.sub(r"\1", markdown)
+
+
+def printed(*words: str) -> str:
+    """What a command prints."""
+    result = CliRunner().invoke(program._group, words, standalone_mode=False)
+    if result.exception:
+        raise result.exception
+    return result.output
+
+
+def commands() -> Iterator[str]:
+    """Every command with its help."""
+    yield "# Every command\n\nAs `feedstock-tools COMMAND --help` prints it.\n"
+    for title, names in program.MENU.items():
+        yield f"\n## {title}\n"
+        for name in names:
+            command = program._group.get_command(click.Context(program._group), name)
+            if command is not None:
+                yield from _command(command, name)
+
+
+def _command(command: click.Command, name: str) -> Iterator[str]:
+    program_itself = click.Context(program._group, info_name="feedstock-tools", help_option_names=["-h", "--help"])
+    context = click.Context(command, program_itself, name, max_content_width=100)
+    yield f"\n### {name}\n\n```text\n{command.get_help(context)}\n```\n"
+    if isinstance(command, click.Group):
+        for own in command.list_commands(context):
+            part = command.get_command(context, own)
+            if part is not None:
+                yield from _command(part, f"{name} {own}")
+
+
+def spec_keys() -> Iterator[str]:
+    """Every key of `feedstock.yaml`, from its JSON Schema."""
+    from feedstock_tools.generate import json_schema
+
+    schema = json_schema()
+    yield "# Every key of the spec\n\nFrom its JSON Schema (`feedstock-tools schema`); [the spec](spec.md) says more.\n"
+    yield from _keys("feedstock.yaml", schema)
+    for name, definition in sorted(schema["$defs"].items()):
+        if "properties" in definition:
+            yield from _keys(name, definition)
+
+
+def _keys(name: str, definition: dict[str, Any]) -> Iterator[str]:
+    yield f"\n## {name}\n\n{definition.get('description', '')}\n\n| key | form | meaning |\n|---|---|---|\n"
+    for key, value in definition.get("properties", {}).items():
+        required = " (required)" if key in definition.get("required", ()) else ""
+        yield f"| `{key}` | {_form(value)} | {_cell(value.get('description', ''))}{required} |\n"
+
+
+def _form(value: dict[str, Any]) -> str:
+    """The form of a value in a few words; a definition by its name."""
+    if "$ref" in value:
+        name = value["$ref"].rpartition("/")[2]
+        return f"[{name}](#{name.lower()})"
+    if "anyOf" in value or "oneOf" in value:
+        forms = dict.fromkeys(_form(each) for each in value.get("anyOf") or value["oneOf"])
+        return " or ".join(form for form in forms if form != "null")
+    if "enum" in value:
+        return " or ".join(f"`{each}`" for each in value["enum"])
+    if value.get("type") == "array":
+        return f"list of {_form(value.get('items', {}))}"
+    return str(value.get("type", "any"))
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+def cuda_table() -> str:
+    """Which compilers, libraries, drivers and architectures each CUDA version goes with."""
+    text = (
+        "---\nhide: [toc]\n---\n\n# CUDA today\n\n"
+        "What each CUDA version goes with, from the [facts](facts.md) of this version. "
+        "`feedstock-tools cuda show` prints it, and with `--channel` what a channel has. "
+        f"[The graph]({_GRAPH}) shows the same as a picture.\n\n"
+    )
+    return text + printed("cuda", "show", "--markdown")

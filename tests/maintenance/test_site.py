@@ -1,0 +1,58 @@
+"""The documentation as a site: it builds without a warning, every page is in it, and pages are made from the code."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from feedstock_tools.cli.program import COMMANDS
+from tests.support import command
+from tests.support.paths import ROOT
+
+pytest.importorskip("mkdocs", reason="mkdocs is not installed (the extra `site`)")
+
+CONFIG = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The built site."""
+    folder = tmp_path_factory.mktemp("site")
+    environ = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    done = command.run([sys.executable, "-m", "maintenance.site", str(folder)], ROOT, environ)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def test_every_page_is_named_once() -> None:
+    named = re.findall(r": ([\w-]+\.md)$", CONFIG, re.MULTILINE)
+    made = {"commands.md", "spec-keys.md", "cuda-table.md"}
+    assert sorted(named) == sorted({*(page.name for page in (ROOT / "docs").glob("*.md")), *made})
+
+
+def test_commands_keys_and_tables_are_those_of_the_code(site: Path) -> None:
+    commands = (site / "commands.html").read_text(encoding="utf-8")
+    assert not [name for name in COMMANDS if f'id="{name}"' not in commands]
+    keys = (site / "spec-keys.html").read_text(encoding="utf-8")
+    assert "<code>maintainers</code>" in keys
+    table = (site / "cuda-table.html").read_text(encoding="utf-8")
+    assert "<td>13.0</td>" in table
+    assert "<svg" in (site / "pin-graph.html").read_text(encoding="utf-8")
+
+
+def test_the_site_needs_no_network(site: Path) -> None:
+    """No page loads a script, a style, a font or a picture from elsewhere."""
+    loaded = re.compile(r"<(?:script|img|link rel=\"stylesheet\")[^>]*(?:src|href)=\"(https?:)?//")
+    assert not [page.name for page in site.glob("*.html") if loaded.search(page.read_text(encoding="utf-8"))]
+
+
+def test_the_guides_of_index_are_pages() -> None:
+    text = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    for page in ("my-feedstock", "guide-start", "guide-gpu", "guide-bots", "comparisons"):
+        assert f"({page}.md)" in text
+    assert yaml.safe_load(re.sub(r"!!python\S+ ", "", CONFIG))["strict"] is True
