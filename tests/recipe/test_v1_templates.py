@@ -31,6 +31,8 @@ DOUBLED = "context:\n  a0: 'aaaaaaaaaaaaaaaa'\n" + "".join(
         'context: {a: "${{ (1 ~ 1) * 1000000000 }}"}',
         'context: {a: "${{ (1 | string) * 1000000000 }}"}',
         f'build: {{string: "${{{{ {"(" * 500}1{")" * 500} }}}}"}}',
+        "context: {a: 'b', c: \"${{ a ~ (1 | int) }}\", d: '${{ (c * 1000000) + (c * 10000) }}'}",
+        "context: {a: 3, d: \"{% set a = 'b' %}${{ (a * 1000000) + (a * 10000) }}\"}",
         "context: {a: '{% for x in range(9) %}${{ x }}{% endfor %}'}",
     ],
 )
@@ -47,6 +49,8 @@ def test_what_grows_without_bound_is_refused(tmp_path: Path, lines: str) -> None
         "build: {script: \"{% macro m(x) -%}set A=${{ x }}{%- endmacro %} ${{ m('b') }} ${{ m('c') }}\"}",
         "build: {script: '{% raw %}${{ 1 }}{% endraw %}'}",
         "context: {a: '2', b: 3}\nbuild: {number: '${{ (a | int) * 100000 + (b | int) * 1000 }}'}",
+        "context: {v: 7.1.2, a: \"${{ (v | split('.'))[0] | int }}\", b: 3, c: '${{ a * 10 }}'}\n"
+        "build: {number: '${{ (a * 1000000) + (b * 10000) + (c * 100) }}'}",
         "build: {skip: ['" + " or ".join(["linux"] * 400) + "']}",
         "context: {version: 1.2.3, build: 2}\nbuild: {number: '${{ build + 100 * 2 }}'}",
         "context: {version: 1.2.3}\nbuild: {string: \"x${{ version | replace('.', '') }}_${{ hash }}\"}",

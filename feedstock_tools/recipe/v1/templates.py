@@ -74,11 +74,19 @@ class _TooMuchError(Exception):
         self.what, self.template = what, template
 
 
+class _Sizes(dict[str, int]):
+    """The most characters that the value of each name has, and the names whose values are numbers."""
+
+    numbers: frozenset[str] = frozenset()
+
+
 def _check(content: Mapping[Any, Any]) -> None:
-    sizes: dict[str, int] = {}
+    sizes = _Sizes()
     context = content.get("context")
     for name, value in context.items() if isinstance(context, Mapping) else ():
         sizes[str(name)] = sum(_size(text, sizes) for text in _texts(value))
+        if isinstance(value, str) and _gives_number(value, sizes.numbers):
+            sizes.numbers = sizes.numbers | {str(name)}
     for key, part in content.items():
         if key != "context":
             for text in _texts(part, key in _CONDITIONS):
@@ -97,7 +105,7 @@ def _texts(node: Any, condition: bool = False) -> Iterator[str]:
         yield f"${{{{{node}}}}}" if condition and "${{" not in node else node
 
 
-def _size(text: str, sizes: Mapping[str, int]) -> int:
+def _size(text: str, sizes: _Sizes) -> int:
     """An upper bound for the characters that a text renders to.
 
     Raises:
@@ -117,9 +125,10 @@ def _size(text: str, sizes: Mapping[str, int]) -> int:
     return total
 
 
-def _after_statements(text: str, sizes: Mapping[str, int]) -> Mapping[str, int]:
+def _after_statements(text: str, sizes: _Sizes) -> _Sizes:
     """The sizes of names, those included that the statements in a text set."""
-    known = dict(sizes)
+    known = _Sizes(sizes)
+    known.numbers = sizes.numbers - {match[1] for word, rest in _STATEMENT.findall(text) if (match := _SET.match(rest))}
     for word, rest in _STATEMENT.findall(text):
         if word not in _STATEMENTS and most(1) == 1:
             raise _TooMuchError(f"a template may repeat itself without end (`{word}`)", text)
@@ -139,18 +148,45 @@ def _after_statements(text: str, sizes: Mapping[str, int]) -> Mapping[str, int]:
     return known
 
 
-def _result(template: str, sizes: Mapping[str, int]) -> int:
+def _result(template: str, sizes: _Sizes) -> int:
     """An upper bound for the characters of the result of one template, without its marks."""
     if len(template) > most(_LONGEST):
         raise _TooMuchError(f"a template is longer than {most(_LONGEST):g} characters", template)
     names, texts, growth, depth = _parts(template)
     if depth > _DEEPEST:
         raise _TooMuchError(f"a template is nested deeper than {_DEEPEST} levels", template)
+    if "*" in template and _is_numeric(_without(template, sizes.numbers)):
+        return _DIGITS
     size = texts + sum(sizes.get(name, _VALUE) for name in names)
     found = size * (growth or (1 + texts if len(names) == 1 else size))
     if found > most(_LARGEST):
         raise _TooMuchError("the result of a template may be too large", template)
     return found
+
+
+def _without(template: str, numbers: frozenset[str]) -> list[str]:
+    """The words of a template, with a number in place of each name whose value is one."""
+    return ["0" if token in numbers else token for token in _TOKEN.findall(template)]
+
+
+def _gives_number(text: str, numbers: frozenset[str]) -> bool:
+    """Whether a text renders to a number: digits, one template that only computes with numbers, or one that a filter
+    such as `int` makes one as a whole."""
+    if text.isdigit():
+        return len(text) <= _DIGITS
+    match = _TEMPLATE.fullmatch(text.strip())
+    if match is None or "${{" in match[1]:
+        return False
+    tokens = _without(match[1], numbers)
+    if _is_numeric(tokens):
+        return True
+    depth, outside = 0, []
+    for token in tokens:
+        depth += (token in ("(", "[", "{")) - (token in (")", "]", "}"))
+        if depth == 0 and token not in (")", "]", "}"):
+            outside.append(token)
+    joined = {"+", "-", "*", "**", "/", "%", "~", *_KEYWORDS}
+    return outside[-2:-1] == ["|"] and outside[-1] in _NUMERIC and not joined.intersection(outside)
 
 
 @lru_cache(maxsize=4096)
