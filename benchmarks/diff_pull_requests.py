@@ -18,7 +18,7 @@ from pathlib import Path
 from feedstock_tools.check.differences import compare_feedstocks
 from feedstock_tools.errors import FeedstockError
 from feedstock_tools.feedstock.checkout import checked_out
-from feedstock_tools.report.differences import differences_text
+from feedstock_tools.report.checks.differences import differences_text
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,15 +30,19 @@ OUTSIDE = (
     "builds/engines/embedded/worker.py",
     "builds/engines/process/program_worker.py",
     "builds/engines/process/supervision.py",
+    "builds/fleet/host/",
+    "builds/fleet/hub.py",
+    "builds/fleet/worker.py",
     "builds/runs/debug.py",
     "builds/stand_in/nvcc_from_nvrtc.py",
     "builds/stand_in/probe.py",
     "builds/testing/worker.py",
     "channel/upload_worker.py",
 )
-#: What needs the environment all the same: the engine's door hides it from recipes, temporary files go where the
+#: What needs the environment all the same: a fleet of this machine hands it to its processes, the engine's door hides it from recipes, temporary files go where the
 #: system wants them, and RATTLER_AUTH_FILE and NETRC say where the user's credentials for channels are.
 _MAY = {
+    "builds/fleet/local.py": "os.environ",
     "channel/web/credentials.py": "os.environ",
     "files/temporary.py": "os.environ",
     "recipe/v1_engine.py": "os.environ",

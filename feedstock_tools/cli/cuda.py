@@ -179,7 +179,7 @@ def check(names: tuple[str, ...], feedstock: Path | None, pinning: str | None, a
     from feedstock_tools.channel.pinning.local import pinning_cache
     from feedstock_tools.check.against_facts import check_feedstock
     from feedstock_tools.feedstock.configurations import configurations_of
-    from feedstock_tools.report.findings import findings_json, findings_text
+    from feedstock_tools.report.checks.findings import findings_json, findings_text
 
     folder = feedstock or Path()  # with .ci_support; a recipe is not needed
     configurations = configurations_of(folder, names)

@@ -35,7 +35,7 @@ def command(
         return
     from feedstock_tools.check.differences import compare_feedstocks
     from feedstock_tools.feedstock.checkout import checked_out
-    from feedstock_tools.report.differences import differences_json, differences_markdown, differences_text
+    from feedstock_tools.report.checks.differences import differences_json, differences_markdown, differences_text
     from feedstock_tools.rerender.rules import Rules
 
     home = (feedstock or Path()).resolve()
@@ -71,7 +71,7 @@ def _are_packages(*words: str) -> bool:
 
 def _compare_packages(first: Path, second: Path, *, as_json: bool, markdown: bool) -> None:
     from feedstock_tools.channel.comparing import compare_packages
-    from feedstock_tools.report.package_comparison import comparison_json, comparison_markdown, comparison_text
+    from feedstock_tools.report.checks.packages import comparison_json, comparison_markdown, comparison_text
 
     found = compare_packages(first, second)
     if as_json:

@@ -120,7 +120,7 @@ def _of_smithy(draft: Draft, choice: _Choice) -> Sequence[Mistaken]:
 
 
 def _print(findings: Sequence[Mistaken], form: _Form) -> None:
-    from feedstock_tools.report.linting import findings_github, findings_lines, findings_sarif, findings_values
+    from feedstock_tools.report.checks.linting import findings_github, findings_lines, findings_sarif, findings_values
 
     if form.as_json:
         say_json(findings_values(findings))

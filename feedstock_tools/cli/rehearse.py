@@ -39,7 +39,7 @@ def command(
     from feedstock_tools.check.rehearsal.of_feedstock import rehearse_feedstock
     from feedstock_tools.feedstock.configurations import configurations_of
     from feedstock_tools.feedstock.folder import find_feedstock
-    from feedstock_tools.report.rehearsal import rehearsal_text
+    from feedstock_tools.report.checks.rehearsal import rehearsal_text
 
     if feedstock is None and names and Path(names[0]).is_dir():
         feedstock, names = Path(names[0]), names[1:]

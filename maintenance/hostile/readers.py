@@ -139,7 +139,7 @@ def _lint(folder: Path) -> None:
 
 def _diff(before: Path, folder: Path) -> None:
     from feedstock_tools.check.differences import compare_feedstocks
-    from feedstock_tools.report.differences import differences_text
+    from feedstock_tools.report.checks.differences import differences_text
 
     differences_text(compare_feedstocks(before, folder))
 
@@ -161,7 +161,7 @@ def _rerender(folder: Path, release: Path | None = None) -> None:
 
 def _rehearse(folder: Path, channel: Path) -> None:
     from feedstock_tools.check.rehearsal.of_feedstock import rehearse_configurations
-    from feedstock_tools.report.rehearsal import rehearsal_text
+    from feedstock_tools.report.checks.rehearsal import rehearsal_text
     from feedstock_tools.rerender.configurations.configuration import read_configurations
 
     rehearsal_text(rehearse_configurations(folder, read_configurations(folder), [channel.as_uri()]))

@@ -11,7 +11,7 @@ import pytest
 from feedstock_tools.check.differences import Differences
 from feedstock_tools.check.linting.subject import Mistaken
 from feedstock_tools.check.reviewing import Review, review_feedstock
-from feedstock_tools.report.review import review_json, review_markdown
+from feedstock_tools.report.checks.review import review_json, review_markdown
 from feedstock_tools.rerender.rerendering import rerender
 from tests.check.test_rehearse import make_channel, package
 from tests.support import command

@@ -106,7 +106,7 @@ def stale_migrations(subject: Subject) -> Iterator[Mistaken]:
     for document in subject.draft.migrations:
         if document.path in finished:
             message = "the pinning no longer has this migration: it is over, and a rerender removes it"
-            yield subject.finding(0, "stale-migration", message, document=document, fixable=True)
+            yield subject.finding(0, "stale-migration", message, document=document)
         elif values and (wrong := _why_without_effect(document, values)):
             yield subject.finding(*wrong, document=document)
 

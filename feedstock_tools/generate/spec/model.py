@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from feedstock_tools.generate.spec.feedstock_items import About, Migration, Needs, VariantValue
-from feedstock_tools.generate.spec.requirement_items import (
+from feedstock_tools.generate.spec.items.feedstock import About, Migration, Needs, VariantValue
+from feedstock_tools.generate.spec.items.requirements import (
     ConditionField,
     Items,
     MaybeCondition,
@@ -21,7 +21,7 @@ from feedstock_tools.generate.spec.requirement_items import (
     RequirementList,
     Shorthand,
 )
-from feedstock_tools.generate.spec.test_items import Benchmark, Command, Test
+from feedstock_tools.generate.spec.items.testing import Benchmark, Command, Test
 from feedstock_tools.generate.spec.words import (
     ArchitectureChoice,
     ArchitecturesByVersion,
@@ -31,7 +31,7 @@ from feedstock_tools.generate.spec.words import (
     Sha256,
     Subdir,
 )
-from feedstock_tools.generate.spec.written_items import (
+from feedstock_tools.generate.spec.items.written import (
     AboutOutput,
     Choice,
     Environment,

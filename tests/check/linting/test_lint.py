@@ -9,7 +9,7 @@ import pytest
 
 from feedstock_tools.check.linting.lint import lint_feedstock
 from feedstock_tools.check.linting.subject import RULES
-from feedstock_tools.report.linting import findings_sarif
+from feedstock_tools.report.checks.linting import findings_sarif
 from tests.support import command
 
 RIGHT = """\

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from feedstock_tools.generate.spec.requirement_items import MaybeCondition, Model, RequirementList, Shorthand
+from feedstock_tools.generate.spec.items.requirements import MaybeCondition, Model, RequirementList, Shorthand
 from feedstock_tools.generate.spec.words import RecipeFile
 
 __all__ = ["Benchmark", "Command", "Import", "Test"]

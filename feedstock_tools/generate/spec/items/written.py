@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from feedstock_tools.generate.spec.requirement_items import (
+from feedstock_tools.generate.spec.items.requirements import (
     ConditionField,
     Items,
     MaybeCondition,

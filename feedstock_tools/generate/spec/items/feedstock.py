@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from feedstock_tools.generate.spec.requirement_items import Items, MaybeCondition, Model
+from feedstock_tools.generate.spec.items.requirements import Items, MaybeCondition, Model
 from feedstock_tools.generate.spec.words import Size
 
 __all__ = ["About", "Migration", "Needs", "VariantValue"]

@@ -9,10 +9,10 @@ from typing import Any
 
 from feedstock_tools.check.rehearsal.model import Rehearsal
 from feedstock_tools.check.reviewing import Review
-from feedstock_tools.report.differences import differences_json, differences_markdown
-from feedstock_tools.report.findings import findings_text
-from feedstock_tools.report.linting import findings_lines
-from feedstock_tools.report.rehearsal import rehearsal_text
+from feedstock_tools.report.checks.differences import differences_json, differences_markdown
+from feedstock_tools.report.checks.findings import findings_text
+from feedstock_tools.report.checks.linting import findings_lines
+from feedstock_tools.report.checks.rehearsal import rehearsal_text
 from feedstock_tools.wording import counted, shown
 
 __all__ = ["review_json", "review_markdown"]

@@ -1,0 +1,1 @@
+"""What checks find, as text, Markdown, JSON and annotations."""
