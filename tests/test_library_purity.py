@@ -39,8 +39,9 @@ OUTSIDE = (
     "builds/testing/worker.py",
     "channel/upload_worker.py",
 )
-#: What needs the environment all the same: a fleet of this machine hands it to its processes, the engine's door hides it from recipes, temporary files go where the
-#: system wants them, and RATTLER_AUTH_FILE and NETRC say where the user's credentials for channels are.
+#: What needs the environment all the same: a fleet of this machine hands it to its processes, the engine's door hides
+#: it from recipes, temporary files go where the system wants them, and RATTLER_AUTH_FILE and NETRC say where the
+#: user's credentials for channels are.
 _MAY = {
     "builds/fleet/local.py": "os.environ",
     "channel/web/credentials.py": "os.environ",

@@ -22,15 +22,6 @@ from feedstock_tools.generate.spec.items.requirements import (
     Shorthand,
 )
 from feedstock_tools.generate.spec.items.testing import Benchmark, Command, Test
-from feedstock_tools.generate.spec.words import (
-    ArchitectureChoice,
-    ArchitecturesByVersion,
-    CudaVersions,
-    PythonVersions,
-    RecipeFile,
-    Sha256,
-    Subdir,
-)
 from feedstock_tools.generate.spec.items.written import (
     AboutOutput,
     Choice,
@@ -40,6 +31,15 @@ from feedstock_tools.generate.spec.items.written import (
     Offset,
     UsedKey,
     Verbatim,
+)
+from feedstock_tools.generate.spec.words import (
+    ArchitectureChoice,
+    ArchitecturesByVersion,
+    CudaVersions,
+    PythonVersions,
+    RecipeFile,
+    Sha256,
+    Subdir,
 )
 
 __all__ = [

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.generate.spec.conditions import Condition, Or, both, negated
-from feedstock_tools.generate.spec.placeholders import PLACEHOLDER
 from feedstock_tools.generate.spec.items.written import Choice, Verbatim
+from feedstock_tools.generate.spec.placeholders import PLACEHOLDER
 from feedstock_tools.generate.texts.condition_texts import to_v1
 from feedstock_tools.generate.texts.lines import comment, quoted
 from feedstock_tools.generate.texts.wording import filled

@@ -8,8 +8,8 @@ from itertools import groupby
 from typing import Any
 
 from feedstock_tools.generate.spec.conditions import Condition
-from feedstock_tools.generate.spec.model import Output, Script, Source, Spec
 from feedstock_tools.generate.spec.items.written import Glob
+from feedstock_tools.generate.spec.model import Output, Script, Source, Spec
 from feedstock_tools.generate.texts.build_scripts import named_script
 from feedstock_tools.generate.texts.choices import chosen_v1, limits, verbatim_lines
 from feedstock_tools.generate.texts.condition_texts import to_v1

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from feedstock_tools.generate.spec.conditions import And, Compare, Condition, Not, Or, Word, words_of
+from feedstock_tools.generate.spec.items.written import AboutOutput
 from feedstock_tools.generate.spec.model import About, Spec
 from feedstock_tools.generate.spec.placeholders import fill
-from feedstock_tools.generate.spec.items.written import AboutOutput
 from feedstock_tools.generate.texts.lines import Line, quoted
 from feedstock_tools.generate.texts.needs import CUDA
 from feedstock_tools.generate.texts.resolved import python_skips, skips_python_by_output
