@@ -26,6 +26,9 @@ class CondaBuildRules:
     for_and_set_use: bool = True
     #: In `{% for %}` and `{% set %}` a variable counts only if its name ends there; before, a prefix did (24.11.0).
     whole_names_in_for_and_set: bool = True
+    #: The first parse, whose requirements decide what the top level loops over, uses the first values of the variant
+    #: files; before, conda-build's defaults (24.11.0).
+    first_values_first: bool = True
     #: In `{% set y = … %}` a variable counts only if its name begins there; before, a suffix did (25.11.0).
     whole_suffix_in_set: bool = True
     #: In `{% if … %}` a variable counts anywhere; before, only right after `if` (3.20.4).

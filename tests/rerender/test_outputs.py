@@ -102,6 +102,32 @@ def test_a_configuration_with_a_part_of_a_zip_group_chooses_from_its_rows(
     assert [file.file_name for file in output_files(tmp_path, read_configurations(tmp_path))] == files
 
 
+#: A recipe whose top level requires Python for cross builds alone, as `libxc`'s.
+CROSSED = {
+    "conda-forge.yml": "build_platform: {linux_aarch64: linux_64}\n",
+    "recipe/meta.yaml": (
+        "package:\n  name: tool-split\n  version: '1'\n"
+        "requirements:\n  build:\n    - python  # [build_platform != target_platform]\n"
+        "outputs:\n  - name: tool-python\n    requirements:\n"
+        "      host:\n        - python\n      run:\n        - python\n"
+    ),
+    ".ci_support/linux_aarch64_.yaml": (
+        "python:\n- 3.11.* *_cpython\n- 3.12.* *_cpython\ntarget_platform:\n- linux-aarch64\n"
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("rules", "pythons"), [("2026.8.5+26.7.1", ["py311h7a77afc_0", "py312h9804fc4_0"]), ("3.40.1+24.9.0", ["py312h9804fc4_0"])]
+)
+def test_a_cross_build_with_python_in_build_makes_its_outputs_for_each_python(
+    tmp_path: Path, rules: str, pythons: list[str]
+) -> None:
+    write(tmp_path, CROSSED)
+    made = output_files(tmp_path, read_configurations(tmp_path), Rules.parse(rules))
+    assert [file.build_string for file in made] == pythons
+
+
 def write(folder: Path, files: dict[str, str]) -> None:
     for name, text in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)

@@ -104,11 +104,13 @@ def render_with_packages(
 ) -> tuple[tuple[Meta, RenderedOutput], ...]:
     """As `render_recipe` in an empty environment: each output with the package that it was made from.
 
+    All variants are taken for those of files, as `conda build -m` reads them; `render_recipe` takes them as arguments.
+
     Args:
         keep_pins: `pin_compatible` and `pin_subpackage` appear in the requirements as `recipe.pins` reads them, not
             as bare names.
     """
-    return tuple(_Rendering(recipe, config, platform, {}, keep_pins=keep_pins).outputs())
+    return tuple(_Rendering(recipe, config, platform, {}, keep_pins=keep_pins, of_files=True).outputs())
 
 
 @dataclass
@@ -119,6 +121,8 @@ class _Rendering:
     environ: Mapping[str, str]
     keep_pins: bool = False
     keep_skipped: bool = False
+    #: The variants are those of files, which the first parse knows already (metadata.py: MetaData.__init__).
+    of_files: bool = False
     count: int = 0
     _views: dict[tuple[object, ...], tuple[View, Namespace]] = field(default_factory=dict)
     _scripts: dict[Path, frozenset[str]] = field(default_factory=dict)
@@ -155,7 +159,8 @@ class _Rendering:
     # --- the top level, once for each combination of the variables that it loops over
 
     def _tops(self) -> list[Meta]:
-        first = default_variant(self.platform.subdir)
+        known = self.of_files and self.rules.first_values_first
+        first = self.space.first() if known else default_variant(self.platform.subdir)
         initial = self._render(first, self.space, "")
         if initial.noarch:
             self.space = self._one_python(self.space)
