@@ -1,0 +1,166 @@
+"""Variables, loops and macros of a `meta.yaml` in a `recipe.yaml` that renders to the same packages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.support.to_v1 import HEAD, content, convert
+
+
+def test_variables_become_a_context_in_order(tmp_path: Path) -> None:
+    made = content(
+        tmp_path,
+        HEAD
+        + """\
+{% set major = version.split(".")[0] %}
+{% set build = 4 %}
+{% if cuda_compiler_version != "None" %}
+{% set build = build + 200 %}
+{% endif %}
+{% set kind = "cuda" if cuda_compiler_version != "None" else "cpu" %}
+{% set unused = "x" %}
+build:
+  number: {{ build }}
+  string: {{ kind }}_{{ major }}_h{{ PKG_HASH }}_{{ build }}
+""",
+    )
+    assert made["context"] == {
+        "version": "1.2.3",
+        "major": '${{ (version | split("."))[0] }}',
+        "build": 4,
+        "build_number": '${{ build + (200 if cuda_compiler_version != "None" else 0) }}',
+        "kind": '${{ "cuda" if cuda_compiler_version != "None" else "cpu" }}',
+    }
+    assert made["build"]["string"] == "${{ kind }}_${{ major }}_h${{ hash }}_${{ build_number }}"
+
+
+def test_a_chain_of_additions_is_one_expression_and_keeps_its_comments(tmp_path: Path) -> None:
+    meta = (
+        HEAD
+        + """\
+test:
+  commands:
+    {% set skips = "one" %}
+    # fails on Windows
+    {% set skips = skips + " or two" %}  # [win]
+    {% set skips = skips + " or three" %}
+    - run "{{ skips }}"
+"""
+    )
+    converted = convert(tmp_path, meta)
+    assert '  # fails on Windows\n  skips: ${{ "one" ~ (" or two" if win else "") ~ " or three" }}\n' in converted.text
+
+
+def test_values_by_platform_become_one_conditional_value(tmp_path: Path) -> None:
+    made = content(
+        tmp_path,
+        """\
+        {% set target = "x86_64-linux" %}  # [linux64]
+        {% set target = "sbsa-linux" %}    # [aarch64]
+        {% set target = "x64" %}           # [win]
+        package:
+          name: demo
+          version: 1
+        build:
+          number: 0
+          script_env:
+            - TARGET={{ target }}
+            - MODE=debug   # [win]
+            - TOKEN
+        """,
+    )
+    value = '${{ "x64" if win else "sbsa-linux" if aarch64 else "x86_64-linux" if linux64 else "" }}'
+    assert made["context"] == {"target": value}
+    assert made["build"]["script"]["env"] == {
+        "TARGET": "${{ target }}",
+        "MODE": '${{ "debug" if win }}',
+        "TOKEN": '${{ env.get("TOKEN", default="") }}',
+    }
+
+
+def test_build_strings_of_several_selectors_are_one(tmp_path: Path) -> None:
+    made = content(
+        tmp_path,
+        HEAD
+        + """\
+{% set digits = cuda_compiler_version | replace('.', '') %}
+build:
+  number: 3
+  string: cuda{{ digits }}_h{{ PKG_HASH }}_{{ PKG_BUILDNUM }}  # [cuda_compiler_version != "None"]
+  string: cpu_h{{ PKG_HASH }}_{{ PKG_BUILDNUM }}               # [cuda_compiler_version == "None"]
+""",
+    )
+    choice = '"cuda" ~ digits if cuda_compiler_version != "None" else "cpu"'
+    assert made["build"]["string"] == f"${{{{ {choice} }}}}_h${{{{ hash }}}}_${{{{ build_number }}}}"
+
+
+def test_the_build_number_is_a_variable_where_requirements_name_it(tmp_path: Path) -> None:
+    made = content(
+        tmp_path,
+        HEAD
+        + """\
+build:
+  number: 3
+requirements:
+  run_constrained:
+    - other * *_{{ PKG_BUILDNUM }}
+""",
+    )
+    assert made["context"]["build_number"] == 3
+    assert made["build"]["number"] == "${{ build_number }}"
+    assert made["requirements"]["run_constraints"] == ["other * *_${{ build_number }}"]
+
+
+def test_loops_are_unrolled_with_the_conditions_of_their_lists(tmp_path: Path) -> None:
+    made = content(
+        tmp_path,
+        HEAD
+        + """\
+test:
+  commands:
+    {% set libs = ["a"] + (cuda_compiler_version != "None") * ["a_cuda"] %}
+    {% for lib in libs %}
+    - test -f lib{{ lib }}.so  # [linux]
+    {% if lib != "a" %}
+    - special {{ lib }}
+    {% endif %}
+    {% endfor %}
+""",
+    )
+    assert made["tests"][0]["script"] == [
+        {"if": "linux", "then": "test -f liba.so"},
+        {
+            "if": 'cuda_compiler_version != "None"',
+            "then": [{"if": "linux", "then": "test -f liba_cuda.so"}, "special a_cuda"],
+        },
+    ]
+
+
+def test_macros_and_conditions_in_one_line_are_written_out(tmp_path: Path) -> None:
+    made = content(
+        tmp_path,
+        HEAD
+        + """\
+build:
+  number: 0
+  script:
+    {% macro option(value) -%}
+    - ARGS="$ARGS -D{{ value }}"    # [unix]
+    - set ARGS=%ARGS% -D{{ value }}  # [win]
+    {%- endmacro %}
+    {{ option("A=ON") }}
+    {{ option("CUDA=ON") }}  # [cuda_compiler_version != "None"]
+  script_env:
+    {% if cuda_compiler_version != "None" %}- GPU=1 {%- endif %}
+""",
+    )
+    assert made["build"]["script"] == {
+        "env": {"GPU": '${{ "1" if cuda_compiler_version != "None" }}'},
+        "content": [
+            {"if": "unix", "then": 'ARGS="$ARGS -DA=ON"', "else": "set ARGS=%ARGS% -DA=ON"},
+            {
+                "if": 'cuda_compiler_version != "None"',
+                "then": [{"if": "unix", "then": 'ARGS="$ARGS -DCUDA=ON"', "else": "set ARGS=%ARGS% -DCUDA=ON"}],
+            },
+        ],
+    }
