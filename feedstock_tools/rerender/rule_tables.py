@@ -194,7 +194,8 @@ CONDA_BUILD_CHANGES: tuple[tuple[str, Mapping[str, Any]], ...] = (
     ("24.9.0", {"for_and_set_use": True, "skipped_is_one_output": True}),
     (
         "24.11.0",
-        {"whole_names_only": True,
+        {
+            "whole_names_only": True,
             "bare_names_in_braces": False,
             "whole_names_in_for_and_set": True,
             "first_values_first": True,

@@ -118,7 +118,8 @@ CROSSED = {
 
 
 @pytest.mark.parametrize(
-    ("rules", "pythons"), [("2026.8.5+26.7.1", ["py311h7a77afc_0", "py312h9804fc4_0"]), ("3.40.1+24.9.0", ["py312h9804fc4_0"])]
+    ("rules", "pythons"),
+    [("2026.8.5+26.7.1", ["py311h7a77afc_0", "py312h9804fc4_0"]), ("3.40.1+24.9.0", ["py312h9804fc4_0"])],
 )
 def test_a_cross_build_with_python_in_build_makes_its_outputs_for_each_python(
     tmp_path: Path, rules: str, pythons: list[str]

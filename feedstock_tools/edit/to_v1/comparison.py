@@ -30,6 +30,8 @@ from feedstock_tools.variants.namespace import DEFAULT_VARIANT
 __all__ = ["Difference", "compare_recipes", "compare_with_recipe", "without_hash"]
 
 _HASH = re.compile(r"(?<![0-9a-z])[0-9a-f]{7}(?![0-9a-z])_?|h[0-9a-f]{7}_?")
+#: The requirements that conda-build reads; it ignores other keys, such as `run_exports` among them.
+_SECTIONS = frozenset({"build", "host", "run", "run_constrained"})
 _EXACTLY = "exactly as"
 _BOUNDS = re.compile(r"[,|]")
 #: A package: name, version, number, build string, platform, requirements by section.
@@ -158,7 +160,8 @@ def _differing(before: Counter[_Package], after: Counter[_Package]) -> Iterator[
 def _of_v0(meta: Meta, output: RenderedOutput) -> _Package:
     build = meta.section("build")
     exports = build.get("run_exports")
-    return _package(output, output.requirements, exports if isinstance(exports, Mapping) else {"weak": exports})
+    sections = {name: items for name, items in output.requirements.items() if name in _SECTIONS}
+    return _package(output, sections, exports if isinstance(exports, Mapping) else {"weak": exports})
 
 
 def _of_v1(content: Mapping[str, Any], output: RenderedOutput) -> _Package:

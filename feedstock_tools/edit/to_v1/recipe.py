@@ -32,6 +32,7 @@ _SECTIONS = frozenset({"package", "source", "build", "requirements", "test", "ab
 _NUMBER = re.compile(r"number:\s*\{\{\s*(\w+)\s*\}\}")
 _NUMBER_LINE = re.compile(r"(\s+number:\s*)([^#]*)")
 _IN_BUILD = re.compile(r"\s*(?:string|number):")
+_SKIP_LINE = re.compile(r"\s*skip:")
 #: Several times the largest recipe of conda-forge with its loops written out.
 _LARGEST = 2_000_000
 _SCRIPTS = ("build.sh", "bld.bat", "build.bat")
@@ -75,7 +76,7 @@ def _converted(text: str, path: Path, names: Names, files: frozenset[str]) -> Co
     if sum(len(line.text) + sum(map(len, line.when)) for line in lines) > _LARGEST:
         raise UntranslatableError(f"it has more than {_LARGEST} characters with its expressions written out")
     lines, numbered = _numbered(lines, entries)
-    root = tree_of(lines, path)
+    root = tree_of(_with_words(lines, numbered), path)
     variables = tuple((entry.name, entry.expression) for entry in numbered)
     problems = list(flat.problems)
     given = Given(names, files, variables)
@@ -105,6 +106,16 @@ def _numbered(lines: list[FlatLine], entries: Sequence[Entry]) -> tuple[list[Fla
     changed = [*lines]
     changed[places[0]] = replace(lines[places[0]], text=f"{match[1]}{{{{ build_number }}}}", comments=())
     return changed, [*entries, Entry("build_number", expression, lines[places[0]].comments)]
+
+
+def _with_words(lines: Sequence[FlatLine], entries: Sequence[Entry]) -> list[FlatLine]:
+    """The lines with the words that conda-build writes where a text shows a truth value; rattler-build's are lower."""
+    switches = "|".join(re.escape(entry.name) for entry in entries if entry.expression.lower() in {"true", "false"})
+    if not switches:
+        return [*lines]
+    shown = re.compile(rf"\{{\{{\s*({switches})\s*\}}\}}")
+    words = r'{{ "True" if \1 else "False" }}'
+    return [line if _SKIP_LINE.match(line.text) else replace(line, text=shown.sub(words, line.text)) for line in lines]
 
 
 def _has_outputs(lines: Sequence[FlatLine]) -> bool:
@@ -138,8 +149,9 @@ def _context(entries: Sequence[Entry]) -> Dict:
     for entry in entries:
         node = parsed(entry.expression)
         if isinstance(node, nodes.Const):
-            is_number = isinstance(node.value, int) and not isinstance(node.value, bool)
-            value: Value = Scalar(str(node.value), literal=is_number)
+            is_text = not isinstance(node.value, int)
+            text = str(node.value).lower() if isinstance(node.value, bool) else str(node.value)
+            value: Value = Scalar(text, literal=not is_text)
         elif isinstance(node, nodes.List) and all(isinstance(item, nodes.Const) for item in node.items):
             texts = [str(item.value) for item in node.items if isinstance(item, nodes.Const)]
             value = List(tuple(Item(Scalar(text)) for text in texts))

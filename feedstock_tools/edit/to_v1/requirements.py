@@ -77,7 +77,7 @@ def requirement_sections(requirements: Sequence[Node], outer: When, given: Given
     for node in mapped:
         for name, value in node.entries:
             if name not in _SECTIONS and listed([value]):
-                problems.append(Problem(value.line, f"requirements have no section '{name}' in a recipe.yaml"))
+                problems.append(Problem(value.line, f"conda-build does not read 'requirements: {name}'"))
     return keys
 
 

@@ -16,7 +16,7 @@ from feedstock_tools.edit.to_v1.template.expressions import (
 )
 from feedstock_tools.edit.to_v1.template.names import OF_SCRIPTS, RENAMED
 
-__all__ = ["environment", "formatted", "method_call", "part_of_split", "pin"]
+__all__ = ["environment", "formatted", "method_call", "part_of_split", "pin", "replaced"]
 
 #: Methods of texts that are filters in minijinja.
 _METHODS = {
@@ -28,6 +28,7 @@ _METHODS = {
     "title": "title",
     "capitalize": "capitalize",
 }
+_TOOLS = frozenset({"compiler", "stdlib"})
 _PINS = {"min_pin": "lower_bound", "max_pin": "upper_bound"}
 
 
@@ -90,12 +91,24 @@ def method_call(writer: Writing, node: nodes.Call, method: nodes.Getattr) -> tup
         return _edge(writer, owner, attribute, node.args[0])
     if attribute == "format" and isinstance(owner, nodes.Const) and isinstance(owner.value, str):
         return formatted(writer, owner.value.split("{}"), node.args)
-    if attribute == "replace" and len(given) == 3:
-        return f"{writer.text(owner, Level.FILTER)} | split({given[0]}, {given[2]}) | join({given[1]})", Level.FILTER
+    if attribute == "replace" and len(given) in {2, 3}:
+        return replaced(writer, owner, given)
     if attribute not in _METHODS:
         raise UntranslatableError(f"the method '{attribute}' has no form for rattler-build")
     call = f"{_METHODS[attribute]}({', '.join(given)})" if given else _METHODS[attribute]
     return f"{writer.text(owner, Level.FILTER)} | {call}", Level.FILTER
+
+
+def replaced(writer: Writing, owner: nodes.Expr, given: Sequence[str]) -> tuple[str, int]:
+    """`replace`, with a number of times by parts; before the version of a compiler rattler-build has ` =`, not a space."""
+    old, new, *times = given
+    is_tool = isinstance(owner, nodes.Call) and isinstance(owner.node, nodes.Name) and owner.node.name in _TOOLS
+    if is_tool and old == '" "':
+        old = '" ="'
+    start = writer.text(owner, Level.FILTER)
+    if times:
+        return f"{start} | split({old}, {times[0]}) | join({new})", Level.FILTER
+    return f"{start} | replace({old}, {new})", Level.FILTER
 
 
 def _edge(writer: Writing, owner: nodes.Expr, attribute: str, given: nodes.Expr) -> tuple[str, int]:

@@ -10,7 +10,14 @@ import re
 
 from jinja2 import nodes
 
-from feedstock_tools.edit.to_v1.template.calls import environment, formatted, method_call, part_of_split, pin
+from feedstock_tools.edit.to_v1.template.calls import (
+    environment,
+    formatted,
+    method_call,
+    part_of_split,
+    pin,
+    replaced,
+)
 from feedstock_tools.edit.to_v1.template.comparisons import compare
 from feedstock_tools.edit.to_v1.template.expressions import (
     Level,
@@ -234,9 +241,8 @@ class Writer:
         if name == "int":
             return self._whole(node.node)
         arguments = [self.text(each, Level.CONDITIONAL) for each in node.args]
-        if name == "replace" and len(arguments) == 3:
-            start = f"{self.text(node.node, Level.FILTER)} | split({arguments[0]}, {arguments[2]})"
-            return f"{start} | join({arguments[1]})", Level.FILTER
+        if name == "replace" and len(arguments) in {2, 3}:
+            return replaced(self, node.node, arguments)
         given = ", ".join(arguments)
         call = f"{name}({given})" if given else name
         return f"{self.text(node.node, Level.FILTER)} | {call}", Level.FILTER
