@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,78 +12,21 @@ import click
 from feedstock_tools.cli import options
 from feedstock_tools.cli.opening import migrations_of, pinning_of
 from feedstock_tools.cli.printing import say
-from feedstock_tools.cli.spelling import Command, Group
+from feedstock_tools.cli.several_edits import Edit, EditGroup, Ending, Step
+from feedstock_tools.cli.spelling import Command
 from feedstock_tools.errors import InputError
 
 if TYPE_CHECKING:
     from feedstock_tools.edit.document import Document
     from feedstock_tools.edit.draft import Draft
-    from feedstock_tools.rerender.committing import Repository
 
 __all__ = ["command"]
 
-Edit = Callable[["Draft"], "Draft"]
-#: One edit of a call: what it is called in a commit message, what it does, and the options given with it.
-_Step = tuple[str, Edit, "_Ending"]
 
 _MOST_DIGITS = 9
 
 
-@dataclass(frozen=True, slots=True)
-class _Ending:
-    """Which feedstock is edited, and what becomes of the result."""
-
-    feedstock: Path | None
-    write: bool
-    commit: str | None
-
-
-class _Edits(Group):
-    """A group that takes several of its commands in one call, each with its options after its words."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Keep the arguments of the edits together; `--help` alone is that of the group."""
-        if args[:1] and not args[0].startswith("-"):
-            ctx.args = args
-            return args
-        return super().parse_args(ctx, args)
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Read all edits, then make them."""
-        steps = []
-        left = list(ctx.args)
-        while left:
-            name, found, left = self.resolve_command(ctx, left)
-            assert found is not None  # noqa: S101 - resolve_command ends with an error for an unknown name
-            own, left = _split(found, left)
-            with found.make_context(name, own, parent=ctx) as context:
-                steps.append(found.invoke(context))
-        return _finish(steps)
-
-
-def _split(found: click.Command, words: list[str]) -> tuple[list[str], list[str]]:
-    """The words of one edit, and those from the next edit's name on: after its last argument and its options."""
-    arguments = sum(isinstance(parameter, click.Argument) for parameter in found.params)
-    valued = {
-        name
-        for parameter in found.params
-        if isinstance(parameter, click.Option) and not parameter.is_flag and parameter.name != "commit"
-        for name in parameter.opts
-    }
-    at = 0
-    while at < len(words):
-        word = words[at]
-        if word in valued:
-            at += 1
-        elif not word.startswith("-"):
-            if not arguments and (word in command.commands or words[at - 1] != "--commit"):
-                break
-            arguments = max(0, arguments - 1)
-        at += 1
-    return words[:at], words[at:]
-
-
-@click.group("edit", cls=_Edits, no_args_is_help=True)
+@click.group("edit", cls=EditGroup, no_args_is_help=True)
 def command() -> None:
     """Change a recipe and the files beside it: each line that need not change stays as it is.
 
@@ -94,65 +35,14 @@ def command() -> None:
     """
 
 
-def _finish(steps: Sequence[_Step]) -> int:
-    """Make all edits, then show or write what they change."""
-    from feedstock_tools.edit.draft import open_draft
-    from feedstock_tools.feedstock.folder import find_feedstock
-
-    ending = _merged([own for _, _, own in steps])
-    draft = open_draft(find_feedstock(ending.feedstock, Path()).folder)
-    repository = _repository(draft.folder) if ending.commit is not None else None
-    for _, edit, _ in steps:
-        draft = edit(draft)
-    changes = draft.changes()
-    for line in changes.diff():
-        say(line, nl=False)
-    for remark in draft.remarks:
-        say(f"note: {remark}", err=True)
-    if not changes:
-        say("nothing to change", err=True)
-        return 0
-    names = ", ".join(path for _, path in changes.listed())
-    if not ending.write and repository is None:
-        say(f"would change {names}; --write does", err=True)
-        return 0
-    changes.apply()
-    say(f"changed {names}", err=True)
-    if repository is not None:
-        named = ending.commit in (options.OWN_MESSAGE, options.EDIT_MESSAGE)
-        message = "; ".join(title for title, _, _ in steps) if named else ending.commit or ""
-        repository.commit(changes, message, edit=ending.commit == options.EDIT_MESSAGE)
-        say(f"committed: {message}", err=True)
-    return 0
-
-
-def _merged(endings: Sequence[_Ending]) -> _Ending:
-    """The options of all edits of a call together.
-
-    Raises:
-        UsageError: they name several feedstocks.
-    """
-    folders = {ending.feedstock for ending in endings if ending.feedstock is not None}
-    if len(folders) > 1:
-        raise click.UsageError("the edits of one call are for one feedstock")
-    commits = [ending.commit for ending in endings if ending.commit is not None]
-    return _Ending(next(iter(folders), None), any(ending.write for ending in endings), commits[-1] if commits else None)
-
-
-def _repository(folder: Path) -> Repository:
-    from feedstock_tools.rerender.committing import find_repository
-
-    return find_repository(folder, os.environ)
-
-
 def _edit(name: str) -> Callable[[Callable[..., tuple[str, Edit]]], click.Command]:
     """A command of the group: its function gives the edit and what it is called."""
 
     def decorate(function: Callable[..., tuple[str, Edit]]) -> click.Command:
         @wraps(function)
-        def run(feedstock: Path | None, write: bool, commit: str | None, **values: Any) -> _Step:
+        def run(feedstock: Path | None, write: bool, commit: str | None, **values: Any) -> Step:
             title, edit = function(**values)
-            return title, edit, _Ending(feedstock, write, commit)
+            return title, edit, Ending(feedstock, write, commit)
 
         return command.command(name, cls=Command)(options.feedstock(_WRITE(_COMMIT(run))))
 
