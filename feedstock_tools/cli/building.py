@@ -82,6 +82,7 @@ def build(
     """
     from feedstock_tools.builds.engines.process.supervision import signals_as_exit
     from feedstock_tools.builds.plan.agenda import agenda
+    from feedstock_tools.builds.plan.converted import refuse_other_names
     from feedstock_tools.builds.plan.refusals import refuse_unbuildable
     from feedstock_tools.builds.runs.run import refuse_no_room, run
     from feedstock_tools.feedstock.provenance import typed
@@ -90,6 +91,7 @@ def build(
     left_out = _left_out(workspace, named, terminal)
     chosen = choose(workspace, named, left_out, terminal)
     refuse_unbuildable(chosen, workspace.engines)
+    refuse_other_names(workspace, chosen)
     say_all(terminal, text.name_notes(named.names, candidates_of(workspace, named)))
     say_all(terminal, text.engine_notes(workspace, chosen))
     planned = agenda(workspace, chosen, capacity, limits.jobs)

@@ -83,11 +83,17 @@ def _conversion_notes(
     differences = name_differences(chosen, workspace.feedstock.recipe)
     names = "with other names" if differences else "with the same names but for hashes"
     yield f"Converted the meta.yaml to a recipe.yaml for the embedded engine; conda-build makes packages {names}."
-    for line in differences[:_FEW]:
-        yield f"  {shown(line)}"
+    lines = [f"{name}: {line}" for name, found in differences.items() for line in found]
+    yield from _some(lines, "`feedstock-tools edit to-v1` compares the recipes")
     if lost:
         yield f"Not converted: {counted(len(lost), 'line')} of the meta.yaml:"
-        yield from (f"  {shown(line)}" for line in lost[:_FEW])
+        yield from _some(lost, "`feedstock-tools edit to-v1` shows them all")
+
+
+def _some(lines: Sequence[str], elsewhere: str) -> Iterator[str]:
+    yield from (f"  {shown(line)}" for line in lines[:_FEW])
+    if len(lines) > _FEW:
+        yield f"  and {len(lines) - _FEW} more; {elsewhere}"
 
 
 def channel_notes(agenda: Agenda) -> Iterator[str]:

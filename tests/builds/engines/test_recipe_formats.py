@@ -133,3 +133,27 @@ def test_lines_without_a_form_are_named_when_a_converted_recipe_is_built(without
     assert built.returncode == 0, built.stderr
     assert "Not converted: 1 line of the meta.yaml:" in built.stdout
     assert "'about: license_url' has no form in a recipe.yaml" in built.stdout
+
+
+def test_packages_with_other_names_are_built_only_by_an_engine_that_was_asked_for(without_spec: Path) -> None:
+    recipe = without_spec / "recipe" / "meta.yaml"
+    string = '{% set kind = "x_h{{ PKG_HASH }}" %}\n'
+    recipe.write_text(string + recipe.read_text().replace("number: 4", "number: 4\n  string: {{ kind }}_4"))
+    refused = run(without_spec, f"{HERE.name}_")
+    assert refused.returncode == 2
+    assert f"{HERE.name}_ cannot be built here: its converted recipe makes other packages: conda-build would make" in (
+        refused.stderr
+    )
+    assert "--engine rattler-build" in refused.stderr
+    built = run(without_spec, f"{HERE.name}_", "--engine", "rattler-build")
+    assert built.returncode == 0, built.stderr
+    assert "conda-build makes packages with other names." in built.stdout
+
+
+def test_of_many_lines_without_a_form_the_first_are_named_and_the_others_counted(without_spec: Path) -> None:
+    recipe = without_spec / "recipe" / "meta.yaml"
+    lines = "".join(f"  {word}: x\n" for word in ("one", "two", "three", "four", "five", "six", "seven"))
+    recipe.write_text(recipe.read_text().replace("  number: 4\n", f"  number: 4\n{lines}"))
+    listed = run(without_spec, f"{HERE.name}_")
+    assert "Not converted: 7 lines of the meta.yaml:" in listed.stdout
+    assert "more; `feedstock-tools edit to-v1` shows them all" in listed.stdout
