@@ -61,3 +61,10 @@ def test_a_difference_names_the_configuration_and_what_it_would_build(tmp_path: 
     first, _ = compare_recipes(tmp_path, text, read_configurations(tmp_path))
     assert first.configuration == "linux_64_cuda12.9"
     assert first.lines == ("demo: - run: zlib", "demo: + run: bzip2")
+
+
+def test_a_section_that_conda_build_does_not_read_is_listed_and_changes_nothing(tmp_path: Path) -> None:
+    converted = convert(tmp_path, HEAD + "requirements:\n  run_exports:\n    - demo\n")
+    (problem,) = converted.problems
+    assert problem.reason == "conda-build does not read 'requirements: run_exports'"
+    assert compare_recipes(tmp_path, converted.text, read_configurations(tmp_path)) == ()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.support.to_v1 import HEAD, content, convert
 
 
@@ -164,3 +166,30 @@ build:
             },
         ],
     }
+
+
+def test_truth_values_stay_such_and_texts_show_the_words_of_conda_build(tmp_path: Path) -> None:
+    made = content(
+        tmp_path,
+        HEAD
+        + """\
+{% set bundled = False %}
+requirements:
+  host:
+    {% if not bundled %}
+    - zlib
+    {% endif %}
+test:
+  commands:
+    - echo {{ bundled }}
+""",
+    )
+    assert made["context"]["bundled"] is False
+    assert made["requirements"]["host"] == [{"if": "not bundled", "then": "zlib"}]
+    assert made["tests"][0]["script"] == ['echo ${{ "True" if bundled else "False" }}']
+
+
+@pytest.mark.parametrize("replaced", ["compiler('c') | replace(' ', '>=', 1)", "compiler('c').replace(' ', '>=')"])
+def test_the_version_of_a_compiler_is_cut_off_where_rattler_build_writes_it(tmp_path: Path, replaced: str) -> None:
+    (item,) = content(tmp_path, HEAD + f"requirements:\n  run:\n    - {{{{ {replaced} }}}}\n")["requirements"]["run"]
+    assert '" ="' in item

@@ -100,7 +100,7 @@ def method_call(writer: Writing, node: nodes.Call, method: nodes.Getattr) -> tup
 
 
 def replaced(writer: Writing, owner: nodes.Expr, given: Sequence[str]) -> tuple[str, int]:
-    """`replace`, with a number of times by parts; before the version of a compiler rattler-build has ` =`, not a space."""
+    """`replace`, with a number of times by parts; rattler-build has ` =` before a compiler's version, not a space."""
     old, new, *times = given
     is_tool = isinstance(owner, nodes.Call) and isinstance(owner.node, nodes.Name) and owner.node.name in _TOOLS
     if is_tool and old == '" "':
