@@ -25,7 +25,7 @@ from feedstock_tools.cli.spelling import Command
 @options.check
 @options.diff
 @options.as_json
-@click.option("--force", is_flag=True, help="Overwrite files that were edited since they were generated.")
+@options.force
 def command(
     feedstock: Path,
     recipe_format: Literal["v0", "v1"] | None,

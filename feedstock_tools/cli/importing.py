@@ -16,10 +16,10 @@ __all__ = ["command"]
 @click.command("import", cls=Command)
 @options.folder
 @options.pinning
-@click.option("--check", is_flag=True, help="Write nothing; exit with 1 if the generated recipe differs.")
+@options.dry_run
 @options.as_json
-@click.option("--force", is_flag=True, help="Replace a feedstock.yaml that is there.")
-def command(feedstock: Path, pinning: str | None, check: bool, as_json: bool, force: bool) -> int:
+@options.force
+def command(feedstock: Path, pinning: str | None, dry_run: bool, as_json: bool, force: bool) -> int:
     """Write a feedstock.yaml whose generated recipe renders to what the recipe of FEEDSTOCK renders to.
 
     The recipe and the generated one are rendered in every configuration and rerendered; the exit code is 1 if they
@@ -31,10 +31,10 @@ def command(feedstock: Path, pinning: str | None, check: bool, as_json: bool, fo
     from feedstock_tools.report.importing import imported_text, imported_values
 
     folder = find_feedstock(feedstock, Path()).folder
-    if not (force or check):
+    if not (force or dry_run):
         refuse_spec(folder)
     imported = import_recipe(folder, pinning=chosen_pinning(pinning, folder))
-    if not check:
+    if not dry_run:
         path = imported.write(force=force)
         if not as_json:
             say(f"wrote {path}")

@@ -37,6 +37,7 @@ __all__ = [
     "feedstock",
     "folder",
     "folders",
+    "force",
     "gathered",
     "gpu",
     "html",
@@ -232,6 +233,7 @@ html = option(
 )
 dry_run = option("--dry-run", is_flag=True, meaning="Show what would happen; change nothing")
 check = option("--check", is_flag=True, meaning="Write nothing; exit with 1 if a file would change")
+force = option("--force", is_flag=True, meaning="Overwrite files that people wrote or edited")
 diff = option("--diff", "show_diff", is_flag=True, meaning="Print what changes")
 
 

@@ -39,6 +39,7 @@ CALLS: dict[str, list[str]] = {
     "search": ["search", "python", "-c", "CHANNEL", "--platform", HERE.subdir],
     "env": ["env", "pytorch", "--unsolved", "--platform", "linux-64", "--cuda", "12.9"],
     "diff": ["diff", "../gpuprobe", "../gpuprobe"],
+    "import": ["import", "../gpuprobe", "--dry-run"],
     "lint": ["lint", "../gpuprobe"],
     "review": ["review", "../gpuprobe", "--no-rehearse"],
     "rehearse": ["rehearse", GPU, "-c", "CHANNEL"],

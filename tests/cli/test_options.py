@@ -41,6 +41,7 @@ def test_every_option_says_what_it_does_in_a_sentence(each: Taken) -> None:
 #: Further arguments that a command needs before it notices that there is no feedstock.
 TAKE_A_FEEDSTOCK = {
     "generate": (),
+    "import": (),
     "rerender": (),
     "outputs": (),
     "why": ("python",),
@@ -72,6 +73,7 @@ BY_OPTION_ALONE = {
     "edit platform": ("add", "linux-aarch64"),
     "edit provider": ("linux-64", "azure"),
     "edit requirement": ("add", "numpy", "--section", "run"),
+    "edit to-v1": (),
     "edit version": ("1.0",),
     "review": (),
 }

@@ -188,15 +188,15 @@ def _first_of_twins(found: Sequence[_Found], present: Sequence[BuildRecord]) -> 
     Independent jobs each build an output that their rows share. Either package is fine, since packages that
     depend on it name its version and build string; as on a channel, the first one stays.
     """
-    first = {(record.identity, each.channel, each.file): each.sha256 for record in present for each in record.packages}
+    first = {(record.identity, each.channel, each.file): _key(record) for record in present for each in record.packages}
     done = [each.record for each in found if each.record.result == "done"]
     for record in sorted(done, key=lambda record: record.ended or record.started):
         for package in record.packages:
-            first.setdefault((record.identity, package.channel, package.file), package.sha256)
+            first.setdefault((record.identity, package.channel, package.file), _key(record))
 
     def without_twins(record: BuildRecord) -> BuildRecord:
-        known = [first.get((record.identity, each.channel, each.file), each.sha256) for each in record.packages]
-        kept = (each for each, sha256 in zip(record.packages, known, strict=True) if each.sha256 == sha256)
+        own = _key(record)
+        kept = (each for each in record.packages if first.get((record.identity, each.channel, each.file), own) == own)
         return replace(record, packages=tuple(kept))
 
     return [replace(each, record=without_twins(each.record)) for each in found]

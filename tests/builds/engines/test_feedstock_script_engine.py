@@ -150,13 +150,16 @@ def test_channels_are_not_given_to_scripts_that_have_their_own(
     assert "the feedstock's own scripts do not accept channels" in ran.stderr
 
 
-def test_without_docker_and_conda_build_every_engine_says_why_not(scripted: Path, tmp_path: Path) -> None:
+def test_without_docker_and_conda_build_their_engines_say_why_not(scripted: Path, tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()
-    ran = build(scripted, {"PATH": str(empty)})
-    assert ran.returncode == 2
-    assert "conda-build: there is no conda-build on PATH" in ran.stderr
-    assert "container: there is neither docker nor podman on PATH" in ran.stderr
+    for engine, reason in (
+        ("conda-build", "there is no conda-build on PATH"),
+        ("container", "there is neither docker nor podman on PATH"),
+    ):
+        ran = build(scripted, {"PATH": str(empty)}, "--engine", engine)
+        assert ran.returncode == 2
+        assert reason in ran.stderr
 
 
 def test_platforms_take_the_scripts_that_conda_smithy_takes() -> None:

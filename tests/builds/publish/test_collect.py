@@ -135,7 +135,7 @@ def test_a_tampered_package_is_refused_and_nothing_taken_over(gpu_feedstock: Tin
 
 
 def again(feedstock: TinyFeedstock, folder: Path) -> Path:
-    """The same configuration built on another machine: packages with the same names and other bytes."""
+    """The same configuration built on another machine: packages with the same names."""
     shutil.rmtree(feedstock.artifacts)
     assert feedstock.build(f"{GPU}_py3.11").returncode == 0
     return part(feedstock, folder)

@@ -28,7 +28,7 @@ def test_the_command_writes_and_counts(v0: Path) -> None:
 
 
 def test_the_command_prints_json_and_writes_nothing_when_it_checks(v1: Path) -> None:
-    words = ("import", str(v1), "--pinning", str(v1.parent / "pinning"), "--check", "--json")
+    words = ("import", str(v1), "--pinning", str(v1.parent / "pinning"), "--dry-run", "--json")
     done = command.run(command.tool(*words), v1)
 
     assert done.returncode == 0, done.stderr
