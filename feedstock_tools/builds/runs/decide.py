@@ -133,7 +133,7 @@ def decide(
     """
     occupancy = running if isinstance(running, Occupancy) else Occupancy(running)
     kinds = kinds_with_room(hosts, occupancy, pending.least if isinstance(pending, Waiting) else (1, 1))
-    still_open = sum(len(kind.rooms) for kind in kinds)
+    still_open = sum(map(len, kinds))
     rates = sorted({host.preempted for host in hosts} - {0.0})
     choices: dict[tuple[object, ...], Choice | None] = {}
     begun: set[Place] = set()
@@ -153,11 +153,12 @@ def decide(
         found = choice.best()
         if found is not None:
             room, portion = found
-            starts.append(Start(row.row, room.host.name, room.take(row.needs, portion, occupancy)))
+            host, share, is_open = room.kind.take(room, row.needs, portion, occupancy)
+            starts.append(Start(row.row, host, share))
             begun |= row.places
-            still_open -= not room.is_open
+            still_open -= not is_open
         elif (nearest := choice.nearest()) is not None:
-            nearest.kind.rooms.remove(nearest)
+            nearest.kind.remove(nearest)
             still_open -= 1
         else:
             choices[key] = None  # nothing is left for such rows

@@ -6,8 +6,7 @@ import math
 from bisect import insort
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice, takewhile
-from operator import attrgetter
+from heapq import heappop, heappush
 from typing import NamedTuple
 
 from feedstock_tools.builds.plan.capacity import Share, jobs_of
@@ -15,7 +14,7 @@ from feedstock_tools.builds.plan.hosts import Demand, Host, Portion, portion_on
 from feedstock_tools.builds.plan.needs import Needs
 from feedstock_tools.builds.plan.work import Place
 
-__all__ = ["Choice", "Kind", "Occupancy", "Room", "Running", "Taken", "kinds_with_room"]
+__all__ = ["Choice", "Free", "Kind", "Occupancy", "Room", "Running", "Taken", "kinds_with_room"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +32,18 @@ class Running:
 
 
 class Occupancy(Collection[Running]):
-    """The rows under way, by host, and the places of what they make: kept up to date as rows begin and end."""
+    """The rows under way, and the places of what they make: kept up to date as rows begin and end.
+
+    Attributes:
+        rows: by name.
+        on_hosts: what they have taken of each host, by its name; a host without rows may be missing.
+    """
 
     def __init__(self, rows: Iterable[Running] = ()) -> None:
         self.rows: dict[str, Running] = {}
         self.places: set[Place] = set()
         self._on: dict[str, dict[str, Running]] = {}
-        self._taken: dict[str, Taken] = {}
+        self.on_hosts: dict[str, Taken] = {}
         for row in rows:
             self.add(row)
 
@@ -48,19 +52,15 @@ class Occupancy(Collection[Running]):
         self.rows[row.row] = row
         self.places |= row.places
         self._on.setdefault(row.host, {})[row.row] = row
-        self._taken[row.host] = self.taken(row.host).after(row, 1)
+        self.on_hosts[row.host] = self.on_hosts.get(row.host, _NOTHING).after(row, 1)
 
     def remove(self, row: str) -> Running:
         """Note that a row is no longer under way; returns it."""
         gone = self.rows.pop(row)
         self.places -= gone.places
         del self._on[gone.host][row]
-        self._taken[gone.host] = self.taken(gone.host).after(gone, -1)
+        self.on_hosts[gone.host] = self.on_hosts[gone.host].after(gone, -1)
         return gone
-
-    def taken(self, host: str) -> Taken:
-        """What the rows on a host have taken of it."""
-        return self._taken.get(host, _NOTHING)
 
     def cores(self, host: str) -> set[int]:
         """The numbers of the cores that they have."""
@@ -98,78 +98,127 @@ class Taken(NamedTuple):
 _NOTHING = Taken()
 
 
-class Room:
-    """The free resources of a host while rows are given to it; `at` is its place among the hosts."""
+class Free(NamedTuple):
+    """The free resources of a host; `gpus` is infinite where they are not counted."""
 
-    __slots__ = ("_begun", "at", "cores", "gpus", "host", "jobs", "kind", "memory", "rank")
-
-    def __init__(self, at: int, kind: Kind, host: Host, taken: Taken) -> None:
-        self.at = at
-        self.kind = kind
-        self.host = host
-        self.cores = len(host.capacity.cores) - taken.cores
-        self.memory = host.capacity.memory - taken.memory
-        self.jobs = host.jobs - taken.rows
-        self.gpus = math.inf if host.gpus is None else host.gpus - taken.gpus
-        self.rank = -self.cores, at
-        self._begun: set[int] = set()
+    cores: int
+    memory: int
+    jobs: int
+    gpus: float
 
     @property
     def is_open(self) -> bool:
-        """Whether any row could begin here."""
+        """Whether any row could begin there."""
         return self.jobs > 0 and self.cores > 0 and self.memory > 0
 
-    def take(self, needs: Needs, portion: Portion, occupancy: Occupancy) -> Share:
-        """The share of a row that begins here."""
-        taken = self._begun | occupancy.cores(self.host.name)
-        cores = tuple(islice((core for core in self.host.capacity.cores if core not in taken), portion.cores))
-        self._begun.update(cores)
-        self.cores -= portion.cores
-        self.memory -= portion.memory
-        self.jobs -= 1
-        self.gpus -= needs.gpu
-        self.kind.move(self)
-        return Share(cores, portion.memory, jobs_of(portion.cores, portion.memory, needs.memory_per_job))
+    def lacks(self, portion: Portion, *, gpu: bool) -> tuple[int, bool, int]:
+        """What is missing for a row: cores before a GPU, and that before memory."""
+        cores, memory = portion.cores - self.cores, portion.memory - self.memory
+        return cores if cores > 0 else 0, gpu and self.gpus < 1, memory if memory > 0 else 0
+
+
+class Room(NamedTuple):
+    """A host with free resources while rows are given to it; `at` is its place among the hosts.
+
+    Of the rooms in which a row can begin, the least is the best: `minus_cores` are its free cores, negated.
+    """
+
+    minus_cores: int
+    at: int
+    free: Free
+    kind: Kind
 
 
 class Kind:
-    """The rooms of equal hosts, those with the most free cores first."""
+    """Equal hosts with room. Those of which as much is free differ in nothing but their places among the hosts."""
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: Host, hosts: Sequence[Host]) -> None:
+        """Hold no host yet.
+
+        Args:
+            host: one of the kind; `hosts` are those of all kinds.
+        """
         self.host = host
-        self.rooms: list[Room] = []
+        self._hosts = hosts
+        self._places: dict[Free, list[int]] = {}  # heaps
+        self._order: list[Free] = []  # their keys, those with the most free cores first
+        self._left: dict[int, tuple[int, ...]] = {}
+        self._cuts: dict[tuple[object, ...], tuple[Share, tuple[int, ...]]] = {}
 
-    def move(self, room: Room) -> None:
-        """Put a room, which has become smaller, into its new place in the order; out of it if it is closed."""
-        self.rooms.remove(room)
-        room.rank = -room.cores, room.at
-        if room.is_open:
-            insort(self.rooms, room, key=_RANK)
+    def add(self, free: Free, at: int) -> None:
+        """Let rows begin on a host of which this much is free."""
+        places = self._places.get(free)
+        if places is None:
+            self._places[free] = [at]
+            insort(self._order, free, key=_minus_cores)
+        else:
+            heappush(places, at)
+
+    def remove(self, room: Room) -> None:
+        """Let no row begin in a room; it is the first of those as large, as `best` and `nearest` return it."""
+        places = self._places[room.free]
+        heappop(places)
+        if not places:
+            del self._places[room.free]
+            self._order.remove(room.free)
+
+    def take(self, room: Room, needs: Needs, portion: Portion, occupancy: Occupancy) -> tuple[str, Share, bool]:
+        """Let a row begin in a room: the name of its host, its share, and whether others could begin there too."""
+        at, free = room.at, room.free
+        host = self._hosts[at]
+        left = self._left.get(at)
+        if left is None:
+            taken, every = occupancy.cores(host.name), host.capacity.cores
+            left = tuple(core for core in every if core not in taken) if taken else every
+        key = left, portion.cores, portion.memory, needs.memory_per_job
+        if (cut := self._cuts.get(key)) is None:
+            cut = self._cuts[key] = _cut(left, portion, needs)
+        share, self._left[at] = cut
+        self.remove(room)
+        less = Free(free.cores - portion.cores, free.memory - portion.memory, free.jobs - 1, free.gpus - needs.gpu)
+        if is_open := less.is_open:
+            self.add(less, at)
+        return host.name, share, is_open
 
     def best(self, portion: Portion, *, gpu: bool) -> Room | None:
         """The first room in which a row can begin now."""
-        for room in self.rooms:
-            if room.cores < portion.cores:
-                return None
-            if room.memory >= portion.memory and (not gpu or room.gpus >= 1):
-                return room
-        return None
+        found, at = None, -1
+        for free in self._order:
+            if free.cores < (found or portion).cores:
+                break
+            if free.memory >= portion.memory and (not gpu or free.gpus >= 1):
+                first = self._places[free][0]
+                if found is None or first < at:
+                    found, at = free, first
+        return None if found is None else Room(-found.cores, at, found, self)
 
-    def nearest(self, portion: Portion, *, gpu: bool) -> Room | None:
-        """The room that lacks the least for a row: cores before a GPU, and that before memory."""
-        if not self.rooms:
+    def nearest(self, portion: Portion, *, gpu: bool) -> tuple[tuple[int, bool, int], int, Room] | None:
+        """The room that lacks the least for a row, after what it lacks and its place."""
+        cores = min(self._order[0].cores, portion.cores) if self._order else 0
+        found = None
+        for free in self._order:
+            if free.cores < cores:
+                break
+            lacking = free.lacks(portion, gpu=gpu), self._places[free][0], free
+            if found is None or lacking < found:
+                found = lacking
+        if found is None:
             return None
-        cores = min(self.rooms[0].cores, portion.cores)
-        return min(
-            takewhile(lambda room: room.cores >= cores, self.rooms), key=lambda room: _lacks(room, portion, gpu=gpu)
-        )
+        lacks, at, free = found
+        return lacks, at, Room(-free.cores, at, free, self)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._places.values()))
 
 
-_RANK = attrgetter("rank")
+def _cut(cores: tuple[int, ...], portion: Portion, needs: Needs) -> tuple[Share, tuple[int, ...]]:
+    """A share of some free cores, and the cores that are left."""
+    jobs = jobs_of(portion.cores, portion.memory, needs.memory_per_job)
+    return Share(cores[: portion.cores], portion.memory, jobs), cores[portion.cores :]
 
 
-def _lacks(room: Room, portion: Portion, *, gpu: bool) -> tuple[int, bool, int, int]:
-    return max(0, portion.cores - room.cores), gpu and room.gpus < 1, max(0, portion.memory - room.memory), room.at
+def _minus_cores(free: Free) -> int:
+    return -free.cores
 
 
 def kinds_with_room(hosts: Sequence[Host], occupancy: Occupancy, least: tuple[int, int] = (1, 1)) -> list[Kind]:
@@ -179,20 +228,23 @@ def kinds_with_room(hosts: Sequence[Host], occupancy: Occupancy, least: tuple[in
         least: the cores and bytes of memory that each row needs at least.
     """
     kinds: dict[tuple[object, ...], Kind] = {}
+    least_cores, least_memory = least
+    taken = occupancy.on_hosts
     for at, host in enumerate(hosts):
-        taken, capacity = occupancy.taken(host.name), host.capacity
-        cores, memory = (1, 1) if host.lenient else least
-        if (
-            taken.rows >= host.jobs
-            or len(capacity.cores) - taken.cores < cores
-            or capacity.memory - taken.memory < memory
+        rows, cores, memory, gpus = taken.get(host.name, _NOTHING)
+        if rows >= host.jobs:
+            continue
+        capacity = host.capacity
+        free_cores, free_memory = len(capacity.cores) - cores, capacity.memory - memory
+        if (free_cores < least_cores or free_memory < least_memory) and not (
+            host.lenient and free_cores > 0 and free_memory > 0
         ):
             continue
         key = _kind_of(host)
-        kind = kinds.get(key) or kinds.setdefault(key, Kind(host))
-        kind.rooms.append(Room(at, kind, host, taken))
-    for kind in kinds.values():
-        kind.rooms.sort(key=_RANK)
+        if (kind := kinds.get(key)) is None:
+            kind = kinds[key] = Kind(host, hosts)
+        free_gpus = math.inf if host.gpus is None else host.gpus - gpus
+        kind.add(Free(free_cores, free_memory, host.jobs - rows, free_gpus), at)
     return list(kinds.values())
 
 
@@ -212,22 +264,26 @@ class Choice:
             ranked: kinds of host that the rows fit, each with its rank, lower for a better one.
         """
         self._demand = demand
-        self._groups: dict[tuple[float, ...], list[tuple[Kind, Portion]]] = {}
+        groups: dict[tuple[float, ...], list[tuple[Kind, Portion]]] = {}
         for rank, kind in sorted(ranked, key=lambda pair: pair[0]):
-            self._groups.setdefault(rank, []).append((kind, portion_on(demand.needs, kind.host)))
+            groups.setdefault(rank, []).append((kind, portion_on(demand.needs, kind.host)))
+        self._groups = list(groups.values())
 
     def best(self) -> tuple[Room, Portion] | None:
         """The best room in which a row can begin now, and what the row gets there."""
         gpu = self._demand.needs.gpu
-        for group in self._groups.values():
-            rooms = [(room, portion) for kind, portion in group if (room := kind.best(portion, gpu=gpu))]
-            if rooms:
-                return min(rooms, key=lambda pair: pair[0].rank)
+        for group in self._groups:
+            best = None
+            for kind, portion in group:
+                room = kind.best(portion, gpu=gpu)
+                if room is not None and (best is None or room < best[0]):
+                    best = room, portion
+            if best is not None:
+                return best
         return None
 
     def nearest(self) -> Room | None:
         """The room that lacks the least for a row that must wait."""
         gpu = self._demand.needs.gpu
-        every = (pair for group in self._groups.values() for pair in group)
-        rooms = [(room, portion) for kind, portion in every if (room := kind.nearest(portion, gpu=gpu))]
-        return min(rooms, key=lambda pair: _lacks(*pair, gpu=gpu))[0] if rooms else None
+        every = (kind.nearest(portion, gpu=gpu) for group in self._groups for kind, portion in group)
+        return min(found)[2] if (found := [each for each in every if each]) else None
