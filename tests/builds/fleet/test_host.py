@@ -154,15 +154,37 @@ def test_a_killed_worker_leaves_no_process_and_the_next_one_knows_the_attempt(
     fleet: Fleet, endless: TinyFeedstock
 ) -> None:
     order = _begun(fleet, endless)
-    worker = fleet.local.processes["h1"]
+    worker, apart = fleet.local.processes["h1"], _process_apart(fleet)
     worker.kill()
     worker.wait()
     assert fleet.wait_until_gone("h1", 60) < 5
+    wait_until(lambda: not apart.exists(), 5)
     assert _end(fleet, order).how == "stopped"
     fleet.local.start_host("h1")
     fleet.wait_for(1)
     with fleet.link() as link:
         wait_until(lambda: _reported(link.listing.hosts["h1"].attempts, order), 30)
+
+
+def test_the_process_that_forks_has_one_thread_and_is_started_again(fleet: Fleet, endless: TinyFeedstock) -> None:
+    order = _begun(fleet, endless)
+    apart = _process_apart(fleet)
+    assert len(list((apart / "task").iterdir())) == 1, "a fork may wait forever for a lock of another thread"
+    os.kill(int(apart.name), signal.SIGKILL)
+    assert fleet.wait_until_gone("h1", 60) < 5
+    assert _end(fleet, order).how == "stopped"
+    again = _begun(fleet, endless)
+    assert _process_apart(fleet) != apart
+    with fleet.link() as link:
+        link.ask("h1", "stop", {"attempt": again.attempt})
+    fleet.wait_until_gone("h1", 60)
+
+
+def _process_apart(fleet: Fleet) -> Path:
+    """The process of a host that forks its attempts, in /proc."""
+    worker = fleet.local.processes["h1"].pid
+    (child,) = Path(f"/proc/{worker}/task/{worker}/children").read_text().split()
+    return Path("/proc", child)
 
 
 def _reported(attempts: list[Mapping[str, Any]], order: Order) -> bool:

@@ -1,4 +1,4 @@
-"""The process of one attempt on a host, started by the host's worker: it performs an order and nothing else.
+"""The process of one attempt on a host, forked for the host's worker: it performs an order and nothing else.
 
 A supervisor is forked off first. It ends the build with all its processes when the lease runs out, when the client
 asks for it, and when the worker ends, however that happens: only the worker keeps its standard input open.

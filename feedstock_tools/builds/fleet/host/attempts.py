@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from feedstock_tools import __version__
+from feedstock_tools.builds.fleet.host.forks import Fork, Forks
 from feedstock_tools.builds.fleet.host.lease import renew
 from feedstock_tools.builds.fleet.host.spool import EVENTS, FILES, ORDER, STOP, append
 from feedstock_tools.builds.fleet.host.store import is_hash
@@ -21,12 +21,13 @@ from feedstock_tools.builds.fleet.results.events import Finished, HostEvent, eve
 from feedstock_tools.builds.fleet.trust.signing import Refused
 from feedstock_tools.builds.plan.hosts import Host
 from feedstock_tools.files.temporary import remove
-from feedstock_tools.workers import worker_command
 
 __all__ = ["MODULE", "PASSED_ON", "Attempts"]
 
 #: The module whose process performs an order.
 MODULE = "feedstock_tools.builds.fleet.host.attempt"
+#: What such a process needs, imported once for all of them.
+_NEEDED = "feedstock_tools.builds.fleet.host.performing"
 _NAME = re.compile("[0-9a-f]{32}")
 #: Forgotten attempts whose names are remembered, so that their orders cannot be repeated.
 _REMEMBERED = "forgotten"
@@ -41,7 +42,7 @@ class _Running:
     """An attempt whose process runs, or ran until just now."""
 
     order: Order
-    process: subprocess.Popen[bytes]
+    process: Fork
 
 
 class Attempts:
@@ -55,6 +56,8 @@ class Attempts:
         self._host = host
         self._running: dict[str, _Running] = {}
         self._leaving: set[str] = set()
+        variables = {name: value for name, value in os.environ.items() if name in PASSED_ON}
+        self._forks = Forks([MODULE, _NEEDED], variables)
         self._known = {path.name: self._order(path) for path in self._folder.iterdir() if _NAME.fullmatch(path.name)}
         for name in self._known:
             self._settle(name)
@@ -94,15 +97,7 @@ class Attempts:
         (folder / ORDER).write_text(json.dumps(order.to_json()))
         renew(folder, until)
         with (folder / "messages").open("wb") as messages:
-            process = subprocess.Popen(
-                worker_command(MODULE, str(folder), str(self._root)),
-                cwd=folder,
-                env={name: value for name, value in os.environ.items() if name in PASSED_ON},
-                stdin=subprocess.PIPE,
-                stdout=messages,
-                stderr=messages,
-                start_new_session=True,
-            )
+            process = self._forks.start(folder, messages.fileno(), str(folder), str(self._root))
         self._known[order.attempt] = order
         self._running[order.attempt] = _Running(order, process)
 
@@ -115,9 +110,7 @@ class Attempts:
     def look(self) -> None:
         """Note the attempts whose processes have ended."""
         for name, running in list(self._running.items()):
-            if running.process.poll() is not None:
-                assert running.process.stdin is not None  # noqa: S101
-                running.process.stdin.close()
+            if running.process.has_ended():
                 del self._running[name]
                 self._settle(name)
                 if name in self._leaving:
@@ -168,12 +161,12 @@ class Attempts:
         remove(self._folder / attempt)
 
     def end_all(self) -> None:
-        """End all running attempts, and wait until they have."""
+        """End all running attempts, and wait until they have ended; none can be started after that."""
         for running in self._running.values():
-            assert running.process.stdin is not None  # noqa: S101
-            running.process.stdin.close()
+            running.process.let_go()
         for running in self._running.values():
             running.process.wait()
+        self._forks.end()
 
     def _refuse(self, order: Order) -> None:
         if not isinstance(order.attempt, str) or not _NAME.fullmatch(order.attempt):
