@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from feedstock_tools.builds.fleet.folder import find_fleet, fleet_name
+from feedstock_tools.builds.ledger import BuildRecord, Ledger, now
+from feedstock_tools.builds.plan.agenda import agenda
+from feedstock_tools.builds.plan.capacity import Capacity
+from feedstock_tools.builds.plan.workspace import open_workspace
 from feedstock_tools.errors import InputError
 from tests.support import command
-from tests.support.feedstocks import TinyFeedstock
+from tests.support.feedstocks import HERE, TinyFeedstock
 from tests.support.fleets import Fleet, fleet_in
+
+GPU_ROWS, CPU_ROWS = f"{HERE.name}_cuda_compiler_version11.2", f"{HERE.name}_cuda_compiler_versionNone"
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +75,39 @@ def test_a_row_that_no_host_can_build_is_left_out_or_refused(fleet: Fleet, feeds
     assert run.returncode == 2, run.stdout
     assert "osx_64_ cannot be built" in run.stderr
     assert not feedstock.packages()
+
+
+def test_a_row_that_is_too_large_for_every_host_is_refused_if_named_and_left_out_of_all(
+    fleet: Fleet, feedstock: TinyFeedstock
+) -> None:
+    _remember_memory(feedstock, {GPU_ROWS: 1 << 40, CPU_ROWS: 1 << 20})
+    option = f"--fleet={fleet.local.fleet.path}"
+    reason = f"it needs 1280.00 GiB of memory, and no host that builds for {HERE.subdir} has more than"
+    named = command.run(feedstock.command(CPU_ROWS, GPU_ROWS, option), feedstock.folder, command.environment())
+    assert named.returncode == 2, named.stdout
+    assert f"{GPU_ROWS} cannot be built here: {reason}" in named.stderr
+    assert not feedstock.packages()
+    run = fleet.build(feedstock)
+    assert run.returncode == 0, run.stdout
+    assert f"Left out: {GPU_ROWS} cannot be built here: {reason}" in run.stdout
+    built = {record.configuration for record in feedstock.records() if record.packages}
+    assert built == {CPU_ROWS}
+    left = feedstock.run("plan", CPU_ROWS, "--channel", str(feedstock.channel), "--json")
+    assert json.loads(left.stdout)["todo"] == [], left.stdout
+
+
+def _remember_memory(feedstock: TinyFeedstock, peaks: Mapping[str, int]) -> None:
+    """Record earlier builds of all rows: configuration → their peak memory in bytes."""
+    workspace = open_workspace(feedstock.folder, None, [str(feedstock.channel)], os.environ)
+    planned = agenda(workspace, workspace.chosen(list(peaks)), Capacity.of_machine())
+    with Ledger(workspace.artifacts.ledger) as ledger:
+        for work in planned.todo:
+            for output in work.missing:
+                earlier = BuildRecord(
+                    "earlier", work.configuration, work.name, output.name, "done", now(), "", "earlier", ()
+                )
+                done = replace(ledger.begin(earlier), result="done", ended=now(), peak_memory=peaks[work.configuration])
+                ledger.finish(done)
 
 
 def test_a_fleet_is_meant_by_its_inventory_its_folder_or_its_name(tmp_path: Path) -> None:
