@@ -35,6 +35,8 @@ _PATIENCE, _PAUSE = 2.0, 0.02
 _ANSWERS_WITHIN = 10.0
 _AGAIN = 1.0
 _MOST_EVENTS = 512 << 10
+#: What must be left of a lease for an attempt to begin, in seconds: less than remains between two reports.
+_SHORTEST = 1.0
 
 
 class _Host:
@@ -65,6 +67,8 @@ class _Host:
                 raise Refused("data are bytes")
             if operation == "events":
                 return await self._events(arguments)
+            if operation == "start":
+                await self._leased()
             if operation not in self._operations:
                 raise Refused(f"there is no operation {operation!r}")
             return self._operations[operation](arguments, data)
@@ -102,6 +106,15 @@ class _Host:
     def _forget(self, arguments: dict[str, Any], data: bytes) -> Mapping[str, Any]:
         self.attempts.forget(arguments["attempt"])
         return {}
+
+    async def _leased(self) -> None:
+        """Wait for a lease under which an attempt can begin.
+
+        What the hub has sent to a host that was cut off may arrive before the answer to the host's next report. Without
+        such an answer the connection ends, and with it this.
+        """
+        while self.until < clock() + _SHORTEST:
+            await asyncio.sleep(_PAUSE)
 
     async def _events(self, arguments: dict[str, Any]) -> Mapping[str, Any]:
         """The events from an offset on, as soon as there are any."""
@@ -144,7 +157,6 @@ class _Tie:
         settings = self.host.settings
         while not reading.done():
             asked = clock()
-            self.host.until = max(self.host.until, asked + 1)
             report = {**settings.report, "version": __version__, "attempts": self.host.attempts.report()}
             await line.ask(report, _ANSWERS_WITHIN)
             self.host.until = asked + settings.lease

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -148,6 +149,24 @@ def test_a_worker_that_hangs_does_not_keep_its_build_beyond_the_lease(fleet: Fle
     finally:
         worker.send_signal(signal.SIGCONT)
     fleet.wait_for(1)
+
+
+def test_an_order_that_arrives_when_the_lease_is_over_begins_under_the_next(
+    fleet: Fleet, feedstock: TinyFeedstock
+) -> None:
+    parcels, order = _prepared(feedstock)
+    worker = fleet.local.processes["h1"]
+    with fleet.link() as link:
+        Delivery(link, parcels, feedstock.artifacts).provide("h1", order)
+        worker.send_signal(signal.SIGSTOP)
+        try:
+            asking = threading.Thread(target=link.ask, args=("h1", "start", {"order": order.to_json()}))
+            asking.start()
+            time.sleep(LEASE + 0.5)
+        finally:
+            worker.send_signal(signal.SIGCONT)
+        asking.join()
+        assert _end(fleet, order).how == "built"
 
 
 def test_a_killed_worker_leaves_no_process_and_the_next_one_knows_the_attempt(
