@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sys
 import time
 from pathlib import Path
 
@@ -14,9 +15,14 @@ from feedstock_tools.builds.engines.embedded.fixed_place import PLACE, at_fixed_
 from feedstock_tools.channel.archive import read_documents
 from feedstock_tools.channel.comparing import compare_packages
 from feedstock_tools.digests import sha256_of
-from tests.support.feedstocks import TinyFeedstock
+from tests.support import command
+from tests.support.compilers import lend_stand_in
+from tests.support.feedstocks import HERE, TinyFeedstock, copy_of_example
 from tests.support.needs import lacks, needs
 
+PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"
+#: The packages that a CPU row of gpuprobe makes.
+PACKAGES = 4
 GPU = "linux_64_cuda11.2_py3.11"
 SCRIPT = """\
 mkdir -p "$PREFIX/lib/tiny"
@@ -95,6 +101,28 @@ def test_builds_in_other_folders_at_other_times_give_the_same_bytes(
         (one,), (other,) = first.glob(f"*/{name}"), second.glob(f"*/{name}")
         assert compare_packages(one, other).differences == ()
     assert differing == []
+
+
+@pytest.mark.slow
+@needs("system", HERE.subdir == "linux-64", "these configurations are built on linux-64")
+@pytest.mark.parametrize("configuration", ["linux_64_cpu", "linux_aarch64_cpu"])
+def test_the_example_built_twice_elsewhere_by_others_has_the_same_bytes(
+    configuration: str, mounts: None, tmp_path: Path
+) -> None:
+    cache = tmp_path / "cache"
+    lend_stand_in(cache)
+    built = []
+    for name in ("one", "another/deeper"):
+        home = tmp_path / name / "home"
+        home.mkdir(parents=True)
+        words = command.tool("build", f"{configuration}_py{PYTHON}", "--channel", "stand-in")
+        others = command.environment(XDG_CACHE_HOME=str(cache), HOME=str(home), USER=home.parent.name)
+        done = command.run(words, copy_of_example("gpuprobe", tmp_path / name), others)
+        assert done.returncode == 0, done.stdout[-4000:] + done.stderr
+        built.append(hashes(tmp_path / name / "gpuprobe" / "build_artifacts" / "built-on-stand-in"))
+    first, second = built
+    assert len(first) == PACKAGES
+    assert second == first
 
 
 def test_the_time_in_packages_is_that_of_the_environment_if_it_has_one(feedstock: TinyFeedstock) -> None:
