@@ -11,6 +11,7 @@ from feedstock_tools.builds.plan.outputs_v0 import with_meta_outputs
 from feedstock_tools.edit.to_v1.comparison import without_hash
 from feedstock_tools.errors import InputError, Mistake
 from feedstock_tools.feedstock.planned import PlannedConfiguration
+from feedstock_tools.platforms import Platform
 
 if TYPE_CHECKING:
     from feedstock_tools.builds.plan.workspace import Workspace
@@ -31,7 +32,7 @@ def name_differences(converted: Sequence[PlannedConfiguration], folder: Path) ->
     Raises:
         InputError: the `meta.yaml` cannot be read.
     """
-    originals, _ = with_meta_outputs(converted, folder, {})
+    originals, _ = with_meta_outputs(converted, folder, {}, Platform.here())
     found = {}
     for before, after in zip(originals, converted, strict=True):
         planned, wanted = _stems(after), _stems(before)

@@ -29,12 +29,16 @@ _PATH = re.compile(r"^\s*(?:-\s+)?path:\s*[\"']?([^\s\"'#{}]+)", re.MULTILINE)
 
 
 def with_meta_outputs(
-    configurations: Sequence[PlannedConfiguration], folder: Path, engines: Mapping[str, str]
+    configurations: Sequence[PlannedConfiguration],
+    folder: Path,
+    engines: Mapping[str, str],
+    builder: Platform | None = None,
 ) -> tuple[tuple[PlannedConfiguration, ...], set[Path]]:
     """Configurations with the outputs that conda-build would make, and their local sources.
 
     Args:
         engines: platform → name and version of the engine that builds for it.
+        builder: the platform of the machine that builds all of them; default each configuration's own.
 
     Raises:
         InputError: the recipe cannot be read.
@@ -48,7 +52,7 @@ def with_meta_outputs(
         "sources": digest_of_files(sorted(sources)),
     }
     complete = (
-        _complete(configuration, recipe, {**parts, "engine": engines.get(configuration.platform, "")})
+        _complete(configuration, recipe, {**parts, "engine": engines.get(configuration.platform, "")}, builder)
         for configuration in configurations
     )
     return tuple(complete), sources
@@ -60,23 +64,28 @@ def _sources(folder: Path) -> set[Path]:
     return {place for place in places if place.exists()}
 
 
-def _complete(configuration: PlannedConfiguration, recipe: Recipe, parts: Mapping[str, str]) -> PlannedConfiguration:
+def _complete(
+    configuration: PlannedConfiguration, recipe: Recipe, parts: Mapping[str, str], builder: Platform | None
+) -> PlannedConfiguration:
     platform = Platform.parse(configuration.platform)
     try:
-        rows = tuple(replace(row, outputs=_outputs(recipe, row, platform, parts)) for row in configuration.rows)
+        rows = tuple(
+            replace(row, outputs=_outputs(recipe, row, platform, builder or platform, parts))
+            for row in configuration.rows
+        )
     except InputError as error:
         return replace(configuration, refusal=str(error), rendered=True)
     return replace(configuration, rows=rows, refusal=None, rendered=True)
 
 
 def _outputs(
-    recipe: Recipe, row: PlannedRow, platform: Platform, parts: Mapping[str, str]
+    recipe: Recipe, row: PlannedRow, platform: Platform, builder: Platform, parts: Mapping[str, str]
 ) -> tuple[PlannedOutput, ...]:
     from feedstock_tools.recipe.v0.recipe import render_recipe
     from feedstock_tools.variants import VariantConfig, combine, defaults
 
     values = VariantConfig({key: (value,) for key, value in row.values.items()})
-    rendered = render_recipe(recipe, combine([defaults(platform), values]), platform)
+    rendered = render_recipe(recipe, combine([defaults(builder), values]), builder)
     built = [output for output in rendered.outputs if not output.skip]
     return tuple(
         PlannedOutput(

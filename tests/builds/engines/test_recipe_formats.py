@@ -157,3 +157,15 @@ def test_of_many_lines_without_a_form_the_first_are_named_and_the_others_counted
     listed = run(without_spec, f"{HERE.name}_")
     assert "Not converted: 7 lines of the meta.yaml:" in listed.stdout
     assert "more; `feedstock-tools edit to-v1` shows them all" in listed.stdout
+
+
+def test_conda_build_is_taken_to_cross_build_on_this_machine_too(without_spec: Path) -> None:
+    recipe = without_spec / "recipe" / "meta.yaml"
+    skip = "number: 4\n  skip: true  # [build_platform != target_platform and py == 311]"
+    recipe.write_text(recipe.read_text().replace("number: 4", skip))
+    support = without_spec / ".ci_support"
+    text = (support / f"{HERE.name}_.yaml").read_text()
+    other = "linux-aarch64" if HERE.subdir == "linux-64" else "linux-64"
+    (support / "other_.yaml").write_text(text.replace(HERE.subdir, other))
+    planned = command.run(command.tool("plan", "other_"), without_spec)
+    assert "conda-build makes packages with the same names but for hashes." in planned.stderr
