@@ -44,7 +44,7 @@ def name_differences(converted: Sequence[PlannedConfiguration], folder: Path) ->
 
 
 def refuse_other_names(workspace: Workspace, chosen: Sequence[PlannedConfiguration]) -> None:
-    """Refuse configurations whose packages a converted recipe names otherwise, unless its engine was asked for by name.
+    """Refuse configurations whose packages a converted recipe names otherwise, unless `--engine` names its engine.
 
     Raises:
         InputError: there are some; with the packages.
