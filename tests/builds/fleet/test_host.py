@@ -155,16 +155,16 @@ def test_an_order_that_arrives_when_the_lease_is_over_begins_under_the_next(
     fleet: Fleet, feedstock: TinyFeedstock
 ) -> None:
     parcels, order = _prepared(feedstock)
-    worker = fleet.local.processes["h1"]
+    hub = fleet.local.processes["hub"]
     with fleet.link() as link:
         Delivery(link, parcels, feedstock.artifacts).provide("h1", order)
-        worker.send_signal(signal.SIGSTOP)
+        hub.send_signal(signal.SIGSTOP)
         try:
             asking = threading.Thread(target=link.ask, args=("h1", "start", {"order": order.to_json()}))
             asking.start()
-            time.sleep(LEASE + 0.5)
+            time.sleep(LEASE + 2)  # more than the lease after the last report, which is answered with the order
         finally:
-            worker.send_signal(signal.SIGCONT)
+            hub.send_signal(signal.SIGCONT)
         asking.join()
         assert _end(fleet, order).how == "built"
 
