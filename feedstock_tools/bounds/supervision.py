@@ -41,9 +41,9 @@ def hold(bounds: Bounds) -> None:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         return
     signal.setitimer(signal.ITIMER_REAL, _LONGEST_COMMAND)
-    status = _watch(child, watched)
-    if status < 0:
-        _leave(-status, reason_of(-status, note, bounds))
+    status, asked = _watch(child, watched)
+    if status < 0:  # an engine that is interrupted may crash while the child ends
+        _leave(asked or -status, reason_of(-status, note, bounds))
     os._exit(status)
 
 
@@ -117,11 +117,13 @@ def threads() -> int:
         return threading.active_count()
 
 
-def _watch(child: int, watched: set[signal.Signals]) -> int:
-    """Wait for the child and forward termination signals to it; return its exit status, negative for a signal.
+def _watch(child: int, watched: set[signal.Signals]) -> tuple[int, int]:
+    """Wait for the child and forward termination signals to it; return its exit status, negative for a signal, and the
+    last of these signals, 0 for none.
 
     Signals from the terminal reach the child by themselves.
     """
+    asked = 0
     while True:
         if hasattr(signal, "sigwaitinfo"):
             info = signal.sigwaitinfo(watched)
@@ -132,14 +134,16 @@ def _watch(child: int, watched: set[signal.Signals]) -> int:
         if number == signal.SIGCHLD:
             ended, state = os.waitpid(child, os.WNOHANG)
             if ended:
-                return os.waitstatus_to_exitcode(state)
+                return os.waitstatus_to_exitcode(state), asked
         elif number == signal.SIGALRM:
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
             hours = _LONGEST_COMMAND / 3600
             _leave(signal.SIGALRM, WorkError(f"the command has not ended within {hours:g} h: it waits for something"))
-        elif from_process:
-            os.kill(child, number)
+        else:
+            asked = number
+            if from_process:
+                os.kill(child, number)
 
 
 def _leave(number: int, reason: FeedstockError) -> NoReturn:

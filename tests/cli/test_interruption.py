@@ -67,6 +67,34 @@ def test_an_interrupted_command_prints_one_message(gpu_feedstock: TinyFeedstock,
     assert ended[0] == 130
 
 
+#: A bounded command whose engine crashes when it is interrupted.
+CRASHES = """
+import os, signal, time
+from feedstock_tools.bounds.limits import READING
+from feedstock_tools.bounds.supervision import hold
+hold(READING)
+signal.signal(signal.SIGINT, lambda *_: os.abort())
+print("ready", flush=True)
+time.sleep(600)
+"""
+
+
+def test_an_interrupted_command_whose_engine_crashes_is_no_bad_input(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", CRASHES],
+        cwd=tmp_path,
+        env=command.environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    assert (process.returncode, errors) == (130, "")
+
+
 def test_a_process_that_ignores_ctrl_c_goes_on_doing_so(gpu_feedstock: TinyFeedstock) -> None:
     process = subprocess.Popen(
         command.tool("build", "--list"),
