@@ -15,7 +15,6 @@ names and bytes of the rerendered configurations, with the rules and the pinning
 """
 
 import argparse
-import random
 import re
 import sys
 import tempfile
@@ -31,8 +30,7 @@ from benchmarks.histories import (
     Day,
     Pinnings,
     blocks,
-    feedstocks,
-    main_line,
+    drawn,
     rerendered,
     sides,
     without,
@@ -139,9 +137,7 @@ def main() -> int:
     parser.add_argument("--each", type=int, default=1, help="commits of each feedstock")
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
-    commits = [commit for repository in feedstocks(given.mirror) for commit in main_line(repository)]
-    random.seed(given.seed)
-    random.shuffle(commits)
+    commits = drawn(given.mirror, given.seed)
     taken: Counter[str] = Counter()
     results: Counter[str] = Counter()
     counts: Counter[str] = Counter()

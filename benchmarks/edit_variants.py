@@ -19,7 +19,6 @@ changed for it.
 """
 
 import argparse
-import random
 import re
 import shutil
 import sys
@@ -35,8 +34,7 @@ from benchmarks.histories import (
     Day,
     Pinnings,
     blocks,
-    feedstocks,
-    main_line,
+    drawn,
     sides,
     unpack,
     without,
@@ -240,9 +238,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="", help="this commit alone")
     given = parser.parse_args()
-    commits = [commit for repository in feedstocks(given.mirror) for commit in main_line(repository)]
-    random.seed(given.seed)
-    random.shuffle(commits)
+    commits = drawn(given.mirror, given.seed)
     why: Counter[str] = Counter()
     taken: Counter[tuple[str, str]] = Counter()
     results: Counter[str] = Counter()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import bisect
 import calendar
 import difflib
+import random
 import re
 import subprocess
 import tarfile
@@ -223,3 +224,11 @@ def without(before: str, after: str, about: re.Pattern[str]) -> tuple[str, int]:
         text += block.before if concerned else block.after
         others += 0 if concerned else len(block.lines)
     return "".join(text), others
+
+
+def drawn(mirror: Path, seed: int) -> list[Commit]:
+    """All commits of the feedstocks' main lines, in an order that a seed draws; it seeds `random` too."""
+    commits = [commit for repository in feedstocks(mirror) for commit in main_line(repository)]
+    random.seed(seed)
+    random.shuffle(commits)
+    return commits

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from feedstock_tools.edit.draft import Draft
 from feedstock_tools.edit.enable_gpu.architectures import script_edits
-from feedstock_tools.edit.enable_gpu.gpu_tests import test_edits
+from feedstock_tools.edit.enable_gpu.gpu_tests import edits_of_tests
 from feedstock_tools.edit.enable_gpu.insertion import together
 from feedstock_tools.edit.enable_gpu.metapackages import with_metapackages
 from feedstock_tools.edit.enable_gpu.needs import requirement_changes, spec_of
@@ -58,7 +58,7 @@ def enable_gpu(draft: Draft, wishes: GpuWishes, pinning: Path | None = None) -> 
     numbers = numbering(parts, wishes)
     scripts = script_edits(scripts_of(draft, parts.builders), wishes, versions)
     strings, preferred = build_string_edits(parts, numbers), preference(parts, wishes)
-    tests = test_edits(parts, wishes)
+    tests = edits_of_tests(parts, wishes)
     edits = (numbers.edits, strings, preferred, scripts.edits, tests)
     document = parts.recipe.document
     changes = [  # what is added in one place stands there in this order

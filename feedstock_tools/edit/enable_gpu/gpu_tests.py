@@ -16,7 +16,7 @@ from feedstock_tools.generate.texts.condition_texts import to_selector, to_v1
 from feedstock_tools.generate.texts.lines import Line, quoted
 from feedstock_tools.generate.texts.needs import CPU, CUDA
 
-__all__ = ["test_edits"]
+__all__ = ["edits_of_tests"]
 
 #: A shared library on Linux that a test looks for.
 _LIBRARY = re.compile(r"\$\{?PREFIX\}?/(lib/lib[\w.+-]+?)(?:\.so|\$\{?SHLIB_EXT\}?|\{\{ *SHLIB_EXT *\}\})(?=[\s\"']|$)")
@@ -26,7 +26,7 @@ _LINUX = Word("linux")
 _SECTION = "nv_fatbin"
 
 
-def test_edits(parts: GpuParts, wishes: GpuWishes) -> Edits:
+def edits_of_tests(parts: GpuParts, wishes: GpuWishes) -> Edits:
     """Tests of the packages with CUDA builds.
 
     Files with GPU code are those of the wishes. Without any, it is the library that the tests of a package look for, if

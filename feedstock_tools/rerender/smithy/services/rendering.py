@@ -96,7 +96,7 @@ def _upload_script(workshop: Workshop, provider: str) -> str:
         return name
     folder = workshop.forge.recipe_dir
     places = {"circle": "/home/conda/recipe_root/", "travis": f"{folder}/"}
-    return f"{places.get(provider, f'{folder}{chr(92)}')}{name}.py"
+    return places.get(provider, f"{folder}\\") + f"{name}.py"
 
 
 def _jobs(workshop: Workshop, enabled: Sequence[Built]) -> list[Any]:
