@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from datetime import datetime
 
-__all__ = ["aligned", "counted", "duration", "shown", "shown_log", "table"]
+__all__ = ["aligned", "counted", "duration", "moment", "shown", "shown_log", "table"]
 
 #: Characters that a terminal acts on instead of showing them: control characters except tab and line feed, marks that
 #: turn the direction of a line around, and lone surrogates, which represent bytes that are not UTF-8.
@@ -67,6 +68,18 @@ def duration(seconds: float | None) -> str:
         return f"{seconds:.2f} s" if seconds < 10 else f"{seconds:.0f} s"
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} min {rest:02} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02} min"
+
+
+def moment(text: str) -> str:
+    """A time in ISO format for people, to the minute; an invalid one is returned unchanged.
+
+    >>> moment("2026-03-04T09:05:40.123+00:00")
+    '2026-03-04 09:05'
+    """
+    try:
+        return datetime.fromisoformat(text).strftime("%Y-%m-%d %H:%M")
+    except ValueError:
+        return text
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, right: frozenset[int] = _NONE) -> str:

@@ -10,9 +10,8 @@ from typing import Any
 from feedstock_tools.builds.fleet.simulation.hosts import SimulatedHosts
 from feedstock_tools.builds.fleet.simulation.simulate import HostUse, Simulation
 from feedstock_tools.builds.plan.refusals import in_words
-from feedstock_tools.data import data_folder
 from feedstock_tools.files.writing import write_whole
-from feedstock_tools.report.matrix.page import policy_hash
+from feedstock_tools.report.html_pages import html_page
 from feedstock_tools.report.matrix.timeline import Job, draw
 from feedstock_tools.wording import counted, duration, table
 
@@ -111,21 +110,8 @@ def write_simulation_page(path: Path, simulation: Simulation, text: str, at: dat
     Raises:
         WorkError: it cannot be written.
     """
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    templates = data_folder("templates")
-    environment = Environment(
-        loader=FileSystemLoader(templates), autoescape=True, undefined=StrictUndefined, trim_blocks=True
-    )
-    environment.filters["duration"] = duration
-    style = (templates / "status.css").read_text(encoding="utf-8")
-    page = environment.get_template("simulation.html.j2").render(
-        picture=draw(_jobs(simulation, at.astimezone(UTC).replace(microsecond=0))),
-        text=text,
-        style=style,
-        style_hash=policy_hash(style),
-    )
-    write_whole(path, page + "\n")
+    picture = draw(_jobs(simulation, at.astimezone(UTC).replace(microsecond=0)))
+    write_whole(path, html_page("simulation", styles=("status",), picture=picture, text=text))
 
 
 def _jobs(simulation: Simulation, at: datetime) -> list[Job]:

@@ -12,9 +12,9 @@ from feedstock_tools.builds.matrix.states import ConfigurationState
 from feedstock_tools.builds.stand_in.choice import STAND_IN
 from feedstock_tools.data import text_templates
 from feedstock_tools.redaction import redacted
-from feedstock_tools.report.matrix.view import moment, printable
+from feedstock_tools.report.matrix.view import printable
 from feedstock_tools.units import size_text
-from feedstock_tools.wording import duration
+from feedstock_tools.wording import duration, moment
 
 if TYPE_CHECKING:
     from feedstock_tools.channel.targets import Target

@@ -6,11 +6,9 @@ policy allows no script but its own.
 
 from __future__ import annotations
 
-import base64
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -18,14 +16,12 @@ from urllib.parse import quote
 from feedstock_tools.builds.ledger.records import BuildRecord
 from feedstock_tools.builds.matrix.matrix import Matrix
 from feedstock_tools.builds.matrix.states import OutputState
-from feedstock_tools.data import data_folder
 from feedstock_tools.files.writing import write_whole
+from feedstock_tools.report.html_pages import html_page
 from feedstock_tools.report.matrix.timeline import draw, jobs_of
-from feedstock_tools.report.matrix.view import Line, by_state, groups, lines, moment, printable
-from feedstock_tools.units import size_text
-from feedstock_tools.wording import duration
+from feedstock_tools.report.matrix.view import Line, by_state, groups, lines, printable
 
-__all__ = ["page", "policy_hash", "write_page"]
+__all__ = ["page", "write_page"]
 
 #: The limits of a log quoted in the page: bytes and number of its last lines.
 _TAIL_BYTES = 12_000
@@ -49,26 +45,17 @@ def write_page(path: Path, matrix: Matrix) -> None:
     Raises:
         WorkError: it cannot be written.
     """
-    write_whole(path, page(matrix, path.resolve().parent) + "\n")
+    write_whole(path, page(matrix, path.resolve().parent))
 
 
 def page(matrix: Matrix, folder: Path) -> str:
     """The page, with links to logs as seen from a folder."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    templates = data_folder("templates")
-    environment = Environment(
-        loader=FileSystemLoader(templates), autoescape=True, undefined=StrictUndefined, trim_blocks=True
-    )
-    environment.filters |= {"duration": duration, "moment": moment, "size": size_text}
     table_lines = lines(matrix)
-    style, script = ((templates / f"status.{kind}").read_text(encoding="utf-8") for kind in ("css", "js"))
-    return environment.get_template("status.html.j2").render(
+    return html_page(
+        "status",
+        styles=("status",),
+        scripts=("filter", "status"),
         matrix=matrix,
-        style=style,
-        script=script,
-        style_hash=policy_hash(style),
-        script_hash=policy_hash(script),
         counts=by_state(table_lines),
         shares=tuple(_shares(by_state(table_lines))),
         platforms=sorted({line.state.configuration.platform for line in table_lines}),
@@ -81,11 +68,6 @@ def _alive(matrix: Matrix) -> frozenset[int | None]:
     """The builds whose runs are alive."""
     outputs = (output for state in matrix.configurations for output in state.outputs)
     return frozenset(output.record.id for output in outputs if output.record and output.state == "running")
-
-
-def policy_hash(text: str) -> str:
-    """How a content security policy names a script or style of the page."""
-    return f"'sha256-{base64.b64encode(sha256(text.encode()).digest()).decode()}'"
 
 
 def _shares(counts: dict[str, int]) -> Iterator[tuple[str, float, float]]:

@@ -9,8 +9,8 @@ from typing import Any
 from feedstock_tools.builds.ledger.records import BuildRecord
 from feedstock_tools.builds.matrix.matrix import Matrix
 from feedstock_tools.builds.matrix.states import OutputState
-from feedstock_tools.report.matrix.view import Group, Line, by_state, groups, lines, moment
-from feedstock_tools.wording import counted, duration, table
+from feedstock_tools.report.matrix.view import Group, Line, by_state, groups, lines
+from feedstock_tools.wording import counted, duration, moment, table
 
 __all__ = ["matrix_json", "matrix_markdown", "matrix_text"]
 

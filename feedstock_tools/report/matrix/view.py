@@ -7,14 +7,13 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
 from feedstock_tools.builds.ledger.records import BuildRecord
 from feedstock_tools.builds.matrix.matrix import Matrix
 from feedstock_tools.builds.matrix.states import STATES, ConfigurationState, OutputState
 from feedstock_tools.builds.stand_in.choice import STAND_IN
 
-__all__ = ["Group", "Line", "by_state", "groups", "lines", "moment", "printable"]
+__all__ = ["Group", "Line", "by_state", "groups", "lines", "printable"]
 
 #: Terminal codes, other control characters, marks that turn the direction of a line around, and lone surrogates.
 _CONTROL = re.compile(
@@ -103,14 +102,6 @@ def groups(table_lines: Sequence[Line]) -> tuple[Group, ...]:
                 collected.setdefault((output.state, printable(output.reason)), []).append((line.title, output))
     unfinished = [Group(state, reason, tuple(outputs)) for (state, reason), outputs in collected.items()]
     return tuple(sorted(unfinished, key=lambda group: STATES.index(group.state)))
-
-
-def moment(text: str) -> str:
-    """A time of the ledger for people, to the minute, in UTC; an invalid time is returned unchanged."""
-    try:
-        return datetime.fromisoformat(text).strftime("%Y-%m-%d %H:%M")
-    except ValueError:
-        return text
 
 
 def printable(text: str) -> str:

@@ -1,0 +1,1 @@
+"""How the pages look: photographs at every width and in both colour schemes, and what axe finds."""
