@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
@@ -18,28 +19,42 @@ from feedstock_tools.wording import shown
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-__all__ = ["html_page", "policy_hash"]
+__all__ = ["HtmlPage", "html_page"]
 
 _POLICY = "default-src 'none'; {rules}base-uri 'none'; form-action 'none'"
 
 
-def html_page(template: str, *, styles: Sequence[str] = (), scripts: Sequence[str] = (), **values: Any) -> str:
-    """A page.
+@dataclass(frozen=True, slots=True)
+class HtmlPage:
+    """A page, and the policy that it has inside, for a server that sends it as a header too."""
+
+    text: str
+    policy: str
+
+
+def html_page(
+    template: str, *, styles: Sequence[str] = (), scripts: Sequence[str] = (), asks: bool = False, **values: Any
+) -> HtmlPage:
+    """Render a page.
 
     Args:
         template: the name of its template, `NAME.html.j2`, which extends `page.html.j2`.
         styles: the names of its own styles (`NAME.css`), after the one of all pages.
         scripts: the names of its scripts (`NAME.js`), which become one.
+        asks: whether its script may ask the server that it came from.
         values: what the template places.
     """
     style = "".join(map(_text, ("page.css", *(f"{name}.css" for name in styles))))
     script = "".join(_text(f"{name}.js") for name in scripts)
-    rules = f"style-src {policy_hash(style)}; " + (f"script-src {policy_hash(script)}; " if script else "")
-    page = _environment().get_template(f"{template}.html.j2")
-    return page.render(style=style, script=script, policy=_POLICY.format(rules=rules), **values) + "\n"
+    rules = f"style-src {_policy_hash(style)}; " + (f"script-src {_policy_hash(script)}; " if script else "")
+    policy = _POLICY.format(rules=rules + ("connect-src 'self'; " if asks else ""))
+    text = (
+        _environment().get_template(f"{template}.html.j2").render(style=style, script=script, policy=policy, **values)
+    )
+    return HtmlPage(f"{text}\n", policy)
 
 
-def policy_hash(text: str) -> str:
+def _policy_hash(text: str) -> str:
     """How a content security policy names a script or style of the page."""
     return f"'sha256-{base64.b64encode(sha256(text.encode()).digest()).decode()}'"
 

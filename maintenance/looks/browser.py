@@ -73,6 +73,8 @@ class Page:
             {"name": "prefers-reduced-motion", "value": "reduce"},
         ]
         self._do("Emulation.setEmulatedMedia", features=features)
+        # A page that keeps the colours it was first shown in would keep them in the next window too.
+        self.ask("try { localStorage.clear() } catch { }")
         self._connection.forget("Page.loadEventFired")
         # Another address with the same path and only another fragment would not load again.
         self._do("Page.navigate", url="about:blank")

@@ -61,7 +61,7 @@ def page(matrix: Matrix, folder: Path) -> str:
         platforms=sorted({line.state.configuration.platform for line in table_lines}),
         lines=[_line_view(matrix, line, folder) for line in table_lines],
         picture=draw(jobs_of(matrix.builds, _alive(matrix), matrix.at)),
-    )
+    ).text
 
 
 def _alive(matrix: Matrix) -> frozenset[int | None]:

@@ -25,7 +25,10 @@ _COLORS = {
     "nccl": "#b23a48",
     "cutensor": "#2a7f7f",
 }
-_WIDTH, _HEIGHT, _GAP, _COLUMN = 176, 24, 8, 264
+#: The sizes in pixels of the picture for a page, which fits a window of 1280 pixels: widths of boxes, their height, and
+#: the gaps between boxes and between columns.
+_WIDTHS = {"driver": 115, "gcc": 56, "cuda": 76, "cudnn": 180, "nccl": 165, "cutensor": 175}
+_HEIGHT, _GAP, _AISLE = 24, 8, 70
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,13 +117,17 @@ def as_svg(graph: PinGraph, cudas: Sequence[str]) -> str:
     columns = [column for column in columns if column]
     tallest = max(len(column) for column in columns)
     height = tallest * (_HEIGHT + _GAP) + 60
-    width = (len(columns) - 1) * _COLUMN + _WIDTH + 40
+    width = sum(_WIDTHS[column[0].kind] + _AISLE for column in columns) - _AISLE + 8
     places = dict(_placed(columns, height))
     parts = [
-        f'<svg viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img" aria-label="Pin graph">'
+        f'<svg id="pins" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="group" '
+        'aria-label="Pin graph">'
     ]
     parts += [_svg_edge(places, cuda, box) for cuda, box in drawn.edges]
-    parts += [_svg_box(box, *places[box]) for box in drawn.boxes]
+    partners: dict[Box, list[str]] = {}
+    for cuda, box in drawn.edges:
+        partners.setdefault(box, []).append(cuda.first)
+    parts += [_svg_box(box, *places[box], partners.get(box, [box.first])) for box in drawn.boxes]
     return "\n".join([*parts, "</svg>"])
 
 
@@ -162,20 +169,23 @@ def _css(kind: str) -> str:
 
 def _placed(columns: Sequence[Sequence[Box]], height: int) -> Iterator[tuple[Box, tuple[float, float]]]:
     """Each column spread over the height, newest at the top."""
-    for number, column in enumerate(columns):
+    x = 4
+    for column in columns:
         step = (height - 40) / len(column)
         for place, box in enumerate(reversed(column) if column[0].kind != "cuda" else column):
-            yield box, (20 + number * _COLUMN, 20 + (place + 0.5) * step - _HEIGHT / 2)
+            yield box, (x, 20 + (place + 0.5) * step - _HEIGHT / 2)
+        x += _WIDTHS[column[0].kind] + _AISLE
 
 
-def _svg_box(box: Box, x: float, y: float) -> str:
-    label = escape(box.label)
-    title = f"<title>{label}{f', {box.count} versions' if box.count > 1 else ''}</title>"
-    color = _COLORS[box.kind]
+def _svg_box(box: Box, x: float, y: float, cudas: Sequence[str]) -> str:
+    name = escape(f"{box.label}, {box.count} versions" if box.count > 1 else box.label)
+    width = _WIDTHS[box.kind]
     return (
-        f'<g class="box" data-box="{box.name}" tabindex="0">{title}'
-        f'<rect x="{x:.0f}" y="{y:.0f}" width="{_WIDTH}" height="{_HEIGHT}" rx="5" fill="white" stroke="{color}"/>'
-        f'<text x="{x + _WIDTH / 2:.0f}" y="{y + _HEIGHT - 8:.0f}" text-anchor="middle">{_shortened(label)}</text></g>'
+        f'<g class="box {box.kind}" data-box="{box.name}" data-cudas="{escape(" ".join(cudas))}" tabindex="0" '
+        f'role="button" aria-label="{name}"><title>{name}</title>'
+        f'<rect x="{x:.0f}" y="{y:.0f}" width="{width}" height="{_HEIGHT}" rx="5"/>'
+        f'<text x="{x + width / 2:.0f}" y="{y + _HEIGHT - 8:.0f}" text-anchor="middle">'
+        f"{escape(_shortened(box.label))}</text></g>"
     )
 
 
@@ -185,10 +195,10 @@ def _shortened(label: str) -> str:
 
 def _svg_edge(places: Mapping[Box, tuple[float, float]], cuda: Box, box: Box) -> str:
     left, right = (box, cuda) if places[box][0] < places[cuda][0] else (cuda, box)
-    x1, y1 = places[left][0] + _WIDTH, places[left][1] + _HEIGHT / 2
+    x1, y1 = places[left][0] + _WIDTHS[left.kind], places[left][1] + _HEIGHT / 2
     x2, y2 = places[right][0], places[right][1] + _HEIGHT / 2
     bend = (x2 - x1) / 2
     return (
-        f'<path class="edge" data-of="{cuda.name} {box.name}" stroke="{_COLORS[box.kind]}" '
+        f'<path class="edge {box.kind}" data-of="{cuda.name} {box.name}" data-cuda="{escape(cuda.first)}" '
         f'd="M{x1:.0f},{y1:.0f} C{x1 + bend:.0f},{y1:.0f} {x2 - bend:.0f},{y2:.0f} {x2:.0f},{y2:.0f}"/>'
     )

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from html import escape
-from string import Template
 
-from feedstock_tools.data import data_folder
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts import load_cuda
 from feedstock_tools.pins.graph.asking import records_of
@@ -15,8 +12,10 @@ from feedstock_tools.pins.graph.channels import channel_title
 from feedstock_tools.pins.graph.demands import parse_demand
 from feedstock_tools.pins.graph.model import PinGraph, Release
 from feedstock_tools.pins.graph.pin_graph import pin_graph
+from feedstock_tools.report.html_pages import html_page
+from feedstock_tools.report.pins import questions
 from feedstock_tools.report.pins.picture import as_dot, as_mermaid, as_svg, as_tree
-from feedstock_tools.report.pins.table import COLUMNS, html_table, markdown_table, table_rows, text_table
+from feedstock_tools.report.pins.table import COLUMNS, markdown_table, table_rows, text_table
 
 __all__ = ["FORMS", "as_json", "page", "show"]
 
@@ -70,12 +69,21 @@ def as_json(graph: PinGraph, cudas: Sequence[str]) -> str:
 
 
 def page(graph: PinGraph, cudas: Sequence[str], origin: str) -> str:
-    """One HTML page with the table and the picture, which needs no network."""
+    """One HTML page, which needs no network: questions, the table and the picture."""
     headings, rows = table_rows(graph, cudas)
-    template = Template((data_folder("templates") / "pin-graph.html").read_text(encoding="utf-8"))
-    return template.substitute(
-        origin=escape(origin), table=html_table(headings, rows), picture=as_svg(graph, cudas) if cudas else ""
-    )
+    return html_page(
+        "pins",
+        styles=("pins",),
+        scripts=("pins",),
+        origin=origin,
+        headings=headings,
+        rows=[{"cuda": row.cuda, "named": tuple(zip(headings[1:], row.cells, strict=True))} for row in rows],
+        gpus=questions.gpus(graph, cudas),
+        packages=questions.packages(graph, cudas),
+        platforms=questions.platforms(graph, cudas),
+        drivers=questions.least_drivers(graph, cudas),
+        picture=as_svg(graph, cudas) if cudas else "",
+    ).text.rstrip()
 
 
 def _shown(graph: PinGraph, versions: Sequence[str]) -> tuple[str, ...]:

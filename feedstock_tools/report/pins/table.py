@@ -1,16 +1,15 @@
-"""The pin graph as a table, one CUDA version a row: for a terminal, as Markdown, as HTML."""
+"""The pin graph as a table, one CUDA version a row: for a terminal and as Markdown."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from html import escape
 
 from feedstock_tools.pins.graph.kinds import newest_first
 from feedstock_tools.pins.graph.model import PinGraph, Release
 from feedstock_tools.wording import aligned
 
-__all__ = ["COLUMNS", "Row", "html_table", "markdown_table", "runs_on_linux", "span", "table_rows", "text_table"]
+__all__ = ["COLUMNS", "Row", "markdown_table", "runs_on_linux", "span", "table_rows", "text_table"]
 
 #: Heading and kind of each column after the version; for the kinds in `_NEWEST` only the newest version matters, for
 #: those in `_LEAST` only the lowest, for the others the oldest and the newest.
@@ -71,18 +70,6 @@ def markdown_table(headings: Sequence[str], rows: Sequence[Row]) -> str:
     """For a page or an issue."""
     lines = [headings, ["---"] * len(headings), *((row.cuda, *row.cells) for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def html_table(headings: Sequence[str], rows: Sequence[Row]) -> str:
-    """A table element; rows carry the CUDA version for the page's filter."""
-    head = "".join(f"<th>{escape(heading)}</th>" for heading in headings)
-    body = "\n".join(
-        f'<tr data-cuda="{escape(row.cuda, quote=True)}"><th>{escape(row.cuda)}</th>'
-        + "".join(f"<td>{escape(cell)}</td>" for cell in row.cells)
-        + "</tr>"
-        for row in rows
-    )
-    return f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>"
 
 
 def runs_on_linux(graph: PinGraph, cuda: str, driver: str) -> bool:
