@@ -34,7 +34,8 @@ from feedstock_tools.builds.runs.under_way import Attempt
 from tests.support import command
 from tests.support.feedstocks import copy_of_example
 from tests.support.fleets import fleet_in
-from tests.support.machines import machines_in, why_no_machines
+from tests.support.machines import machines_in
+from tests.support.namespaces import why_no_namespaces
 from tests.support.waiting import wait_until
 
 _LEASE = 20.0
@@ -138,7 +139,7 @@ def bundle() -> None:
 
 def faults(*more: str) -> None:
     """gpuprobe on three machines, of which one is cut off for longer than its lease, and one dies."""
-    reason = why_no_machines()
+    reason = why_no_namespaces()
     if reason is not None:
         sys.exit(f"this needs machines: {reason}")
     with (

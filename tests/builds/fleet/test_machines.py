@@ -11,12 +11,13 @@ import pytest
 
 from tests.support import command
 from tests.support.feedstocks import TinyFeedstock
-from tests.support.machines import Machines, machines_in, why_no_machines
+from tests.support.machines import Machines, machines_in
+from tests.support.namespaces import why_no_namespaces
 from tests.support.needs import needs
 from tests.support.waiting import wait_until
 
 pytestmark = [
-    needs("system", why_no_machines() is None, f"namespaces and mounts ({why_no_machines()})"),
+    needs("system", why_no_namespaces() is None, f"namespaces and mounts ({why_no_namespaces()})"),
     pytest.mark.slow,
 ]
 LEASE = 8.0
