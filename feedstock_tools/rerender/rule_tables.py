@@ -27,6 +27,7 @@ SMITHY_CHANGES: tuple[tuple[str, Mapping[str, Any]], ...] = (
             "sets_build_platform": False,
             "knows_recipe_yaml": False,
             "counts_untaken_branches": True,
+            "merges_staging": False,
             "recipe_config_only_merged": False,
             "migrations_from": "nowhere",
             "migrations_match_by_name": False,
@@ -150,6 +151,7 @@ SMITHY_CHANGES: tuple[tuple[str, Mapping[str, Any]], ...] = (
     ("3.55.0", {"forbidden_in_names": '<>:?*,"/|\\'}),
     ("3.56.0", {"longest_name": None, "names_fit_windows": True, "counts_untaken_branches": False}),
     ("3.58.1", {"keeps_labels": "on GitHub Actions"}),
+    ("3.61.0", {"merges_staging": True}),
 )
 
 #: conda-build.

@@ -61,6 +61,9 @@ class Rules:
     #: In recipe.yaml variables count as used in branches that are not taken, too: rattler-build until 0.57, which was
     #: current until conda-smithy 3.56.0.
     counts_untaken_branches: bool = False
+    #: Of a staging output in recipe.yaml only requirements and sources count: rattler-build-conda-compat from a version
+    #: after 1.4.11, current from about conda-smithy 3.61.0 on.
+    merges_staging: bool = True
     #: The recipe's conda_build_config.yaml is ignored while the recipe is rendered; before, it was applied on top of
     #: the migrated variants again (3.9.0, `_render_ci_provider`).
     recipe_config_only_merged: bool = True

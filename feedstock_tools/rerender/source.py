@@ -88,9 +88,11 @@ def read_source(feedstock: Path, pinning: Path | None, rules: Rules, added: Sequ
         files.append(own)
     parsed: Recipe | ParsedV1
     if forge.is_v1:
+        from feedstock_tools.recipe.v1.staging import without_staging_builds
         from feedstock_tools.recipe.v1_engine import parse_v1
 
-        parsed = parse_v1(forge.recipe_text, forge.recipe)
+        text = forge.recipe_text
+        parsed = parse_v1(without_staging_builds(text, forge.recipe) if rules.merges_staging else text, forge.recipe)
     else:
         from feedstock_tools.recipe.v0.recipe import parse_recipe
 
