@@ -180,7 +180,7 @@ def _check_placeholders(content: dict[str, Any]) -> Iterator[Finding]:
     fixed = ("version",)
     texts: list[tuple[Location, Any, tuple[str, ...]]] = []
     for at, source in enumerate(as_list(content.get("sources"))):
-        for key in ("url", "rev"):
+        for key in ("url", "rev", "path"):
             texts += [(("sources", at, key), text, fixed) for text in as_list(as_mapping(source).get(key))]
     for location, output in outputs_of(content):
         texts.append(((*location, "name"), output.get("name"), ("accelerator",)))

@@ -82,7 +82,10 @@ class Source(Model):
     sha256: Sha256 | None = Field(default=None, description="Hash of the archive.")
     git: str | None = Field(default=None, description="Address of a git repository.")
     rev: str | None = Field(default=None, description="Commit or tag of the git repository.")
-    path: str | None = Field(default=None, description="A folder of the feedstock, relative to the recipe folder.")
+    path: str | None = Field(
+        default=None,
+        description="A folder or archive on disk, relative to the recipe folder; `{version}` is filled in.",
+    )
     file_name: str | None = Field(default=None, description="The name of the downloaded file.")
     folder: RecipeFile | None = Field(default=None, description="Where to unpack it in the work folder.")
     patches: tuple[Annotated[Patch, Shorthand(string="file")], ...] = Field(

@@ -199,7 +199,7 @@ def _source(source: Source, wording: _Wording) -> tuple[Line, ...]:
             Line(f"git_rev: {quoted(filled(source.rev or '', '{{', NAMES))}"),
         ]
     if source.path:
-        lines.append(Line(f"path: {quoted(source.path)}"))
+        lines.append(Line(f"path: {quoted(filled(source.path, '{{', NAMES))}"))
     if source.file_name:
         lines.append(Line(f"fn: {quoted(filled(source.file_name, '{{', NAMES))}"))
     if source.sha256:

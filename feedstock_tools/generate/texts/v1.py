@@ -166,7 +166,7 @@ def _source(source: Source) -> list[str]:
     if source.git:
         lines += [f"git: {quoted(source.git)}", f"rev: {quoted(filled(source.rev or '', '${{', NAMES))}"]
     if source.path:
-        lines.append(f"path: {quoted(source.path)}")
+        lines.append(f"path: {quoted(filled(source.path, '${{', NAMES))}")
     if source.file_name:
         lines.append(f"file_name: {quoted(filled(source.file_name, '${{', NAMES))}")
     if source.sha256:
