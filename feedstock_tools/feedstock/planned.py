@@ -59,6 +59,11 @@ class PlannedRow:
     cuda: str | None
     outputs: tuple[PlannedOutput, ...] = ()
 
+    @property
+    def build_python(self) -> str | None:
+        """The Python that its builds run: its own, else that of noarch packages, `python_min` of the configuration."""
+        return self.python or self.values.get("python_min")
+
 
 @dataclass(frozen=True, slots=True)
 class PlannedConfiguration:

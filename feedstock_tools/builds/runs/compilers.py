@@ -110,5 +110,6 @@ def _why_not(work: Work, tools: Mapping[str, None], path: str | None) -> str | N
 
 
 def _python(work: Work) -> str | None:
-    """The Python of a row: `3.12`."""
-    return ".".join(work.row.python.split(" ")[0].split(".")[:2]) if work.row.python else None
+    """The Python that the builds of a row run: `3.12`."""
+    python = work.row.build_python
+    return ".".join(python.split(" ")[0].split(".")[:2]) if python else None

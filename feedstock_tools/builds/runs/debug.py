@@ -69,7 +69,7 @@ def make_ready(workspace: Workspace, agenda: Agenda, wanted: str | None, watch: 
         what = f"--debug requires the embedded engine, but {work.configuration} is built with {engine.name}"
         raise InputError(what, hint=hint)
     refuse(provide_compilers(workspace, [work], agenda.channels, watch), some=1)
-    pythons = (work.row.python,) if work.row.python else ()
+    pythons = (work.row.build_python,) if work.row.build_python else ()
     site = Site(
         configuration=work.configuration,
         target=work.platform,

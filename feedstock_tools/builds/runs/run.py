@@ -154,8 +154,8 @@ def _sites(workspace: Workspace, agenda: Agenda, command: str) -> dict[str, Site
     epoch = epoch_of(workspace.feedstock.folder, workspace.machine) or DEFAULT_EPOCH
     pythons: dict[str, dict[str, None]] = {}
     for work in (*agenda.done, *agenda.todo):
-        if work.row.python:
-            pythons.setdefault(work.configuration, {})[work.row.python] = None
+        if work.row.build_python:
+            pythons.setdefault(work.configuration, {})[work.row.build_python] = None
     return {
         work.configuration: Site(
             configuration=work.configuration,

@@ -98,7 +98,7 @@ def why_untested(
         return f"a cross build: {emulator}"
     if emulator is not None and output.subdir == "noarch":
         return "a cross build: the engine would test a noarch package among packages for the machine that builds"
-    if stand_in is None or not output.uses_python or not row.python or stand_in.can_run(row.python):
+    if stand_in is None or not output.uses_python or not row.build_python or stand_in.can_run(row.build_python):
         return None
     return "on the stand-in channel of this machine that Python is metadata only"
 

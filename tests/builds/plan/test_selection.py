@@ -15,6 +15,16 @@ def configuration(name: str, platform: str, cuda: str | None, *pythons: str) -> 
     return PlannedConfiguration(name, platform, rows)
 
 
+@pytest.mark.parametrize(
+    ("python", "values", "expected"),
+    [("3.12", {"python_min": "3.10"}, "3.12"), (None, {"python_min": "3.10"}, "3.10"), (None, {}, None)],
+)
+def test_a_noarch_package_is_built_with_the_oldest_python(
+    python: str | None, values: dict[str, str], expected: str | None
+) -> None:
+    assert PlannedRow("row", values, python, None).build_python == expected
+
+
 MATRIX = (
     configuration("linux_64_cuda_compiler_version11.2", "linux-64", "11.2", "3.11", "3.12"),
     configuration("linux_64_cuda_compiler_version12.0", "linux-64", "12.0", "3.11", "3.12"),

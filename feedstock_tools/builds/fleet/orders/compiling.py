@@ -81,8 +81,8 @@ def parcels_of(workspace: Workspace, agenda: Agenda) -> Parcels:
     channels = {name: pack({"": local}) for name in sorted(names) if (local := local_folder(name)) is not None}
     pythons: dict[str, dict[str, None]] = {}
     for work in (*agenda.done, *agenda.todo):
-        if work.row.python:
-            pythons.setdefault(work.configuration, {})[work.row.python] = None
+        if work.row.build_python:
+            pythons.setdefault(work.configuration, {})[work.row.build_python] = None
     return Parcels(
         files=files,
         feedstock=place.as_posix(),
