@@ -71,8 +71,9 @@ def test_each_tool_has_a_digest_of_its_own(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_needs_are_the_tools_among_the_dependencies() -> None:
     known = read_tools()
+    everything = (*read_packages(), *known.packages)
     for name, needed in known.needs.items():
-        packages = [package for package in (*read_packages(), *known.packages) if package.name == name]
+        packages = [package for package in everything if package.name == name]
         depends = {spec.split(" ")[0] for package in packages for spec in package.depends}
         assert packages
         assert set(needed) == depends & known.names, name
