@@ -18,6 +18,8 @@ PLACES = {
     "variants": "feedstock_tools/_data/variants",
     "examples": "feedstock_tools/_data/examples",
 }
+#: An example that needs a checkout: it packs the archive of a release.
+ONLY_IN_CHECKOUT = "examples/feedstock-tools/"
 _METADATA = ("METADATA", "RECORD", "WHEEL", "entry_points.txt", "licenses/LICENSE")
 
 
@@ -30,7 +32,7 @@ def files_of_wheel(tracked: Iterable[str], version: str) -> set[str]:
     placed = set()
     for name in tracked:
         top, _, rest = name.partition("/")
-        if rest and top in PLACES:
+        if rest and top in PLACES and not name.startswith(ONLY_IN_CHECKOUT):
             placed.add(f"{PLACES[top]}/{rest}")
     return placed | {f"feedstock_tools-{version}.dist-info/{name}" for name in _METADATA}
 

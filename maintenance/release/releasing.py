@@ -20,13 +20,17 @@ from datetime import date
 from pathlib import Path
 
 from feedstock_tools.errors import InputError, WorkError
+from feedstock_tools.generate import apply, read_spec, render
 from maintenance.release import changelog, contents
 
-__all__ = ["Release", "rebuild", "release"]
+__all__ = ["Release", "rebuild", "release", "write_version"]
 
 VERSION_FILE = Path("feedstock_tools/__init__.py")
 #: Exact versions of what makes the archives, so that the same commit gives the same bytes on another day.
 CONSTRAINTS = Path("maintenance/release/constraints.txt")
+#: The feedstock that makes the conda package of the archives.
+OWN_FEEDSTOCK = Path("examples/feedstock-tools")
+_SPEC_LINE = re.compile(r"^version: .*$", re.MULTILINE)
 _VERSION_LINE = re.compile(r'^__version__ = "(.*)"$', re.MULTILINE)
 
 
@@ -63,7 +67,7 @@ def release(repository: Path, version: str, day: date, target: Path, *, dry_run:
     """
     check_ready(repository, version)
     with _worktree(repository, "HEAD") as folder:
-        _write_version(folder, version)
+        write_version(folder, version)
         log = folder / changelog.FILE
         log.write_text(changelog.with_release(log.read_text(encoding="utf-8"), version, day), encoding="utf-8")
         # The hooks check changed code; a version and a date are not.
@@ -166,9 +170,13 @@ def _version_in(folder: Path) -> str:
     return match[1]
 
 
-def _write_version(folder: Path, version: str) -> None:
+def write_version(folder: Path, version: str) -> None:
+    """Write a version into the code, and into the spec and the recipe of the program's own feedstock."""
     path = folder / VERSION_FILE
     path.write_text(_VERSION_LINE.sub(f'__version__ = "{version}"', path.read_text(encoding="utf-8")), encoding="utf-8")
+    spec = folder / OWN_FEEDSTOCK / "feedstock.yaml"
+    spec.write_text(_SPEC_LINE.sub(f"version: {version}", spec.read_text(encoding="utf-8")), encoding="utf-8")
+    apply(spec.parent, render(read_spec(spec.parent)))
 
 
 def _numbers(version: str) -> tuple[int, ...]:

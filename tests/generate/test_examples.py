@@ -20,14 +20,14 @@ from tests.support.needs import lacks
 EXAMPLES = data_folder("examples")
 
 
-@pytest.mark.parametrize("example", ["gpukernel", "gpuprobe", "tensorflow", "tensorflow-2026"])
+@pytest.mark.parametrize("example", ["feedstock-tools", "gpukernel", "gpuprobe", "tensorflow", "tensorflow-2026"])
 def test_an_example_is_as_its_spec_says(example: str) -> None:
     texts = render(read_spec(EXAMPLES / example))
 
     assert {change.kind for change in compare(EXAMPLES / example, texts)} == {"same"}
 
 
-@pytest.mark.parametrize("example", ["gpukernel", "gpuprobe", "tensorflow", "tensorflow-2026"])
+@pytest.mark.parametrize("example", ["feedstock-tools", "gpukernel", "gpuprobe", "tensorflow", "tensorflow-2026"])
 @pytest.mark.parametrize("recipe_format", ["v0", "v1"])
 def test_texts_are_tidy(example: str, recipe_format: str) -> None:
     for path, text in render(read_spec(EXAMPLES / example), recipe_format).items():

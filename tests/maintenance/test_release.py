@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -13,6 +14,7 @@ import pytest
 
 import feedstock_tools
 from feedstock_tools.errors import FeedstockError, InputError, WorkError
+from feedstock_tools.generate import compare, read_spec, render
 from maintenance.release import contents, releasing
 from tests.support.paths import ROOT
 from tests.support.tracked import tracked_files
@@ -27,11 +29,12 @@ def git(folder: Path, *arguments: str) -> str:
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
-    """A checkout with a version and a changelog, but nothing to build."""
+    """A checkout with a version, a changelog and a feedstock of its own, but nothing to build."""
     folder = tmp_path / "repository"
     (folder / "feedstock_tools").mkdir(parents=True)
     (folder / "feedstock_tools" / "__init__.py").write_text('__version__ = "0.1.0"\n')
     (folder / "CHANGELOG.md").write_text(CHANGELOG)
+    shutil.copytree(ROOT / releasing.OWN_FEEDSTOCK, folder / releasing.OWN_FEEDSTOCK)
     git(folder, "init", "--quiet", "--initial-branch=main")
     git(folder, "config", "user.name", "A maintainer")
     git(folder, "config", "user.email", "maintainer@example.org")
@@ -108,6 +111,16 @@ def test_a_release_that_cannot_be_built_leaves_the_checkout_as_it_was(repository
     assert git(repository, "tag") == ""
     assert len(git(repository, "worktree", "list").splitlines()) == 1
     assert not (tmp_path / "dist").exists()
+
+
+def test_a_version_is_written_into_the_code_and_the_own_feedstock(repository: Path) -> None:
+    releasing.write_version(repository, "0.2.0")
+
+    changed = git(repository, "diff", "--unified=0", "--no-color").splitlines()
+    added = {line for line in changed if line.startswith("+") and not line.startswith("+++")}
+    assert {'+__version__ = "0.2.0"', "+version: 0.2.0", '+  version: "0.2.0"'} <= added
+    feedstock = repository / releasing.OWN_FEEDSTOCK
+    assert {change.kind for change in compare(feedstock, render(read_spec(feedstock)))} == {"same"}
 
 
 def test_a_rebuild_needs_the_tag(repository: Path, tmp_path: Path) -> None:

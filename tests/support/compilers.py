@@ -19,7 +19,14 @@ from feedstock_tools.builds.stand_in.zig import Zig, fetch_zig, zig_folder
 from feedstock_tools.feedstock.folder import user_cache
 from feedstock_tools.platforms import Platform
 
-__all__ = ["c_compiler_in", "lend_stand_in", "lend_tools", "share_stand_in", "zig_without_compiler"]
+__all__ = [
+    "c_compiler_in",
+    "lend_own_requirements",
+    "lend_stand_in",
+    "lend_tools",
+    "share_stand_in",
+    "zig_without_compiler",
+]
 
 #: The folder of the user who runs the tests; read before a test's own cache takes its place.
 _SHARED = zig_folder(user_cache(os.environ, Path(tempfile.gettempdir(), "feedstock-tools")))
@@ -48,6 +55,11 @@ def lend_tools(cache: Path) -> None:
     """The same, and the shared wheels, fetched by the first build that needs them."""
     lend_stand_in(cache)
     _lend(_SHARED_TOOLS, tools_folder(_of_user(cache)))
+
+
+def lend_own_requirements(cache: Path) -> None:
+    """The wheels of what feedstock-tools requires, in a folder of their own: no channel of another test needs them."""
+    _lend(_SHARED_TOOLS.parent / "own-requirements", tools_folder(_of_user(cache)))
 
 
 def _of_user(cache: Path) -> Path:

@@ -1,0 +1,104 @@
+"""The feedstock of this program: it says what pyproject.toml says, and its package works."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+import feedstock_tools
+from feedstock_tools.builds.stand_in.channel import is_stand_in, stand_in_channel_of
+from feedstock_tools.channel.archive import read_package
+from feedstock_tools.channel.installing import install
+from feedstock_tools.channel.solving.solve import solve, virtual_packages
+from feedstock_tools.generate import read_spec, render
+from feedstock_tools.platforms import Platform
+from tests.support import command
+from tests.support.compilers import lend_own_requirements, lend_stand_in
+from tests.support.needs import needs
+from tests.support.paths import ROOT
+
+EXAMPLE = ROOT / "examples" / "feedstock-tools"
+PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def specs(section: str) -> list[str]:
+    """Requirements of its only output, without Python."""
+    (output,) = read_spec(EXAMPLE).outputs
+    entries = getattr(output.requirements, section)
+    return [text for entry in entries if not (text := str(entry.package)).startswith("python ")]
+
+
+def test_its_requirements_are_those_of_the_project() -> None:
+    assert specs("run") == PROJECT["project"]["dependencies"]
+    assert specs("host")[0] == "pip"
+    assert [spec.split()[0] for spec in specs("host")[1:]] == PROJECT["build-system"]["requires"]
+
+
+def test_it_has_the_version_the_oldest_python_and_the_command_of_the_project() -> None:
+    spec = read_spec(EXAMPLE)
+    (output,) = spec.outputs
+    project = PROJECT["project"]
+    assert spec.version == feedstock_tools.__version__
+    assert project["requires-python"] == ">=" + "".join(
+        re.findall(r'python_min: \["(.+)"\]', (EXAMPLE / "feedstock.yaml").read_text())
+    )
+    assert list(output.entry_points) == [f"{name} = {target}" for name, target in project["scripts"].items()]
+    assert spec.about.license == project["license"]
+    assert (ROOT / str(spec.about.license_file[0])).is_file()
+
+
+@pytest.mark.parametrize(("recipe_format", "version"), [("v0", "{{ version }}"), ("v1", "${{ version }}")])
+def test_the_archive_that_it_packs_follows_the_version(recipe_format: Literal["v0", "v1"], version: str) -> None:
+    texts = render(read_spec(EXAMPLE), recipe_format)
+    recipe = next(text for path, text in texts.items() if path.name in ("meta.yaml", "recipe.yaml"))
+    assert f"path: ../../../dist/{version}/feedstock_tools-{version}.tar.gz\n" in recipe
+
+
+def built_package(top: Path, cache: Path) -> Path:
+    """The conda package of this checkout, built by the program on the stand-in channel."""
+    feedstock = top / "examples" / "feedstock-tools"
+    shutil.copytree(EXAMPLE, feedstock, ignore=shutil.ignore_patterns("build_artifacts"))
+    archives = top / "dist" / feedstock_tools.__version__
+    sdist = [sys.executable, "-m", "hatchling", "build", "--target", "sdist", "--directory", str(archives)]
+    subprocess.run(sdist, cwd=ROOT, check=True, capture_output=True)
+    lend_own_requirements(cache)
+    build = [sys.executable, "-m", "feedstock_tools", "build", "--feedstock", str(feedstock), "--channel", "stand-in"]
+    ran = command.run(build, top, os.environ | {"XDG_CACHE_HOME": str(cache)})
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    (made,) = (feedstock / "build_artifacts").rglob("feedstock-tools-*.conda")
+    return made
+
+
+@pytest.mark.slow
+@needs("system", sys.platform == "linux", "the stand-in channel has tools for Linux only")
+@needs("system", sys.version_info[:2] == (3, 11), "Python 3.11, which builds and runs the noarch package")
+def test_the_conda_package_is_built_and_the_installed_program_builds_a_feedstock(tmp_path: Path) -> None:
+    prefix, own_cache, here = tmp_path / "prefix", tmp_path / "own", Platform.here()
+    package = built_package(tmp_path, own_cache)
+    assert is_stand_in(read_package(package))
+    stand_in = stand_in_channel_of({**os.environ, "XDG_CACHE_HOME": str(own_cache)}, here, ["3.11"], own_cache)
+    channels = [package.parents[1].as_uri(), stand_in.url]
+    wanted = ["feedstock-tools", "python 3.11.*"]
+    install(solve(wanted, channels, here, virtual=virtual_packages(here)), prefix, here, cache=tmp_path / "packages")
+    program = str(prefix / "bin" / "feedstock-tools")
+    machine = {"HOME": str(tmp_path), "PATH": f"{prefix}/bin:{os.defpath}", "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    lend_stand_in(tmp_path / "cache")
+
+    def ran(*arguments: str) -> str:
+        done = subprocess.run([program, *arguments], cwd=tmp_path, env=machine, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    assert feedstock_tools.__version__ in ran("--version")
+    shutil.copytree(ROOT / "examples" / "gpukernel", tmp_path / "gpukernel")
+    ran("rerender", "gpukernel", "--check")
+    built = ran("build", "--feedstock", "gpukernel", "--channel", "stand-in", "linux_64_cpu")
+    assert "built gpukernel-1.0.0-cpu_" in built
