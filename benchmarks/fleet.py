@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import os
 import queue
+import re
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from uuid import uuid4
 
@@ -34,12 +35,13 @@ from feedstock_tools.builds.runs.under_way import Attempt
 from tests.support import command
 from tests.support.feedstocks import copy_of_example
 from tests.support.fleets import fleet_in
-from tests.support.machines import machines_in
+from tests.support.machines import Machine, machines_in
 from tests.support.namespaces import why_no_namespaces
 from tests.support.waiting import wait_until
 
-_LEASE = 20.0
-_MACHINES = ("m1", "m2", "m3")
+#: The machines with their leases in seconds: a row takes longer than the one and less than the other.
+_LEASES = {"m1": 20.0, "m2": 20.0, "m3": 4.0}
+_CUT, _KILLED = ("m1", "m3"), "m2"
 _HOST = "feedstock_tools.builds.fleet.host"
 
 
@@ -137,46 +139,92 @@ def bundle() -> None:
                     )
 
 
+@dataclass
+class _Watched:
+    """A run of `build --fleet` whose lines are read as they come, each with its time."""
+
+    run: subprocess.Popen[str]
+    lines: list[tuple[float, str]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+
+    def _read(self) -> None:
+        self.lines.extend((time.monotonic(), line) for line in self.run.stdout or ())
+
+    def end(self) -> int:
+        self.run.wait()
+        self._reader.join()
+        return self.run.returncode
+
+    def count(self, text: str) -> int:
+        return sum(text in line for _, line in self.lines)
+
+    def told(self, text: str, since: float) -> float:
+        """The seconds from a moment to the first line with a text after it."""
+
+        def found() -> list[float]:
+            return [moment - since for moment, line in self.lines if text in line and moment > since]
+
+        wait_until(lambda: bool(found()) or self.run.poll() is not None, 600)
+        return found()[0] if found() else float("nan")
+
+
 def faults(*more: str) -> None:
-    """gpuprobe on three machines, of which one is cut off for longer than its lease, and one dies."""
+    """gpuprobe on three machines: two are cut off for longer than their leases and healed, and one dies."""
     reason = why_no_namespaces()
     if reason is not None:
         sys.exit(f"this needs machines: {reason}")
-    with (
-        tempfile.TemporaryDirectory(dir="/tmp") as name,
-        machines_in(Path(name), ["m1", "m2", "m3"], lease=_LEASE) as made,
-    ):
+    with tempfile.TemporaryDirectory(dir="/tmp") as name, machines_in(Path(name), _LEASES) as made:
         feedstock = copy_of_example("gpuprobe", Path(name))
         words = command.tool("build", "--all", *more, "--channel", "stand-in", f"--fleet={made.fleet.path}")
         began = time.monotonic()
-        run = command.start(words, feedstock)
-        lines: list[tuple[float, str]] = []
-        reader = threading.Thread(target=lambda: lines.extend((time.monotonic(), line) for line in run.stdout or ()))
-        reader.start()
-        wait_until(lambda: sum(" done (" in line for _, line in lines) >= 6 and made.machines["m1"].builds(), 600)
-        made.machines["m1"].cut()
-        cut = time.monotonic()
-        wait_until(lambda: made.machines["m2"].builds(), 600)
-        made.machines["m2"].kill()
-        killed = time.monotonic()
-        wait_until(lambda: not made.machines["m1"].builds(), 600)
-        ended = time.monotonic()
-        wait_until(lambda: any("m1: " in line and moment > cut for moment, line in lines), 600)
-        made.machines["m1"].heal()
-        run.wait()
-        reader.join()
-        told = {host: next((at for at, line in lines if f"{host}: " in line), 0.0) for host in ("m1", "m2")}
-        print("".join(line for _, line in lines if "m1" in line or "m2" in line))
-        print(f"exit status {run.returncode} after {time.monotonic() - began:.0f} s")
-        print(f"the build of the cut host ended {ended - cut:.1f} s after the cut (lease {_LEASE:g} s)")
-        print(f"its row was free for others {told['m1'] - cut:.1f} s after the cut")
-        print(f"the row of the dead host was free for others {told['m2'] - killed:.1f} s after its death")
-        with Ledger(feedstock / "build_artifacts" / "ledger.sqlite") as ledger:
-            records = ledger.builds()
-            done = Counter(each.file for record in records if record.result == "done" for each in record.packages)
-            held = sum(ledger.holds(record) for record in records if record.result == "done")
-        print(f"{len(done)} packages, each built up to {max(done.values())} times, {held} in the channel as recorded")
-        print(dict(Counter(record.machine for record in records if record.result == "done")))
+        watched = _Watched(command.start(words, feedstock))
+        wait_until(lambda: watched.count(" done (") >= 6, 600)
+        for host in _CUT:
+            _cut(made.machines[host], watched)
+        _kill(made.machines[_KILLED], watched)
+        status = watched.end()
+        print("".join(line for _, line in watched.lines if re.search(r"\bm\d: |superseded", line)))
+        print(f"exit status {status} after {time.monotonic() - began:.0f} s")
+        _count(feedstock / "build_artifacts" / "ledger.sqlite")
+
+
+def _cut(machine: Machine, watched: _Watched) -> None:
+    """Cut a machine off at the beginning of a build, and heal it when its row has been built elsewhere."""
+    wait_until(lambda: not machine.builds(), 600)
+    wait_until(lambda: bool(machine.builds()), 600)
+    machine.cut()
+    cut, lease = time.monotonic(), _LEASES[machine.name]
+    wait_until(lambda: not machine.builds(), 600)
+    print(f"{machine.name}: its build ended {time.monotonic() - cut:.1f} s after the cut (lease {lease:g} s)")
+    print(f"{machine.name}: its row was free for others {watched.told(f': {machine.name}: ', cut):.1f} s after the cut")
+    row = next(line for at, line in watched.lines if at > cut and f": {machine.name}: " in line).partition(":")[0]
+    watched.told(f"{row}: done", cut)
+    machine.heal()
+
+
+def _kill(machine: Machine, watched: _Watched) -> None:
+    wait_until(lambda: bool(machine.builds()), 600)
+    machine.kill()
+    killed = time.monotonic()
+    wait_until(lambda: not machine.processes(), 60)
+    print(f"{machine.name}: no process of it was left {time.monotonic() - killed:.1f} s after its death")
+    free = watched.told(f": {machine.name}: ", killed)
+    print(f"{machine.name}: its row was free for others {free:.1f} s after its death")
+
+
+def _count(path: Path) -> None:
+    """What a ledger says of a run in which hosts failed."""
+    with Ledger(path) as ledger:
+        records = ledger.builds()
+        done = Counter(each.file for record in records if record.result == "done" for each in record.packages)
+        held = sum(ledger.holds(record) for record in records if record.result == "done")
+    late = sum(record.reason.startswith("superseded") for record in records)
+    print(f"{len(done)} packages, each built up to {max(done.values())} times, {held} in the channel as recorded")
+    print(f"{late} late results of outputs recorded as superseded")
+    print(dict(Counter(record.machine for record in records if record.result == "done")))
 
 
 if __name__ == "__main__":

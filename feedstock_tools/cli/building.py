@@ -81,9 +81,11 @@ def build(
         WorkError: a channel, the artifacts folder or the ledger cannot be used.
     """
     from feedstock_tools.builds.engines.process.supervision import signals_as_exit
+    from feedstock_tools.builds.matrix.runs import recorded
     from feedstock_tools.builds.plan.agenda import agenda
     from feedstock_tools.builds.plan.converted import refuse_other_names
     from feedstock_tools.builds.plan.refusals import refuse_unbuildable
+    from feedstock_tools.builds.runs.observer import Observers
     from feedstock_tools.builds.runs.run import refuse_no_room, run
     from feedstock_tools.feedstock.provenance import typed
     from feedstock_tools.report.run import text
@@ -110,8 +112,13 @@ def build(
         )
     if planned.todo:
         say_all(terminal, text.path_notes(workspace.artifacts))
-    with signals_as_exit(), observing(terminal, min(limits.jobs, len(planned.rows)), len(planned.rows)) as observer:
-        result = run(workspace, planned, limits, observer, command=typed(sys.argv))
+    command, rows = typed(sys.argv), len(planned.rows)
+    with (
+        signals_as_exit(),
+        recorded(workspace.artifacts, command) as recorder,
+        observing(terminal, min(limits.jobs, rows), rows) as observer,
+    ):
+        result = run(workspace, planned, limits, Observers(observer, recorder), command=command)
     return report(workspace, result, left_out, terminal, as_json=as_json)
 
 

@@ -38,8 +38,10 @@ def build_on_fleet(
     """
     from feedstock_tools.builds.engines.process.supervision import signals_as_exit
     from feedstock_tools.builds.fleet.run import run_on_fleet
+    from feedstock_tools.builds.matrix.runs import recorded
     from feedstock_tools.builds.plan.agenda import agenda
     from feedstock_tools.builds.plan.capacity import Capacity
+    from feedstock_tools.builds.runs.observer import Observers
     from feedstock_tools.builds.runs.run import refuse_no_room
     from feedstock_tools.feedstock.provenance import typed
     from feedstock_tools.report.run import text
@@ -62,8 +64,14 @@ def build_on_fleet(
             refuse_no_room(workspace.artifacts, planned.todo)
             say_all(terminal, text.path_notes(workspace.artifacts))
         rows = len(planned.rows)
-        with signals_as_exit(), observing(terminal, min(max(2, jobs), rows), rows) as observer:
-            result = run_on_fleet(workspace, planned, limits, observer, link, terminal.say, command=typed(sys.argv))
+        command = typed(sys.argv)
+        with (
+            signals_as_exit(),
+            recorded(workspace.artifacts, command) as recorder,
+            observing(terminal, min(max(2, jobs), rows), rows) as observer,
+        ):
+            watching = Observers(observer, recorder)
+            result = run_on_fleet(workspace, planned, limits, watching, link, terminal.say, command=command)
     return report(workspace, result, left_out, terminal, as_json=as_json)
 
 

@@ -125,10 +125,11 @@ def main() -> NoReturn:
 
 
 def bounds_of(name: str, arguments: Sequence[str]) -> Bounds | None:
-    """The bounds of a whole command, also of its completion in a shell; None for one that builds, tests or publishes,
-    which bounds only its reading."""
+    """The bounds of a whole command, also of its completion in a shell; None for one that builds, tests, publishes or
+    serves, which bounds only its reading."""
     if completing.VARIABLE in os.environ or name in _READING or (name == "build" and "--list" in arguments):
-        return READING
+        serves = name == "status" and any(word.startswith("--serve") for word in arguments)
+        return None if serves else READING
     return SOLVING if name in _SOLVING else None
 
 

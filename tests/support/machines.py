@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -54,18 +54,19 @@ class Machine:
         assert self.process is not None
         kill_first(self.process)
 
-    def builds(self) -> list[int]:
-        """The processes that work below its folder of rows, by their numbers here."""
-        assert self.process is not None
-        found = []
+    def processes(self) -> dict[int, str]:
+        """Its processes by their numbers here, each with the folder that it works in."""
+        found = {}
         for entry in Path("/proc").iterdir():
             if entry.name.isdigit():
                 with suppress(OSError):
-                    inside = os.readlink(entry / "root") == str(self.root)  # noqa: PTH115
-                    here = os.readlink(entry / "cwd")  # noqa: PTH115
-                    if inside and "/rows/" in f"{here}/":
-                        found.append(int(entry.name))
+                    if os.readlink(entry / "root") == str(self.root):  # noqa: PTH115
+                        found[int(entry.name)] = os.readlink(entry / "cwd")  # noqa: PTH115
         return found
+
+    def builds(self) -> list[int]:
+        """Its processes that work below its folder of rows, by their numbers here."""
+        return [number for number, here in self.processes().items() if "/rows/" in f"{here}/"]
 
 
 @dataclass
@@ -82,11 +83,12 @@ class Machines:
 
 
 @contextmanager
-def machines_in(folder: Path, names: Sequence[str], *, lease: float, jobs: int = 1) -> Iterator[Machines]:
+def machines_in(folder: Path, leases: Mapping[str, float], *, jobs: int = 1) -> Iterator[Machines]:
     """Running hosts that have connected to a hub on this machine; all is gone after the block.
 
     Args:
         folder: for the private folder of the fleet.
+        leases: the names of the hosts, each with its lease in seconds.
     """
     with ExitStack() as stack:
         layers = stack.enter_context(scratch("machines"))
@@ -96,7 +98,7 @@ def machines_in(folder: Path, names: Sequence[str], *, lease: float, jobs: int =
             worker_command(HUB, str(made.fleet.for_hub), made.fleet.hub), stdout=subprocess.DEVNULL
         )
         stack.callback(_end, made.hub)
-        for at, name in enumerate(names, 11):
+        for at, (name, lease) in enumerate(leases.items(), 11):
             root = stack.enter_context(overlay(layers / name, Path("/")))
             given = add_host(made.fleet, name, {"root": ROOT_OF_HOST, "lease": lease, "jobs": jobs})
             shutil.copytree(given, root / _GIVEN.lstrip("/"))
@@ -104,7 +106,7 @@ def machines_in(folder: Path, names: Sequence[str], *, lease: float, jobs: int =
             made.machines[name] = Machine(name, root, interface)
             _start(made.machines[name], space)
             stack.callback(made.machines[name].kill)
-        made.wait_for(len(names))
+        made.wait_for(len(leases))
         yield made
 
 

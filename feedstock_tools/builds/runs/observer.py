@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from feedstock_tools.builds.engines.contract import Event
+from feedstock_tools.builds.plan.hosts import Host
 from feedstock_tools.builds.plan.work import Work
 from feedstock_tools.builds.runs.retries import NextAttempt
 from feedstock_tools.builds.runs.row import BuiltRow
 
-__all__ = ["Observer", "Progress"]
+__all__ = ["Observer", "Observers", "Progress"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,7 @@ class Progress:
     Attributes:
         elsewhere: the rows that wait for another run, which builds one of their outputs.
         left: the remaining seconds by known times; None if there are none.
+        hosts: those that rows can begin on now; `on` is row under way → the name of its host.
     """
 
     done: int
@@ -29,6 +31,8 @@ class Progress:
     running: Mapping[str, float]
     elsewhere: tuple[str, ...] = ()
     left: float | None = None
+    hosts: tuple[Host, ...] = ()
+    on: Mapping[str, str] = field(default_factory=dict)
 
 
 class Observer(Protocol):
@@ -48,3 +52,35 @@ class Observer(Protocol):
 
     def ending(self, builds: int, *, go_on: bool) -> None:
         """The run is cut short, and this number of running builds is ended, or goes on without it."""
+
+
+class Observers:
+    """Several observers of a run as one; each hears of everything, in this order."""
+
+    def __init__(self, *observers: Observer) -> None:
+        self._observers = observers
+
+    def begin(self, work: Work) -> None:
+        """See `Observer`."""
+        for observer in self._observers:
+            observer.begin(work)
+
+    def event(self, work: Work, event: Event | NextAttempt) -> None:
+        """See `Observer`."""
+        for observer in self._observers:
+            observer.event(work, event)
+
+    def end(self, work: Work, built: BuiltRow) -> None:
+        """See `Observer`."""
+        for observer in self._observers:
+            observer.end(work, built)
+
+    def progress(self, progress: Progress) -> None:
+        """See `Observer`."""
+        for observer in self._observers:
+            observer.progress(progress)
+
+    def ending(self, builds: int, *, go_on: bool) -> None:
+        """See `Observer`."""
+        for observer in self._observers:
+            observer.ending(builds, go_on=go_on)

@@ -15,6 +15,7 @@ from feedstock_tools.builds.engines.process.supervision import signals_held_back
 from feedstock_tools.builds.ledger import Ledger
 from feedstock_tools.builds.plan.agenda import Agenda
 from feedstock_tools.builds.plan.capacity import Limits
+from feedstock_tools.builds.plan.hosts import Host
 from feedstock_tools.builds.plan.order import seconds_left
 from feedstock_tools.builds.plan.work import Place, Work
 from feedstock_tools.builds.runs.crew import Crew
@@ -73,6 +74,7 @@ class _Run:
         self._observer = observer
         self._left = left
         self._began: dict[str, float] = {}
+        self._hosts: tuple[Host, ...] = ()
 
     def begin(self, crew: Crew) -> bool:
         """Begin the rows that can begin now, or are under way; returns whether the run is over."""
@@ -80,7 +82,8 @@ class _Run:
         for start in crew.returned([waiting.row for waiting in self._state.pending]):
             self._state.take_over(start)
             self._start(start, now)
-        for start in self._state.begin(crew.hosts(), now):
+        self._hosts = tuple(crew.hosts())
+        for start in self._state.begin(self._hosts, now):
             self._start(start, now)
         return self._state.is_over(now) and not (self._state.pending and crew.is_waiting())
 
@@ -119,6 +122,8 @@ class _Run:
             running={name: now - self._began[name] for name in state.running},
             elsewhere=tuple(waiting.row for waiting in state.pending if waiting.not_before),
             left=self._left.at(now),
+            hosts=self._hosts,
+            on={name: running.host for name, running in state.running.items()},
         )
 
 

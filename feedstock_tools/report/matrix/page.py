@@ -7,8 +7,9 @@ policy allows no script but its own.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -17,17 +18,19 @@ from feedstock_tools.builds.ledger.records import BuildRecord
 from feedstock_tools.builds.matrix.matrix import Matrix
 from feedstock_tools.builds.matrix.states import OutputState
 from feedstock_tools.files.writing import write_whole
-from feedstock_tools.report.html_pages import html_page
+from feedstock_tools.report.html_pages import HtmlPage, html_page
 from feedstock_tools.report.matrix.timeline import draw, jobs_of
 from feedstock_tools.report.matrix.view import Line, by_state, groups, lines, printable
 
-__all__ = ["page", "write_page"]
+__all__ = ["live_page", "page", "write_page"]
 
 #: The limits of a log quoted in the page: bytes and number of its last lines.
 _TAIL_BYTES = 12_000
 _TAIL_LINES = 60
 #: The states whose logs are quoted in the page.
 _SHOWN = ("failed", "interrupted", "running")
+#: The address of a log file, for links.
+_Address = Callable[[Path], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,18 +53,30 @@ def write_page(path: Path, matrix: Matrix) -> None:
 
 def page(matrix: Matrix, folder: Path) -> str:
     """The page, with links to logs as seen from a folder."""
+    return _rendered(matrix, partial(_relative, folder), live=False).text
+
+
+def live_page(matrix: Matrix) -> HtmlPage:
+    """The page for `status --serve`, which shows what goes on now and updates itself."""
+    return _rendered(matrix, partial(_served, matrix.artifacts), live=True)
+
+
+def _rendered(matrix: Matrix, address: _Address, *, live: bool) -> HtmlPage:
+    """The page; `address` is that of a log file, for links."""
     table_lines = lines(matrix)
     return html_page(
         "status",
         styles=("status",),
-        scripts=("filter", "status"),
+        scripts=("filter", "status", *(("live",) if live else ())),
+        asks=live,
+        live=live,
         matrix=matrix,
         counts=by_state(table_lines),
         shares=tuple(_shares(by_state(table_lines))),
         platforms=sorted({line.state.configuration.platform for line in table_lines}),
-        lines=[_line_view(matrix, line, folder) for line in table_lines],
+        lines=[_line_view(matrix, line, address) for line in table_lines],
         picture=draw(jobs_of(matrix.builds, _alive(matrix), matrix.at)),
-    ).text
+    )
 
 
 def _alive(matrix: Matrix) -> frozenset[int | None]:
@@ -79,7 +94,7 @@ def _shares(counts: dict[str, int]) -> Iterator[tuple[str, float, float]]:
         begin += width
 
 
-def _line_view(matrix: Matrix, line: Line, folder: Path) -> dict[str, Any]:
+def _line_view(matrix: Matrix, line: Line, address: _Address) -> dict[str, Any]:
     configuration = line.state.configuration
     shown = {output.record.log for output in line.state.outputs if output.record and output.state in _SHOWN}
     return {
@@ -87,22 +102,23 @@ def _line_view(matrix: Matrix, line: Line, folder: Path) -> dict[str, Any]:
         "configuration": configuration,
         "accelerator": f"CUDA {configuration.cuda}" if configuration.cuda else "CPU",
         "reasons": [(group.state, group.reason, len(group.outputs)) for group in groups([line])],
-        "outputs": [(output, output.record, _link(matrix, output, folder)) for output in line.state.outputs],
-        "logs": [_log_view(matrix, log, folder, shown=log in shown) for log in line.logs],
+        "outputs": [(output, output.record, _link(matrix, output, address)) for output in line.state.outputs],
+        "logs": [_log_view(matrix, log, address, shown=log in shown) for log in line.logs],
         "words": " ".join(
             [line.title, configuration.name, *{output.output.name for output in line.state.outputs}]
         ).lower(),
     }
 
 
-def _link(matrix: Matrix, output: OutputState, folder: Path) -> str | None:
+def _link(matrix: Matrix, output: OutputState, address: _Address) -> str | None:
     record: BuildRecord | None = output.record
-    return _address(_log_file(matrix, record.log), folder) if record else None
+    path = _log_file(matrix, record.log) if record else None
+    return address(path) if path else None
 
 
-def _log_view(matrix: Matrix, log: str, folder: Path, *, shown: bool) -> LogView:
+def _log_view(matrix: Matrix, log: str, address: _Address, *, shown: bool) -> LogView:
     path = _log_file(matrix, log)
-    return LogView(Path(log).name, _address(path, folder), _tail(path) if shown and path else "")
+    return LogView(Path(log).name, address(path) if path else None, _tail(path) if shown and path else "")
 
 
 def _log_file(matrix: Matrix, log: str) -> Path | None:
@@ -111,9 +127,13 @@ def _log_file(matrix: Matrix, log: str) -> Path | None:
     return path if path.is_relative_to(matrix.artifacts.resolve()) and path.is_file() else None
 
 
-def _address(path: Path | None, folder: Path) -> str | None:
-    if path is None:
-        return None
+def _served(artifacts: Path, path: Path) -> str:
+    """The address of a log on the server of the page."""
+    return quote(f"log/{path.relative_to(artifacts.resolve()).as_posix()}")
+
+
+def _relative(folder: Path, path: Path) -> str:
+    """The address of a log from a page in a folder."""
     try:
         relative = os.path.relpath(path, folder)
     except ValueError:  # on Windows, another drive

@@ -26,7 +26,7 @@ SLOW = 'echo "$PKG_BUILD_STRING" >> "$RECIPE_DIR/../../../../../begun"; sleep 12
 
 def test_a_run_survives_a_host_that_is_cut_off_and_one_that_dies(tmp_path: Path, feedstock: TinyFeedstock) -> None:
     feedstock.edit("recipe/build-library.sh", "mkdir", SLOW)
-    with machines_in(tmp_path, ["m1", "m2", "m3"], lease=LEASE) as made:
+    with machines_in(tmp_path, dict.fromkeys(("m1", "m2", "m3"), LEASE)) as made:
         option = f"--fleet={made.fleet.path}"
         run = command.start(feedstock.command("--all", option), feedstock.folder, command.environment())
         lines: list[tuple[float, str]] = []

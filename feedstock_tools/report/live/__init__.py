@@ -1,0 +1,1 @@
+"""The status page, live: served on this machine alone, and read-only."""
