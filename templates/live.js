@@ -99,6 +99,7 @@
         entry.replaceChildren.apply(entry, Array.from(next.childNodes));
       });
       ["header p", "header .share", "#timeline"].forEach(function (selector) { swap(fresh, selector); });
+      Page.apply();
     });
   }
   function show(status) {

@@ -156,7 +156,7 @@ def _parsed(head: bytes) -> tuple[str, str, dict[str, str]]:
     """The method, the target and the headers of a request, with names in lower case.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is not a request.
     """
     first, *lines = head.decode("ascii").removesuffix("\r\n\r\n").split("\r\n")
     method, target, version = first.split(" ")

@@ -29,7 +29,7 @@ from feedstock_tools.wording import duration, moment
 
 __all__ = ["StatusSite"]
 
-#: A matrix is read again after this time in seconds, and after so many times the time that reading it took.
+#: A matrix is read again after this time in seconds, but not before this multiple of the time that reading it took.
 _FRESH, _REST = 1.0, 10.0
 #: Bytes of a whole log, of which only the end is shown beyond that, and of a piece of one that grows.
 _LARGEST_LOG, _PIECE = 4 << 20, 64 << 10
