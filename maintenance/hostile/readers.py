@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from maintenance.hostile.archives import hostile_package, hostile_repodata
 from maintenance.hostile.ledgers import hostile_ledger
 from maintenance.hostile.templates import meta_yaml, recipe_yaml
-from maintenance.hostile.texts import FILES, yaml_text
+from maintenance.hostile.texts import FILES, simulation_text, yaml_text
 from tests.support.smithy_release import write_release
 
 if TYPE_CHECKING:
@@ -97,11 +97,18 @@ def _ledgers(folder: Path, chance: random.Random) -> Readers:
     }
 
 
+def _simulation(folder: Path, chance: random.Random) -> Readers:
+    _write(folder, {**_PLAIN, "hosts.yaml": "hosts: {a: {cores: 4}}\n", "times.yaml": "'*': 1 h\n"})
+    _write(folder, {chance.choice(("hosts.yaml", "times.yaml")): simulation_text(chance)})
+    return {"plan --simulate": partial(_simulate, folder)}
+
+
 #: Kind of case → what makes its files in a folder, and returns its readers.
 KINDS: Mapping[str, Callable[[Path, random.Random], Readers]] = {
     "v0 templates": _v0_templates,
     "v1 templates": _v1_templates,
     "YAML": _yaml,
+    "simulation": _simulation,
     "archives": _archives,
     "ledgers": _ledgers,
 }
@@ -129,6 +136,22 @@ def _of_feedstock(folder: Path) -> Readers:
         "diff": partial(_diff, _plain(folder / "before"), folder),
         "edit enable-gpu": partial(_enable_gpu, folder),
     }
+
+
+def _simulate(folder: Path) -> None:
+    from feedstock_tools.builds.fleet.simulation.hosts import read_hosts
+    from feedstock_tools.builds.fleet.simulation.simulate import simulate
+    from feedstock_tools.builds.fleet.simulation.times import read_times, with_times
+    from feedstock_tools.builds.plan.agenda import agenda
+    from feedstock_tools.builds.plan.capacity import Capacity
+    from feedstock_tools.builds.plan.hosts import local_host
+    from feedstock_tools.report.simulation import simulation_text as shown
+
+    workspace = _workspace(folder)
+    planned = agenda(workspace, workspace.chosen(), Capacity.of_machine(1))
+    hosts = read_hosts(str(folder / "hosts.yaml"), local_host(planned.capacity, planned.jobs))
+    works = with_times(planned.todo, read_times(folder / "times.yaml"), 60.0)
+    shown(simulate(works, hosts, 1, {}), hosts, planned.refused)
 
 
 def _lint(folder: Path) -> None:
@@ -266,17 +289,10 @@ def prepare() -> None:
     for name in (
         *("rerender.rerendering", "rerender.outputs", "rerender.why.reasons", "check.against_facts", "generate"),
         *("builds.plan.workspace", "builds.plan.rendering", "builds.matrix.matrix", "builds.publish.collect"),
-        *("builds.matrix.listing", "check.rehearsal.of_feedstock", "report.matrix.listing", "report.rehearsal"),
+        *("builds.matrix.listing", "check.rehearsal.of_feedstock", "report.matrix.listing", "report.checks.rehearsal"),
         *("report.matrix.text", "report.matrix.page", "channel.folder", "channel.repodata", "gpu_code.packages"),
-        *(
-            "recipe.v1.recipe",
-            "recipe.v1.branches",
-            "check.differences",
-            "check.linting.lint",
-            "edit.enable_gpu.enabling",
-            "variants.conditional",
-            "generate.texts",
-        ),
+        *("recipe.v1.recipe", "recipe.v1.branches", "check.differences", "check.linting.lint"),
+        *("edit.enable_gpu.enabling", "variants.conditional", "generate.texts", "builds.fleet.simulation.simulate"),
     ):
         importlib.import_module(f"feedstock_tools.{name}")
     for engine in ("rattler", "rattler.package_streaming", "rattler.index", "rattler_build"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-__all__ = ["FILES", "yaml_text"]
+__all__ = ["FILES", "simulation_text", "yaml_text"]
 
 #: The files of a feedstock, each with the keys that its readers look at.
 FILES = {
@@ -49,6 +49,7 @@ _SCALARS = (
 )
 
 
+_OF_HOSTS = ("cores", "memory", "count", "jobs", "platforms", "gpus", "images", "labels", "price", "preempted", "back")
 _SHORT = tuple(scalar for scalar in _SCALARS if len(scalar) < 100)
 #: Characters of a text; readers refuse files of more than half a million.
 _LONGEST = 1_000_000
@@ -110,3 +111,14 @@ def yaml_text(keys: str, chance: random.Random) -> str:
     if chance.random() < 0.3:  # selectors, on some lines
         text = text.replace("\n", chance.choice(("  # [linux]\n", "  # [win]\n", "  # [python * 9 ** 9]\n")), 2)
     return (text * chance.choice((1, 1, 1, 1, 1, 50)))[:_LONGEST]
+
+
+def simulation_text(chance: random.Random) -> str:
+    """The text of a file of hosts or of times for `plan --simulate`, with valid keys more often than not."""
+    if chance.random() < 0.4:
+        return yaml_text("hosts currency a linux_64_ '*' '[' '**'", chance)
+    values = (chance.choice((*_SHORT, "4", "4 GiB", "1 h", "0.5", "[a]")) for _ in range(99))
+    entry = {"cores": "4", "memory": "4 GiB", **{chance.choice(_OF_HOSTS): next(values) for _ in range(3)}}
+    if chance.random() < 0.3:
+        return "".join(f"{name}: {next(values)}\n" for name in ("linux_64_", "'*'", "'linux_[6'", "p"))
+    return "hosts:\n  a:\n" + "".join(f"    {key}: {value}\n" for key, value in entry.items())

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from maintenance.hostile.__main__ import one_case
-from maintenance.hostile.readers import KINDS, make_case
+from maintenance.hostile.readers import KINDS, make_case, prepare
 from tests.support.needs import needs
 
 pytestmark = [pytest.mark.slow, needs("system", hasattr(os, "fork"), "one that can fork")]
@@ -21,7 +21,7 @@ def _files(folder: Path) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-@pytest.mark.parametrize("kind", ["v0 templates", "v1 templates", "YAML", "archives"])
+@pytest.mark.parametrize("kind", ["v0 templates", "v1 templates", "YAML", "simulation", "archives"])
 def test_a_case_can_be_repeated(tmp_path: Path, kind: str) -> None:
     for name in ("one", "other"):
         (tmp_path / name / "inside").mkdir(parents=True)
@@ -41,6 +41,10 @@ def test_the_first_cases_of_each_kind_hold(tmp_path: Path, kind: str) -> None:
         ends.update(tally.ends)
     assert set(ends) <= {"succeeds", "refused", "bound"}
     assert ends["refused"] + ends["bound"] > 0
+
+
+def test_what_the_readers_need_can_be_imported() -> None:
+    prepare()
 
 
 def _fails() -> None:
