@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from feedstock_tools.cli import options
+from feedstock_tools.cli.fleet_slurm import command as slurm
 from feedstock_tools.cli.printing import say, say_json
 from feedstock_tools.cli.spelling import Group
 from feedstock_tools.errors import InputError
@@ -31,6 +32,9 @@ def command() -> None:
     A hub carries requests between the client, which is this machine, and the hosts, which build. It needs the extra
     `fleet`: pip install 'feedstock-tools[fleet]'.
     """
+
+
+command.add_command(slurm)
 
 
 @command.command("new", short_help="Make the keys and certificates of a fleet.")

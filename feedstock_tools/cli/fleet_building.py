@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from feedstock_tools.cli.building import Named, candidates_of, choose, observing, report, say_all
 from feedstock_tools.cli.fleet import linked
 from feedstock_tools.errors import InputError
 from feedstock_tools.feedstock.names import select
+from feedstock_tools.wording import counted
 
 if TYPE_CHECKING:
     from feedstock_tools.builds.fleet.carrying.link import Link
+    from feedstock_tools.builds.fleet.cluster.script import JobKind
     from feedstock_tools.builds.fleet.folder import FleetFolder
     from feedstock_tools.builds.plan.agenda import Agenda
     from feedstock_tools.builds.plan.capacity import Limits
@@ -37,6 +40,8 @@ def build_on_fleet(
         WorkError: the fleet, the artifacts folder or the ledger cannot be used.
     """
     from feedstock_tools.builds.engines.process.supervision import signals_as_exit
+    from feedstock_tools.builds.fleet.cluster.folder import job_kinds
+    from feedstock_tools.builds.fleet.cluster.pool import Pool
     from feedstock_tools.builds.fleet.run import run_on_fleet
     from feedstock_tools.builds.matrix.runs import recorded
     from feedstock_tools.builds.plan.agenda import agenda
@@ -49,9 +54,11 @@ def build_on_fleet(
     chosen = choose(workspace, named, {}, terminal)
     say_all(terminal, text.name_notes(named.names, candidates_of(workspace, named)))
     with linked(fleet) as link:
-        hosts = _hosts_of(link, fleet)
-        jobs = sum(host.jobs for host in hosts)
-        terminal.say(f"Fleet {fleet.name}: {', '.join(host.name for host in hosts)}")
+        kinds = job_kinds(fleet)
+        present = _hosts_of(link, fleet, may_come=bool(kinds))
+        hosts = [*present, *(kind.host(kind.name) for kind in kinds)]
+        jobs = sum(host.jobs for host in present) + sum(kind.most * kind.rows for kind in kinds)
+        say_all(terminal, _who_builds(fleet, present, kinds))
         planned = agenda(workspace, chosen, Capacity.of_machine(), jobs)
         left_out = _left_out(workspace, named, planned, hosts)
         if left_out:
@@ -65,18 +72,30 @@ def build_on_fleet(
             say_all(terminal, text.path_notes(workspace.artifacts))
         rows = len(planned.rows)
         command = typed(sys.argv)
+        pool = Pool(fleet, kinds, link, terminal.say, os.environ) if kinds else None
         with (
             signals_as_exit(),
             recorded(workspace.artifacts, command) as recorder,
             observing(terminal, min(max(2, jobs), rows), rows) as observer,
         ):
             watching = Observers(observer, recorder)
-            result = run_on_fleet(workspace, planned, limits, watching, link, terminal.say, command=command)
+            result = run_on_fleet(
+                workspace, planned, limits, watching, link, terminal.say, pool=pool, command=command
+            )
     return report(workspace, result, left_out, terminal, as_json=as_json)
 
 
-def _hosts_of(link: Link, fleet: FleetFolder) -> list[Host]:
+def _who_builds(fleet: FleetFolder, present: Sequence[Host], kinds: Sequence[JobKind]) -> Iterator[str]:
+    """The hosts of a run, and the jobs that may become hosts."""
+    jobs = [f"up to {counted(kind.most, 'job')} of {kind.name}" for kind in kinds]
+    yield f"Fleet {fleet.name}: {', '.join([*(host.name for host in present), *jobs])}"
+
+
+def _hosts_of(link: Link, fleet: FleetFolder, *, may_come: bool) -> list[Host]:
     """The hosts that are there, after a wait for those of a fleet that has just started.
+
+    Args:
+        may_come: hosts may come during the run, so that there need be none.
 
     Raises:
         InputError: there is none.
@@ -89,6 +108,8 @@ def _hosts_of(link: Link, fleet: FleetFolder) -> list[Host]:
         present = [state for state in listing.hosts.values() if state.is_present]
         if present and (len(present) >= len(fleet.hosts) or listing.up > _APPEAR_WITHIN or time.monotonic() > end):
             return [host_of(state.name, state.report) for state in present]
+        if may_come and not fleet.hosts:
+            return []
         if time.monotonic() > end:
             hint = "`feedstock-tools fleet status` shows what the hub knows."
             raise InputError(f"no host of the fleet {fleet.name} is connected", hint=hint)

@@ -120,20 +120,14 @@ def _simulated(
     from feedstock_tools.builds.fleet.simulation.hosts import read_hosts
     from feedstock_tools.builds.fleet.simulation.simulate import simulate
     from feedstock_tools.builds.fleet.simulation.times import read_times, with_times
-    from feedstock_tools.builds.plan.hosts import local_host
+    from feedstock_tools.builds.plan.hosts import engine_needs, local_host
     from feedstock_tools.errors import InputError, Mistake
     from feedstock_tools.units import time_of
 
     hosts = read_hosts(asked.hosts or "", local_host(planned.capacity, planned.jobs))
     times = read_times(asked.times) if asked.times else {}
     works = with_times(planned.todo, times, time_of(asked.otherwise) if asked.otherwise else None)
-    images = {
-        work.configuration: image
-        for work in works
-        if workspace.engines.engine_for(work.configuration, work.platform).own_channels
-        and (image := work.row.values.get("docker_image"))
-    }
-    simulation = simulate(works, hosts, asked.seed, images)
+    simulation = simulate(works, hosts, asked.seed, engine_needs(workspace, works))
     if named and simulation.left_out:
         raise InputError.of([Mistake(f"{row} fits no host: {reason}") for row, reason in simulation.left_out.items()])
     return simulation, hosts

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from feedstock_tools.units import size_text
@@ -10,8 +11,9 @@ from feedstock_tools.wording import counted, duration, shown, table
 
 if TYPE_CHECKING:
     from feedstock_tools.builds.fleet.carrying.link import HostState, Listing
+    from feedstock_tools.builds.fleet.cluster.queue import Job
 
-__all__ = ["status_json", "status_text"]
+__all__ = ["jobs_json", "jobs_text", "status_json", "status_text"]
 
 #: The parts of a host's report that JSON has.
 _REPORTED = ("builder", "cores", "memory", "jobs", "gpus", "labels", "version")
@@ -47,6 +49,24 @@ def status_json(listing: Listing) -> dict[str, Any]:
             for host in listing.hosts.values()
         ],
     }
+
+
+def jobs_text(jobs: Sequence[Job]) -> str:
+    """A line for each job of a fleet."""
+    if not jobs:
+        return "The fleet has no jobs."
+    head = ("job", "host", "state", "node", "left", "reason")
+    return table(head, [_job_cells(job) for job in jobs])
+
+
+def jobs_json(jobs: Sequence[Job]) -> dict[str, Any]:
+    """The same for programs."""
+    return {"jobs": [{**asdict(job), "lives": job.lives} for job in jobs]}
+
+
+def _job_cells(job: Job) -> tuple[str, ...]:
+    left = duration(job.left) if job.left is not None and job.lives else ""
+    return tuple(map(shown, (job.number, job.host, job.state.lower(), job.node, left, job.reason)))
 
 
 def _cells(host: HostState) -> tuple[str, ...]:

@@ -97,17 +97,18 @@ def make_fleet(path: Path, name: str, hub: str) -> FleetFolder:
     return FleetFolder(path, name, hub)
 
 
-def add_host(fleet: FleetFolder, host: str, settings: Mapping[str, Any]) -> Path:
+def add_host(fleet: FleetFolder, host: str, settings: Mapping[str, Any], folder: Path | None = None) -> Path:
     """Make what a host gets: its certificate, the key that orders are verified with, its settings; returns the folder.
 
     Args:
         settings: as `read_settings` reads them, without the host's name and the hub.
+        folder: for it; default: that of a host that stays.
 
     Raises:
         InputError: the host's name is invalid.
         WorkError: the folder cannot be written.
     """
-    folder = fleet.for_host(host)
+    folder = folder or fleet.for_host(host)
     issue(fleet.path, folder, "host", host)
     write_private(folder / PUBLIC_KEY, (fleet.path / PUBLIC_KEY).read_bytes())
     write_private(folder / SETTINGS, json.dumps({**settings, "name": host, "hub": fleet.hub}, indent=1).encode())

@@ -29,6 +29,8 @@ __all__ = ["Hub", "main"]
 _LONGEST = 60.0
 #: A host that has been away for so long is forgotten, in seconds.
 _FORGOTTEN = 24 * 3600.0
+#: The same for a job of a cluster, which does not come back once its worker has ended.
+_JOB_FORGOTTEN = 300.0
 
 
 @dataclass
@@ -107,7 +109,7 @@ class Hub:
     def _listed(self) -> Mapping[str, Any]:
         now = time.monotonic()
         self._hosts = {
-            name: known for name, known in self._hosts.items() if known.line or now - known.heard < _FORGOTTEN
+            name: known for name, known in self._hosts.items() if known.line or now - known.heard < _kept(known)
         }
         hosts = [
             {
@@ -121,6 +123,11 @@ class Hub:
             for name, known in sorted(self._hosts.items())
         ]
         return {"hosts": hosts, "up": now - self._began}
+
+
+def _kept(known: _Known) -> float:
+    """How long a host that is away is remembered, in seconds."""
+    return _JOB_FORGOTTEN if known.ended and known.report.get("left") is not None else _FORGOTTEN
 
 
 async def _serve(folder: Path, address: str) -> None:

@@ -14,7 +14,7 @@ from feedstock_tools.builds.fleet.folder import FleetFolder, add_host, make_flee
 from feedstock_tools.errors import WorkError
 from feedstock_tools.workers import worker_command
 
-__all__ = ["LocalFleet", "local_fleet"]
+__all__ = ["LocalFleet", "free_port", "local_fleet"]
 
 HUB, WORKER = "feedstock_tools.builds.fleet.hub", "feedstock_tools.builds.fleet.worker"
 _ENDS_WITHIN = 20.0
@@ -87,7 +87,7 @@ def local_fleet(
     Raises:
         WorkError: it cannot be started.
     """
-    made = LocalFleet(make_fleet(folder, "local", f"127.0.0.1:{_free_port()}"), root)
+    made = LocalFleet(make_fleet(folder, "local", f"127.0.0.1:{free_port()}"), root)
     names = [f"h{number}" for number in range(1, hosts + 1)]
     for name in names:
         add_host(made.fleet, name, {"root": str(made.home_of(name) / "work"), **(settings or {})})
@@ -102,7 +102,8 @@ def local_fleet(
         made.end_all()
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port of this machine that nothing listens at now."""
     import socket
 
     with socket.socket() as made:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from feedstock_tools.builds.fleet.carrying.link import Link
+from feedstock_tools.builds.fleet.cluster.crew import JobCrew
+from feedstock_tools.builds.fleet.cluster.pool import Pool
 from feedstock_tools.builds.fleet.orders.compiling import parcels_of
 from feedstock_tools.builds.fleet.results.crew import FleetCrew
 from feedstock_tools.builds.fleet.results.following import Place
@@ -29,6 +31,7 @@ def run_on_fleet(
     link: Link,
     say: Callable[[str], object],
     *,
+    pool: Pool | None = None,
     command: str = "",
 ) -> BuildResult:
     """Build the rows of an agenda on a fleet.
@@ -36,6 +39,7 @@ def run_on_fleet(
     Args:
         link: an open connection to the fleet.
         say: called with what the user should know, from any thread.
+        pool: submits jobs of a cluster that become hosts of the fleet.
         command: the command line, for the ledger.
 
     Raises:
@@ -45,7 +49,11 @@ def run_on_fleet(
     parcels = parcels_of(workspace, agenda)
     with Ledger(workspace.artifacts.ledger) as ledger:
         crew = FleetCrew(workspace, agenda, link, parcels, _places(workspace, agenda, ledger, command), say)
-        built = carry_out(agenda, limits, observer, ledger, crew)
+        if pool is None:
+            built = carry_out(agenda, limits, observer, ledger, crew)
+        else:
+            with pool:
+                built = carry_out(agenda, limits, observer, ledger, JobCrew(crew, pool, agenda.todo, {}))
         crew.finish()
         return result_of(workspace, agenda, built)
 

@@ -1,8 +1,9 @@
 """The worker of a host: it connects to the hub of its fleet and performs the orders that the fleet's client has signed.
 
-    python -m feedstock_tools.builds.fleet.worker FOLDER
+    python -m feedstock_tools.builds.fleet.worker FOLDER [ROOT]
 
-It listens nowhere. Its builds end with it, and when it has not heard of the hub for as long as their lease.
+It listens nowhere. Its builds end with it, and when it has not heard of the hub for as long as their lease. As a job of
+a cluster it ends when nothing has been built for a while, and reports how long its allocation lasts.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import signal
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from feedstock_tools.builds.fleet.host.store import Store
 from feedstock_tools.builds.fleet.trust.certificates import client_context
 from feedstock_tools.builds.fleet.trust.signing import Refused, public_key, verified
 from feedstock_tools.errors import FeedstockError
+from feedstock_tools.files.temporary import remove
 
 __all__ = ["main"]
 
@@ -37,6 +39,8 @@ _AGAIN = 1.0
 _MOST_EVENTS = 512 << 10
 #: What must be left of a lease for an attempt to begin, in seconds: less than remains between two reports.
 _SHORTEST = 1.0
+#: How often a worker that ends when it is idle looks whether it is, in seconds.
+_LOOK = 1.0
 
 
 class _Host:
@@ -49,6 +53,7 @@ class _Host:
         self._store.remove_unused()
         self.attempts = Attempts(settings.root, settings.host)
         self.until = 0.0
+        self._began = self._busy = clock()
         self._operations: Mapping[str, Callable[[dict[str, Any], bytes], Mapping[str, Any]]] = {
             "lacks": self._lacks,
             "put": self._put,
@@ -57,6 +62,22 @@ class _Host:
             "stop": self._stop,
             "forget": self._forget,
         }
+
+    @property
+    def report(self) -> dict[str, Any]:
+        """What it is and does now."""
+        whole = self.settings.host.left
+        left = None if whole is None else max(0.0, whole - (clock() - self._began))
+        return {**self.settings.report, "version": __version__, "left": left, "attempts": self.attempts.report()}
+
+    async def wait_until_idle(self) -> None:
+        """Wait until nothing has run, and nothing was there to be fetched by a client, for as long as it may stay."""
+        while self.settings.idle is None or clock() < self._busy + self.settings.idle:
+            await asyncio.sleep(_LOOK)
+            listed = self.attempts.report()
+            is_cut_off = clock() > self.until
+            if any(each["runs"] for each in listed) or (listed and not is_cut_off):
+                self._busy = clock()
 
     async def answer(self, question: Mapping[str, Any]) -> Mapping[str, Any]:
         """The answer to a request, or why it is refused."""
@@ -157,8 +178,7 @@ class _Tie:
         settings = self.host.settings
         while not reading.done():
             asked = clock()
-            report = {**settings.report, "version": __version__, "attempts": self.host.attempts.report()}
-            await line.ask(report, _ANSWERS_WITHIN)
+            await line.ask(self.host.report, _ANSWERS_WITHIN)
             self.host.until = asked + settings.lease
             self.host.attempts.renew(self.host.until)
             await asyncio.sleep(settings.every)
@@ -170,22 +190,29 @@ async def _serve(folder: Path, settings: HostSettings) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    stopping = asyncio.create_task(stop.wait())
-    await asyncio.wait([holding, stopping], return_when=asyncio.FIRST_COMPLETED)
+    ends = [asyncio.create_task(stop.wait()), asyncio.create_task(host.wait_until_idle())]
+    await asyncio.wait([holding, *ends], return_when=asyncio.FIRST_COMPLETED)
     if holding.done():
         holding.result()
-    holding.cancel()
+    for task in (holding, *ends):
+        task.cancel()
     host.attempts.end_all()
+    if settings.temporary:
+        remove(settings.root)
 
 
-def main(folder: str) -> int:
+def main(folder: str, root: str | None = None) -> int:
     """Serve until a signal asks it to end.
 
     Args:
         folder: the host's certificate, and its settings.
+        root: the folder for all that it does, in place of that in the settings.
     """
     try:
-        asyncio.run(_serve(Path(folder), read_settings(Path(folder))))
+        settings = read_settings(Path(folder))
+        if root is not None:
+            settings = replace(settings, root=Path(root))
+        asyncio.run(_serve(Path(folder), settings))
     except (FeedstockError, OSError) as error:
         sys.stderr.write(f"{error}\n")
         return 1
@@ -193,4 +220,4 @@ def main(folder: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:2]))
+    sys.exit(main(*sys.argv[1:3]))

@@ -5,16 +5,31 @@ The run on this machine has one host, a fleet has many, and a simulation has hos
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from feedstock_tools.builds.plan.capacity import Capacity
 from feedstock_tools.builds.plan.needs import Needs
 from feedstock_tools.processes import this_machine
 from feedstock_tools.units import size_text
-from feedstock_tools.wording import counted
+from feedstock_tools.wording import counted, duration
 
-__all__ = ["Demand", "Host", "Portion", "fits", "local_host", "portion_on", "why_nowhere"]
+if TYPE_CHECKING:
+    from feedstock_tools.builds.plan.work import Work
+    from feedstock_tools.builds.plan.workspace import Workspace
+
+__all__ = [
+    "Demand",
+    "EngineNeeds",
+    "Host",
+    "Portion",
+    "engine_needs",
+    "fits",
+    "local_host",
+    "portion_on",
+    "why_nowhere",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +40,12 @@ class Host:
         capacity: the limit for all its builds together; `jobs` is its maximum number of parallel rows.
         platforms: the subdirs that it builds packages for; None for any.
         gpus: the number of its GPUs; each row that needs one has it alone. None: they are not counted.
+        engines: the names of the engines that it has; None for any.
         images: the container images that it can run; None for any.
         labels: names for what else it has, such as `big-disk`.
         preempted: how often its owner takes it away, per hour on average; 0 for a host that stays.
         price: of an hour, in any currency.
+        left: the seconds until its allocation ends; None for a host without an end.
         lenient: it also takes rows that need more cores or memory than it has, and gives them all of it, and rows
             that need labels.
     """
@@ -38,20 +55,38 @@ class Host:
     jobs: int
     platforms: frozenset[str] | None = None
     gpus: int | None = None
+    engines: frozenset[str] | None = None
     images: frozenset[str] | None = None
     labels: frozenset[str] = frozenset()
     preempted: float = 0.0
     price: float = 0.0
+    left: float | None = None
     lenient: bool = False
 
 
 @dataclass(frozen=True, slots=True)
+class EngineNeeds:
+    """What an engine asks of a host: that it has the engine (empty for any) and its image (None: no container)."""
+
+    name: str = ""
+    image: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Demand:
-    """What a row asks of a host: its needs, its target subdir, and the image of its engine (None: no container)."""
+    """What a row asks of a host.
+
+    Attributes:
+        platform: its target subdir.
+        engine: the name of its engine; empty for any. `image` is the container image of that, None without a container.
+        seconds: its expected duration; None if unknown.
+    """
 
     needs: Needs
     platform: str
+    engine: str = ""
     image: str | None = None
+    seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +99,21 @@ class Portion:
     cores: int
     memory: int
     source: Mapping[str, str] = field(default_factory=dict)
+
+
+def engine_needs(workspace: Workspace, works: Iterable[Work]) -> dict[str, EngineNeeds]:
+    """What the engine of each configuration asks of a host, by the configuration's name.
+
+    Raises:
+        InputError: there is no engine for one of them.
+    """
+    needs = {}
+    for work in works:
+        engine = workspace.engines.engine_for(work.configuration, work.platform)
+        image = workspace.machine.get("DOCKER_IMAGE") or work.row.values.get("docker_image")
+        runs_image = engine.name == "container" and image and work.platform.startswith("linux-")
+        needs[work.configuration] = EngineNeeds(engine.name, image if runs_image else None)
+    return needs
 
 
 def local_host(capacity: Capacity, jobs: int) -> Host:
@@ -119,6 +169,10 @@ def _has_labels(demand: Demand, host: Host) -> bool:
     return host.lenient or demand.needs.labels <= host.labels
 
 
+def _has_engine(demand: Demand, host: Host) -> bool:
+    return not demand.engine or host.engines is None or demand.engine in host.engines
+
+
 def _runs_image(demand: Demand, host: Host) -> bool:
     return demand.image is None or host.images is None or demand.image in host.images
 
@@ -133,6 +187,10 @@ def _has_cores(demand: Demand, host: Host) -> bool:
 
 def _has_memory(demand: Demand, host: Host) -> bool:
     return portion_on(demand.needs, host).memory <= host.capacity.memory
+
+
+def _lasts(demand: Demand, host: Host) -> bool:
+    return demand.seconds is None or host.left is None or demand.seconds <= host.left
 
 
 def _that_build(demand: Demand) -> str:
@@ -157,12 +215,21 @@ def _no_memory(demand: Demand, hosts: Sequence[Host]) -> str:
     return f"it needs {wanted} of memory, and {_that_build(demand)} has more than {size_text(most)}"
 
 
+def _no_time(demand: Demand, hosts: Sequence[Host]) -> str:
+    longest = max(host.left or 0.0 for host in hosts)
+    return (
+        f"it takes {duration(demand.seconds or 0.0)}, and {_that_build(demand)} lasts longer than {duration(longest)}"
+    )
+
+
 #: What a host must meet for a row, in the order in which people ask, and the words where none does.
 _CONDITIONS: tuple[tuple[Callable[[Demand, Host], bool], Callable[[Demand, Sequence[Host]], str]], ...] = (
     (_for_platform, lambda demand, _: f"no host builds for {demand.platform}"),
     (_has_labels, _no_labels),
+    (_has_engine, lambda demand, _: f"{_that_build(demand)} has the engine {demand.engine}"),
     (_runs_image, lambda demand, _: f"{_that_build(demand)} can run the image {demand.image}"),
     (_has_gpu, lambda demand, _: f"it needs a GPU, and {_that_build(demand)} has one"),
     (_has_cores, _no_cores),
     (_has_memory, _no_memory),
+    (_lasts, _no_time),
 )

@@ -6,12 +6,14 @@ processes or transport.
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from feedstock_tools.builds.plan.capacity import Share
-from feedstock_tools.builds.plan.hosts import Demand, Host, fits, why_nowhere
+from feedstock_tools.builds.plan.hosts import Demand, EngineNeeds, Host, fits, why_nowhere
 from feedstock_tools.builds.plan.needs import Needs
 from feedstock_tools.builds.plan.work import Place, Work
 from feedstock_tools.builds.runs.rooms import Choice, Kind, Occupancy, Running, kinds_with_room
@@ -32,7 +34,8 @@ class Pending:
     Attributes:
         places: those of its missing outputs.
         not_before: the earliest time for it to begin.
-        platform: its target subdir; `image` is the container image of its engine, None without a container.
+        platform: its target subdir; `engine` is the name of its engine, empty for any; `image` the container image of
+            that, None without a container.
         seconds: its expected duration; None if unknown.
     """
 
@@ -41,13 +44,14 @@ class Pending:
     places: frozenset[Place]
     not_before: float = 0.0
     platform: str = "noarch"
+    engine: str = ""
     image: str | None = None
     seconds: float | None = None
 
     @property
     def demand(self) -> Demand:
         """What it asks of a host."""
-        return Demand(self.needs, self.platform, self.image)
+        return Demand(self.needs, self.platform, self.engine, self.image, self.seconds)
 
 
 class Waiting(Collection[Pending]):
@@ -89,21 +93,19 @@ class Start:
     share: Share
 
 
-def pending_row(work: Work, *, not_before: float = 0.0, image: str | None = None) -> Pending:
-    """A row of an agenda that waits.
-
-    Args:
-        image: the container image of its engine; None without a container.
-    """
-    return Pending(work.name, work.needs, work.places, not_before, work.platform, image, work.expected)
+def pending_row(work: Work, *, not_before: float = 0.0, engine: EngineNeeds | None = None) -> Pending:
+    """A row of an agenda that waits; without an engine it asks for none."""
+    asks = engine or EngineNeeds()
+    return Pending(work.name, work.needs, work.places, not_before, work.platform, asks.name, asks.image, work.expected)
 
 
 def without_host(pending: Collection[Pending], hosts: Sequence[Host]) -> dict[str, str]:
     """The rows that none of some hosts can build, even when idle: name → reason."""
     reasons = {}
-    known: dict[tuple[int, str, str | None], str | None] = {}
+    known: dict[tuple[object, ...], str | None] = {}
+    ends = any(host.left is not None for host in hosts)
     for row in pending:
-        key = id(row.needs), row.platform, row.image
+        key = id(row.needs), row.platform, row.engine, row.image, row.seconds if ends else None
         if key not in known:
             known[key] = why_nowhere(row.demand, hosts)
         if reason := known[key]:
@@ -123,7 +125,8 @@ def decide(
     Among the hosts that can begin a row it takes one without a GPU if it needs none, then the cheapest, then the one
     with the most free cores, then the first. Before all that, a long row prefers hosts that are preempted less often;
     among equally cheap hosts a short row leaves these to long ones. A row waits for a host that stays if it would
-    probably not end on any other.
+    probably not end on any other. Of hosts whose allocation ends, a row takes the one that ends first of those that
+    last long enough for it; a row of unknown duration the one that lasts longest.
 
     Args:
         pending: the waiting rows, the most urgent first (`in_order`: longest first). Rows of equal needs should share
@@ -135,6 +138,7 @@ def decide(
     kinds = kinds_with_room(hosts, occupancy, pending.least if isinstance(pending, Waiting) else (1, 1))
     still_open = sum(map(len, kinds))
     rates = sorted({host.preempted for host in hosts} - {0.0})
+    ends = sorted({host.left for host in hosts if host.left is not None})
     choices: dict[tuple[object, ...], Choice | None] = {}
     begun: set[Place] = set()
     starts: list[Start] = []
@@ -144,7 +148,8 @@ def decide(
         if row.not_before > now or not (begun.isdisjoint(row.places) and occupancy.places.isdisjoint(row.places)):
             continue
         risks = tuple(_risk(row.seconds, rate) for rate in rates) if rates else ()
-        key = id(row.needs), row.platform, row.image, risks
+        too_soon = None if row.seconds is None or not ends else bisect_left(ends, row.seconds)
+        key = id(row.needs), row.platform, row.engine, row.image, risks, too_soon
         if key not in choices:
             choices[key] = _choice(row.demand, {0.0: 0, **dict(zip(rates, risks, strict=True))}, kinds, hosts)
         choice = choices[key]
@@ -193,4 +198,6 @@ def _choice(demand: Demand, risks: Mapping[float, int], kinds: Sequence[Kind], h
 def _rank(host: Host, demand: Demand, risks: Mapping[float, int], *, long: bool) -> tuple[float, ...]:
     """The rank of a host for some rows, lower for a better one."""
     spare_gpu = bool(host.gpus) and not demand.needs.gpu
-    return risks[host.preempted], spare_gpu, host.price, host.preempted if long else -host.preempted
+    left = math.inf if host.left is None else host.left
+    lasts = left if demand.seconds is not None else -left
+    return risks[host.preempted], spare_gpu, host.price, host.preempted if long else -host.preempted, lasts

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from feedstock_tools.builds.plan.hosts import Host
+from feedstock_tools.builds.plan.hosts import EngineNeeds, Host
 from feedstock_tools.builds.plan.work import Place, Work, place_of
 from feedstock_tools.builds.runs.decide import Pending, Start, Waiting, decide, pending_row
 from feedstock_tools.builds.runs.rooms import Occupancy, Running
@@ -21,16 +21,18 @@ class RunState:
         results: those of the rows that have ended, by name.
     """
 
-    def __init__(self, works: Sequence[Work], *, fail_fast: bool, images: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, works: Sequence[Work], *, fail_fast: bool, engines: Mapping[str, EngineNeeds] | None = None
+    ) -> None:
         """Let some rows wait, the most urgent first.
 
         Args:
             fail_fast: after a failure nothing begins any more.
-            images: configuration → the container image of its engine, if it has one.
+            engines: configuration → what its engine asks of a host; without it, nothing.
         """
         self._works: Mapping[str, Work] = {work.name: work for work in works}
         self._fail_fast = fail_fast
-        self._images = images or {}
+        self._engines = engines or {}
         self._broken: set[Place] = set()
         self._pending = Waiting(map(self._waiting, works))
         self._occupancy = Occupancy()
@@ -97,7 +99,7 @@ class RunState:
         return frozenset(place_of(missing) for missing in self._works[row].missing if missing.name == output)
 
     def _waiting(self, work: Work, not_before: float = 0.0) -> Pending:
-        return pending_row(work, not_before=not_before, image=self._images.get(work.configuration))
+        return pending_row(work, not_before=not_before, engine=self._engines.get(work.configuration))
 
     def _give_up_broken(self) -> None:
         """Let no row wait for an output that failed."""

@@ -52,7 +52,7 @@ def begun(starts: list[Start]) -> list[str]:
     return [start.row if start.host == "here" else f"{start.row}@{start.host}" for start in starts]
 
 
-X86, ARM = frozenset({"linux-64"}), frozenset({"linux-aarch64"})
+X86, ARM, DOCKER = frozenset({"linux-64"}), frozenset({"linux-aarch64"}), frozenset({"container"})
 BIG, SMALL = host("big", 16, 64), host("small", 2, 4)
 
 
@@ -73,6 +73,7 @@ BIG, SMALL = host("big", 16, 64), host("small", 2, 4)
         ([row("a", gpu=True), row("b", gpu=True), row("c")], [host(gpus=1)], ["a"]),  # c would keep b waiting
         ([row("a", platform="linux-aarch64")], [host("x", platforms=X86), host("arm", platforms=ARM)], ["a@arm"]),
         ([row("a", image="alma9")], [host("x", images=frozenset()), host("y", images=frozenset(["alma9"]))], ["a@y"]),
+        ([row("a", engine="container")], [host("x", engines=frozenset()), host("y", engines=DOCKER)], ["a@y"]),
         ([row("a", labels=["disk"])], [host("x", 8), host("y", labels=frozenset({"disk", "new"}))], ["a@y"]),
         ([row("a"), row("b")], [host("gpu", 8, gpus=1), host("plain")], ["a@plain", "b@plain"]),
         ([row("a"), row("b")], [host("dear", 8, price=2.0), host("cheap", 1, price=1.0)], ["a@cheap", "b@dear"]),
@@ -110,6 +111,26 @@ def test_long_rows_keep_off_hosts_that_are_preempted(
     assert begun(decide(pending, [], hosts, now=1.0)) == expected
 
 
+SHORT, LONG = host("short", 1, left=3600.0), host("long", 1, left=8 * 3600.0)
+
+
+@pytest.mark.parametrize(
+    ("pending", "hosts", "expected"),
+    [
+        ([row("a", hours=2), row("b", hours=0.5)], [SHORT, LONG], ["a@long", "b@short"]),
+        ([row("a", hours=0.5), row("b", hours=2)], [LONG, SHORT], ["a@short", "b@long"]),
+        ([row("a", hours=9), row("b", hours=2)], [SHORT, LONG], ["b@long"]),  # and holds up no other
+        ([row("a", hours=9)], [SHORT, LONG, STAYS], ["a@stays"]),
+        ([row("unknown"), row("short", hours=0.5)], [SHORT, LONG], ["unknown@long", "short@short"]),
+        ([row("unknown"), row("short", hours=0.5)], [SHORT, LONG, STAYS], ["unknown@stays", "short@short"]),
+    ],
+)
+def test_a_row_does_not_begin_where_the_allocation_ends_before_it(
+    pending: list[Pending], hosts: list[Host], expected: list[str]
+) -> None:
+    assert begun(decide(pending, [], hosts, now=1.0)) == expected
+
+
 def test_a_row_that_waits_keeps_one_host_free_and_no_others() -> None:
     pending = [row("big", 4), row("small", 1), row("tiny", 1)]
     first, second = host("first"), host("second", 4)
@@ -121,19 +142,26 @@ def test_a_row_that_waits_keeps_one_host_free_and_no_others() -> None:
 
 
 def test_rows_that_fit_no_host_are_named_with_the_reason() -> None:
-    hosts = [host("x", 4, 8, platforms=X86, gpus=0), host("arm", 64, 8, platforms=ARM)]
+    hosts = [
+        host("x", 4, 8, platforms=X86, gpus=0, left=7200.0),
+        host("arm", 64, 8, platforms=ARM, engines=frozenset({"rattler-build"})),
+    ]
     pending = [
         row("fits", 4, platform="linux-64"),
         row("cores", 8, platform="linux-64"),
         row("memory", 1, 9, platform="linux-aarch64"),
         row("gpu", gpu=True, platform="linux-64"),
         row("system", platform="win-64"),
+        row("engine", platform="linux-aarch64", engine="container"),
+        row("time", hours=3, platform="linux-64"),
     ]
     assert without_host(pending, hosts) == {
         "cores": "it needs 8 cores, and no host that builds for linux-64 has more than 4",
         "memory": "it needs 9.00 GiB of memory, and no host that builds for linux-aarch64 has more than 8.00 GiB",
         "gpu": "it needs a GPU, and no host that builds for linux-64 has one",
         "system": "no host builds for win-64",
+        "engine": "no host that builds for linux-aarch64 has the engine container",
+        "time": "it takes 3 h 00 min, and no host that builds for linux-64 lasts longer than 2 h 00 min",
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from feedstock_tools.builds.engines.contract import Failed
 from feedstock_tools.builds.plan.capacity import Capacity
-from feedstock_tools.builds.plan.hosts import Host
+from feedstock_tools.builds.plan.hosts import EngineNeeds, Host
 from feedstock_tools.builds.runs.row import BuiltRow
 from feedstock_tools.builds.runs.state import RunState
 from tests.support.works import made_up_work as work
@@ -90,7 +90,7 @@ def test_a_row_whose_host_is_gone_begins_elsewhere_before_all_others() -> None:
 
 
 def test_rows_wait_for_a_host_that_runs_the_image_of_their_engine() -> None:
-    state = RunState(ROWS[:1], fail_fast=False, images={"first": "alma9"})
+    state = RunState(ROWS[:1], fail_fast=False, engines={"first": EngineNeeds("container", "alma9")})
     assert begun_on(state, [Host("bare", HOST.capacity, 1, images=frozenset())]) == []
     assert begun_on(state, [Host("docker", HOST.capacity, 1, images=frozenset({"alma9"}))]) == ["first@docker"]
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from feedstock_tools.builds.engines.choice import ENGINES
 from feedstock_tools.builds.engines.embedded.engine import RattlerBuild
 from feedstock_tools.builds.plan.capacity import Capacity
 from feedstock_tools.builds.plan.hosts import Host
@@ -18,6 +19,8 @@ from feedstock_tools.reading import read_text
 __all__ = ["LEASE", "SETTINGS", "HostSettings", "host_of", "read_settings"]
 
 SETTINGS = "host.json"
+#: The engine of a host whose settings name none.
+EMBEDDED = "rattler-build"
 #: The default lease in seconds: how long a build goes on while its host is cut off.
 LEASE = 60.0
 _SHORTEST_LEASE = 3.0
@@ -32,12 +35,16 @@ class HostSettings:
     Attributes:
         host: what it is for `decide`.
         hub: `host:port`; `root` is the folder for all that it does; `lease` in seconds.
+        idle: it ends when nothing has been built for so long, in seconds; None to stay.
+        temporary: the folder for all that it does is removed at its end.
     """
 
     host: Host
     hub: str
     root: Path
     lease: float
+    idle: float | None = None
+    temporary: bool = False
 
     @property
     def every(self) -> float:
@@ -59,6 +66,8 @@ class HostSettings:
             "labels": sorted(host.labels),
             "preempted": host.preempted,
             "price": host.price,
+            "engines": sorted(host.engines or ()),
+            "images": None if host.images is None else sorted(host.images),
         }
 
 
@@ -78,13 +87,21 @@ def read_settings(folder: Path) -> HostSettings:
             jobs=int(content.get("jobs") or 1),
             platforms=_platforms(),
             gpus=int(content.get("gpus") or 0),
-            images=frozenset(),
+            engines=_engines(content.get("engines")),
+            images=_images(content.get("images", ())),
             labels=frozenset(map(str, content.get("labels") or ())),
             preempted=float(content.get("preempted") or 0),
             price=float(content.get("price") or 0),
+            left=_seconds(content.get("allocation")),
         )
-        lease = max(_SHORTEST_LEASE, float(content.get("lease") or LEASE))
-        return HostSettings(host, str(content["hub"]), Path(content["root"]), lease)
+        return HostSettings(
+            host=host,
+            hub=str(content["hub"]),
+            root=Path(content["root"]),
+            lease=max(_SHORTEST_LEASE, float(content.get("lease") or LEASE)),
+            idle=_seconds(content.get("idle")),
+            temporary=bool(content.get("temporary")),
+        )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         hint = "It is a JSON object with name, hub and root."
         raise InputError(f"the settings of the host are invalid: {error!r}", path=path, hint=hint) from error
@@ -103,11 +120,34 @@ def host_of(name: str, report: Mapping[str, Any]) -> Host:
         jobs=int(report["jobs"]),
         platforms=frozenset(map(str, report["platforms"])),
         gpus=int(report["gpus"]),
-        images=frozenset(),
+        engines=frozenset(map(str, report.get("engines", (EMBEDDED,)))),
+        images=_images(report.get("images", ())),
         labels=frozenset(map(str, report["labels"])),
         preempted=float(report["preempted"]),
         price=float(report["price"]),
+        left=None if report.get("left") is None else float(report["left"]),
     )
+
+
+def _engines(content: Any) -> frozenset[str]:
+    """The engines of a host: the embedded one, unless its settings say otherwise.
+
+    Raises:
+        ValueError: there is no such engine.
+    """
+    engines = frozenset(map(str, content or (EMBEDDED,)))
+    if unknown := engines.difference(ENGINES):
+        raise ValueError(f"there is no engine {', '.join(sorted(unknown))}: there are {', '.join(ENGINES)}")
+    return engines
+
+
+def _images(content: Any) -> frozenset[str] | None:
+    """The container images of a host: none unless listed; None for any, from settings that say `any`."""
+    return None if content in (None, "any") else frozenset(map(str, content))
+
+
+def _seconds(content: Any) -> float | None:
+    return None if content is None else float(content)
 
 
 def _platforms() -> frozenset[str]:

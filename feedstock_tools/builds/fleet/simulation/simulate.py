@@ -15,7 +15,7 @@ from operator import attrgetter
 from random import Random
 
 from feedstock_tools.builds.fleet.simulation.hosts import SimulatedHosts
-from feedstock_tools.builds.plan.hosts import Host
+from feedstock_tools.builds.plan.hosts import EngineNeeds, Host
 from feedstock_tools.builds.plan.work import Place, Work, place_of
 from feedstock_tools.builds.runs.decide import pending_row, without_host
 from feedstock_tools.builds.runs.row import BuiltRow
@@ -87,23 +87,23 @@ class Simulation:
 
 
 def simulate(
-    works: Sequence[Work], hosts: SimulatedHosts, seed: int = 0, images: Mapping[str, str] | None = None
+    works: Sequence[Work], hosts: SimulatedHosts, seed: int = 0, engines: Mapping[str, EngineNeeds] | None = None
 ) -> Simulation:
     """Run some rows over some hosts.
 
     Args:
         works: in the order of a run, each with the time of every missing output (`with_times`).
         seed: of the preemptions.
-        images: configuration → the container image of its engine, if it has one.
+        engines: configuration → what its engine asks of a host; without it, nothing.
 
     Raises:
         WorkError: a row does not end, because its hosts are taken away too often.
     """
     left_out = without_host(
-        [pending_row(work, image=(images or {}).get(work.configuration)) for work in works], hosts.hosts
+        [pending_row(work, engine=(engines or {}).get(work.configuration)) for work in works], hosts.hosts
     )
     possible = [work for work in works if work.name not in left_out]
-    run = _Run(RunState(possible, fail_fast=False, images=images), possible, hosts, seed)
+    run = _Run(RunState(possible, fail_fast=False, engines=engines), possible, hosts, seed)
     run.carry_out()
     builds = tuple(run.builds)
     uses = tuple(place.use() for place in run.places.values())

@@ -1,0 +1,178 @@
+"""The kinds of job that an inventory allows, as people write them: its variable `fleet_slurm` of the group `all`."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+
+from feedstock_tools.builds.fleet.folder import fleet_name
+from feedstock_tools.errors import InputError
+from feedstock_tools.reading import read_text
+from feedstock_tools.units import size_of, time_of
+from feedstock_tools.yaml_reading.checking import mistakes_of
+from feedstock_tools.yaml_reading.positions import parse_document
+
+__all__ = ["JobSettings", "SlurmSettings", "read_slurm", "slurm_seconds"]
+
+_MOST = 10_000
+#: Slurm's forms of a time limit: sbatch(1), option --time.
+_CLOCK = re.compile(
+    r"(?:(?P<days>\d{1,4})-)?(?P<first>\d{1,6})(?::(?P<second>\d{1,6}))?(?::(?P<third>\d{1,6}))?", re.ASCII
+)
+_DIRECTIVE = re.compile(r"--(?P<name>[a-z][a-z-]*)(?:=[\w.,:;/@%+*&|\[\]()-]+)?", re.ASCII)
+#: What jobs are given anyway: their names, size, logs and environment.
+_OURS = frozenset(
+    {
+        *("array", "chdir", "cpus-per-task", "error", "export", "export-file", "get-user-env", "gres", "input"),
+        *("job-name", "mem", "mem-per-cpu", "no-requeue", "nodes", "ntasks", "ntasks-per-node", "output", "parsable"),
+        *("requeue", "time", "uid", "wait", "wrap"),
+    }
+)
+
+
+def slurm_seconds(text: str) -> float:
+    """The seconds of a time limit in one of Slurm's forms, or as `time_of` reads it with a unit.
+
+    Raises:
+        InputError: it is neither.
+
+    >>> [slurm_seconds(text) for text in ("90", "08:00:00", "1-12", "30:00", "8 h")]
+    [5400.0, 28800.0, 129600.0, 1800.0, 28800.0]
+    """
+    match = _CLOCK.fullmatch(text.strip())
+    if match is None:
+        if text.strip()[-1:].isalpha():
+            return time_of(text)
+        hint = "Write it as 8 h, 08:00:00 or 1-12:00:00; a number alone is minutes."
+        raise InputError(f"'{text[:40]}' is not a time limit", hint=hint)
+    parts = [int(part) for part in match.group("first", "second", "third") if part is not None]
+    if match["days"] is not None:
+        hours, minutes, seconds = (*parts, 0, 0)[:3]
+    elif len(parts) == 3:
+        hours, minutes, seconds = parts
+    else:
+        hours, minutes, seconds = 0, *(*parts, 0)[:2]
+    total = float(((int(match["days"] or 0) * 24 + hours) * 60 + minutes) * 60 + seconds)
+    if total <= 0:
+        raise InputError(f"'{text[:40]}' is not a time limit: it is zero", hint="Write it as 8 h or 08:00:00.")
+    return total
+
+
+def _time(text: str) -> str:
+    return _read(slurm_seconds, text)
+
+
+def _size(text: str) -> str:
+    return _read(size_of, text)
+
+
+def _pause(text: str) -> str:
+    return _read(time_of, text)
+
+
+def _read(read: object, text: str) -> str:
+    try:
+        read(text)  # type: ignore[operator]
+    except InputError as error:
+        raise ValueError(error.mistakes[0].message) from error
+    return text
+
+
+def _directive(text: str) -> str:
+    match = _DIRECTIVE.fullmatch(text)
+    if match is None:
+        raise ValueError(f"'{text[:60]}' is not an option of sbatch: write it as --constraint=a100")
+    if match["name"] in _OURS:
+        raise ValueError(f"--{match['name']} is set for each job, and cannot be given")
+    return text
+
+
+_Word = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.,:+-]{0,99}$")]
+_KindName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,19}$")]
+_Place = Annotated[str, StringConstraints(pattern=r"^/[\w./+@-]*$")]
+#: A folder of a compute node: its own variables may stand in it.
+_NodePlace = Annotated[str, StringConstraints(pattern=r"^(/|\$[A-Z_]+(/|$))([\w./+@-]|\$[A-Z_]+)*$")]
+
+
+class JobSettings(BaseModel):
+    """A kind of job."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    min: int = Field(default=0, ge=0, lt=_MOST, description="The number of jobs that are there while rows wait.")
+    max: int = Field(default=1, ge=1, lt=_MOST, description="The most jobs at a time.")
+    cores: int | None = Field(default=None, ge=1, lt=100_000, description="The cores of a job.")
+    memory: Annotated[str, AfterValidator(_size)] | None = Field(default=None, description="Its memory: 64 GiB.")
+    time: Annotated[str, AfterValidator(_time)] | None = Field(default=None, description="Its time limit: 8 h.")
+    partition: _Word | None = Field(default=None, description="Its partition.")
+    account: _Word | None = Field(default=None, description="The account that pays for it.")
+    gpus: int = Field(default=0, ge=0, lt=1000, description="The GPUs of a job.")
+    gres: _Word | None = Field(default=None, description="How it asks for them; default: gpu:N.")
+    directives: tuple[Annotated[str, AfterValidator(_directive)], ...] = Field(
+        default=(), description="Other options of sbatch, such as --constraint=avx512."
+    )
+    jobs: int = Field(default=1, ge=1, lt=1000, description="The most rows that a job builds in parallel.")
+    labels: tuple[_Word, ...] = Field(default=(), description="What else its nodes have, as `needs: labels` asks.")
+    root: _NodePlace | None = Field(default=None, description="The folder of a node for builds: /scratch/me.")
+    python: _Place | None = Field(default=None, description="A Python with feedstock-tools on the nodes.")
+    idle: Annotated[str, AfterValidator(_pause)] = Field(
+        default="5 min", description="A job ends when it has had nothing to do for so long."
+    )
+    lease: Annotated[str, AfterValidator(_pause)] = Field(
+        default="60 s", description="How long its builds go on while it is cut off from the hub."
+    )
+
+
+class _Variables(BaseModel):
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    fleet_hub: Annotated[str, StringConstraints(pattern=r"^[^\s:]+:\d{1,5}$|^\[[0-9a-fA-F:]+\]:\d{1,5}$")] | None = None
+    fleet_slurm: dict[_KindName, JobSettings] = Field(default_factory=dict)
+
+
+class _Group(BaseModel):
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    vars: _Variables = Field(default_factory=_Variables)
+
+
+class _Inventory(BaseModel):
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    all: _Group = Field(default_factory=_Group)
+
+
+class SlurmSettings(BaseModel):
+    """The name of a fleet, its hub if it is given, and its kinds of job by name."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    hub: str | None
+    kinds: dict[str, JobSettings]
+
+
+def read_slurm(path: Path) -> SlurmSettings:
+    """The kinds of job in an inventory.
+
+    Raises:
+        InputError: it has none, or mistakes, each with line and column.
+    """
+    document = parse_document(read_text(path, within=None), path)
+    try:
+        variables = _Inventory.model_validate(document.content).all.vars
+    except ValidationError as error:
+        mistakes = mistakes_of(document, error, _Inventory, "an inventory")
+        raise InputError.of(list(dict.fromkeys(mistakes))) from None
+    if not variables.fleet_slurm:
+        hint = "Add all: vars: fleet_slurm: with a kind of job (docs/fleet.md)."
+        raise InputError("the inventory has no jobs for Slurm", path=path, hint=hint)
+    for name, kind in variables.fleet_slurm.items():
+        if kind.min > kind.max:
+            place = document.place(("all", "vars", "fleet_slurm", name, "min"))
+            message = f"the least number of jobs, {kind.min}, is above the most, {kind.max}"
+            raise InputError(message, path=path, line=place.line, column=place.column)
+    return SlurmSettings(name=fleet_name(path), hub=variables.fleet_hub, kinds=variables.fleet_slurm)

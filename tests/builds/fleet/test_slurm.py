@@ -1,0 +1,153 @@
+"""A real Slurm on this machine, with three nodes: its jobs build, one is ended, one node dies."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from feedstock_tools.builds.fleet.local import free_port
+from tests.support import command
+from tests.support.feedstocks import TinyFeedstock
+from tests.support.needs import needs
+from tests.support.slurm import Cluster, cluster_of, why_no_slurm
+from tests.support.waiting import wait_until
+
+pytestmark = [needs("system", why_no_slurm() is None, f"Slurm ({why_no_slurm()})"), pytest.mark.slow]
+SLOW = 'echo "$PKG_BUILD_STRING" >> "$RECIPE_DIR/../../../../../../begun"; sleep 8; mkdir'
+
+
+@dataclass(frozen=True)
+class _Fleet:
+    """A fleet whose hosts are jobs of a cluster; `folder` has its inventory, `builds` is that of the nodes."""
+
+    cluster: Cluster
+    folder: Path
+    builds: Path
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """The environment of this machine's commands; a secret in it must not reach a job."""
+        more = {"XDG_CONFIG_HOME": str(self.folder / "config"), "MY_SECRET_TOKEN": "s3cret"}
+        return command.environment(**self.cluster.variables, **more)
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """A command of feedstock-tools in the folder of the inventory."""
+        return subprocess.run(
+            command.tool(*arguments), cwd=self.folder, env=self.variables, capture_output=True, text=True, check=False
+        )
+
+    def start(self, feedstock: TinyFeedstock) -> subprocess.Popen[str]:
+        """`build --all` on it, left running."""
+        words = feedstock.command("--all", f"--fleet={self.folder / 'inventory.yml'}")
+        return command.start(words, feedstock.folder, self.variables)
+
+    def hosts_that_build(self) -> list[str]:
+        """The jobs that have begun a build, by the names of their folders."""
+        return sorted(path.parent.name for path in self.builds.glob("*/begun"))
+
+    def node_of(self, host: str) -> tuple[str, str]:
+        """The job and the node of a host."""
+        name = host.removeprefix("feedstock-tools-")
+        line = self.cluster.ask("squeue", "--noheader", f"--name=feedstock-tools/cluster/{name}", "--format=%i %N")
+        number, node = line.split()
+        return number, node
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Iterator[_Fleet]:
+    """A cluster of three nodes, and a fleet with up to three jobs of it; both are gone after the test."""
+    (tmp_path / "nodes").mkdir()
+    (tmp_path / "inventory.yml").write_text(f"""
+all:
+  vars:
+    fleet_name: cluster
+    fleet_hub: 127.0.0.1:{free_port()}
+    fleet_slurm:
+      cpu: {{cores: 1, memory: 1500 MiB, time: 20 min, partition: batch, max: 3, idle: 10 s, lease: 8 s,
+            root: {tmp_path / "nodes"}}}
+""")
+    with cluster_of(["n1", "n2", "n3"]) as cluster:
+        made = _Fleet(cluster, tmp_path, tmp_path / "nodes")
+        up = made.run("fleet", "slurm", "up")
+        assert up.returncode == 0, up.stdout + up.stderr
+        try:
+            yield made
+        finally:
+            down = made.run("fleet", "slurm", "down")
+        assert down.returncode == 0, down.stdout + down.stderr
+        assert not (tmp_path / "config" / "feedstock-tools" / "fleets" / "cluster").exists()
+        assert not cluster.jobs() and not cluster.jobs("PENDING")
+
+
+def _is_whole(feedstock: TinyFeedstock) -> None:
+    """Every package is there once, and nothing is left to build."""
+    done = Counter(
+        package.file for record in feedstock.records() if record.result == "done" for package in record.packages
+    )
+    assert len(done) == len(feedstock.packages()) == 12
+    assert set(done.values()) == {1}
+    planned = feedstock.run("plan", "--channel", str(feedstock.channel), "--json")
+    assert json.loads(planned.stdout)["todo"] == [], planned.stdout
+
+
+def test_jobs_build_everything_and_end_when_nothing_is_left(fleet: _Fleet, feedstock: TinyFeedstock) -> None:
+    run = fleet.start(feedstock)
+    output, _ = run.communicate()
+    assert run.returncode == 0, output
+    _is_whole(feedstock)
+    assert "Slurm: submitted jobs" in output
+    hosts = {record.machine for record in feedstock.records()}
+    assert hosts and all(host.startswith("cpu-") for host in hosts)
+    logs = {record.log for record in feedstock.records() if record.log}
+    assert all("s3cret" not in (feedstock.artifacts / log).read_text() for log in logs)
+    wait_until(lambda: not fleet.cluster.jobs() and not fleet.cluster.jobs("COMPLETING"), 120)
+    assert list(fleet.builds.iterdir()) == []
+    shown = fleet.run("fleet", "slurm", "status", "--fleet=cluster")
+    assert shown.returncode == 1
+    assert "completed" in shown.stdout
+
+
+def test_a_job_that_is_cancelled_and_a_node_that_dies_cost_no_package(fleet: _Fleet, feedstock: TinyFeedstock) -> None:
+    feedstock.edit("recipe/build-library.sh", "mkdir", SLOW)
+    run = fleet.start(feedstock)
+    wait_until(lambda: len(fleet.hosts_that_build()) >= 2, 180)
+    first, second = fleet.hosts_that_build()[:2]
+    number, _ = fleet.node_of(first)
+    _, node = fleet.node_of(second)
+    fleet.cluster.ask("scancel", number)
+    fleet.cluster.kill_node(node)
+    output, _ = run.communicate()
+    assert run.returncode == 0, output
+    _is_whole(feedstock)
+    for host in (first, second):
+        assert f"{host.removeprefix('feedstock-tools-')}: " in output
+    interrupted = {record.machine for record in feedstock.records() if record.result == "interrupted"}
+    assert {f"feedstock-tools-{host}" for host in interrupted} == {first, second}
+    assert "CANCELLED" in output
+
+
+def test_slurm_refuses_a_job_and_the_run_ends_with_its_reason(fleet: _Fleet, feedstock: TinyFeedstock) -> None:
+    inventory = fleet.folder / "inventory.yml"
+    inventory.write_text(inventory.read_text().replace("partition: batch", "partition: other"))
+    assert fleet.run("fleet", "slurm", "up").returncode == 0
+    run = fleet.start(feedstock)
+    output, _ = run.communicate()
+    assert run.returncode == 1, output
+    assert "sbatch failed with status 1" in output
+    assert "invalid partition specified: other" in output
+
+
+def test_jobs_whose_worker_does_not_start_are_not_submitted_for_ever(fleet: _Fleet, feedstock: TinyFeedstock) -> None:
+    inventory = fleet.folder / "inventory.yml"
+    inventory.write_text(inventory.read_text().replace("max: 3", "max: 3, python: /usr/bin/false"))
+    assert fleet.run("fleet", "slurm", "up").returncode == 0
+    run = fleet.start(feedstock)
+    output, _ = run.communicate()
+    assert run.returncode == 1, output
+    assert "ended before its worker connected: FAILED" in output

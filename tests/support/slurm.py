@@ -1,0 +1,195 @@
+"""A Slurm cluster on this machine: munge, slurmctld and slurmd, each node in a process space of its own (as root).
+
+The programs are those on PATH, or those of Debian packages unpacked below a folder that FEEDSTOCK_SLURM names
+(`apt-get download slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge libmunge2 libhwloc15 liblua5.1-0`, then
+`dpkg -x` of each). Nothing of theirs is in this repository, and nothing of this machine's configuration changes.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+from feedstock_tools.builds.fleet.local import free_port
+from tests.support.waiting import wait_until
+
+__all__ = ["Cluster", "cluster_of", "why_no_slurm"]
+
+_UNPACKED = Path(os.environ.get("FEEDSTOCK_SLURM") or "/")
+_LIBRARIES = _UNPACKED / "usr" / "lib" / f"{os.uname().machine}-linux-gnu"
+_PLUGINS = _LIBRARIES / "slurm-wlm"
+_PROGRAMS = ("munged", "slurmctld", "slurmd", "slurmstepd", "sbatch", "squeue", "scancel", "sinfo", "scontrol")
+
+
+@dataclass
+class Cluster:
+    """A cluster that runs.
+
+    Attributes:
+        variables: what Slurm's commands need to find it, for an environment.
+        nodes: their names → the processes that hold their process spaces.
+    """
+
+    folder: Path
+    variables: Mapping[str, str]
+    nodes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+
+    def ask(self, *command: str) -> str:
+        """What a command of Slurm's prints."""
+        done = subprocess.run(
+            command, env={**os.environ, **self.variables}, check=True, capture_output=True, text=True, timeout=60
+        )
+        return done.stdout
+
+    def jobs(self, state: str = "RUNNING") -> dict[str, str]:
+        """The jobs in a state: number → node."""
+        lines = self.ask("squeue", "--noheader", f"--states={state}", "--format=%i %N").splitlines()
+        return {line.split()[0]: line.split()[1] if " " in line.strip() else "" for line in lines}
+
+    def kill_node(self, node: str) -> None:
+        """Kill a node's slurmd with all its processes, as a power cut does."""
+        _kill(self.nodes[node])
+
+
+@cache
+def why_no_slurm() -> str | None:
+    """Why there can be no cluster here; None if there can."""
+    if os.geteuid() != 0:
+        return "it is not root"
+    missing = [name for name in _PROGRAMS if _program(name) is None]
+    if missing:
+        return f"there is no {missing[0]}"
+    try:
+        subprocess.run(["unshare", "--pid", "--fork", "--mount-proc", "true"], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        return f"process spaces are not allowed: {error}"
+    return None
+
+
+@contextmanager
+def cluster_of(nodes: Sequence[str]) -> Iterator[Cluster]:
+    """A cluster whose nodes have a core and 2000 MB each; all its processes end with the block."""
+    with tempfile.TemporaryDirectory(prefix="ft-slurm-") as folder:  # the paths of sockets must be short
+        Path(folder).chmod(0o755)
+        with _cluster_in(Path(folder), nodes) as cluster:
+            yield cluster
+
+
+@contextmanager
+def _cluster_in(folder: Path, nodes: Sequence[str]) -> Iterator[Cluster]:
+    path = ":".join([str(_UNPACKED / "usr" / "bin"), str(_UNPACKED / "usr" / "sbin"), os.environ["PATH"]])
+    variables = {"PATH": path, "SLURM_CONF": str(folder / "slurm.conf")}
+    if Path("/") != _UNPACKED:
+        variables["LD_LIBRARY_PATH"] = f"{_LIBRARIES}:{_PLUGINS}"
+    cluster = Cluster(folder, variables)
+    processes: list[subprocess.Popen[bytes]] = []
+
+    def start(name: str, *command: str) -> subprocess.Popen[bytes]:
+        with (folder / f"{name}.messages").open("wb") as messages:
+            process = subprocess.Popen(
+                command,
+                env={**os.environ, **variables},
+                stdin=subprocess.DEVNULL,
+                stdout=messages,
+                stderr=messages,
+                start_new_session=True,
+            )
+        processes.append(process)
+        return process
+
+    _configure(folder, nodes)
+    try:
+        start("munged", *_munge(folder))
+        wait_until((folder / "socket" / "munge").exists, 30)
+        start("slurmctld", str(_program("slurmctld")), "-D", "-f", variables["SLURM_CONF"])
+        for node in nodes:
+            spaces = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc")
+            words = ("-D", "-N", node, "-f", variables["SLURM_CONF"], "-d", str(_program("slurmstepd")))
+            cluster.nodes[node] = start(node, *spaces, str(_program("slurmd")), *words)
+        wait_until(lambda: _idle(cluster) == len(nodes), 60)
+        yield cluster
+    finally:
+        for process in reversed(processes):
+            _kill(process)
+
+
+def _munge(folder: Path) -> list[str]:
+    for name in ("munge", "socket"):
+        (folder / name).mkdir(mode=0o700)
+    (folder / "socket").chmod(0o755)
+    key = folder / "munge" / "key"
+    key.write_bytes(secrets.token_bytes(64))
+    key.chmod(0o600)
+    places = {"key-file": "key", "pid-file": "pid", "log-file": "log", "seed-file": "seed"}
+    words = [f"--{option}={folder / 'munge' / name}" for option, name in places.items()]
+    return [str(_program("munged")), "--foreground", "--force", f"--socket={folder / 'socket' / 'munge'}", *words]
+
+
+def _configure(folder: Path, nodes: Sequence[str]) -> None:
+    """Write slurm.conf: accounting and containment by cgroups are left out."""
+    machine = os.uname().nodename
+    for name in ("state", "spool"):
+        (folder / name).mkdir()
+    lines = [
+        "ClusterName=trial",
+        f"SlurmctldHost={machine}(127.0.0.1)",
+        f"SlurmctldPort={free_port()}",
+        "SlurmUser=root",
+        "SlurmdUser=root",
+        "AuthType=auth/munge",
+        f"AuthInfo=socket={folder / 'socket' / 'munge'}",
+        "CredType=cred/munge",
+        *([f"PluginDir={_PLUGINS}"] if Path("/") != _UNPACKED else []),
+        f"StateSaveLocation={folder / 'state'}",
+        f"SlurmdSpoolDir={folder / 'spool'}/%n",
+        f"SlurmctldPidFile={folder / 'slurmctld.pid'}",
+        f"SlurmdPidFile={folder}/%n.pid",
+        "ProctrackType=proctrack/linuxproc",
+        "TaskPlugin=task/none",
+        "SelectType=select/cons_tres",
+        "SelectTypeParameters=CR_Core_Memory",
+        "SlurmdTimeout=10",
+        "KillWait=5",
+        "ReturnToService=2",
+        "SchedulerParameters=sched_interval=1,batch_sched_delay=0",
+        "MpiDefault=none",
+        "AccountingStorageType=accounting_storage/none",
+        "JobAcctGatherType=jobacct_gather/none",
+        *(
+            f"NodeName={node} NodeHostname={machine} NodeAddr=127.0.0.1 Port={free_port()} CPUs=1 RealMemory=2000"
+            for node in nodes
+        ),
+        f"PartitionName=batch Nodes={','.join(nodes)} Default=YES MaxTime=60 State=UP",
+    ]
+    (folder / "slurm.conf").write_text("\n".join(lines) + "\n")
+    (folder / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n")
+
+
+def _idle(cluster: Cluster) -> int:
+    with suppress(subprocess.CalledProcessError):
+        return len(cluster.ask("sinfo", "--noheader", "--Node", "--states=idle", "--format=%N").split())
+    return 0
+
+
+def _program(name: str) -> Path | None:
+    """A program: Debian's packages have `slurmctld-wlm` and the like behind its alternatives."""
+    folders = [str(_UNPACKED / "usr" / "sbin"), str(_UNPACKED / "usr" / "bin")]
+    if Path("/") == _UNPACKED:
+        folders.append(os.environ.get("PATH", ""))
+    found = shutil.which(name, path=":".join(folders)) or shutil.which(f"{name}-wlm", path=":".join(folders))
+    return Path(found) if found else None
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(process.pid, signal.SIGKILL)
+    process.wait()
