@@ -123,19 +123,25 @@ def build(
 
 
 def report(
-    workspace: Workspace, result: BuildResult, left_out: Mapping[str, str], terminal: Terminal, *, as_json: bool
+    workspace: Workspace,
+    result: BuildResult,
+    left_out: Mapping[str, str],
+    terminal: Terminal,
+    *,
+    as_json: bool,
+    where: str = "here",
 ) -> int:
     """Print the table of a run; the exit status is 1 if an output failed.
 
     Args:
-        left_out: the configurations that were left out, with the reasons.
+        left_out: the configurations that were left out, with the reasons; `where` they cannot be built.
     """
     from feedstock_tools.report.run import text
 
     if as_json:
         say_json(text.summary_json(result, left_out))
     else:
-        terminal.say(text.summary_text(result, left_out))
+        terminal.say(text.summary_text(result, left_out, where))
     if result.built:
         _foresee(workspace)
     return 0 if result.is_complete else 1

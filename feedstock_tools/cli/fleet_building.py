@@ -6,6 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from feedstock_tools.cli.building import Named, candidates_of, choose, observing, report, say_all
@@ -28,6 +29,8 @@ __all__ = ["build_on_fleet"]
 
 #: How long hosts may take to connect to a hub that has just started, in seconds.
 _APPEAR_WITHIN = 10.0
+#: Where rows cannot be built that fit no host.
+_WHERE = "on this fleet"
 
 
 def build_on_fleet(
@@ -51,6 +54,7 @@ def build_on_fleet(
     from feedstock_tools.feedstock.provenance import typed
     from feedstock_tools.report.run import text
 
+    workspace = replace(workspace, engines=replace(workspace.engines, for_hosts=workspace.engines.given == "container"))
     chosen = choose(workspace, named, {}, terminal)
     say_all(terminal, text.name_notes(named.names, candidates_of(workspace, named)))
     with linked(fleet) as link:
@@ -62,7 +66,7 @@ def build_on_fleet(
         planned = agenda(workspace, chosen, Capacity.of_machine(), jobs)
         left_out = _left_out(workspace, named, planned, hosts)
         if left_out:
-            say_all(terminal, text.left_out_notes(left_out))
+            say_all(terminal, text.left_out_notes(left_out, _WHERE))
             kept = [configuration for configuration in chosen if configuration.name not in left_out]
             planned = agenda(workspace, kept, Capacity.of_machine(), jobs)
         say_all(terminal, text.channel_notes(planned))
@@ -82,7 +86,7 @@ def build_on_fleet(
             result = run_on_fleet(
                 workspace, planned, limits, watching, link, terminal.say, pool=pool, command=command
             )
-    return report(workspace, result, left_out, terminal, as_json=as_json)
+    return report(workspace, result, left_out, terminal, as_json=as_json, where=_WHERE)
 
 
 def _who_builds(fleet: FleetFolder, present: Sequence[Host], kinds: Sequence[JobKind]) -> Iterator[str]:
@@ -122,17 +126,21 @@ def _left_out(workspace: Workspace, named: Named, planned: Agenda, hosts: list[H
     Raises:
         InputError: one of them was named, or there are no others.
     """
+    from feedstock_tools.builds.plan.hosts import engine_needs
     from feedstock_tools.builds.plan.refusals import refuse
     from feedstock_tools.builds.runs.decide import pending_row, without_host
 
     works = {work.name: work for work in planned.todo}
     reasons = dict(planned.refused)
-    for row, reason in without_host([pending_row(work) for work in planned.todo], hosts).items():
+    needs = engine_needs(workspace, planned.todo)
+    pending = [pending_row(work, engine=needs[work.configuration]) for work in planned.todo]
+    for row, reason in without_host(pending, hosts).items():
         reasons.setdefault(works[row].configuration, reason)
     if not reasons:
         return {}
     asked_for = {configuration.name for configuration in select(named.names, candidates_of(workspace, named))}
     meant = planned.channels.keys() | planned.refused.keys()
     optional = meant - asked_for if named.everything and len(reasons) < len(meant) else set()
-    refuse({name: reason for name, reason in reasons.items() if name not in optional}, some=len(meant - optional))
+    refused = {name: reason for name, reason in reasons.items() if name not in optional}
+    refuse(refused, some=len(meant - optional), where=_WHERE)
     return reasons

@@ -44,6 +44,7 @@ class Engines:
         recipe: the `recipe.yaml` to build; if there is no such file, the recipe is a `meta.yaml`.
         machine: the environment of the machine.
         given: the value of `--engine`; None to choose.
+        for_hosts: other machines build, and have a container runtime; this one needs none.
         why_unconverted: why a `meta.yaml` could not be converted for the embedded engine.
     """
 
@@ -52,6 +53,7 @@ class Engines:
     machine: Mapping[str, str]
     given: str | None = None
     why_unconverted: str | None = None
+    for_hosts: bool = False
 
     def choose(self, platform: str) -> Choice:
         """The engine for a platform. Looks for programs and queries them; starts no build."""
@@ -179,9 +181,9 @@ class Engines:
 
     def _container(self, platform: str, builder: str, *, asking: bool) -> tuple[Engine | None, str]:
         from feedstock_tools.builds.engines.containers.feedstock_script import FeedstockScript, script_for
-        from feedstock_tools.builds.engines.containers.runtime import find_runtime
+        from feedstock_tools.builds.engines.containers.runtime import ELSEWHERE, find_runtime
 
-        runtime = find_runtime(self.machine, answering=asking)
+        runtime = ELSEWHERE if self.for_hosts else find_runtime(self.machine, answering=asking)
         script = script_for(platform, builder)
         if self._has_scripts or not self._has_recipe:
             what = "the recipe is a meta.yaml" if not self._has_recipe else "the embedded engine cannot build it"

@@ -13,6 +13,7 @@ from feedstock_tools.builds.fleet.results.following import Place
 from feedstock_tools.builds.ledger import Ledger
 from feedstock_tools.builds.plan.agenda import Agenda
 from feedstock_tools.builds.plan.capacity import Limits
+from feedstock_tools.builds.plan.hosts import engine_needs
 from feedstock_tools.builds.plan.workspace import Workspace
 from feedstock_tools.builds.runs.observer import Observer
 from feedstock_tools.builds.runs.run import BuildResult, result_of
@@ -49,11 +50,13 @@ def run_on_fleet(
     parcels = parcels_of(workspace, agenda)
     with Ledger(workspace.artifacts.ledger) as ledger:
         crew = FleetCrew(workspace, agenda, link, parcels, _places(workspace, agenda, ledger, command), say)
+        engines = engine_needs(workspace, agenda.todo)
         if pool is None:
-            built = carry_out(agenda, limits, observer, ledger, crew)
+            built = carry_out(agenda, limits, observer, ledger, crew, engines)
         else:
             with pool:
-                built = carry_out(agenda, limits, observer, ledger, JobCrew(crew, pool, agenda.todo, {}))
+                with_jobs = JobCrew(crew, pool, agenda.todo, engines)
+                built = carry_out(agenda, limits, observer, ledger, with_jobs, engines)
         crew.finish()
         return result_of(workspace, agenda, built)
 

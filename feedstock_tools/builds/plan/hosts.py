@@ -110,7 +110,7 @@ def engine_needs(workspace: Workspace, works: Iterable[Work]) -> dict[str, Engin
     needs = {}
     for work in works:
         engine = workspace.engines.engine_for(work.configuration, work.platform)
-        image = workspace.machine.get("DOCKER_IMAGE") or work.row.values.get("docker_image")
+        image = work.row.values.get("docker_image")
         runs_image = engine.name == "container" and image and work.platform.startswith("linux-")
         needs[work.configuration] = EngineNeeds(engine.name, image if runs_image else None)
     return needs

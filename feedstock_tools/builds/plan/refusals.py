@@ -44,26 +44,31 @@ def refuse_unbuildable(chosen: Sequence[PlannedConfiguration], engines: Engines)
     refuse(refused(chosen, engines), some=len(chosen))
 
 
-def refuse(reasons: Mapping[str, str], *, some: int) -> None:
+def refuse(reasons: Mapping[str, str], *, some: int, where: str = "here") -> None:
     """Refuse to build configurations, if there is a reason (name → reason).
 
     Args:
         some: the number of all chosen configurations.
+        where: on which machine or machines.
 
     Raises:
         InputError: there is a reason; every reason, with its configurations.
     """
     hint = "Use --all to build the others." if len(reasons) < some else None
-    mistakes = [Mistake(sentence) for sentence in in_words(reasons)]
+    mistakes = [Mistake(sentence) for sentence in in_words(reasons, where)]
     if mistakes:
         raise InputError.of([*mistakes[:-1], Mistake(mistakes[-1].message, hint=hint)])
 
 
-def in_words(reasons: Mapping[str, str]) -> Iterator[str]:
-    """A sentence for each reason, with its configurations (name → reason)."""
+def in_words(reasons: Mapping[str, str], where: str = "here") -> Iterator[str]:
+    """A sentence for each reason, with its configurations (name → reason).
+
+    Args:
+        where: on which machine or machines.
+    """
     by_reason: dict[str, list[str]] = {}
     for name, reason in reasons.items():
         by_reason.setdefault(reason, []).append(name)
     for reason, names in by_reason.items():
         who = names[0] if len(names) == 1 else f"{len(names)} configurations ({names[0]} … {names[-1]})"
-        yield f"{who} cannot be built here: {reason}"
+        yield f"{who} cannot be built {where}: {reason}"

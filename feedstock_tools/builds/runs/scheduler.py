@@ -15,7 +15,7 @@ from feedstock_tools.builds.engines.process.supervision import signals_held_back
 from feedstock_tools.builds.ledger import Ledger
 from feedstock_tools.builds.plan.agenda import Agenda
 from feedstock_tools.builds.plan.capacity import Limits
-from feedstock_tools.builds.plan.hosts import Host
+from feedstock_tools.builds.plan.hosts import EngineNeeds, Host
 from feedstock_tools.builds.plan.order import seconds_left
 from feedstock_tools.builds.plan.work import Place, Work
 from feedstock_tools.builds.runs.crew import Crew
@@ -36,16 +36,24 @@ _TICK = 0.2
 _SIGN_EVERY = 60.0
 
 
-def carry_out(agenda: Agenda, limits: Limits, observer: Observer, ledger: Ledger, crew: Crew) -> Mapping[str, BuiltRow]:
+def carry_out(
+    agenda: Agenda,
+    limits: Limits,
+    observer: Observer,
+    ledger: Ledger,
+    crew: Crew,
+    engines: Mapping[str, EngineNeeds] | None = None,
+) -> Mapping[str, BuiltRow]:
     """Build the rows of an agenda; the result of each row that was begun, by name.
 
     Args:
         crew: builds them.
+        engines: configuration → what its engine asks of a host; without it, nothing.
 
     Raises:
         WorkError: the artifacts folder, the ledger or a channel cannot be used; all builds here have been ended.
     """
-    state = RunState(agenda.todo, fail_fast=limits.fail_fast)
+    state = RunState(agenda.todo, fail_fast=limits.fail_fast, engines=engines)
     drivers = Drivers(crew, limits)
     run = _Run(agenda, state, drivers, observer, _TimeLeft(agenda.todo, limits.jobs))
     sign = _SignOfLife(ledger)

@@ -35,9 +35,9 @@ _MOST_UNCHANGED = 40
 _FEW = 4
 
 
-def left_out_notes(left_out: Mapping[str, str]) -> Iterator[str]:
-    """The configurations that `--all` leaves out, with the reasons."""
-    return (f"Left out: {line}" for line in in_words(left_out))
+def left_out_notes(left_out: Mapping[str, str], where: str = "here") -> Iterator[str]:
+    """The configurations that `--all` leaves out, with the reasons; `where` they cannot be built."""
+    return (f"Left out: {line}" for line in in_words(left_out, where))
 
 
 def name_notes(names: Sequence[str], candidates: Sequence[PlannedConfiguration]) -> Iterator[str]:
@@ -122,11 +122,11 @@ def path_notes(artifacts: Artifacts) -> Iterator[str]:
         )
 
 
-def summary_text(result: BuildResult, left_out: Mapping[str, str]) -> str:
+def summary_text(result: BuildResult, left_out: Mapping[str, str], where: str = "here") -> str:
     """The table of packages with size, sha256 and time, then failures, then the places of channel and logs.
 
     Args:
-        left_out: configurations that were left out, with the reasons.
+        left_out: configurations that were left out, with the reasons; `where` they cannot be built.
     """
     artifacts, unique = result.artifacts, _unique(result.outcomes)
     built = [(outcome, outcome.record) for outcome in unique if outcome.record and outcome.record.result == "done"]
@@ -140,7 +140,7 @@ def summary_text(result: BuildResult, left_out: Mapping[str, str]) -> str:
     if any(outcome.new for outcome in unique):
         lines.append(f"Logs:    {artifacts.logs}")
     if left_out:
-        lines.append(f"Left out, since they cannot be built here: {counted(len(left_out), 'configuration')}.")
+        lines.append(f"Left out, since they cannot be built {where}: {counted(len(left_out), 'configuration')}.")
     return "\n".join(lines)
 
 

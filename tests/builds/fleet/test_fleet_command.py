@@ -85,11 +85,11 @@ def test_a_row_that_is_too_large_for_every_host_is_refused_if_named_and_left_out
     reason = f"it needs 1280.00 GiB of memory, and no host that builds for {HERE.subdir} has more than"
     named = command.run(feedstock.command(CPU_ROWS, GPU_ROWS, option), feedstock.folder, command.environment())
     assert named.returncode == 2, named.stdout
-    assert f"{GPU_ROWS} cannot be built here: {reason}" in named.stderr
+    assert f"{GPU_ROWS} cannot be built on this fleet: {reason}" in named.stderr
     assert not feedstock.packages()
     run = fleet.build(feedstock)
     assert run.returncode == 0, run.stdout
-    assert f"Left out: {GPU_ROWS} cannot be built here: {reason}" in run.stdout
+    assert f"Left out: {GPU_ROWS} cannot be built on this fleet: {reason}" in run.stdout
     built = {record.configuration for record in feedstock.records() if record.packages}
     assert built == {CPU_ROWS}
     left = feedstock.run("plan", CPU_ROWS, "--channel", str(feedstock.channel), "--json")

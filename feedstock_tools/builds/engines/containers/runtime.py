@@ -12,7 +12,7 @@ from pathlib import Path
 
 from feedstock_tools.builds.engines.contract import BuildRequest
 
-__all__ = ["Runtime", "find_runtime", "share_arguments"]
+__all__ = ["ELSEWHERE", "Runtime", "find_runtime", "share_arguments"]
 
 _ASKING_SECONDS = 30
 _SELINUX = Path("/sys/fs/selinux/enforce")
@@ -20,7 +20,7 @@ _SELINUX = Path("/sys/fs/selinux/enforce")
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """docker or podman: its name or path for the script, and its environment."""
+    """docker or podman: its name or path for the script, and its environment; no name for that of other machines."""
 
     program: str
     environment: tuple[tuple[str, str], ...]
@@ -49,8 +49,12 @@ class Runtime:
         return ",z" if enforced or not self.is_podman else ""
 
     def why_not(self) -> str | None:
-        """Why it cannot run containers now; None if it answers."""
-        return _why_not(self.program, self.environment)
+        """Why it cannot run containers now; None if it answers, or if another machine has to say so."""
+        return None if self == ELSEWHERE else _why_not(self.program, self.environment)
+
+
+#: The runtime of a machine that builds in place of this one.
+ELSEWHERE = Runtime("", ())
 
 
 @cache

@@ -33,7 +33,10 @@ _NAME = re.compile("[0-9a-f]{32}")
 _REMEMBERED = "forgotten"
 #: The variables of the worker that its attempts see; builds see fewer.
 PASSED_ON = frozenset(
-    {"HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "USER", "XDG_CACHE_HOME"}
+    {
+        *("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "USER", "XDG_CACHE_HOME"),
+        *("CUDA_VISIBLE_DEVICES", "DOCKER_EXECUTABLE", "DOCKER_HOST", "XDG_RUNTIME_DIR"),
+    }
 )
 
 

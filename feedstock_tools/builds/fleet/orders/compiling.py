@@ -28,6 +28,8 @@ from feedstock_tools.redaction import redacted
 
 __all__ = ["Delivery", "Parcels", "compile_order", "parcels_of"]
 
+#: What engines read of a feedstock besides the recipe: the spec, its settings, configurations and scripts.
+_OWN = ("feedstock.yaml", "conda-forge.yml", ".ci_support", ".scripts")
 #: Bytes of a file that travel at once.
 _PART = 1 << 20
 #: A host lacks documents of bundles first, and files of them then.
@@ -63,9 +65,8 @@ def parcels_of(workspace: Workspace, agenda: Agenda) -> Parcels:
     outside = [source for source in workspace.plan.sources if not source.is_relative_to(folder)]
     base = Path(commonpath([folder.parent, *outside]))  # builds see the name of the feedstock's folder
     place = folder.relative_to(base)
-    own = ("feedstock.yaml", "conda-forge.yml")
     roots = {
-        **{(place / name).as_posix(): folder / name for name in own if (folder / name).is_file()},
+        **{(place / name).as_posix(): folder / name for name in _OWN if (folder / name).exists()},
         **{source.relative_to(base).as_posix(): source for source in workspace.plan.sources if source.exists()},
         (place / "recipe").as_posix(): workspace.recipe.parent,
     }
