@@ -135,8 +135,8 @@ def summary_text(result: BuildResult, left_out: Mapping[str, str], where: str = 
     if built and not any(outcome.new for outcome in unique) and len(built) == len(unique):
         lines.append("Nothing to do: everything is built and unchanged.")
     for channel in dict.fromkeys(record.packages[0].channel for _, record in built):
-        where = (artifacts.root / channel).as_uri()
-        lines.append(f"Channel: {where}{'' if channel == '.' else '  (built on the stand-in channel)'}")
+        uri = (artifacts.root / channel).as_uri()
+        lines.append(f"Channel: {uri}{'' if channel == '.' else '  (built on the stand-in channel)'}")
     if any(outcome.new for outcome in unique):
         lines.append(f"Logs:    {artifacts.logs}")
     if left_out:
