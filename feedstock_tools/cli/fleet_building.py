@@ -83,9 +83,7 @@ def build_on_fleet(
             observing(terminal, min(max(2, jobs), rows), rows) as observer,
         ):
             watching = Observers(observer, recorder)
-            result = run_on_fleet(
-                workspace, planned, limits, watching, link, terminal.say, pool=pool, command=command
-            )
+            result = run_on_fleet(workspace, planned, limits, watching, link, terminal.say, pool=pool, command=command)
     return report(workspace, result, left_out, terminal, as_json=as_json, where=_WHERE)
 
 
