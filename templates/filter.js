@@ -16,7 +16,7 @@ var Page = (function () {
     entries.forEach(function (entry) {
       var fits = words.every(function (word) { return entry.dataset.words.includes(word); }) &&
         (!platform || !platform.value || entry.dataset.platform === platform.value) &&
-        (!states.length || states.some(function (state) { return entry.dataset.state.split(" ").includes(state); }));
+        (!states.length || states.some(function (state) { return entry.dataset.state.split("|").includes(state); }));
       entry.hidden = !fits;
       if (fits) { fitting.add(entry.id); }
     });

@@ -21,8 +21,15 @@ __all__ = ["command"]
 @options.rules
 @options.as_json
 @options.markdown
+@options.html
 def command(
-    before: str, after: str | None, feedstock: Path | None, rules: str | None, as_json: bool, markdown: bool
+    before: str,
+    after: str | None,
+    feedstock: Path | None,
+    rules: str | None,
+    as_json: bool,
+    markdown: bool,
+    html: Path | None,
 ) -> None:
     """Compare what A and B build: jobs, packages, requirements, run exports, tests.
 
@@ -31,7 +38,7 @@ def command(
     """
     options.refuse_both(as_json, markdown)
     if after is not None and _are_packages(before, after):
-        _compare_packages(Path(before), Path(after), as_json=as_json, markdown=markdown)
+        _compare_packages(Path(before), Path(after), as_json=as_json, markdown=markdown, html=html)
         return
     from feedstock_tools.check.differences import compare_feedstocks
     from feedstock_tools.feedstock.checkout import checked_out
@@ -47,9 +54,15 @@ def command(
 
         sides = folder_of(before), home if after is None else folder_of(after)
         differences = compare_feedstocks(*sides, rules=Rules.parse(rules) if rules else None)
+    if html is not None:
+        from feedstock_tools.feedstock.folder import Feedstock
+        from feedstock_tools.report.checks.differences_page import differences_page
+
+        page = differences_page(differences, Feedstock(home).name, before, after or "the feedstock as it is")
+        _write(html, page, as_json or markdown)
     if as_json:
         say_json(differences_json(differences))
-    else:
+    elif html is None or markdown:
         say(differences_markdown(differences) if markdown else differences_text(differences), nl=False)
 
 
@@ -69,12 +82,24 @@ def _are_packages(*words: str) -> bool:
     return bool(packages)
 
 
-def _compare_packages(first: Path, second: Path, *, as_json: bool, markdown: bool) -> None:
+def _compare_packages(first: Path, second: Path, *, as_json: bool, markdown: bool, html: Path | None) -> None:
     from feedstock_tools.channel.comparing import compare_packages
     from feedstock_tools.report.checks.packages import comparison_json, comparison_markdown, comparison_text
 
     found = compare_packages(first, second)
+    if html is not None:
+        from feedstock_tools.report.checks.differences_page import comparison_page
+
+        _write(html, comparison_page(found, first.name, second.name), as_json or markdown)
     if as_json:
         say_json(comparison_json(found))
-    else:
+    elif html is None or markdown:
         say(comparison_markdown(found) if markdown else comparison_text(found), nl=False)
+
+
+def _write(path: Path, page: str, beside_others: bool) -> None:
+    """Write a page, and say so: on standard error beside another form of the result."""
+    from feedstock_tools.files.writing import write_whole
+
+    write_whole(path, page)
+    say(f"wrote {path}", err=beside_others)

@@ -20,6 +20,7 @@ __all__ = ["command"]
 @options.channels("those of the configuration, else conda-forge")
 @click.option("--fresh", is_flag=True, help="Ignore earlier results for the same input, and solve again.")
 @options.as_json
+@options.html
 @options.configurations
 def command(
     names: tuple[str, ...],
@@ -28,11 +29,13 @@ def command(
     channels: tuple[str, ...],
     fresh: bool,
     as_json: bool,
+    html: Path | None,
 ) -> int:
     """Solve every environment of configurations, and show which builds users would get. Nothing is built.
 
     Without a NAME: of all configurations. Exits with 1 if an environment does not solve, or if a user would get another
-    build than the intended one.
+    build than the intended one. The HTML page is one file without external resources: what is wrong, what users would
+    get, and all environments, with a filter.
     """
     from feedstock_tools.builds.plan.rehearsal import channels_to_rehearse
     from feedstock_tools.builds.plan.workspace import artifacts_of
@@ -58,8 +61,14 @@ def command(
     rehearsal = rehearse_feedstock(meant, artifacts, configurations, solve_in, fresh=fresh, progress=watch)
     if shown:
         wipe()
+    if html is not None:
+        from feedstock_tools.files.writing import write_whole
+        from feedstock_tools.report.checks.rehearsal_page import rehearsal_page
+
+        write_whole(html, rehearsal_page(rehearsal, meant.name))
+        say(f"wrote {html}", err=as_json)
     if as_json:
         say_json(rehearsal.to_json())
-    else:
+    elif html is None:
         say(rehearsal_text(rehearsal))
     return 0 if rehearsal.holds else 1

@@ -19,8 +19,10 @@ from feedstock_tools.wording import shown
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-__all__ = ["HtmlPage", "html_page"]
+__all__ = ["HtmlPage", "html_page", "shortened"]
 
+#: The longest text that somebody else wrote, in characters.
+_LONGEST_TEXT = 8_000
 _POLICY = "default-src 'none'; {rules}base-uri 'none'; form-action 'none'"
 
 
@@ -84,3 +86,10 @@ def _shown(value: Any) -> Any:
 
 def _text(name: str) -> str:
     return (data_folder("templates") / name).read_text(encoding="utf-8")
+
+
+def shortened(text: str) -> str:
+    """The first part of a text that is too long for a page, with a note; a text that is not, unchanged."""
+    if len(text) <= _LONGEST_TEXT:
+        return text
+    return f"{text[:_LONGEST_TEXT]}\n… ({len(text) - _LONGEST_TEXT} more characters; --json has all)"

@@ -9,7 +9,7 @@ from typing import Any
 from feedstock_tools.check.differences import Differences, JobChange, Lines
 from feedstock_tools.wording import counted, shown
 
-__all__ = ["differences_json", "differences_markdown", "differences_text"]
+__all__ = ["changed_values", "differences_json", "differences_markdown", "differences_text", "verdict"]
 
 #: Jobs that are named before the rest is counted.
 _NAMED = 3
@@ -30,12 +30,12 @@ def differences_text(differences: Differences) -> str:
     lines += ["Changed files:", *(f"  {shown(name)}" for name in differences.files)] if differences.files else []
     choices = _choices(differences)
     lines += ["What solvers take:", *(f"  {line}" for line in choices)] if choices else []
-    return "".join(f"{line}\n" for line in [*lines, _verdict(differences)])
+    return "".join(f"{line}\n" for line in [*lines, verdict(differences)])
 
 
 def differences_markdown(differences: Differences) -> str:
     """The differences for a pull request: the verdict first, details folded."""
-    blocks = [f"**{_verdict(differences)}**"]
+    blocks = [f"**{verdict(differences)}**"]
     for sign, title, names in _jobs(differences):
         blocks.append("\n".join([f"{title[:-1]}:", "", *(f"- {sign} `{shown(name)}`" for name in names)]))
     if differences.jobs_replaced:
@@ -64,7 +64,8 @@ def differences_json(differences: Differences) -> dict[str, Any]:
     return {"packages_differ": bool(differences), **asdict(differences)}
 
 
-def _verdict(differences: Differences) -> str:
+def verdict(differences: Differences) -> str:
+    """How much is different, as a sentence."""
     if not differences:
         same = differences.same + differences.only_hashes
         hashes = f"; {counted(differences.only_hashes, 'package')} with another hash" if differences.only_hashes else ""
@@ -107,12 +108,18 @@ def _packages(differences: Differences) -> Iterator[tuple[str, str, Sequence[tup
         yield "+", "New packages:", differences.packages_added
 
 
-def _values(changes: Sequence[JobChange]) -> list[str]:
-    """The values of jobs that changed, the same change of several jobs once."""
-    groups: dict[tuple[str, str, str], list[str]] = {}
+def changed_values(changes: Sequence[JobChange]) -> dict[tuple[str, str, str], tuple[str, ...]]:
+    """Key and value before and after → the jobs in which it changed so."""
+    groups: dict[tuple[str, str, str], tuple[str, ...]] = {}
     for change in changes:
         for value in change.values:
-            groups.setdefault(value, []).append(change.name)
+            groups[value] = (*groups.get(value, ()), change.name)
+    return groups
+
+
+def _values(changes: Sequence[JobChange]) -> list[str]:
+    """The values of jobs that changed, the same change of several jobs once."""
+    groups = changed_values(changes)
     lines = ["Changed values of jobs:"] if groups else []
     for (key, before, after), jobs in groups.items():
         lines.append(f"  {shown(key)}: {shown(before) or 'none'} -> {shown(after) or 'none'} in {_few(jobs)}")

@@ -9,18 +9,18 @@ from feedstock_tools.channel.comparing import FileDifference, PackageComparison
 from feedstock_tools.units import size_text
 from feedstock_tools.wording import counted, shown
 
-__all__ = ["comparison_json", "comparison_markdown", "comparison_text"]
+__all__ = ["comparison_json", "comparison_markdown", "comparison_text", "comparison_verdict", "how_files_differ"]
 
 
 def comparison_text(found: PackageComparison) -> str:
     """The verdict, and each file that differs with the lines of a text."""
-    return "\n".join([*_lines(found), _verdict(found), ""])
+    return "\n".join([*_lines(found), comparison_verdict(found), ""])
 
 
 def comparison_markdown(found: PackageComparison) -> str:
     """The verdict first, then the files."""
-    listed = [f"- `{each.path}`: {_how(each)}" for each in found.differences]
-    return "\n".join([f"**{_verdict(found)}**", *(["", *listed] if listed else []), ""])
+    listed = [f"- `{each.path}`: {how_files_differ(each)}" for each in found.differences]
+    return "\n".join([f"**{comparison_verdict(found)}**", *(["", *listed] if listed else []), ""])
 
 
 def comparison_json(found: PackageComparison) -> Mapping[str, Any]:
@@ -45,12 +45,13 @@ def comparison_json(found: PackageComparison) -> Mapping[str, Any]:
 
 def _lines(found: PackageComparison) -> Iterator[str]:
     for each in found.differences:
-        yield f"{shown(each.path)}: {_how(each)}"
+        yield f"{shown(each.path)}: {how_files_differ(each)}"
         if each.what == "text":
             yield from (f"  {shown(line)}" for line in each.lines)
 
 
-def _how(difference: FileDifference) -> str:
+def how_files_differ(difference: FileDifference) -> str:
+    """How the file of two packages differs, in a few words."""
     first, second = (size_text(size) for size in difference.sizes)
     return {
         "only in the first": f"only in the first package ({first})",
@@ -63,7 +64,8 @@ def _how(difference: FileDifference) -> str:
     }[difference.what]
 
 
-def _verdict(found: PackageComparison) -> str:
+def comparison_verdict(found: PackageComparison) -> str:
+    """Whether two packages are the same, as a sentence."""
     if found.same_bytes:
         return f"The same package, byte for byte ({found.digests[0]})."
     if found.same_contents:
