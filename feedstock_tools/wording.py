@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from datetime import datetime
 
-__all__ = ["aligned", "counted", "duration", "moment", "shown", "shown_log", "table"]
+__all__ = ["aligned", "counted", "duration", "moment", "shown", "shown_log", "table", "uncoloured"]
 
 #: Characters that a terminal acts on instead of showing them: control characters except tab and line feed, marks that
 #: turn the direction of a line around, and lone surrogates, which represent bytes that are not UTF-8.
@@ -54,6 +54,15 @@ def shown_log(text: str) -> str:
     if len(parts) == 1 or parts[-2] in _PLAINS:
         return text
     return f"{text[:-1]}{_PLAIN}\n" if text.endswith("\n") else f"{text}{_PLAIN}"
+
+
+def uncoloured(text: str) -> str:
+    """A text without colours and weights of letters; what else it asks of a terminal stays.
+
+    >>> uncoloured("\\x1b[1;31merror\\x1b[0m")
+    'error'
+    """
+    return _COLOUR.sub("", text)
 
 
 def duration(seconds: float | None) -> str:

@@ -81,6 +81,7 @@ def _own_cache(_caches: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> None
     """
     cache = next(_caches)
     monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
+    monkeypatch.setenv("FEEDSTOCK_TOOLS_PROGRESS", "never")  # how long a command is silent depends on the machine
     lend_stand_in(cache)
 
 

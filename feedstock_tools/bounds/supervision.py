@@ -11,6 +11,7 @@ import contextlib
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable
 from typing import NoReturn, TypeVar
 
@@ -23,12 +24,21 @@ __all__ = ["fork_bound", "hold", "run_bounded", "threads"]
 T = TypeVar("T")
 #: The time limit of a command whose child only waits, such as for its user, in seconds: that of a build.
 _LONGEST_COMMAND = 48 * 3600.0
+#: Seconds between two beats of the process that waits.
+_BEAT = 0.5
 
 
-def hold(bounds: Bounds) -> None:
+def _nothing() -> None:
+    """Do nothing at a beat."""
+
+
+def hold(bounds: Bounds, beat: Callable[[], None] = _nothing) -> None:
     """Continue in a child under bounds; this process waits for it, reports what ended it, and exits with its status.
 
     Returns only in the child. Call it before any thread is started. Without `fork` it does nothing.
+
+    Args:
+        beat: called twice a second in this process while it waits.
     """
     if not hasattr(os, "fork"):
         return
@@ -40,8 +50,8 @@ def hold(bounds: Bounds) -> None:
     if child == 0:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         return
-    signal.setitimer(signal.ITIMER_REAL, _LONGEST_COMMAND)
-    status, asked = _watch(child, watched)
+    signal.setitimer(signal.ITIMER_REAL, _BEAT, _BEAT)
+    status, asked = _watch(child, watched, beat)
     if status < 0:  # an engine that is interrupted may crash while the child ends
         _leave(asked or -status, reason_of(-status, note, bounds))
     os._exit(status)
@@ -117,13 +127,14 @@ def threads() -> int:
         return threading.active_count()
 
 
-def _watch(child: int, watched: set[signal.Signals]) -> tuple[int, int]:
+def _watch(child: int, watched: set[signal.Signals], beat: Callable[[], None]) -> tuple[int, int]:
     """Wait for the child and forward termination signals to it; return its exit status, negative for a signal, and the
     last of these signals, 0 for none.
 
     Signals from the terminal reach the child by themselves.
     """
     asked = 0
+    end = time.monotonic() + _LONGEST_COMMAND
     while True:
         if hasattr(signal, "sigwaitinfo"):
             info = signal.sigwaitinfo(watched)
@@ -135,6 +146,9 @@ def _watch(child: int, watched: set[signal.Signals]) -> tuple[int, int]:
             ended, state = os.waitpid(child, os.WNOHANG)
             if ended:
                 return os.waitstatus_to_exitcode(state), asked
+        elif number == signal.SIGALRM and time.monotonic() < end:
+            with contextlib.suppress(OSError):  # stderr may be closed
+                beat()
         elif number == signal.SIGALRM:
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)

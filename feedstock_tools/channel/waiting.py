@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from feedstock_tools.errors import WorkError
 from feedstock_tools.files.locks import SAID_AFTER, say_wait
 from feedstock_tools.redaction import redacted
+from feedstock_tools.stages import stage
 
 __all__ = ["wait_for"]
 
@@ -38,6 +39,8 @@ def wait_for(work: Coroutine[Any, Any, _Result], what: str = "", seconds: float 
     import asyncio
 
     _rest_at_exit()
+    if what:
+        stage(f"waiting for {redacted(what)}")
     return asyncio.run(_limited(work, redacted(what or "a package or channel to be read"), seconds))
 
 

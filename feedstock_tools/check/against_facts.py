@@ -30,6 +30,8 @@ from feedstock_tools.rerender.configurations.configuration import Configuration
 from feedstock_tools.rerender.forge import read_forge
 from feedstock_tools.rerender.pinning import find_pinning
 from feedstock_tools.rerender.rules import Rules
+from feedstock_tools.stages import stage
+from feedstock_tools.wording import counted
 
 __all__ = ["check", "check_feedstock"]
 
@@ -85,6 +87,7 @@ def check_feedstock(
     """
     if bounds is not None:
         return run_bounded(partial(check_feedstock, feedstock, configurations, pinning=pinning, facts=facts), bounds)
+    stage(f"checking {counted(len(configurations), 'configuration')} against the facts")
     facts = facts or load_cuda()
     against = find_pinning(pinning) if pinning else None
     recipe = _recipe_folder(feedstock)

@@ -24,6 +24,7 @@ from feedstock_tools.rerender.configurations.configuration import Configuration,
 from feedstock_tools.rerender.forge import Forge, read_forge
 from feedstock_tools.rerender.outputs import contents_with_rattler_build, packages_with_conda_build
 from feedstock_tools.rerender.rules import Rules
+from feedstock_tools.stages import stage
 
 #: Files whose meaning is compared, and those that say nothing about packages.
 _RENDERED = frozenset({"meta.yaml", "recipe.yaml", "conda_build_config.yaml", "variants.yaml", "README.md"})
@@ -125,6 +126,7 @@ def compare_feedstocks(
     """
     if bounds is not None:
         return run_bounded(partial(compare_feedstocks, before, after, rules=rules), bounds)
+    stage("comparing what both states build")
     chosen = rules or Rules.newest()
     old = {configuration.name: configuration for configuration in read_configurations(before)}
     new = {configuration.name: configuration for configuration in read_configurations(after)}

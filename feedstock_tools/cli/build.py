@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import os
-import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
 from feedstock_tools.builds.engines.choice import ENGINES
 from feedstock_tools.cli import options
 from feedstock_tools.cli.building import Named
-from feedstock_tools.cli.printing import say
+from feedstock_tools.cli.printing import is_quiet, stream_of_logs
 from feedstock_tools.cli.spelling import Command
 
 if TYPE_CHECKING:
     from feedstock_tools.builds.plan.capacity import Capacity, Limits
+    from feedstock_tools.report.run.plain import Terminal
 
 __all__ = ["command"]
 
@@ -116,13 +116,11 @@ def command(
     from feedstock_tools.cli import building
     from feedstock_tools.cli.opening import opened_to_build, tidy
     from feedstock_tools.feedstock.folder import find_or_example
-    from feedstock_tools.report.run.folding import fold_of
-    from feedstock_tools.report.run.plain import Terminal
 
-    terminal = Terminal(sys.stderr if as_json else sys.stdout, fold_of(os.environ))
+    terminal = _terminal(stream_of_logs(as_json=as_json))
     feedstock = find_or_example(place.feedstock, Path.cwd(), context.obj)
     if feedstock.note:
-        say(feedstock.note, err=as_json)
+        terminal.say(feedstock.note)
     if instead.only_list:
         workspace = opened_to_build(feedstock, place, engine, terminal.say)
         return building.list_configurations(workspace, named, as_json=as_json)
@@ -137,3 +135,15 @@ def command(
 
         return build_on_fleet(workspace, named, limits, terminal, chosen_fleet(fleet), as_json=as_json)
     return building.build(workspace, named, capacity, limits, terminal, as_json=as_json)
+
+
+def _terminal(stream: TextIO) -> Terminal:
+    """What observes a run and prints it: all of it, or failures alone with --quiet."""
+    if is_quiet():
+        from feedstock_tools.report.run.failures import Failures
+
+        return Failures(stream)
+    from feedstock_tools.report.run.folding import fold_of
+    from feedstock_tools.report.run.plain import Terminal
+
+    return Terminal(stream, fold_of(os.environ))

@@ -141,7 +141,7 @@ def report(
     if as_json:
         say_json(text.summary_json(result, left_out))
     else:
-        terminal.say(text.summary_text(result, left_out, where))
+        terminal.answer(text.summary_text(result, left_out, where))
     if result.built:
         _foresee(workspace)
     return 0 if result.is_complete else 1
@@ -168,11 +168,11 @@ def debug(workspace: Workspace, named: Named, output: str | None, terminal: Term
     planned = agenda(workspace, chosen, Capacity.of_machine(None, None), 1)
     say_all(terminal, channel_notes(planned))
     ready = make_ready(workspace, planned, output, fetching_in_lines(terminal.say))
-    terminal.say(f"\n{ready.stem} is ready to be built by hand.")
+    terminal.answer(f"\n{ready.stem} is ready to be built by hand.")
     for what, path in ready.paths.items():
-        terminal.say(f"  {what:12} {path}")
+        terminal.answer(f"  {what:12} {path}")
     work = ready.paths["work"]
-    terminal.say(f"\n  cd {work} && source build_env.sh && bash -x ./conda_build.sh")
+    terminal.answer(f"\n  cd {work} && source build_env.sh && bash -x ./conda_build.sh")
     if not sys.stdin.isatty():
         return 0
     shell = ["bash", "--rcfile", "build_env.sh", "-i"]
@@ -258,7 +258,9 @@ def say_all(speaker: _Speaker, lines: Iterator[str]) -> None:
 @contextmanager
 def observing(terminal: Terminal, jobs: int, rows: int) -> Iterator[Observer]:
     """The observer of a run: the log itself of one row at a time, otherwise a table or lines."""
-    if jobs <= 1:
+    from feedstock_tools.report.run.failures import Failures
+
+    if jobs <= 1 or isinstance(terminal, Failures):
         yield terminal
         return
     from feedstock_tools.report.run.folding import UNFOLDED

@@ -9,7 +9,7 @@ import click
 
 from feedstock_tools.cli import options
 from feedstock_tools.cli.opening import tidy
-from feedstock_tools.cli.printing import say, say_json
+from feedstock_tools.cli.printing import say, say_error, say_json
 from feedstock_tools.cli.spelling import Command
 
 __all__ = ["command"]
@@ -38,7 +38,7 @@ def command(folders: tuple[Path, ...], feedstock: Path | None, output_dir: Path 
     tidy(target.folder, artifacts)
     done = collect(folders, artifacts, target)
     for mistake in done.refused:
-        say(f"error: {mistake}", err=True)
+        say_error(f"error: {mistake}")
     status = 1 if done.refused else 0
     if as_json:
         say_json({**asdict(done), "refused": list(map(str, done.refused))})

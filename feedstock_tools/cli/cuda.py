@@ -10,7 +10,7 @@ import click
 
 from feedstock_tools.cli import completing, options
 from feedstock_tools.cli.channels import readable
-from feedstock_tools.cli.printing import say, say_json
+from feedstock_tools.cli.printing import is_quiet, say, say_error, say_json
 from feedstock_tools.cli.spelling import Group
 
 __all__ = ["command"]
@@ -75,19 +75,19 @@ def resolve(
     "--for", "form", default="nvcc", metavar="TOOL", help="Form for tensorflow, pytorch, cmake or nvcc (default: nvcc)."
 )
 @options.preset("common", default="common")
-@click.option("--quiet", is_flag=True, help="Print the list alone, for scripts.")
 @options.as_json
-def archs(cuda: str, form: str, preset: str, quiet: bool, as_json: bool) -> int:
+def archs(cuda: str, form: str, preset: str, as_json: bool) -> int:
     """Print the list of GPU architectures in the form that a build system takes, and the GPUs that it serves.
 
-    The last one is PTX of the newest architecture, which drivers compile for later GPUs.
+    The last one is PTX of the newest architecture, which drivers compile for later GPUs. --quiet prints the list alone,
+    for scripts.
     """
     from feedstock_tools.facts import load_cuda
     from feedstock_tools.pins.gpu import architectures
     from feedstock_tools.report.pins.architectures import architectures_json, architectures_text
 
     chosen = architectures.choose(load_cuda(), cuda, preset)
-    if quiet:
+    if is_quiet():
         say(chosen.written(form))
     else:
         say(architectures_json(chosen, form) if as_json else architectures_text(chosen, form))
@@ -210,7 +210,7 @@ def binary(path: Path, required: str | None, as_json: bool) -> int:
     say(gpu_code_json(found) if as_json else gpu_code_text(found))
     missing = packages.lacking(promised, packages.with_code(found))
     if missing:
-        say(f"Missing: {' '.join(map(str, missing))}", err=True)
+        say_error(f"Missing: {' '.join(map(str, missing))}")
     return 1 if missing else 0
 
 

@@ -9,7 +9,7 @@ import click
 
 from feedstock_tools.cli import options
 from feedstock_tools.cli.opening import migrations_of, tidy
-from feedstock_tools.cli.printing import say, say_json
+from feedstock_tools.cli.printing import say, say_diff, say_error, say_json
 from feedstock_tools.cli.spelling import Command
 
 
@@ -48,12 +48,12 @@ def command(
     folder, stale = generated.folder, generated.stale
     for change in stale:
         if show_diff or (change.kind == "edited" and not (force or check)):
-            say(diff(change), nl=False, err=as_json)
+            say_diff([diff(change)], err=as_json)
     if as_json:
         say_json([{"file": str(folder / change.path), "state": change.kind} for change in generated.changes])
     if check:
         for change in stale:
-            say(f"{folder / change.path}: {_STALE[change.kind]}", err=True)
+            say_error(f"{folder / change.path}: {_STALE[change.kind]}")
         return 1 if stale else 0
     tidy(feedstock)
     generated.apply(force=force)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from feedstock_tools.cli import options
-from feedstock_tools.cli.printing import say, say_json
+from feedstock_tools.cli.printing import say, say_diff, say_json
 from feedstock_tools.cli.spelling import Command
 
 if TYPE_CHECKING:
@@ -74,8 +74,7 @@ def command(feedstock: Path, fix: bool, form: _Form, choice: _Choice) -> int:
     folder = find_feedstock(feedstock, Path()).folder
     if fix:
         changes = fixed(open_draft(folder)).changes()
-        for line in changes.diff():
-            say(line, nl=False, err=True)
+        say_diff(changes.diff(), err=True)
         changes.apply()
     found = [*lint_feedstock(folder, pinning=_pinning(choice)), *_of_smithy(read_draft(folder), choice)]
     wanted = [each for each in sorted(found) if _is_wanted(each.rule, choice)]

@@ -1,27 +1,166 @@
-"""Output of commands: all text is printed here, so that control characters in names never reach the terminal."""
+"""Output of commands: all text is printed here, so that control characters in names never reach the terminal.
+
+The answer goes to stdout; notes and errors go to stderr. `--quiet` leaves out notes, `--verbose` adds what is read and
+run, `--color` decides about colours (`cli/general.py`).
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any
+import os
+import re
+import sys
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Literal, TextIO, cast
 
 import click
 
 from feedstock_tools.redaction import redacted
-from feedstock_tools.wording import shown
+from feedstock_tools.wording import shown, uncoloured
 
-__all__ = ["overwrite", "say", "say_json", "wipe"]
+if TYPE_CHECKING:
+    from feedstock_tools.cli.pulse import Pulse
+
+__all__ = [
+    "Loudness",
+    "begin",
+    "colour_wanted",
+    "is_quiet",
+    "loudness",
+    "no_signs",
+    "pulse_with",
+    "say",
+    "say_diff",
+    "say_error",
+    "say_json",
+    "set_colour",
+    "set_loudness",
+    "stream_of_logs",
+]
+
+Loudness = Literal["quiet", "normal", "verbose"]
+
+_loudness: Loudness = "normal"
+_colour: bool | None = None
+_pulse: Pulse | None = None
+#: The word with which a line begins, or that follows its place, and its colour.
+_KINDS = {"error": "red", "mistake": "red", "warning": "yellow", "remark": "cyan", "note": "cyan"}
+_KIND = re.compile(rf"^((?:\S+:\d+(?::\d+)?: )?)({'|'.join(_KINDS)})(?=: )", re.MULTILINE)
+_LINES_OF_DIFFS = (("+++", None), ("---", None), ("+", "green"), ("-", "red"), ("@@", "cyan"))
+
+
+def begin() -> None:
+    """Forget the options of an earlier command of this process."""
+    set_loudness("normal")
+    set_colour(None)
+
+
+def loudness() -> Loudness:
+    """How much is printed beside the answer."""
+    return _loudness
+
+
+def is_quiet() -> bool:
+    """Whether only errors and the answer are printed."""
+    return _loudness == "quiet"
+
+
+def set_loudness(wanted: Loudness) -> None:
+    """Print this much beside the answer."""
+    global _loudness
+    _loudness = wanted
+    if wanted == "quiet":
+        no_signs()
+
+
+def set_colour(wanted: bool | None) -> None:
+    """Print colours or none, whatever the environment says; None: as it says."""
+    global _colour
+    _colour = wanted
+
+
+def pulse_with(pulse: Pulse) -> None:
+    """Note each output in `pulse`, so that signs of life do not come between."""
+    global _pulse
+    _pulse = pulse
+
+
+def no_signs() -> None:
+    """Give no more signs of life: the command is at its end, or another program has the terminal."""
+    if _pulse is not None:
+        _pulse.before_output()
+        _pulse.end()
+
+
+def colour_wanted() -> bool | None:
+    """Whether to print colours: as `--color` says, else NO_COLOR, else FORCE_COLOR; None: if it is a terminal."""
+    if _colour is not None:
+        return _colour
+    if os.environ.get("NO_COLOR"):
+        return False
+    return True if os.environ.get("FORCE_COLOR") else None
 
 
 def say(text: str, *, err: bool = False, nl: bool = True) -> None:
-    """Print a text to stdout, or to stderr with `err`, with its control characters escaped and without credentials."""
-    click.echo(shown(redacted(text)), err=err, nl=nl)
+    """Print a text to stdout, or a note to stderr with `err`, with its control characters escaped and without
+    credentials."""
+    if not (err and is_quiet()):
+        _print(_painted(shown(redacted(text))), err=err, nl=nl)
+
+
+def say_error(text: str, *, nl: bool = True) -> None:
+    """Print to stderr what nobody may miss: an error, or the reason why a check fails."""
+    _print(_painted(shown(redacted(text))), err=True, nl=nl)
+
+
+def say_diff(lines: Iterable[str], *, err: bool = False) -> None:
+    """Print the lines of a unified diff, each with its end."""
+    if not (err and is_quiet()):
+        for line in lines:
+            _print(_painted_diff(shown(redacted(line))), err=err, nl=False)
 
 
 def say_json(value: Any) -> None:
     """Print a value as JSON to stdout, without credentials in its texts."""
-    click.echo(json.dumps(_without_credentials(value), indent=2))
+    _print(json.dumps(_without_credentials(value), indent=2))
+
+
+def stream_of_logs(*, as_json: bool) -> TextIO:
+    """Where logs go as they come: stdout, or stderr beside JSON; without their colours if none are wanted."""
+    stream = sys.stderr if as_json else sys.stdout
+    return cast("TextIO", _Uncoloured(stream)) if colour_wanted() is False else stream
+
+
+class _Uncoloured:
+    """A stream that loses colours on the way."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        return self._stream.write(uncoloured(text))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+def _print(text: str, *, err: bool = False, nl: bool = True) -> None:
+    if _pulse is not None:
+        _pulse.before_output()
+    click.echo(text, err=err, nl=nl, color=colour_wanted())
+
+
+def _painted(text: str) -> str:
+    """A text whose `error:`, `warning:` and so on have their colours, which click leaves out where none are wanted."""
+    return _KIND.sub(lambda found: found[1] + click.style(found[2], fg=_KINDS[found[2]], bold=True), text)
+
+
+def _painted_diff(text: str) -> str:
+    def painted(line: str) -> str:
+        colour = next((colour for start, colour in _LINES_OF_DIFFS if line.startswith(start)), None)
+        return click.style(line, fg=colour) if colour else line
+
+    return "\n".join(painted(line) for line in text.split("\n"))
 
 
 def _without_credentials(value: Any) -> Any:
@@ -32,13 +171,3 @@ def _without_credentials(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_without_credentials(each) for each in value]
     return value
-
-
-def overwrite(text: str) -> None:
-    """Show progress on one line of stderr, replacing the text shown before."""
-    click.echo(f"\r{shown(redacted(text))}", err=True, nl=False)
-
-
-def wipe() -> None:
-    """Remove the text shown by `overwrite`."""
-    click.echo("\r\x1b[K", err=True, nl=False)

@@ -17,10 +17,13 @@ from feedstock_tools import __version__
 from feedstock_tools.bounds.limits import LIFTING, READING, SOLVING, VARIABLE, Bounds, widen
 from feedstock_tools.bounds.supervision import hold
 from feedstock_tools.cli import completing, interruption
-from feedstock_tools.cli.printing import say
+from feedstock_tools.cli.completing import PROGRAM
+from feedstock_tools.cli.printing import no_signs, pulse_with, say, say_error
+from feedstock_tools.cli.pulse import Pulse
 from feedstock_tools.cli.spelling import Group, refuse_unknown
 from feedstock_tools.errors import FeedstockError, InputError
 from feedstock_tools.files.locks import tell_with
+from feedstock_tools.stages import listen
 
 __all__ = ["bounds_of", "main", "run"]
 
@@ -120,8 +123,18 @@ def _group(context: click.Context) -> None:
 
 def main() -> NoReturn:
     """The entry point `feedstock-tools`."""
-    name, *arguments = sys.argv[1:] or [""]
-    run(_group, "feedstock-tools", bounds=bounds_of(name, arguments))
+    run(_group, PROGRAM, bounds=bounds_of(_name(sys.argv[1:]), sys.argv[1:]))
+
+
+def _name(arguments: Sequence[str]) -> str:
+    """The command among the arguments: the first one that is neither an option of all commands nor its value."""
+    words = iter(arguments)
+    for word in words:
+        if word == "--color":
+            next(words, None)
+        elif not word.startswith("-"):
+            return word
+    return ""
 
 
 def bounds_of(name: str, arguments: Sequence[str]) -> Bounds | None:
@@ -145,23 +158,35 @@ def run(command: click.Command, name: str, value: object = None, bounds: Bounds 
     try:
         widen(os.environ.get(VARIABLE, ""))
     except InputError as error:
-        say(f"error: {error}", err=True)
+        say_error(f"error: {error}")
         sys.exit(error.exit_code)
     if bounds is not None:
-        hold(bounds)
+        _hold(bounds, name)
     tell_with(_tell)
     try:
         interruption.unwind()
         status = _status(command, name, value)
+        no_signs()
         interruption.over = True
     except (KeyboardInterrupt, click.exceptions.Abort):
         interruption.over = True
         status = interruption.STATUS
         with contextlib.suppress(OSError):
-            say(interruption.MESSAGE, err=True)
+            say_error(interruption.MESSAGE)
     interruption.ignore()
     gc.freeze()  # Python collects all garbage at its end, which takes a tenth of a rerender
     sys.exit(status)
+
+
+def _hold(bounds: Bounds, program: str) -> None:
+    """Continue in a child under bounds, whose parent gives signs of life, unless a shell asks for words."""
+    if completing.VARIABLE in os.environ:
+        hold(bounds)
+        return
+    pulse = Pulse(f"{program} {_name(sys.argv[1:])}" if program == PROGRAM else program)
+    hold(bounds, pulse.beat)
+    pulse_with(pulse)
+    listen(pulse.stage)
 
 
 def _status(command: click.Command, name: str, value: object) -> int:
@@ -174,19 +199,19 @@ def _status(command: click.Command, name: str, value: object) -> int:
     except click.ClickException as error:
         text = StringIO()
         error.show(text)
-        say(text.getvalue(), err=True, nl=False)
+        say_error(text.getvalue(), nl=False)
         return error.exit_code
     except FeedstockError as error:
-        say(f"error: {error}", err=True)
+        say_error(f"error: {error}")
         return error.exit_code
     except MemoryError:
-        say(f"error: there is not enough memory\n  {LIFTING}", err=True)
+        say_error(f"error: there is not enough memory\n  {LIFTING}")
         return 2
     except BrokenPipeError:  # the reader of our output has closed it, as `head` does
         _write_no_more()
         return 1
     except OSError as error:
-        say(f"error: {error.filename or name}: {error.strerror or error}", err=True)
+        say_error(f"error: {error.filename or name}: {error.strerror or error}")
         _write_no_more()
         return 1
     return status if isinstance(status, int) else 0

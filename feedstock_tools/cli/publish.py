@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import sys
+from io import StringIO
 from pathlib import Path
 
 import click
 
 from feedstock_tools.cli import options
-from feedstock_tools.cli.printing import say, say_json
+from feedstock_tools.cli.printing import is_quiet, say, say_json, stream_of_logs
 from feedstock_tools.cli.spelling import Command
 
 __all__ = ["command"]
@@ -48,7 +48,7 @@ def command(
     _note_new_folder(target)
     workspace = opened_to_read(place)
     matrix = read_matrix(workspace, workspace.chosen(names))
-    observer = PublishLines(sys.stderr if as_json else sys.stdout)
+    observer = PublishLines(StringIO() if is_quiet() else stream_of_logs(as_json=as_json))
     packages = publish(matrix, channel, observer, complete_only=not names, dry_run=dry_run)
     if as_json:
         say_json(published_json(channel, packages))

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 
 import click
 
 from feedstock_tools.cli import options
-from feedstock_tools.cli.printing import overwrite, say, say_json, wipe
+from feedstock_tools.cli.printing import say, say_json
 from feedstock_tools.cli.spelling import Command
+from feedstock_tools.stages import stage
+from feedstock_tools.wording import counted
 
 __all__ = ["command"]
 
@@ -46,21 +47,11 @@ def command(
 
     if feedstock is None and names and Path(names[0]).is_dir():
         feedstock, names = Path(names[0]), names[1:]
-    shown = 0
-
-    def progress(count: int) -> None:
-        nonlocal shown
-        shown = count
-        overwrite(f"{count} environments solved")
-
-    watch = progress if sys.stderr.isatty() else lambda _count: None
     meant = find_feedstock(feedstock, Path.cwd())
     artifacts = artifacts_of(meant, output_dir)
     configurations = configurations_of(meant.folder, names)
     solve_in = channels_to_rehearse(meant, artifacts, configurations, channels, os.environ)
-    rehearsal = rehearse_feedstock(meant, artifacts, configurations, solve_in, fresh=fresh, progress=watch)
-    if shown:
-        wipe()
+    rehearsal = rehearse_feedstock(meant, artifacts, configurations, solve_in, fresh=fresh, progress=_solved)
     if html is not None:
         from feedstock_tools.files.writing import write_whole
         from feedstock_tools.report.checks.rehearsal_page import rehearsal_page
@@ -72,3 +63,7 @@ def command(
     elif html is None:
         say(rehearsal_text(rehearsal))
     return 0 if rehearsal.holds else 1
+
+
+def _solved(count: int) -> None:
+    stage(f"rehearse: {counted(count, 'environment')} solved")

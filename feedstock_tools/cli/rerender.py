@@ -15,7 +15,7 @@ from click.core import ParameterSource
 
 from feedstock_tools.cli import options
 from feedstock_tools.cli.opening import tidy
-from feedstock_tools.cli.printing import say, say_json
+from feedstock_tools.cli.printing import no_signs, say, say_diff, say_json
 from feedstock_tools.cli.spelling import Command
 from feedstock_tools.errors import InputError, WorkError
 
@@ -118,8 +118,7 @@ def _rerender_one(feedstock: Path, how: _How, modes: _Modes) -> None:
         return
     changes = result.changes()
     if modes.show_diff:
-        for line in changes.diff():
-            say(line, nl=False)
+        say_diff(changes.diff())
     report = _report(result, changes)
     if modes.as_json:
         say_json(report)
@@ -173,6 +172,8 @@ def _commit(repository: Repository, changes: Changes, result: Rerender, pinning:
 
     version = find_pinning(pinning.parent, pinning_cache(os.environ)).version if pinning else None
     message = commit_message(result.rules, version) if given in (options.OWN_MESSAGE, options.EDIT_MESSAGE) else given
+    if given == options.EDIT_MESSAGE:
+        no_signs()
     done = repository.commit(changes, message, edit=given == options.EDIT_MESSAGE)
     say(f"committed: {message.splitlines()[0]}" if done else "nothing to commit", err=True)
 
@@ -255,7 +256,7 @@ def _verify(result: Rerender, pinning: Path | None) -> None:
             {name: file for name, file in files.items() if _is_of(name, result)} for files in (theirs, ours)
         )
     lines = list(verify.differences(ours, theirs))
-    say("".join(lines), nl=False)
+    say_diff(lines)
     same = sum(ours.get(name) == file for name, file in theirs.items())
     say(f"{same} of {len(theirs)} files of conda-smithy's are the same, of {len(ours)} of ours", err=True)
     if lines:

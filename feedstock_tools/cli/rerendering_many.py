@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -12,7 +11,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from feedstock_tools.cli.printing import overwrite, say, say_json, wipe
+from feedstock_tools.cli.printing import say, say_json
+from feedstock_tools.stages import stage
 from feedstock_tools.wording import counted
 
 if TYPE_CHECKING:
@@ -99,13 +99,10 @@ def _options(shared: Shared) -> dict[str, str | None]:
 
 
 def _show(done: RerenderedFeedstock, number: int, total: int, *, as_json: bool) -> None:
-    if sys.stderr.isatty():
-        wipe()
     if not as_json:
         detail = counted(len(done.changes), "file") if done.changes else done.reason.partition("\n")[0]
         say(f"{done.outcome}  {done.feedstock}{f': {detail}' if detail else ''}")
-    if sys.stderr.isatty() and number < total:
-        overwrite(f"{number} of {total}")
+    stage(f"rerender: {number} of {counted(total, 'feedstock')} done")
 
 
 def _as_json(found: RerenderedFeedstock) -> dict[str, object]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from feedstock_tools.cli import options
-from feedstock_tools.cli.printing import say
+from feedstock_tools.cli.printing import no_signs, say, say_diff
 from feedstock_tools.cli.spelling import Group
 
 if TYPE_CHECKING:
@@ -89,8 +89,7 @@ def _finish(steps: Sequence[Step]) -> int:
     for _, edit, _ in steps:
         draft = edit(draft)
     changes = draft.changes()
-    for line in changes.diff():
-        say(line, nl=False)
+    say_diff(changes.diff())
     for remark in draft.remarks:
         say(f"note: {remark}", err=True)
     if not changes:
@@ -105,6 +104,8 @@ def _finish(steps: Sequence[Step]) -> int:
     if repository is not None:
         named = ending.commit in (options.OWN_MESSAGE, options.EDIT_MESSAGE)
         message = "; ".join(title for title, _, _ in steps) if named else ending.commit or ""
+        if ending.commit == options.EDIT_MESSAGE:
+            no_signs()
         repository.commit(changes, message, edit=ending.commit == options.EDIT_MESSAGE)
         say(f"committed: {message}", err=True)
     return 0

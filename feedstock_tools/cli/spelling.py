@@ -5,11 +5,12 @@ from __future__ import annotations
 import difflib
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import click
 
-from feedstock_tools.cli.printing import say
+from feedstock_tools.cli.general import format_apart, with_general
+from feedstock_tools.cli.printing import begin, say
 
 __all__ = ["OLD_SPELLINGS", "Command", "Group", "OldSpelling", "refuse_unknown"]
 
@@ -44,7 +45,26 @@ OLD_SPELLINGS = (
 _WHOLE = frozenset(word for spelling in OLD_SPELLINGS for word in spelling.instead if "=" in word)
 
 
-class Command(click.Command):
+class _General(click.Command):
+    """A command or group with the options that all of them take."""
+
+    def __init__(self, name: str | None, params: list[click.Parameter] | None = None, **settings: Any) -> None:
+        super().__init__(name, params=with_general(params), **settings)
+
+    def make_context(self, *arguments: Any, **settings: Any) -> click.Context:
+        """Parse arguments; a new command line begins without the options of an earlier one."""
+        if settings.get("parent") is None:
+            begin()
+        return super().make_context(*arguments, **settings)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options in the help, then the commands of a group."""
+        format_apart(self, ctx, formatter)
+        if isinstance(self, click.Group):
+            self.format_commands(ctx, formatter)
+
+
+class Command(_General):
     """A command that still takes its old spellings."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -52,7 +72,7 @@ class Command(click.Command):
         return super().parse_args(ctx, _respelled(_path(ctx), args))
 
 
-class Group(click.Group):
+class Group(_General, click.Group):
     """A group whose commands take old spellings, and that suggests the nearest command for an unknown one."""
 
     command_class = Command

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from feedstock_tools.cli import options
-from feedstock_tools.cli.printing import say, say_json
+from feedstock_tools.cli.printing import is_quiet, say, say_json, stream_of_logs
 from feedstock_tools.cli.spelling import Command
 
 if TYPE_CHECKING:
@@ -54,12 +53,12 @@ def command(
         raise InputError("name the packages to test: files, or configurations as `build` takes them")
     from feedstock_tools.builds.engines.process.supervision import signals_as_exit
     from feedstock_tools.builds.testing.tests import TestOptions, run_tests
-    from feedstock_tools.report.testing import TestLines, tested_json, tested_text
+    from feedstock_tools.report.testing import TestFailures, TestLines, tested_json, tested_text
     from feedstock_tools.units import time_limit_of
 
     how = TestOptions(gpu, benchmark, place.channels, jobs, time_limit_of(timeout))
     packages = _packages(targets, place)
-    observer = TestLines(sys.stderr if as_json else sys.stdout, several=jobs > 1)
+    observer = (TestFailures if is_quiet() else TestLines)(stream_of_logs(as_json=as_json), several=jobs > 1)
     with signals_as_exit():
         records = run_tests(packages, how, os.environ, observer)
     if as_json:

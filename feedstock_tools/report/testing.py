@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from feedstock_tools.builds.testing.comparing import Figure
     from feedstock_tools.builds.testing.gpu import Gpus
 
-__all__ = ["TestLines", "compared_json", "compared_text", "tested_json", "tested_text"]
+__all__ = ["TestFailures", "TestLines", "compared_json", "compared_text", "tested_json", "tested_text"]
 
 
 class TestLines:
@@ -41,6 +41,16 @@ class TestLines:
     def _say(self, text: str) -> None:
         self._stream.write(f"{shown(text)}\n")
         self._stream.flush()
+
+
+class TestFailures(TestLines):
+    """A `TestWatcher` of failures alone, for --quiet."""
+
+    def begin(self, package: str, gpus: Gpus | None) -> None:
+        """See `TestWatcher`."""
+
+    def line(self, package: str, text: str) -> None:
+        """See `TestWatcher`."""
 
 
 def tested_text(records: Sequence[TestRecord]) -> str:

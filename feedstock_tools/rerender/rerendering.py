@@ -36,6 +36,7 @@ from feedstock_tools.rerender.source import (
     render_source,
     variants_of,
 )
+from feedstock_tools.stages import stage
 from feedstock_tools.variants import VariantConfig, combine, defaults, load
 
 if TYPE_CHECKING:
@@ -161,6 +162,7 @@ def rerender(
 
 def rerendered(request: Request) -> Rerender:
     """The answer to a request, without bounds; raises `InputError` as `rerender` does."""
+    stage("rerendering")
     source = read_source(request.feedstock, request.pinning, request.rules, request.migrations)
     platforms = _rendered_platforms(source, request)
     by_name = {configuration.name: configuration for platform in platforms for configuration in platform.configurations}

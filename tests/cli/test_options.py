@@ -19,7 +19,7 @@ def test_an_option_is_the_same_in_every_command(uses: list[Taken]) -> None:
 
 
 def test_the_options_that_commands_share_are_documented_with_their_meaning() -> None:
-    listed = re.findall(r"^\| `-.*$", PAGE.partition("## Options")[2].partition("## Exit codes")[0], re.MULTILINE)
+    listed = re.findall(r"^\| `-.*$", PAGE.partition("## Options")[2].partition("## How much")[0], re.MULTILINE)
     assert listed == [documented(uses) for uses in shared().values()]
 
 

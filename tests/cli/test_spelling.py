@@ -71,7 +71,7 @@ def test_arguments_after_two_dashes_are_not_options() -> None:
         (["rerendr"], "Did you mean 'rerender'?"),
         (["cuda", "resolv"], "Did you mean 'resolve'?"),
         (["pinning", "fecth"], "Did you mean 'fetch'?"),
-        (["build", "--lits"], "Did you mean one of: '--fleet', '--list'?"),
+        (["build", "--lits"], "Did you mean one of: '--fleet', '--list'"),
         (["linux_64_cuda11.2"], "feedstock-tools build linux_64_cuda11.2"),
     ],
 )

@@ -20,6 +20,7 @@ from feedstock_tools.edit.draft import Draft, read_draft
 from feedstock_tools.edit.requirements import requirement_lists
 from feedstock_tools.edit.writing import removed_items
 from feedstock_tools.rerender.pinning import find_pinning
+from feedstock_tools.stages import stage
 
 __all__ = ["fixed", "lint_feedstock"]
 
@@ -57,6 +58,7 @@ def lint_feedstock(
     """
     if bounds is not None:
         return run_bounded(partial(lint_feedstock, feedstock, pinning=pinning), bounds)
+    stage("looking for mistakes in the recipe")
     subject = read_subject(read_draft(feedstock), find_pinning(pinning) if pinning else None)
     return tuple(sorted({found for check in _CHECKS for found in check(subject)}))
 

@@ -18,6 +18,8 @@ from feedstock_tools.check.rehearsal.demands import Demands, Row
 from feedstock_tools.check.rehearsal.model import Environment, Rehearsal
 from feedstock_tools.check.rehearsal.row_environments import RowEnvironments
 from feedstock_tools.check.rehearsal.users import Offer, picks_of
+from feedstock_tools.stages import stage
+from feedstock_tools.wording import counted
 
 __all__ = ["rehearse"]
 
@@ -58,6 +60,7 @@ async def _rehearse(
     progress: Progress,
 ) -> Rehearsal:
     count = 0
+    stage(f"solving the environments of {counted(len(rows), 'row')}")
 
     def done() -> None:
         nonlocal count

@@ -18,6 +18,7 @@ from feedstock_tools.generate.spec.reading import SPEC_NAME, spec_from_text
 from feedstock_tools.generate.texts.rendering import render
 from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.rerender.source import Source, read_source
+from feedstock_tools.stages import stage
 
 __all__ = ["Imported", "VerbatimBlock", "import_recipe", "refuse_spec"]
 
@@ -100,12 +101,14 @@ def import_recipe(feedstock: Path, *, pinning: Path | None = None, rules: Rules 
     (5, ())
     """
     rules = rules or Rules.newest()
+    stage("reading the recipe and rendering it in each configuration")
     source = read_source(feedstock, pinning, rules)
     samples = take_samples(source)
     if not any(sample.built for sample in samples):
         raise InputError("the recipe builds nothing in any configuration", path=source.recipe)
     said = recipe_content(source, samples, _feedstock_name(source, samples))
     text, texts = _generated(said.content, source)
+    stage("comparing what the recipe and its spec make")
     found = compare(feedstock, texts, pinning, rules)
     for with_keys in (with_used_keys, with_ignored_keys):
         if found.differences and found.configurations:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from io import TextIOWrapper
 from typing import TYPE_CHECKING, TextIO
 
 from feedstock_tools.report.run.folding import UNFOLDED, Fold
@@ -59,7 +58,7 @@ class Terminal:
     """An `Observer` that writes the log of the rows to a stream as it comes; for one row at a time."""
 
     def __init__(self, stream: TextIO, fold: Fold = UNFOLDED) -> None:
-        if isinstance(stream, TextIOWrapper):  # a log may contain characters that the terminal cannot show
+        if hasattr(stream, "reconfigure"):  # a log may contain characters that the terminal cannot show
             stream.reconfigure(errors="replace")
         self.stream = stream
         self.fold = fold
@@ -68,6 +67,10 @@ class Terminal:
 
     def say(self, text: str) -> None:
         """Write something the user should know, on lines of its own."""
+        self.answer(text)
+
+    def answer(self, text: str) -> None:
+        """Write what the user asked for, on lines of its own."""
         self._write(shown(text))
 
     def _write(self, text: str) -> None:
