@@ -20,20 +20,20 @@ from feedstock_tools.check.list_checks import (
     lists_for_jetson,
 )
 from feedstock_tools.check.rendered import Built, rendered
+from feedstock_tools.check.renderings import Renderings
 from feedstock_tools.check.row_checks import complaints_of_row
 from feedstock_tools.check.rows import Row, never_released, rows_of, zips_out_of_step
 from feedstock_tools.check.scripts.architectures import ScriptList, lists_in_scripts
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts import CudaFacts, load_cuda
 from feedstock_tools.pins.graph.from_facts import graph_of_facts
+from feedstock_tools.pins.graph.model import PinGraph
 from feedstock_tools.rerender.configurations.configuration import Configuration
-from feedstock_tools.rerender.forge import read_forge
 from feedstock_tools.rerender.pinning import find_pinning
-from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.stages import stage
 from feedstock_tools.wording import counted
 
-__all__ = ["check", "check_feedstock"]
+__all__ = ["check", "check_feedstock", "check_renderings"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +46,25 @@ class _Looked:
     lists: tuple[tuple[ScriptList, ...], ...]
 
 
+@dataclass(frozen=True, slots=True)
+class _View:
+    """What all looks at one feedstock share: the facts and their graph, what its jobs render to, its recipe's folder."""
+
+    facts: CudaFacts
+    graph: PinGraph
+    renderings: Renderings
+    recipe: Path
+
+
 def check(facts: CudaFacts, configurations: Sequence[Configuration]) -> tuple[Finding, ...]:
     """The mistakes in configurations by the facts alone; configurations without CUDA have none.
 
     Unknown values are skipped: a CUDA version without facts, or a value that is not a version.
     """
-    graph = graph_of_facts(facts)
+    return _by_facts_alone(facts, graph_of_facts(facts), configurations)
+
+
+def _by_facts_alone(facts: CudaFacts, graph: PinGraph, configurations: Sequence[Configuration]) -> tuple[Finding, ...]:
     findings: dict[Finding, None] = {}
     for configuration in configurations:
         complaints = zips_out_of_step(configuration)
@@ -87,17 +100,21 @@ def check_feedstock(
     """
     if bounds is not None:
         return run_bounded(partial(check_feedstock, feedstock, configurations, pinning=pinning, facts=facts), bounds)
+    return check_renderings(Renderings(feedstock), configurations, pinning, facts or load_cuda())
+
+
+def check_renderings(
+    renderings: Renderings, configurations: Sequence[Configuration], pinning: Path | None, facts: CudaFacts
+) -> tuple[Finding, ...]:
+    """As `check_feedstock`, for a state that others look at, too."""
     stage(f"checking {counted(len(configurations), 'configuration')} against the facts")
-    facts = facts or load_cuda()
+    feedstock = renderings.feedstock
     against = find_pinning(pinning) if pinning else None
-    recipe = _recipe_folder(feedstock)
-    decided = named_by_feedstock(feedstock, recipe, against)
-    findings = dict.fromkeys([*findings_of_spec(facts, feedstock / "feedstock.yaml"), *check(facts, configurations)])
-    looked = [
-        _looked(facts, feedstock, recipe, configuration)
-        for configuration in configurations
-        if not zips_out_of_step(configuration)
-    ]
+    view = _View(facts, graph_of_facts(facts), renderings, _recipe_folder(renderings))
+    decided = named_by_feedstock(feedstock, view.recipe, against)
+    findings = dict.fromkeys(findings_of_spec(facts, feedstock / "feedstock.yaml"))
+    findings.update(dict.fromkeys(_by_facts_alone(facts, view.graph, configurations)))
+    looked = [_looked(view, configuration) for configuration in configurations if not zips_out_of_step(configuration)]
     for_jetson = frozenset(
         place
         for item in looked
@@ -115,41 +132,42 @@ def check_feedstock(
         findings.update((Finding.of(item.configuration.name, complaint), None) for complaint in complaints)
     built = [(item.configuration.name, output) for item in looked for output in item.outputs]
     findings.update((Finding.of(name, complaint), None) for name, complaint in missing_guards(built, facts))
-    findings.update((finding, None) for finding in _of_next(facts, feedstock, recipe, looked))
+    findings.update((finding, None) for finding in _of_next(view, looked))
     return tuple(findings)
 
 
-def _recipe_folder(feedstock: Path) -> Path:
+def _recipe_folder(renderings: Renderings) -> Path:
     """The recipe's folder; without a readable recipe, its default place."""
     try:
-        return feedstock / read_forge(feedstock, Rules.newest()).recipe_dir
+        return renderings.recipe_folder
     except InputError:
-        return feedstock / "recipe"
+        return renderings.feedstock / "recipe"
 
 
-def _looked(facts: CudaFacts, feedstock: Path, recipe: Path, configuration: Configuration) -> _Looked:
-    rows = tuple(rows_of(facts, graph_of_facts(facts), configuration))
-    outputs = rendered(feedstock, configuration) if configuration.values.get("cuda_compiler_version") else ()
-    return _Looked(configuration, rows, outputs, tuple(_lists(row, recipe, feedstock, outputs) for row in rows))
+def _looked(view: _View, configuration: Configuration) -> _Looked:
+    rows = tuple(rows_of(view.facts, view.graph, configuration))
+    has_cuda = configuration.values.get("cuda_compiler_version")
+    outputs = rendered(view.renderings, configuration) if has_cuda else ()
+    return _Looked(configuration, rows, outputs, tuple(_lists(row, view, outputs) for row in rows))
 
 
-def _lists(row: Row, recipe: Path, feedstock: Path, outputs: Sequence[Built]) -> tuple[ScriptList, ...]:
+def _lists(row: Row, view: _View, outputs: Sequence[Built]) -> tuple[ScriptList, ...]:
     values = {**row.values, **dict.fromkeys(("target_platform", "host_platform"), (row.subdir,))}
     cuda = row.values["cuda_compiler_version"][0]
     of_row = [built for built in outputs if built.output.variant.get("cuda_compiler_version", cuda) == cuda]
-    return tuple(lists_in_scripts(recipe, feedstock, values, of_row))
+    return tuple(lists_in_scripts(view.recipe, view.renderings.feedstock, values, of_row))
 
 
-def _of_next(facts: CudaFacts, feedstock: Path, recipe: Path, looked: Sequence[_Looked]) -> Iterator[Finding]:
+def _of_next(view: _View, looked: Sequence[_Looked]) -> Iterator[Finding]:
     """Remarks on the lists that the next CUDA version of the pinning would find, for the newest of each platform."""
     cudas = {(item.configuration.platform, row.toolkit.version) for item in looked for row in item.rows}
     for item in looked:
         platform = item.configuration.platform
-        newer = next_cuda({version for where, version in cudas if where == platform}, platform, facts)
+        newer = next_cuda({version for where, version in cudas if where == platform}, platform, view.facts)
         if len(item.rows) != 1 or newer is None:
             continue
         values = {**item.configuration.values, "cuda_compiler_version": (newer,)}
-        then = _looked(facts, feedstock, recipe, replace(item.configuration, values=values))
+        then = _looked(view, replace(item.configuration, values=values))
         for row, lists in zip(then.rows, then.lists, strict=True):
             complaints = complaints_of_next(row.toolkit, lists)
             yield from (Finding.of(item.configuration.name, complaint) for complaint in complaints)

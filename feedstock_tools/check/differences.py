@@ -15,21 +15,20 @@ from feedstock_tools.bounds.supervision import run_bounded
 from feedstock_tools.check.choices import ChoiceChange, Rendered, changed_choices
 from feedstock_tools.check.job_pairs import replaced_jobs
 from feedstock_tools.check.package_parts import ONE_FORMAT, TWO_FORMATS, Parts, parts_of_content, parts_of_meta
-from feedstock_tools.check.rehearsal.demands import Demands, demands_of_content, demands_of_meta
+from feedstock_tools.check.renderings import Renderings
 from feedstock_tools.digests import digest_of_files
 from feedstock_tools.errors import FeedstockError
 from feedstock_tools.reading import is_inside
-from feedstock_tools.recipe.model import RenderedOutput
-from feedstock_tools.rerender.configurations.configuration import Configuration, read_configurations
-from feedstock_tools.rerender.forge import Forge, read_forge
-from feedstock_tools.rerender.outputs import contents_with_rattler_build, packages_with_conda_build
+from feedstock_tools.recipe.v0.meta import Meta
+from feedstock_tools.rerender.configurations.configuration import Configuration
+from feedstock_tools.rerender.forge import Forge
 from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.stages import stage
 
 #: Files whose meaning is compared, and those that say nothing about packages.
 _RENDERED = frozenset({"meta.yaml", "recipe.yaml", "conda_build_config.yaml", "variants.yaml", "README.md"})
 _MOST_FILES = 5_000
-__all__ = ["Differences", "JobChange", "PackageChange", "compare_feedstocks"]
+__all__ = ["Differences", "JobChange", "PackageChange", "compare_feedstocks", "compare_renderings"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,16 +125,19 @@ def compare_feedstocks(
     """
     if bounds is not None:
         return run_bounded(partial(compare_feedstocks, before, after, rules=rules), bounds)
+    return compare_renderings(Renderings(before, rules), Renderings(after, rules))
+
+
+def compare_renderings(before: Renderings, after: Renderings) -> Differences:
+    """As `compare_feedstocks`, for states that others look at, too."""
     stage("comparing what both states build")
-    chosen = rules or Rules.newest()
-    old = {configuration.name: configuration for configuration in read_configurations(before)}
-    new = {configuration.name: configuration for configuration in read_configurations(after)}
+    old = {configuration.name: configuration for configuration in before.configurations}
+    new = {configuration.name: configuration for configuration in after.configurations}
     replaced = replaced_jobs(old, new)
     both = {**{name: name for name in old if name in new}, **replaced}
-    sides = read_forge(before, chosen), read_forge(after, chosen)
-    without = ONE_FORMAT if sides[0].is_v1 != sides[1].is_v1 else TWO_FORMATS
-    before_jobs = {name: _rendered(sides[0], configuration, chosen) for name, configuration in old.items()}
-    after_jobs = {name: _rendered(sides[1], configuration, chosen) for name, configuration in new.items()}
+    without = ONE_FORMAT if before.forge.is_v1 != after.forge.is_v1 else TWO_FORMATS
+    before_jobs = {name: _job(before, configuration) for name, configuration in old.items()}
+    after_jobs = {name: _job(after, configuration) for name, configuration in new.items()}
     pairs = [
         (name, one, other)
         for name, before_name in both.items()
@@ -157,7 +159,7 @@ def compare_feedstocks(
         packages_changed=tuple(_grouped(changed)),
         only_hashes=sum(key in hashes for key in unchanged),
         same=sum(key not in hashes for key in unchanged),
-        files=_changed_files(*sides) if without is TWO_FORMATS else (),
+        files=_changed_files(before.forge, after.forge) if without is TWO_FORMATS else (),
         choices=choices,
         why_no_choices=why_no_choices,
     )
@@ -190,19 +192,14 @@ def _job_change(before: Configuration, after: Configuration) -> JobChange:
     return JobChange(after.name, tuple(each for each in values if each[1] != each[2]))
 
 
-def _rendered(forge: Forge, configuration: Configuration, rules: Rules) -> _Job:
+def _job(renderings: Renderings, configuration: Configuration) -> _Job:
     """The packages of a job; of several with one name (one for each Python) the second is `name (2)`."""
-    builder = forge.builder_of(configuration.platform)
-    folder = forge.folder / forge.recipe_dir
-    outputs: list[tuple[RenderedOutput, Demands]]
-    if forge.is_v1:
-        contents = contents_with_rattler_build(folder, configuration, builder, rules)
-        outputs = [(output, demands_of_content(output, content)) for content, output in contents]
-        parts = [parts_of_content(content, *pair) for (content, _), pair in zip(contents, outputs, strict=True)]
-    else:
-        packages = packages_with_conda_build(folder, configuration, builder, rules, keep_pins=True)
-        outputs = [(output, demands_of_meta(output, meta, configuration)) for meta, output in packages]
-        parts = [parts_of_meta(meta, *pair) for (meta, _), pair in zip(packages, outputs, strict=True)]
+    outputs = renderings.demands(configuration)
+    sources = [source for source, _ in renderings.packages(configuration)]
+    parts = [
+        parts_of_meta(source, *pair) if isinstance(source, Meta) else parts_of_content(source, *pair)
+        for source, pair in zip(sources, outputs, strict=True)
+    ]
     found = [_Package(output.name, output.build_string, own) for (output, _), own in zip(outputs, parts, strict=True)]
     counts: dict[str, int] = {}
     numbered = []
@@ -210,7 +207,7 @@ def _rendered(forge: Forge, configuration: Configuration, rules: Rules) -> _Job:
         counts[package.name] = number = counts.get(package.name, 0) + 1
         name = package.name if number == 1 else f"{package.name} ({number})"
         numbered.append(_Package(name, package.string, package.parts))
-    return _Job(tuple(numbered), Rendered(configuration.platform, tuple(outputs)))
+    return _Job(tuple(numbered), Rendered(configuration.platform, outputs))
 
 
 def _paired(before: Sequence[_Package], after: Sequence[_Package]) -> Iterator[tuple[_Package | None, _Package | None]]:

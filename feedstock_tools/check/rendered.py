@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
+from feedstock_tools.check.renderings import Renderings
 from feedstock_tools.errors import FeedstockError
 from feedstock_tools.recipe.model import RenderedOutput
+from feedstock_tools.recipe.pins import Pin, requirement_of_text
+from feedstock_tools.recipe.v0.meta import Meta
 from feedstock_tools.rerender.configurations.configuration import Configuration
-from feedstock_tools.rerender.forge import read_forge
-from feedstock_tools.rerender.outputs import contents_with_rattler_build, packages_with_conda_build
-from feedstock_tools.rerender.rules import Rules
 
 __all__ = ["Built", "rendered"]
 
@@ -28,28 +27,30 @@ class Built:
     track_features: bool
 
 
-def rendered(feedstock: Path, configuration: Configuration) -> tuple[Built, ...]:
+def rendered(renderings: Renderings, configuration: Configuration) -> tuple[Built, ...]:
     """The outputs that a configuration builds; none of a recipe that cannot be rendered, which a rerender reports."""
     try:
-        return tuple(built for built in _rendered(feedstock, configuration) if not built.output.skip)
+        packages = renderings.packages(configuration)
     except FeedstockError:
         return ()
+    built = (
+        _built(source, output) if isinstance(source, Meta) else _built_v1(source, output) for source, output in packages
+    )
+    return tuple(each for each in built if not each.output.skip)
 
 
-def _rendered(feedstock: Path, configuration: Configuration) -> Iterator[Built]:
-    rules = Rules.newest()
-    forge = read_forge(feedstock, rules)
-    builder = forge.builder_of(configuration.platform)
-    folder = feedstock / forge.recipe_dir
-    if forge.is_v1:
-        for content, output in contents_with_rattler_build(folder, configuration, builder, rules):
-            yield _built_v1(content, output)
-        return
-    for meta, output in packages_with_conda_build(folder, configuration, builder, rules):
-        build = meta.section("build")
-        pairs = (text.partition("=") for text in _texts(build.get("script_env")) if "=" in text)
-        environment = {name.strip(): value.strip() for name, _, value in pairs}
-        yield Built(output, environment, "\n".join(_texts(build.get("script"))), bool(build.get("track_features")))
+def _built(meta: Meta, output: RenderedOutput) -> Built:
+    build = meta.section("build")
+    pairs = (text.partition("=") for text in _texts(build.get("script_env")) if "=" in text)
+    environment = {name.strip(): value.strip() for name, _, value in pairs}
+    named = replace(output, requirements={kind: _names(texts) for kind, texts in output.requirements.items()})
+    return Built(named, environment, "\n".join(_texts(build.get("script"))), bool(build.get("track_features")))
+
+
+def _names(requirements: Iterable[str]) -> tuple[str, ...]:
+    """The requirements of a section, with the bare names of those that are pins."""
+    read = (requirement_of_text(text) for text in requirements)
+    return tuple(each.name if isinstance(each, Pin) else each for each in read)
 
 
 def _built_v1(content: Mapping[str, Any], output: RenderedOutput) -> Built:

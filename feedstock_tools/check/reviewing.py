@@ -8,15 +8,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
-from feedstock_tools.check.against_facts import check_feedstock
-from feedstock_tools.check.differences import Differences, PackageChange, compare_feedstocks
+from feedstock_tools.check.against_facts import check_renderings
+from feedstock_tools.check.differences import Differences, PackageChange, compare_renderings
 from feedstock_tools.check.findings import Finding
-from feedstock_tools.check.linting.lint import lint_feedstock
+from feedstock_tools.check.linting.lint import lint_renderings
 from feedstock_tools.check.linting.subject import Mistaken
 from feedstock_tools.check.package_parts import NO_ENVIRONMENT
 from feedstock_tools.check.rehearsal.model import Environment, Pick, Rehearsal
 from feedstock_tools.check.rehearsal.of_feedstock import RehearsalChannels, rehearse_configurations
-from feedstock_tools.rerender.configurations.configuration import Configuration, read_configurations
+from feedstock_tools.check.renderings import Renderings
+from feedstock_tools.facts import load_cuda
+from feedstock_tools.rerender.configurations.configuration import Configuration
 from feedstock_tools.rerender.rerendering import rerender
 from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.rerender.smithy.releases.release import Release
@@ -97,16 +99,18 @@ def review_feedstock(
     >>> review.holds, review.differences.same
     (True, 24)
     """
-    differences = compare_feedstocks(before, after, rules=rules)
-    own, old = read_configurations(after), read_configurations(before)
+    base, branch = Renderings(before, rules), Renderings(after, rules)  # each is rendered once, for all questions
+    differences = compare_renderings(base, branch)
+    own, old = branch.configurations, base.configurations
     lint, known_lint = _new(
-        lint_feedstock(after, pinning=pinning),
-        lint_feedstock(before, pinning=pinning),
+        lint_renderings(branch, pinning),
+        lint_renderings(base, pinning),
         lambda found: (found.path, found.rule, found.message),
     )
+    known = load_cuda()
     facts, known_facts = _new(
-        check_feedstock(after, own, pinning=pinning),
-        check_feedstock(before, old, pinning=pinning),
+        check_renderings(branch, own, pinning, known),
+        check_renderings(base, old, pinning, known),
         lambda found: (found.configuration, found.key, found.message),
     )
     review = Review(
@@ -123,8 +127,8 @@ def review_feedstock(
     rehearsal = rehearse_configurations(after, touched, channels)
     names = {configuration.name for configuration in touched}
     earlier = [configuration for configuration in old if configuration.name in names]
-    known = None if rehearsal.holds or not earlier else rehearse_configurations(before, earlier, channels)
-    failures, mistaken = _new_failures(rehearsal, known)
+    then = None if rehearsal.holds or not earlier else rehearse_configurations(before, earlier, channels)
+    failures, mistaken = _new_failures(rehearsal, then)
     return replace(review, rehearsal=rehearsal, failures=failures, mistaken=mistaken)
 
 

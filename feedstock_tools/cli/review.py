@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -54,6 +55,7 @@ def command(
     from feedstock_tools.report.checks.review import review_json, review_markdown
     from feedstock_tools.rerender.smithy.releases.release import chosen_rules
 
+    gc.disable()  # a short process, as in `rerender`
     home = find_feedstock(feedstock, Path()).folder
     named = base or branch_base(home)
     path = chosen_pinning(pinning, home)

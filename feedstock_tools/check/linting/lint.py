@@ -15,6 +15,7 @@ from feedstock_tools.check.linting.requirements import duplicates, loose_metapac
 from feedstock_tools.check.linting.selectors import dead_items, dead_selectors
 from feedstock_tools.check.linting.subject import Mistaken, Subject, read_subject
 from feedstock_tools.check.linting.variant_files import stale_migrations, unused_keys
+from feedstock_tools.check.renderings import Renderings
 from feedstock_tools.edit.document import Part
 from feedstock_tools.edit.draft import Draft, read_draft
 from feedstock_tools.edit.requirements import requirement_lists
@@ -22,7 +23,7 @@ from feedstock_tools.edit.writing import removed_items
 from feedstock_tools.rerender.pinning import find_pinning
 from feedstock_tools.stages import stage
 
-__all__ = ["fixed", "lint_feedstock"]
+__all__ = ["fixed", "lint_feedstock", "lint_renderings"]
 
 _CHECKS: tuple[Callable[[Subject], Iterator[Mistaken]], ...] = (
     duplicates,
@@ -58,8 +59,14 @@ def lint_feedstock(
     """
     if bounds is not None:
         return run_bounded(partial(lint_feedstock, feedstock, pinning=pinning), bounds)
+    return lint_renderings(Renderings(feedstock), pinning)
+
+
+def lint_renderings(renderings: Renderings, pinning: Path | None = None) -> tuple[Mistaken, ...]:
+    """As `lint_feedstock`, for a state that others look at, too."""
     stage("looking for mistakes in the recipe")
-    subject = read_subject(read_draft(feedstock), find_pinning(pinning) if pinning else None)
+    against = find_pinning(pinning) if pinning else None
+    subject = read_subject(read_draft(renderings.feedstock), renderings, against)
     return tuple(sorted({found for check in _CHECKS for found in check(subject)}))
 
 

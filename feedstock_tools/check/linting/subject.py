@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
-from pathlib import Path
 
 from feedstock_tools.check.findings import Weight
-from feedstock_tools.check.rehearsal.demands import Demands, outputs_with_demands
+from feedstock_tools.check.rehearsal.demands import Demands
+from feedstock_tools.check.renderings import Renderings
 from feedstock_tools.edit.document import Document, Part
 from feedstock_tools.edit.draft import Draft
 from feedstock_tools.edit.requirements import output_name, outputs_of
@@ -18,11 +18,9 @@ from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.model import RenderedOutput
 from feedstock_tools.recipe.pins import Pin, Requirement
 from feedstock_tools.recipe.specs import spec_name
-from feedstock_tools.rerender.configurations.configuration import Configuration, read_configurations
+from feedstock_tools.rerender.configurations.configuration import Configuration
 from feedstock_tools.rerender.configurations.rows import NO_LOOP, rows_of
-from feedstock_tools.rerender.forge import read_forge
 from feedstock_tools.rerender.pinning import Pinning
-from feedstock_tools.rerender.rules import Rules
 
 __all__ = ["RULES", "Job", "Mistaken", "Package", "Subject", "has_files", "name_in", "read_subject"]
 
@@ -172,13 +170,13 @@ def has_files(output: Part | None) -> bool:
     return bool(parts.keys() & _WITH_FILES or build.keys() & _WITH_FILES)
 
 
-def read_subject(draft: Draft, pinning: Pinning | None = None) -> Subject:
-    """Render the jobs of a feedstock.
+def read_subject(draft: Draft, renderings: Renderings, pinning: Pinning | None = None) -> Subject:
+    """The files of a feedstock, and its jobs as they render.
 
     Raises:
         InputError: conda-forge.yml or a configuration cannot be read, or the recipe cannot be rendered for any job.
     """
-    jobs = tuple(_jobs(draft.folder))
+    jobs = tuple(_jobs(renderings))
     if jobs and all(job.packages is None for job in jobs):
         raise jobs[0].error or InputError("the recipe cannot be rendered", path=draft.recipe_path)
     outputs = frozenset(package.name for job in jobs for package in job.packages or ())
@@ -198,19 +196,14 @@ def _rows_at_most(configuration: Configuration) -> int:
     return prod([*lengths, *(len(configuration.values[key]) for key in alone if configuration.values[key])])
 
 
-def _jobs(feedstock: Path) -> Iterator[Job]:
-    rules = Rules.newest()
-    configurations = read_configurations(feedstock)
-    if not configurations:
-        return
-    forge = read_forge(feedstock, rules)
-    folder = feedstock / forge.recipe_dir
-    for configuration in configurations:
-        builder = forge.builder_of(configuration.platform)
+def _jobs(renderings: Renderings) -> Iterator[Job]:
+    if renderings.configurations:
+        renderings.forge  # noqa: B018 - one that cannot be read is no matter of single jobs
+    for configuration in renderings.configurations:
         try:
-            pairs = outputs_with_demands(folder, configuration, builder, rules, v1=forge.is_v1)
-            packages = [Package(output, demands) for output, demands in pairs if not output.skip]
+            pairs = renderings.demands(configuration)
         except FeedstockError as error:
             yield Job(configuration, None, error)
         else:
+            packages = (Package(output, demands) for output, demands in pairs if not output.skip)
             yield Job(configuration, tuple(packages))

@@ -1,0 +1,92 @@
+"""The jobs of a feedstock as they render, each once, whoever asks for them: comparisons, checks, lint."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from feedstock_tools.check.rehearsal.demands import Demands, demands_of_content, demands_of_meta
+from feedstock_tools.errors import FeedstockError
+from feedstock_tools.platforms import Platform
+from feedstock_tools.recipe.model import RenderedOutput
+from feedstock_tools.recipe.v0.meta import Meta
+from feedstock_tools.rerender.configurations.configuration import Configuration, read_configurations
+from feedstock_tools.rerender.forge import Forge, read_forge
+from feedstock_tools.rerender.outputs import contents_with_rattler_build, packages_with_conda_build
+from feedstock_tools.rerender.rules import Rules
+
+__all__ = ["Renderings"]
+
+#: What an output was made from: the package of a `meta.yaml`, or the content of a rendered `recipe.yaml`.
+Source = Meta | Mapping[str, Any]
+
+
+class Renderings:
+    """A feedstock folder and what its configurations render to; files that change later are not read again.
+
+    Args:
+        feedstock: its folder.
+        rules: which version of conda-build to follow; default the newest.
+    """
+
+    def __init__(self, feedstock: Path, rules: Rules | None = None) -> None:
+        self.feedstock = feedstock
+        self.rules = rules or Rules.newest()
+        self._known: dict[tuple[str, str], tuple[tuple[Source, RenderedOutput], ...] | FeedstockError] = {}
+
+    @cached_property
+    def configurations(self) -> tuple[Configuration, ...]:
+        """The configurations in `.ci_support`; raises `InputError` if one is invalid."""
+        return tuple(read_configurations(self.feedstock))
+
+    @cached_property
+    def forge(self) -> Forge:
+        """The feedstock's conda-forge.yml; raises `InputError` if it is invalid."""
+        return read_forge(self.feedstock, self.rules)
+
+    @property
+    def recipe_folder(self) -> Path:
+        """The folder of its recipe."""
+        return self.forge.folder / self.forge.recipe_dir
+
+    def packages(self, configuration: Configuration) -> tuple[tuple[Source, RenderedOutput], ...]:
+        """Each output that a configuration renders to, in build order, with what it was made from.
+
+        Pins in the requirements of a `meta.yaml`'s output are marked (`keep_pins` of `packages_with_conda_build`).
+
+        Raises:
+            InputError: the recipe cannot be read or rendered.
+        """
+        key = configuration.name, repr(sorted(configuration.values.items()))
+        if key not in self._known:
+            try:
+                self._known[key] = self._rendered(configuration, self.forge.builder_of(configuration.platform))
+            except FeedstockError as error:
+                self._known[key] = error
+        known = self._known[key]
+        if isinstance(known, FeedstockError):
+            raise known
+        return known
+
+    def demands(self, configuration: Configuration) -> tuple[tuple[RenderedOutput, Demands], ...]:
+        """Each output that a configuration renders to with its requirements, in build order.
+
+        Raises:
+            InputError: the recipe cannot be read or rendered.
+        """
+        return tuple(
+            (
+                output,
+                demands_of_meta(output, source, configuration)
+                if isinstance(source, Meta)
+                else demands_of_content(output, source),
+            )
+            for source, output in self.packages(configuration)
+        )
+
+    def _rendered(self, configuration: Configuration, builder: Platform) -> tuple[tuple[Source, RenderedOutput], ...]:
+        if self.forge.is_v1:
+            return contents_with_rattler_build(self.recipe_folder, configuration, builder, self.rules)
+        return packages_with_conda_build(self.recipe_folder, configuration, builder, self.rules, keep_pins=True)
