@@ -48,7 +48,7 @@ class _Looked:
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """What all looks at one feedstock share: the facts and their graph, what its jobs render to, its recipe's folder."""
+    """What all looks at one feedstock share: the facts, their graph, what its jobs render to, its recipe's folder."""
 
     facts: CudaFacts
     graph: PinGraph
