@@ -19,8 +19,7 @@ from feedstock_tools.check.list_checks import (
     findings_of_spec,
     lists_for_jetson,
 )
-from feedstock_tools.check.rendered import Built, rendered
-from feedstock_tools.check.renderings import Renderings
+from feedstock_tools.check.renderings import Built, Renderings, rendered
 from feedstock_tools.check.row_checks import complaints_of_row
 from feedstock_tools.check.rows import Row, never_released, rows_of, zips_out_of_step
 from feedstock_tools.check.scripts.architectures import ScriptList, lists_in_scripts

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from feedstock_tools.channel.specs import admits
 from feedstock_tools.check.findings import Complaint
-from feedstock_tools.check.rendered import Built
+from feedstock_tools.check.renderings import Built
 from feedstock_tools.facts import CudaFacts, Toolkit
 from feedstock_tools.recipe.model import RenderedOutput
 from feedstock_tools.versions import parse_version

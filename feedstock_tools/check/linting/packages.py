@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from feedstock_tools.check.cuda_guards import missing_guards
 from feedstock_tools.check.findings import Complaint
 from feedstock_tools.check.linting.subject import Job, Mistaken, Package, Subject, has_files
-from feedstock_tools.check.rendered import Built
+from feedstock_tools.check.renderings import Built
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts.cuda import load_cuda
 

@@ -17,7 +17,7 @@ from feedstock_tools.check.architecture_lists import (
     options_in,
     read_list,
 )
-from feedstock_tools.check.rendered import Built
+from feedstock_tools.check.renderings import Built
 from feedstock_tools.check.scripts.batch import read_batch
 from feedstock_tools.check.scripts.shell import read_shell
 from feedstock_tools.check.scripts.tree import Assigned, Node, run
