@@ -3,9 +3,9 @@
     python -m maintenance.looks PAGES OUT [--axe axe.min.js] [--only NAME]... [--sheets N]
 
 PAGES is a folder with HTML files, or one file. Written into OUT: a photograph of each page at 390, 768, 1280 and 1920
-pixels, light and dark, and contact sheets with N pages each. Printed: pages that are wider than their window, errors of
-their scripts, and, with the file axe.min.js of the package axe-core, serious and critical findings of axe. Exits with 1
-if there is any.
+pixels, light and dark, and contact sheets with N pages each. Printed: pages that are wider than their window, what
+`checks.js` finds (contrast, names, targets, headings), and, with the file axe.min.js of the package axe-core, its
+serious and critical findings. Exits with 1 if there is any.
 """
 
 from __future__ import annotations
@@ -60,9 +60,7 @@ def main(words: Sequence[str]) -> int:
 def _looked_at(page: Page, file: Path, width: int, scheme: str, axe: str, out: Path) -> Iterator[str]:
     page.open(file.resolve().as_uri(), width=width, scheme=scheme)
     _photo(out, file, width, scheme).write_bytes(page.photograph(whole=True, scale=0.5 if width > 1000 else 1))
-    # A phone makes its window wider for a page that does not fit, so its own width says nothing.
-    if (wide := page.ask("document.documentElement.scrollWidth")) > width:
-        yield f"{wide} px wide"
+    yield from page.findings()
     if axe:
         page.ask(f"{axe};0")
         yield from page.ask(_AXE)

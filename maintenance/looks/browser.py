@@ -46,6 +46,7 @@ _ON_PIPES = 'exec "$@" 3<&0 4>&1 </dev/null >/dev/null 2>/dev/null'
 #: Key → its code for Windows, which decides what a page does on it, and its text.
 _KEYS = {"Tab": (9, ""), "Enter": (13, "\r"), " ": (32, " "), "Escape": (27, ""), "ArrowDown": (40, "")}
 _PATIENCE = 60.0
+_CHECKS = Path(__file__).with_name("checks.js")
 
 
 class Page:
@@ -54,6 +55,7 @@ class Page:
     def __init__(self, connection: _Connection, version: str) -> None:
         self._connection = connection
         self.version = version
+        self._width = 0
 
     def open(self, address: str, *, width: int = 1280, scheme: str = "light", height: int | None = None) -> None:
         """Open an address in a window of a width, with a touch screen if it is a phone's, and wait until it is there.
@@ -63,6 +65,7 @@ class Page:
             scheme: the colours that the user prefers, "light" or "dark".
         """
         phone = width < 500
+        self._width = width
         tall = height or _HEIGHTS.get(width, 900)
         self._do(
             "Emulation.setDeviceMetricsOverride", width=width, height=tall, deviceScaleFactor=1, mobile=width <= 768
@@ -119,19 +122,21 @@ class Page:
         # A tap becomes a click in a later task of the page.
         self.ask("new Promise(done => setTimeout(done, 50))")
 
-    def photograph(self, *, whole: bool = False, scale: float = 1.0, most: int = 6000) -> bytes:
-        """A PNG of the window, or of the whole page.
+    def photograph(self, *, whole: bool = False, scale: float = 1.0, most: int = 6000, form: str = "png") -> bytes:
+        """A picture of the window, or of the whole page.
 
         Args:
             scale: the size of the picture, 1 for a pixel of the picture for each of the page.
             most: the largest height of a whole page, in CSS pixels.
+            form: "png" or "webp", which loses a little.
         """
         size = self.ask("({width: innerWidth, height: innerHeight, whole: document.documentElement.scrollHeight})")
         height = min(max(size["whole"], size["height"]), most) if whole else size["height"]
         clip = {"x": 0, "y": 0, "width": size["width"], "height": height, "scale": scale}
         if not whole:
             clip |= {"x": self.ask("scrollX"), "y": self.ask("scrollY")}
-        data = self._do("Page.captureScreenshot", format="png", clip=clip, captureBeyondViewport=True)["data"]
+        quality = {"quality": 60} if form == "webp" else {}
+        data = self._do("Page.captureScreenshot", format=form, clip=clip, captureBeyondViewport=True, **quality)["data"]
         return base64.b64decode(data)
 
     def names(self) -> list[tuple[str, str]]:
@@ -141,6 +146,13 @@ class Page:
         self._do("Accessibility.disable")
         told = [node for node in nodes if not node.get("ignored")]
         return [(node.get("role", {}).get("value", ""), node.get("name", {}).get("value", "")) for node in told]
+
+    def findings(self) -> list[str]:
+        """What `checks.js` finds wrong with the page, and whether it is wider than its window."""
+        # A phone makes its window wider for a page that does not fit, so what it says of itself is no measure.
+        wide = self.ask("document.documentElement.scrollWidth")
+        found: list[str] = self.ask(_CHECKS.read_text(encoding="utf-8"))
+        return found if wide <= self._width else [f"{wide} px wide in a window of {self._width}", *found]
 
     def obey_no_policy(self) -> None:
         """Let scripts of this program run beside a policy of the pages that are opened from now on."""

@@ -65,7 +65,8 @@ def made_up_pins() -> PinGraph:
     bounds = [Bound(release, (Way({"cuda": frozenset(fits)}),), "made up") for release, fits in partners.items()]
     for cuda, least in drivers.items():
         fits = frozenset(each for each in set(drivers.values()) if each >= least)
-        bounds.append(Bound(Release("cuda", cuda), (Way({"driver": fits, "platform": frozenset({"linux-64"})}),), ""))
+        on_linux = Way({"driver": fits, "platform": frozenset({"linux-64"})})
+        bounds.append(Bound(Release("cuda", cuda), (on_linux, Way({"platform": frozenset({"win-64"})})), ""))
     releases = {
         *partners,
         *(Release("cuda", cuda) for cuda in cudas),
