@@ -21,6 +21,8 @@ _MESSAGES = {
     "literal_error": "'{input}' is not one of {expected}",
     "int_parsing": "'{input}' is not a whole number",
     "int_type": "expected a whole number, not {shape}",
+    "float_parsing": "'{input}' is not a number",
+    "float_type": "expected a number, not {shape}",
     "bool_parsing": "'{input}' is neither true nor false",
     "string_type": "expected a string, not {shape}",
     "list_type": "expected a list, not {shape}",

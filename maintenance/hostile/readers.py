@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from maintenance.hostile.archives import hostile_package, hostile_repodata
 from maintenance.hostile.ledgers import hostile_ledger
 from maintenance.hostile.templates import meta_yaml, recipe_yaml
-from maintenance.hostile.texts import FILES, simulation_text, yaml_text
+from maintenance.hostile.texts import FILES, hosts_text, times_text, yaml_text
 from tests.support.smithy_release import write_release
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ _V1 = {
     "conda-forge.yml": "conda_build_tool: rattler-build\n",
     "recipe/recipe.yaml": "package: {name: p, version: '1'}\nrequirements: {host: [python]}\n",
 }
+_HOSTS = "hosts: {a: {cores: 4, memory: 4 GiB}}\n"
 _SPEC = "name: p\nversion: '1'\n"
 
 
@@ -98,8 +99,9 @@ def _ledgers(folder: Path, chance: random.Random) -> Readers:
 
 
 def _simulation(folder: Path, chance: random.Random) -> Readers:
-    _write(folder, {**_PLAIN, "hosts.yaml": "hosts: {a: {cores: 4}}\n", "times.yaml": "'*': 1 h\n"})
-    _write(folder, {chance.choice(("hosts.yaml", "times.yaml")): simulation_text(chance)})
+    _write(folder, {**_PLAIN, "hosts.yaml": _HOSTS, "times.yaml": "'*': 1 h\n", "channel/noarch/repodata.json": "{}"})
+    name, text_of = chance.choice((("hosts.yaml", hosts_text), ("times.yaml", times_text)))
+    _write(folder, {name: text_of(chance)})
     return {"plan --simulate": partial(_simulate, folder)}
 
 
@@ -147,7 +149,7 @@ def _simulate(folder: Path) -> None:
     from feedstock_tools.builds.plan.hosts import local_host
     from feedstock_tools.report.simulation import simulation_text as shown
 
-    workspace = _workspace(folder)
+    workspace = _workspace(folder, (folder / "channel").as_uri())
     planned = agenda(workspace, workspace.chosen(), Capacity.of_machine(1))
     hosts = read_hosts(str(folder / "hosts.yaml"), local_host(planned.capacity, planned.jobs))
     works = with_times(planned.todo, read_times(folder / "times.yaml"), 60.0)
@@ -226,10 +228,10 @@ def _spec(folder: Path) -> None:
     render(read_spec(folder), "v1")
 
 
-def _workspace(folder: Path, artifacts: Path | None = None) -> Workspace:
+def _workspace(folder: Path, channel: str = "conda-forge") -> Workspace:
     from feedstock_tools.builds.plan.workspace import open_workspace
 
-    return open_workspace(folder, artifacts, ("conda-forge",), {"PATH": os.environ["PATH"]})
+    return open_workspace(folder, None, (channel,), {"PATH": os.environ["PATH"]})
 
 
 def _matrix(folder: Path) -> None:

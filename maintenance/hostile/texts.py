@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-__all__ = ["FILES", "simulation_text", "yaml_text"]
+__all__ = ["FILES", "hosts_text", "times_text", "yaml_text"]
 
 #: The files of a feedstock, each with the keys that its readers look at.
 FILES = {
@@ -113,12 +113,21 @@ def yaml_text(keys: str, chance: random.Random) -> str:
     return (text * chance.choice((1, 1, 1, 1, 1, 50)))[:_LONGEST]
 
 
-def simulation_text(chance: random.Random) -> str:
-    """The text of a file of hosts or of times for `plan --simulate`, with valid keys more often than not."""
-    if chance.random() < 0.4:
-        return yaml_text("hosts currency a linux_64_ '*' '[' '**'", chance)
-    values = (chance.choice((*_SHORT, "4", "4 GiB", "1 h", "0.5", "[a]")) for _ in range(99))
-    entry = {"cores": "4", "memory": "4 GiB", **{chance.choice(_OF_HOSTS): next(values) for _ in range(3)}}
+def hosts_text(chance: random.Random) -> str:
+    """The text of a file of hosts for `plan --simulate`, with valid keys more often than not."""
     if chance.random() < 0.3:
-        return "".join(f"{name}: {next(values)}\n" for name in ("linux_64_", "'*'", "'linux_[6'", "p"))
+        return yaml_text("hosts currency a", chance)
+    valid = ("4", "4 GiB", "1 h", "0.5", "[a]", "[linux-64]", "0", "99999")
+    entry = {"cores": "4", "memory": "4 GiB"}
+    for key in chance.sample(_OF_HOSTS, 3):
+        entry[key] = chance.choice(_SHORT if chance.random() < 0.4 else valid)
     return "hosts:\n  a:\n" + "".join(f"    {key}: {value}\n" for key, value in entry.items())
+
+
+def times_text(chance: random.Random) -> str:
+    """The text of a file of times for `plan --simulate`, likewise."""
+    if chance.random() < 0.3:
+        return yaml_text("linux_64_ '*' '[' '**'", chance)
+    names = chance.sample(("linux_64_", "'*'", "'linux_[6'", "p", "'**/**'"), 2)
+    valid = ("1 h", "9999 h", "0.001 s", "0 s", "1 s")
+    return "".join(f"{name}: {chance.choice(_SHORT if chance.random() < 0.4 else valid)}\n" for name in names)

@@ -177,6 +177,7 @@ def test_every_mistake_in_a_file_of_hosts_has_its_place(tmp_path: Path) -> None:
     path = tmp_path / "hosts.yaml"
     path.write_text(
         "hosts:\n  stays:\n    count: 0\n    cores: 4\n    memory: lots\n    platforms: [linux-65]\n    prize: 1\n"
+        "    price: dear\n    preempted: .inf\n"
     )
     with pytest.raises(InputError) as caught:
         read_hosts(str(path), HERE)
@@ -185,6 +186,8 @@ def test_every_mistake_in_a_file_of_hosts_has_its_place(tmp_path: Path) -> None:
         (5, "'lots' is not a valid amount of memory"),
         (6, "'linux-65' is not a platform"),
         (7, "unknown key 'prize' in 'stays'"),
+        (8, "'dear' is not a number"),
+        (9, "'.inf' is not a number"),
     ]
 
 
