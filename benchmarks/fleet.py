@@ -140,7 +140,7 @@ def bundle() -> None:
 
 
 @dataclass
-class _Watched:
+class Watched:
     """A run of `build --fleet` whose lines are read as they come, each with its time."""
 
     run: subprocess.Popen[str]
@@ -180,7 +180,7 @@ def faults(*more: str) -> None:
         feedstock = copy_of_example("gpuprobe", Path(name))
         words = command.tool("build", "--all", *more, "--channel", "stand-in", f"--fleet={made.fleet.path}")
         began = time.monotonic()
-        watched = _Watched(command.start(words, feedstock))
+        watched = Watched(command.start(words, feedstock))
         wait_until(lambda: watched.count(" done (") >= 6, 600)
         for host in _CUT:
             _cut(made.machines[host], watched)
@@ -188,10 +188,10 @@ def faults(*more: str) -> None:
         status = watched.end()
         print("".join(line for _, line in watched.lines if re.search(r"\bm\d: |superseded", line)))
         print(f"exit status {status} after {time.monotonic() - began:.0f} s")
-        _count(feedstock / "build_artifacts" / "ledger.sqlite")
+        count_packages(feedstock / "build_artifacts" / "ledger.sqlite")
 
 
-def _cut(machine: Machine, watched: _Watched) -> None:
+def _cut(machine: Machine, watched: Watched) -> None:
     """Cut a machine off at the beginning of a build, and heal it when its row has been built elsewhere."""
     wait_until(lambda: not machine.builds(), 600)
     wait_until(lambda: bool(machine.builds()), 600)
@@ -205,7 +205,7 @@ def _cut(machine: Machine, watched: _Watched) -> None:
     machine.heal()
 
 
-def _kill(machine: Machine, watched: _Watched) -> None:
+def _kill(machine: Machine, watched: Watched) -> None:
     wait_until(lambda: bool(machine.builds()), 600)
     machine.kill()
     killed = time.monotonic()
@@ -215,7 +215,7 @@ def _kill(machine: Machine, watched: _Watched) -> None:
     print(f"{machine.name}: its row was free for others {free:.1f} s after its death")
 
 
-def _count(path: Path) -> None:
+def count_packages(path: Path) -> None:
     """What a ledger says of a run in which hosts failed."""
     with Ledger(path) as ledger:
         records = ledger.builds()

@@ -1,8 +1,7 @@
 """A Slurm cluster on this machine: munge, slurmctld and slurmd, each node in a process space of its own (as root).
 
-The programs are those on PATH, or those of Debian packages unpacked below a folder that FEEDSTOCK_SLURM names
-(`apt-get download slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge libmunge2 libhwloc15 liblua5.1-0`, then
-`dpkg -x` of each). Nothing of theirs is in this repository, and nothing of this machine's configuration changes.
+The programs are those that `python -m maintenance.slurm_programs` has unpacked, else those on PATH. Nothing of theirs is
+in this repository, and nothing of this machine's configuration changes.
 """
 
 from __future__ import annotations
@@ -20,11 +19,12 @@ from functools import cache
 from pathlib import Path
 
 from feedstock_tools.builds.fleet.local import free_port
+from maintenance.slurm_programs import programs_folder
 from tests.support.waiting import wait_until
 
 __all__ = ["Cluster", "cluster_of", "why_no_slurm"]
 
-_UNPACKED = Path(os.environ.get("FEEDSTOCK_SLURM") or "/")
+_UNPACKED = programs_folder() if programs_folder().is_dir() else Path("/")
 _LIBRARIES = _UNPACKED / "usr" / "lib" / f"{os.uname().machine}-linux-gnu"
 _PLUGINS = _LIBRARIES / "slurm-wlm"
 _PROGRAMS = ("munged", "slurmctld", "slurmd", "slurmstepd", "sbatch", "squeue", "scancel", "sinfo", "scontrol")
@@ -67,7 +67,7 @@ def why_no_slurm() -> str | None:
         return "it is not root"
     missing = [name for name in _PROGRAMS if _program(name) is None]
     if missing:
-        return f"there is no {missing[0]}"
+        return f"there is no {missing[0]}; `python -m maintenance.slurm_programs` fetches it"
     try:
         subprocess.run(["unshare", "--pid", "--fork", "--mount-proc", "true"], check=True, capture_output=True)
     except (OSError, subprocess.CalledProcessError) as error:
