@@ -16,7 +16,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-__all__ = ["debs_of", "main", "root_folder"]
+__all__ = ["debs_of", "main", "nspawn_of", "root_folder"]
 
 _SUITE, _MIRROR = "bookworm", "http://deb.debian.org/debian"
 #: What images of clouds have.
@@ -38,12 +38,19 @@ def debs_of(root: Path) -> Path:
     return root.with_name(f"{root.name}-debs")
 
 
+def nspawn_of(root: Path) -> Path:
+    """The program that starts a root with systemd, beside it."""
+    return root.with_name(f"{root.name}-nspawn") / "usr" / "bin" / "systemd-nspawn"
+
+
 def main(root: Path) -> None:
-    """Make the root, if it is missing, and its packages."""
+    """Make the root, if it is missing, its packages, and what starts it."""
     if not root.exists():
         _make_root(root)
     if not debs_of(root).exists():
         _fetch_debs(root)
+    if not nspawn_of(root).exists():
+        _fetch_nspawn(nspawn_of(root).parents[2])
 
 
 def _make_root(root: Path) -> None:
@@ -79,6 +86,16 @@ def _fetch_debs(root: Path) -> None:
             shutil.copytree(upper / "var/cache/apt/archives", made, ignore=shutil.ignore_patterns("lock"))
         finally:
             _run("umount", str(merged))
+
+
+def _fetch_nspawn(folder: Path) -> None:
+    """Unpack systemd-nspawn of the distribution, for a system without it; nothing is installed."""
+    with tempfile.TemporaryDirectory(dir=folder.parent) as name:
+        scratch = Path(name)
+        scratch.chmod(0o755)
+        _run("apt-get", "download", "systemd-container", folder=scratch)
+        _run("dpkg", "-x", *(str(path) for path in scratch.glob("*.deb")), "unpacked", folder=scratch)
+        (scratch / "unpacked").rename(folder)
 
 
 def _run(*command: str, folder: Path | None = None, **variables: str) -> None:

@@ -20,7 +20,7 @@ from maintenance.host_root import debs_of, root_folder
 from tests.support.namespaces import kill_first, network, overlay, run, scratch, started, why_no_namespaces
 from tests.support.waiting import wait_until
 
-__all__ = ["BareHost", "BareHosts", "Listing", "bare_hosts", "why_no_hosts"]
+__all__ = ["BareHost", "BareHosts", "Listing", "bare_hosts", "prepare", "why_no_hosts"]
 
 #: Path → type, mode, owner, group, and the SHA-256 of a file or the target of a link.
 Listing = dict[str, tuple[str, ...]]
@@ -147,7 +147,7 @@ def bare_hosts(names: Sequence[str], folder: Path) -> Iterator[BareHosts]:
         made = BareHosts(links.here, key, debs_of(root_folder()))
         for at, name in enumerate(names, 11):
             root = stack.enter_context(overlay(layers / name, root_folder()))
-            _prepare(root, name, key.with_suffix(".pub").read_text())
+            prepare(root, name, key.with_suffix(".pub").read_text())
             space, interface, address = links.link(at)
             host = BareHost(name, root, address, space, interface, key, folder / f"{name}.messages")
             made.hosts[name] = host
@@ -156,7 +156,7 @@ def bare_hosts(names: Sequence[str], folder: Path) -> Iterator[BareHosts]:
         yield made
 
 
-def _prepare(root: Path, name: str, key: str) -> None:
+def prepare(root: Path, name: str, key: str) -> None:
     """What a cloud's first boot does: the name, who may enter."""
     (root / "etc/hostname").write_text(f"{name}\n")
     (root / "etc/hosts").write_text(f"127.0.0.1 localhost\n127.0.1.1 {name}\n")

@@ -81,18 +81,19 @@ def scratch(name: str) -> Iterator[Path]:
 
 
 @contextmanager
-def overlay(folder: Path, lower: Path) -> Iterator[Path]:
-    """A root with a layer of its own above it, mounted in a folder, with this machine's devices."""
+def overlay(folder: Path, lower: Path, *, devices: bool = True) -> Iterator[Path]:
+    """A root with a layer of its own above it, mounted in a folder, with this machine's devices or none."""
     upper, work, root = folder / "upper", folder / "work", folder / "root"
     for each in (upper, work, root):
         each.mkdir(parents=True)
     run("mount", "-t", "overlay", "overlay", "-o", f"lowerdir={lower},upperdir={upper},workdir={work}", str(root))
     try:
-        run("mount", "--bind", "/dev", str(root / "dev"))
-        run("mount", "-t", "tmpfs", "tmpfs", str(root / "dev/shm"))
+        if devices:
+            run("mount", "--bind", "/dev", str(root / "dev"))
+            run("mount", "-t", "tmpfs", "tmpfs", str(root / "dev/shm"))
         yield root
     finally:
-        for place in (root / "dev" / "shm", root / "dev", root):
+        for place in (*((root / "dev" / "shm", root / "dev") if devices else ()), root):
             for _ in range(20):
                 if subprocess.run(["umount", str(place)], check=False, capture_output=True).returncode == 0:
                     break

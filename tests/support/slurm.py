@@ -1,7 +1,7 @@
 """A Slurm cluster on this machine: munge, slurmctld and slurmd, each node in a process space of its own (as root).
 
-The programs are those that `python -m maintenance.slurm_programs` has unpacked, else those on PATH. Nothing of theirs is
-in this repository, and nothing of this machine's configuration changes.
+The programs are those that `python -m maintenance.slurm_programs` has unpacked, else those on PATH. Nothing of theirs
+is in this repository, and nothing of this machine's configuration changes.
 """
 
 from __future__ import annotations
