@@ -32,17 +32,21 @@ class Renderings:
     Args:
         feedstock: its folder.
         rules: which version of conda-build to follow; default the newest.
+        configurations: those that a rerender makes; default: those in `.ci_support`.
     """
 
-    def __init__(self, feedstock: Path, rules: Rules | None = None) -> None:
+    def __init__(
+        self, feedstock: Path, rules: Rules | None = None, configurations: Sequence[Configuration] | None = None
+    ) -> None:
         self.feedstock = feedstock
         self.rules = rules or Rules.newest()
+        self._given = configurations
         self._known: dict[tuple[str, str], tuple[tuple[Source, RenderedOutput], ...] | FeedstockError] = {}
 
     @cached_property
     def configurations(self) -> tuple[Configuration, ...]:
-        """The configurations in `.ci_support`; raises `InputError` if one is invalid."""
-        return tuple(read_configurations(self.feedstock))
+        """The given configurations, else those in `.ci_support`; raises `InputError` if one is invalid."""
+        return tuple(read_configurations(self.feedstock) if self._given is None else self._given)
 
     @cached_property
     def forge(self) -> Forge:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -17,9 +18,10 @@ from feedstock_tools.check.package_parts import NO_ENVIRONMENT
 from feedstock_tools.check.rehearsal.model import Environment, Pick, Rehearsal
 from feedstock_tools.check.rehearsal.of_feedstock import RehearsalChannels, rehearse_configurations
 from feedstock_tools.check.renderings import Renderings
+from feedstock_tools.errors import InputError
 from feedstock_tools.facts import load_cuda
 from feedstock_tools.rerender.configurations.configuration import Configuration
-from feedstock_tools.rerender.rerendering import rerender
+from feedstock_tools.rerender.rerendering import Rerender, rerender
 from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.rerender.smithy.releases.release import Release
 
@@ -30,14 +32,22 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True, slots=True)
 class Stale:
-    """What a rerender would change: the kind of each change with its file; `lost`: builds that it would lose.
+    """What a rerender would change.
 
-    `base_too`: a rerender would change the base as well, so the branch did not cause it.
+    Attributes:
+        files: the kind of each change with its file.
+        lost: builds that it would lose.
+        base_too: the base needs a rerender as well, and the branch did not cause this one.
+        compared: the branch has the configurations of the base, so the comparison takes both states as a rerender
+            would make them.
+        why_not: the reason why the branch cannot be rerendered; empty if it can.
     """
 
     files: tuple[tuple[str, str], ...]
     lost: tuple[str, ...] = ()
     base_too: bool = False
+    compared: bool = False
+    why_not: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +78,7 @@ class Review:
     def holds(self) -> bool:
         """Whether the branch brings nothing to mend: a rerender, a mistake, an environment that does not solve."""
         mistakes = "mistake" in {*(found.weight for found in self.lint), *(found.weight for found in self.facts)}
-        stale = self.stale is not None and self.stale.files and not self.stale.base_too
+        stale = self.stale is not None and (self.stale.files or self.stale.why_not) and not self.stale.base_too
         return not (mistakes or stale or self.failures or self.mistaken)
 
 
@@ -99,7 +109,7 @@ def review_feedstock(
     >>> review.holds, review.differences.same
     (True, 24)
     """
-    base, branch = Renderings(before, rules), Renderings(after, rules)  # each is rendered once, for all questions
+    stale, base, branch = _states(before, after, pinning, smithy, rules)  # each is rendered once, for all questions
     differences = compare_renderings(base, branch)
     own, old = branch.configurations, base.configurations
     lint, known_lint = _new(
@@ -115,7 +125,7 @@ def review_feedstock(
     )
     review = Review(
         differences=differences,
-        stale=_stale(before, after, pinning, smithy, rules) if pinning else None,
+        stale=stale,
         lint=lint,
         facts=facts,
         known=known_lint + known_facts,
@@ -180,9 +190,36 @@ def _new(
     return tuple(new), known
 
 
-def _stale(before: Path, after: Path, pinning: Path, smithy: Release | None, rules: Rules | None) -> Stale:
-    chosen = rules or Rules.newest()
-    result = rerender(after, pinning=pinning, smithy=smithy, rules=chosen)
-    files = tuple(result.changes().listed())
-    base_too = bool(files) and bool(rerender(before, pinning=pinning, smithy=smithy, rules=chosen).changes())
-    return Stale(files, tuple(str(lost) for lost in result.lost_jobs()), base_too)
+def _states(
+    before: Path, after: Path, pinning: Path | None, smithy: Release | None, rules: Rules | None
+) -> tuple[Stale | None, Renderings, Renderings]:
+    """What a rerender would change, and both states to compare: as they are, or as a rerender would make them."""
+    as_they_are = Renderings(before, rules), Renderings(after, rules)
+    if pinning is None:
+        return None, *as_they_are
+    make = partial(rerender, pinning=pinning, smithy=smithy, rules=rules or Rules.newest())
+    try:
+        result = make(after)
+        files = tuple(result.changes().listed())
+    except InputError as error:
+        return Stale((), base_too=_fails(make, before), why_not=str(error)), *as_they_are
+    lost = tuple(str(each) for each in result.lost_jobs())
+    base, branch = as_they_are
+    try:
+        earlier = make(before) if files else None
+    except InputError:  # which the branch mends
+        return Stale(files, lost), base, branch
+    base_too = earlier is not None and bool(earlier.changes())
+    if earlier is None or branch.configurations != base.configurations:
+        return Stale(files, lost, base_too), base, branch
+    caused = result.configurations != earlier.configurations
+    rendered = Renderings(before, rules, earlier.configurations), Renderings(after, rules, result.configurations)
+    return Stale(files, lost, base_too and not caused, compared=True), *rendered
+
+
+def _fails(make: Callable[[Path], Rerender], folder: Path) -> bool:
+    try:
+        make(folder)
+    except InputError:
+        return True
+    return False

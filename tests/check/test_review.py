@@ -108,13 +108,31 @@ def test_a_feedstock_that_is_not_rerendered_is_said_to_be(feedstock: Path, pinni
     commit(feedstock, "macOS")
     shown = reviewed(feedstock, pinning)
     assert shown.returncode == 1
-    assert "- **not rerendered**: a rerender changes 1 file\n" in shown.stdout
+    assert "- **not rerendered**: a rerender changes 1 file; what follows is about both as a rer" in shown.stdout
+    assert "- + `osx_64_`\n" in shown.stdout
     assert "add .ci_support/osx_64_.yaml\n" in shown.stdout
     pinning.write_text(PINNING.replace("'1.3'", "'1.4'"))
     git(feedstock, "checkout", "-q", "main")
     other = reviewed(feedstock, pinning)
     assert other.returncode == 0, other.stdout
-    assert "- not rerendered, nor is the base: a rerender changes 1 file\n" in other.stdout
+    assert "- not rerendered, nor is the base: a rerender changes 1 file; what follows" in other.stdout
+    assert "This changes no package" in other.stdout
+    git(feedstock, "checkout", "-q", "mine")
+    both = reviewed(feedstock, pinning)
+    assert both.returncode == 1, both.stdout
+    assert "- **not rerendered**: a rerender changes 2 files" in both.stdout
+
+
+def test_a_branch_that_cannot_be_rerendered_is_reviewed_as_it_is(feedstock: Path, pinning: Path) -> None:
+    edit(feedstock, "number: 0", "number: 1")
+    migration = feedstock / ".ci_support/migrations/zlib.yaml"
+    migration.parent.mkdir()
+    migration.write_text("migrator_ts: no time\n__migrator: {kind: version, use_local: true}\nzlib:\n- 1\n")
+    commit(feedstock, "a migration that does not fit")
+    shown = reviewed(feedstock, pinning)
+    assert shown.returncode == 1, shown.stdout + shown.stderr
+    assert f"- **cannot be rerendered**: {migration}" in shown.stdout
+    assert "1 changed package" in shown.stdout
 
 
 def test_jobs_that_change_are_rehearsed(feedstock: Path, pinning: Path, tmp_path: Path) -> None:

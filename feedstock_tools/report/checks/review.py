@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from feedstock_tools.check.rehearsal.model import Rehearsal
-from feedstock_tools.check.reviewing import Review
+from feedstock_tools.check.reviewing import Review, Stale
 from feedstock_tools.report.checks.differences import differences_json, differences_markdown
 from feedstock_tools.report.checks.findings import findings_text
 from feedstock_tools.report.checks.linting import findings_lines
@@ -60,9 +60,7 @@ def _summary(review: Review, notes: Sequence[str]) -> Iterator[str]:
     """One line for each question of a reviewer."""
     stale = review.stale
     if stale is not None:
-        files = counted(len(stale.files), "file")
-        word = "not rerendered, nor is the base" if stale.base_too else "**not rerendered**"
-        yield f"{word}: a rerender changes {files}" if stale.files else "rerendered"
+        yield shown(_rerendered(stale))
         for lost in stale.lost:
             yield f"after a rerender: {shown(lost)}"
     known = f" ({counted(review.known, 'finding')} of the base not counted)" if review.known else ""
@@ -72,6 +70,18 @@ def _summary(review: Review, notes: Sequence[str]) -> Iterator[str]:
         where = "on the stand-in channel" if rehearsal.stand_in is not None else f"in {', '.join(rehearsal.channels)}"
         yield f"`rehearse` {shown(where)}: {_environments(review, rehearsal)}"
     yield from (shown(note) for note in notes)
+
+
+def _rerendered(stale: Stale) -> str:
+    """Whether a rerender is missing, and which configurations everything else is about."""
+    if stale.why_not:
+        reason = stale.why_not.partition("\n")[0]
+        return f"{'cannot be rerendered, nor can the base' if stale.base_too else '**cannot be rerendered**'}: {reason}"
+    if not stale.files:
+        return "rerendered"
+    word = "not rerendered, nor is the base" if stale.base_too else "**not rerendered**"
+    compared = "; what follows is about both as a rerender makes them" if stale.compared else ""
+    return f"{word}: a rerender changes {counted(len(stale.files), 'file')}{compared}"
 
 
 def _environments(review: Review, rehearsal: Rehearsal) -> str:
