@@ -133,6 +133,19 @@ def test_a_package_that_is_no_longer_built_is_named(tmp_path: Path) -> None:
     assert f"Removed packages:\n  - demo in {WINDOWS}\n" in differences_text(differences)
 
 
+def test_many_new_packages_are_grouped_by_job(tmp_path: Path) -> None:
+    jobs = tuple(f"linux_64_python3.{minor}" for minor in range(10, 14))
+    outputs = "outputs:\n" + "".join(f"  - name: {name}\n" for name in ("demo", "demo-one", "demo-two"))
+    texts = [META.replace("about:", f"{more}about:") for more in ("", outputs)]
+    old, new = (feedstock(tmp_path / at, text, jobs) for at, text in zip(("old", "new"), texts, strict=True))
+    differences = compare_feedstocks(old, new)
+    assert len(differences.packages_added) == 8
+    line = f"demo-one, demo-two in {', '.join(jobs[:3])} and 1 more"
+    assert f"New packages:\n  + {line}\n" in differences_text(differences)
+    marked = ", ".join(f"`{job}`" for job in jobs[:3])
+    assert f"\n- + `demo-one`, `demo-two` in {marked} and 1 more\n" in differences_markdown(differences)
+
+
 def test_the_two_formats_are_compared(tmp_path: Path) -> None:
     plain = META.replace('  run_exports:\n    - {{ pin_subpackage("demo", max_pin="x.x") }}\n', "")
     differences = compare_feedstocks(feedstock(tmp_path / "a", plain), feedstock(tmp_path / "b", V1))

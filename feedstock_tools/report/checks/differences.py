@@ -13,6 +13,8 @@ __all__ = ["changed_values", "differences_json", "differences_markdown", "differ
 
 #: Jobs that are named before the rest is counted.
 _NAMED = 3
+#: New or removed packages that have a line each; more are grouped by job.
+_MOST_LINES = 6
 
 
 def differences_text(differences: Differences) -> str:
@@ -23,7 +25,7 @@ def differences_text(differences: Differences) -> str:
     lines += ["Replaced jobs:", *(f"  {line}" for line in _replaced(differences))] if differences.jobs_replaced else []
     lines += [f"  {line}" if line.startswith("  ") else line for line in _values(differences.jobs_changed)]
     for sign, title, pairs in _packages(differences):
-        lines += [title, *(f"  {sign} {shown(name)} in {shown(job)}" for job, name in pairs)]
+        lines += [title, *(f"  {sign} {names} in {jobs}" for names, jobs in _by_job(pairs))]
     for change in differences.packages_changed:
         lines += [f"{shown(change.name)} in {_few(change.jobs)}:"]
         lines += [f"  {line}" for part in change.changes for line in _part(part)]
@@ -41,7 +43,8 @@ def differences_markdown(differences: Differences) -> str:
     if differences.jobs_replaced:
         blocks.append("\n".join(["Replaced jobs:", "", *(f"- {_html(line)}" for line in _replaced(differences))]))
     for sign, title, pairs in _packages(differences):
-        blocks.append("\n".join([title, "", *(f"- {sign} `{shown(name)}` in `{shown(job)}`" for job, name in pairs)]))
+        listed = (f"- {sign} {names} in {jobs}" for names, jobs in _by_job(pairs, "`"))
+        blocks.append("\n".join([title, "", *listed]))
     if differences.files:
         blocks.append("\n".join(["Changed files:", "", *(f"- `{shown(name)}`" for name in differences.files)]))
     choices = _choices(differences)
@@ -108,6 +111,19 @@ def _packages(differences: Differences) -> Iterator[tuple[str, str, Sequence[tup
         yield "+", "New packages:", differences.packages_added
 
 
+def _by_job(pairs: Sequence[tuple[str, str]], mark: str = "") -> list[tuple[str, str]]:
+    """Packages and their jobs, a pair a line; of many pairs the packages of each job, jobs with the same ones once."""
+    if len(pairs) <= _MOST_LINES:
+        return [(_few([name], mark), _few([job], mark)) for job, name in pairs]
+    names: dict[str, list[str]] = {}
+    for job, name in pairs:
+        names.setdefault(job, []).append(name)
+    jobs: dict[str, list[str]] = {}
+    for job, packages in names.items():
+        jobs.setdefault(", ".join(f"{mark}{shown(name)}{mark}" for name in packages), []).append(job)
+    return [(packages, _few(alike, mark)) for packages, alike in jobs.items()]
+
+
 def changed_values(changes: Sequence[JobChange]) -> dict[tuple[str, str, str], tuple[str, ...]]:
     """Key and value before and after → the jobs in which it changed so."""
     groups: dict[tuple[str, str, str], tuple[str, ...]] = {}
@@ -147,8 +163,8 @@ def _choices(differences: Differences) -> list[str]:
     ]
 
 
-def _few(jobs: Sequence[str]) -> str:
-    named = ", ".join(shown(job) for job in jobs[:_NAMED])
+def _few(jobs: Sequence[str], mark: str = "") -> str:
+    named = ", ".join(f"{mark}{shown(job)}{mark}" for job in jobs[:_NAMED])
     return named if len(jobs) <= _NAMED else f"{named} and {len(jobs) - _NAMED} more"
 
 
