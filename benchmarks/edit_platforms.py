@@ -58,7 +58,7 @@ def start(commit: Commit) -> str:
     before, after = sides(commit, FORGE)
     others = {key: value for key, value in (yaml.safe_load(after) or {}).items() if key not in _KEYS}
     wanted = {**others, **settings(before)}
-    text, _ = without(before, after, _ABOUT)
+    text, _ = without(before, after, lambda line: bool(_ABOUT.search(line)))
     try:
         if yaml.safe_load(text) == wanted:
             return text

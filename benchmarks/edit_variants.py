@@ -1,29 +1,36 @@
 """Versions of CUDA and Python that maintainers added or dropped, made again by the edits, rerendered and rendered.
 
-    python -m benchmarks.edit_variants MIRROR [--most 10] [--each 2] [--seed 1]
+    python -m benchmarks.edit_variants MIRROR [--feedstock NAME …] [--commit NAME …]
 
-Candidates are the commits of the main line that change a migration of CUDA or Python, a variant file of the recipe, or
-a line of the recipe with a skip or a comparison with a version. A candidate counts if rerendering its parent and the
-commit, both with conda-smithy's rules and the pinning of the last rerender in the history of the commit, gives
-configurations that differ by exactly one version of CUDA or Python, over all platforms together, and a line that the
-commit changes is about this version. Of each of the four
-edits --most are chosen at random, up to --each of a feedstock.
+Candidates are all commits of the main lines of all fetched feedstocks that change a migration of CUDA or Python, a
+variant file of the recipe, or a line of the recipe with a skip or a comparison with a version. A candidate counts if
 
-The edit starts from the commit without what it did for the version: the migrations of CUDA and Python are those of the
-parent, so are variant files whose list of versions changed, and of the recipe the changed lines that are about the
-version. All else that the maintainer changed stays, and is counted as other lines; a commit does not count if this
-start differs from it in jobs that do not have the version. `add-` takes migrations from the pinning of the commit's
-time. After the edit, names and bytes of the rerendered configurations must be those of the commit, and the rendered
-packages the same (`check.differences`). The lines that the edit changes are compared with those that the maintainer
-changed for it.
+- rerendering its parent and the commit, both with conda-smithy's rules and the pinning of the last rerender in the
+  history of the commit, gives configurations that differ by exactly one version of CUDA or Python, over all platforms
+  together, and a line that the commit changes is about this version;
+- the start of the edit differs from the commit in the jobs of the version alone.
+
+The edit starts from the commit without what it did to build the version, or no longer: the migrations of CUDA and
+Python are those of the parent, so are variant files whose list of versions changed, and the changed lines of skips that
+are about the version. All else that the maintainer changed stays, and is counted as other lines: patches, requirements,
+tests that the version needed. `add-` takes migrations from the pinning of the commit's time. After the edit, names and
+bytes of the rerendered configurations must be those of the commit, and the rendered packages the same
+(`check.differences`). The lines that the edit changes are compared with those that the maintainer changed for it, a
+migration that both add as one line.
+
+Each commit is replayed once more from a stricter start, in which all changed lines that mention the version are those
+of the parent, requirements and patches too: an edit cannot know these. A commit that is not equal, and that `GIVEN`
+has words for, is made again with these added to the command, and counted apart.
 """
 
 import argparse
 import re
 import shutil
+import subprocess
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,7 +41,9 @@ from benchmarks.histories import (
     Day,
     Pinnings,
     blocks,
-    drawn,
+    feedstocks,
+    git,
+    main_line,
     sides,
     unpack,
     without,
@@ -50,6 +59,12 @@ from feedstock_tools.rerender.rerendering import Rerender, rerender
 _MIGRATION = re.compile(r"(python|cuda)[_-]?\d[^/]*\.ya?ml$")
 _VARIANTS = ("recipe/conda_build_config.yaml", "recipe/variants.yaml")
 _LIST = re.compile(r"\d+\.\d+")
+#: What a maintainer would type after the version, by commit; `PINNING:NAME` is a migration in a commit of the pinning,
+#: which a pull request had before.
+GIVEN: Mapping[str, tuple[str, ...]] = {
+    "19bb5151": tuple(f"--with={key}_compiler_version=11" for key in ("c", "cxx", "fortran")),
+    "2843136a": ("--migration", "PINNING:9ecc39fa8:recipe/migrations/cuda130.yaml"),
+}
 
 
 @dataclass(frozen=True)
@@ -136,12 +151,34 @@ def mentions(deed: Deed) -> bool:
     return named or any(deed.about.search(line) or _LIST.match(line.strip(" -'\"")) for line in lines)
 
 
-def base(deed: Deed, folder: Path) -> tuple[Path, int]:
+def skip_lines(text: str) -> Iterator[str]:
+    """The lines of a recipe's skips: keys, and the lists below them."""
+    indent = -1
+    for line in text.splitlines(keepends=True):
+        column = len(line) - len(line.lstrip(" -"))
+        if re.match(r"[\s-]*skip:", line):
+            indent = len(line) - len(line.lstrip())
+            yield line
+        elif indent >= 0 and (column > indent and line.strip()):
+            yield line
+        else:
+            indent = -1
+
+
+def about(deed: Deed, name: str, *, strict: bool) -> Callable[[str], bool]:
+    """Whether a changed line of the recipe is taken back."""
+    skips = {line for text in sides(deed.commit, name) for line in skip_lines(text)}
+    return lambda line: (strict or line in skips) and deed.about.search(line) is not None
+
+
+def base(deed: Deed, folder: Path, *, strict: bool) -> tuple[Path, int]:
     """Lay out the commit without what it did for the version; with the number of other lines that it changed."""
     commit, others = deed.commit, 0
     commit.lay_out(folder)
     shutil.rmtree(folder / MIGRATIONS, ignore_errors=True)
-    old = unpack(commit.repository, commit.parent, folder.with_name("parent"))
+    old = folder.with_name("parent")
+    if not old.is_dir():
+        unpack(commit.repository, commit.parent, old)
     new = folder.with_name("theirs")
     for path in {file for tree in (old, new) for file in (tree / MIGRATIONS).glob("*.y*ml")}:
         relative = path.relative_to(old if path.is_relative_to(old) else new)
@@ -157,7 +194,7 @@ def base(deed: Deed, folder: Path) -> tuple[Path, int]:
                 (folder / name).write_bytes(before.encode())
     for name in RECIPES:
         if commit.paths.get(name) == "M":
-            text, count = without(*sides(commit, name), deed.about)
+            text, count = without(*sides(commit, name), about(deed, name, strict=strict))
             others += count
             (folder / name).write_bytes(text.encode())
     return folder, others
@@ -166,12 +203,15 @@ def base(deed: Deed, folder: Path) -> tuple[Path, int]:
 def edited(deed: Deed, draft: Draft) -> Draft:
     """The draft with the version added or dropped."""
     if deed.adds:
-        return add_version(draft, deed.choice, deed.version, deed.pinning / "share" / "conda-forge" / "migrations")
+        migrations = deed.pinning / "share" / "conda-forge" / "migrations"
+        pinned = deed.day.pinning / "conda_build_config.yaml"
+        return add_version(draft, deed.choice, deed.version, migrations, pinned=pinned)
     return drop_version(draft, deed.choice, deed.version, deed.day.pinning / "conda_build_config.yaml")
 
 
 def changed_lines(before: Path, after: Path) -> int:
-    """The lines that differ between the recipes, variant files and migrations of two folders."""
+    """The lines that differ between the recipes, variant files and migrations of two folders; one for a migration that
+    only one of them has, since its text is the pinning's."""
     names = {*RECIPES, *_VARIANTS}
     names |= {
         file.relative_to(tree).as_posix() for tree in (before, after) for file in (tree / MIGRATIONS).glob("*.y*ml")
@@ -180,7 +220,10 @@ def changed_lines(before: Path, after: Path) -> int:
         [(tree / name).read_text("utf-8", "replace") if (tree / name).is_file() else "" for tree in (before, after)]
         for name in sorted(names)
     ]
-    return sum(len(block.lines) for old, new in texts for block in blocks(old, new))
+    return sum(
+        1 if _MIGRATION.search(name) and not (old and new) else sum(len(block.lines) for block in blocks(old, new))
+        for name, (old, new) in zip(sorted(names), texts, strict=True)
+    )
 
 
 def jobs(result: Rerender, deed: Deed) -> list[tuple[str, ...]]:
@@ -204,12 +247,12 @@ def is_separable(deed: Deed, ours: Path, theirs: Path) -> bool:
     return found == [not deed.adds, deed.adds] and jobs(results[0], deed) == jobs(results[1], deed)
 
 
-def replay(deed: Deed, place: Path, counts: Counter[str]) -> str:
+def replay(deed: Deed, place: Path, counts: Counter[str], *, strict: bool = False) -> str:
     """Make a deed again: 'equal', or what differs from the commit; '' if it cannot be told from others."""
-    ours, others = base(deed, place / "ours")
+    ours, others = base(deed, place / ("strict" if strict else "ours"), strict=strict)
     if not is_separable(deed, ours, place / "theirs"):
         return ""
-    start = shutil.copytree(ours, place / "start")
+    start = shutil.copytree(ours, ours.with_name(f"start-{ours.name}"))
     try:
         edited(deed, open_draft(ours)).changes().apply()
         own, theirs = changed_lines(start, ours), changed_lines(start, place / "theirs")
@@ -230,45 +273,71 @@ def replay(deed: Deed, place: Path, counts: Counter[str]) -> str:
     return "equal" if own <= theirs else f"equal, but {own} lines for {theirs}"
 
 
+def made_with(deed: Deed, place: Path, words: tuple[str, ...], pinnings: Pinnings) -> str:
+    """Make a deed again with more words on the command line: 'equal', or that it differs."""
+    ours, _ = base(deed, place / "given", strict=False)
+    found = []
+    for word in words:
+        _, pinned, named = word.partition("PINNING:")
+        path = place / named.rpartition("/")[2]
+        if pinned:
+            path.write_bytes(git(pinnings.repository, "show", named))
+        found.append(str(path) if pinned else word)
+    command = [sys.executable, "-m", "feedstock_tools", "edit", deed.name, deed.version, *found]
+    subprocess.run([*command, "--write", "--feedstock", ours, "--pinning", deed.pinning], check=True, stdout=-3)
+    write_rerendered(ours, deed.day)
+    differences = compare_feedstocks(place / "theirs", ours, rules=deed.day.rules)
+    jobs = differences.jobs_added or differences.jobs_removed or differences.jobs_changed
+    return "differs" if differences or differences.only_hashes or jobs else "equal"
+
+
+def candidates(mirror: Path, names: list[str], only: list[str]) -> Iterator[Commit]:
+    """The commits of the main lines that may have made one of the edits."""
+    for repository in feedstocks(mirror):
+        commits = main_line(repository)
+        chosen = not names or any(name == repository.parent.name.partition("+")[2] for name in names)
+        yield from (
+            commit
+            for commit in (commits if chosen else ())
+            if (not only or any(commit.name.startswith(name) for name in only)) and possible(commit)
+        )
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("mirror", type=Path)
-    parser.add_argument("--most", type=int, default=10, help="commits of each edit")
-    parser.add_argument("--each", type=int, default=2, help="commits of each edit of a feedstock")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", default="", help="this commit alone")
+    parser.add_argument("--feedstock", nargs="*", default=[], help="these feedstocks alone")
+    parser.add_argument("--commit", nargs="*", default=[], help="these commits alone")
     given = parser.parse_args()
-    commits = drawn(given.mirror, given.seed)
     why: Counter[str] = Counter()
-    taken: Counter[tuple[str, str]] = Counter()
-    results: Counter[str] = Counter()
+    equal: dict[str, Counter[str]] = {}
+    places: dict[str, set[str]] = {}
     counts: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as cache:
         pinnings = Pinnings(given.mirror, Path(cache))
-        for commit in commits:
-            done = Counter(name for name, _ in taken.elements())
-            if len(done) == 4 and min(done.values()) == given.most:
-                break
-            edits = possible(commit) if commit.name.startswith(given.only) else set()
-            if all(done[edit] == given.most for edit in edits):
-                why["enough of this edit"] += bool(edits)
-                continue
+        for commit in candidates(given.mirror, given.feedstock, given.commit):
             with tempfile.TemporaryDirectory() as place:
                 deed = deed_of(commit, pinnings, Path(place))
-                if isinstance(deed, str) or done[deed.name] == given.most:
-                    why[deed if isinstance(deed, str) else "enough of this edit"] += 1
+                result = deed if isinstance(deed, str) else replay(deed, Path(place), counts)
+                if isinstance(deed, str) or not result:
+                    why[result or "other jobs come or go with it"] += 1
                     continue
-                if taken[deed.name, commit.feedstock] == given.each:
-                    why["enough of this feedstock"] += 1
-                    continue
-                result = replay(deed, Path(place), counts)
-                if not result:
-                    why["other jobs come or go with it"] += 1
-                    continue
-                taken[deed.name, commit.feedstock] += 1
-            results[f"{deed.name} {'equal' if result.startswith('equal') else 'not equal'}"] += 1
-            print(f"{commit.feedstock} {commit.name[:8]} {deed.name} {deed.version}: {result}", flush=True)
-    for title, found in (("not counted:", why), ("replayed:", results), ("lines:", counts)):
+                strict = replay(deed, Path(place), Counter(), strict=True)
+                words = () if result.startswith("equal") else GIVEN.get(commit.name[:8], ())
+                with_words = made_with(deed, Path(place), words, pinnings) if words else ""
+            tally = equal.setdefault(deed.name, Counter())
+            places.setdefault(deed.name, set()).add(commit.feedstock)
+            tally["commits"] += 1
+            tally["equal"] += result.startswith("equal")
+            tally["equal, no larger"] += result == "equal"
+            tally["equal from the stricter start"] += strict.startswith("equal")
+            tally["equal with more words"] += with_words == "equal"
+            more = f"; {with_words} with {' '.join(words)}" if words else ""
+            print(f"{commit.feedstock} {commit.name[:8]} {deed.name} {deed.version}: {result}{more}", flush=True)
+    for name, tally in sorted(equal.items()):
+        print(f"{name}: {dict(tally)} of {len(places[name])} feedstocks")
+    print(f"all: {dict(sum(equal.values(), Counter()))} of {len(set().union(*places.values()))} feedstocks")
+    for title, found in (("not counted:", why), ("lines:", counts)):
         print(title, dict(found.most_common()))
     return 0
 

@@ -12,7 +12,7 @@ import random
 import re
 import subprocess
 import tarfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from io import BytesIO
@@ -216,13 +216,16 @@ def blocks(before: str, after: str) -> Iterator[Block]:
             yield Block(tuple(old[a:b]), tuple(new[c:d]), same=tag == "equal")
 
 
-def without(before: str, after: str, about: re.Pattern[str]) -> tuple[str, int]:
-    """The text of after with the changed blocks about something as before, and the number of other changed lines."""
+def without(before: str, after: str, is_about: Callable[[str], bool]) -> tuple[str, int]:
+    """The text of after with the changed lines about something as before, and the number of other changed lines."""
     text, others = [], 0
     for block in blocks(before, after):
-        concerned = any(about.search(line) for line in block.lines)
-        text += block.before if concerned else block.after
-        others += 0 if concerned else len(block.lines)
+        if block.same:
+            text += block.after
+            continue
+        kept = [line for line in block.after if not is_about(line)]
+        text += [*(line for line in block.before if is_about(line)), *kept]
+        others += len(kept) + sum(not is_about(line) for line in block.before)
     return "".join(text), others
 
 

@@ -54,7 +54,13 @@ if TYPE_CHECKING:
     from feedstock_tools.edit.importing.verification import Difference
     from feedstock_tools.edit.maintainers import add_maintainer, drop_maintainer
     from feedstock_tools.edit.platforms import add_platform, set_provider
-    from feedstock_tools.edit.requirements import Where, add_requirement, drop_requirement, pin_requirement
+    from feedstock_tools.edit.requirements import (
+        Where,
+        add_requirement,
+        drop_requirement,
+        limit_requirement,
+        pin_requirement,
+    )
     from feedstock_tools.edit.to_v1.converting import to_v1
     from feedstock_tools.edit.variant_lists import CUDA, PYTHON, add_version, drop_version
     from feedstock_tools.edit.version import set_version
@@ -178,6 +184,7 @@ __all__ = [
     "generate",
     "import_recipe",
     "lacking",
+    "limit_requirement",
     "lint_feedstock",
     "open_draft",
     "open_workspace",
@@ -240,7 +247,7 @@ _WHERE = {
     "edit.importing.verification": "Difference",
     "edit.maintainers": "add_maintainer drop_maintainer",
     "edit.platforms": "add_platform set_provider",
-    "edit.requirements": "Where add_requirement drop_requirement pin_requirement",
+    "edit.requirements": "Where add_requirement drop_requirement limit_requirement pin_requirement",
     "edit.to_v1.converting": "to_v1",
     "edit.variant_lists": "CUDA PYTHON add_version drop_version",
     "edit.version": "set_version",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from feedstock_tools.cli import options
-from feedstock_tools.cli.opening import migrations_of, pinning_of
+from feedstock_tools.cli.opening import pinning_of
 from feedstock_tools.cli.printing import say
 from feedstock_tools.cli.several_edits import Edit, EditGroup, Ending, Step
 from feedstock_tools.cli.spelling import Command
@@ -19,6 +19,7 @@ from feedstock_tools.errors import InputError
 if TYPE_CHECKING:
     from feedstock_tools.edit.document import Document
     from feedstock_tools.edit.draft import Draft
+    from feedstock_tools.edit.variant_lists import Choice
 
 __all__ = ["command"]
 
@@ -56,6 +57,19 @@ def _of_recipe(change: Callable[..., Document], *values: Any) -> Callable[[Draft
 
 _WRITE = click.option("--write", is_flag=True, help="Write the changes (default: only show them).")
 _COMMIT = options.commit("a message that names the edits")
+_WITH = click.option(
+    "--with",
+    "pairs",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Value zipped with the version, in place of its neighbour's or the migration's (repeatable).",
+)
+_MIGRATION = click.option(
+    "--migration",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Migration that the pinning does not have yet; the feedstock keeps it as its own.",
+)
 
 
 @_edit("version")
@@ -79,10 +93,7 @@ def _version(version: str, sha256: tuple[str, ...], output: str | None, pairs: t
     """
     from feedstock_tools.edit.version import left_behind, set_version
 
-    for pair in pairs:
-        if "=" not in pair:
-            raise InputError(f"'{pair}' sets no variable", hint="Expected --set NAME=VALUE.")
-    variables = dict(pair.split("=", 1) for pair in pairs)
+    variables = _values("--set", pairs)
 
     def update(draft: Draft) -> Draft:
         recipe = set_version(draft.recipe, version, sha256 or _downloaded, output=output, variables=variables)
@@ -91,6 +102,15 @@ def _version(version: str, sha256: tuple[str, ...], output: str | None, pairs: t
         )
 
     return f"Update to {version}", update
+
+
+def _values(option: str, pairs: tuple[str, ...]) -> dict[str, str]:
+    """The values of an option that is given as NAME=VALUE."""
+    for pair in pairs:
+        name, equals, _ = pair.partition("=")
+        if not (name and equals):
+            raise InputError(f"'{pair}' sets nothing", hint=f"Expected {option} NAME=VALUE.")
+    return dict(pair.split("=", 1) for pair in pairs)
 
 
 def _downloaded(url: str, kind: str) -> str:
@@ -127,37 +147,57 @@ def _maintainer(action: str, name: str) -> tuple[str, Edit]:
 
 
 @_edit("requirement")
-@click.argument("action", type=click.Choice(["add", "drop", "pin"]))
+@click.argument("action", type=click.Choice(["add", "drop", "limit", "pin"]))
 @click.argument("requirement")
 @click.option(
     "--section",
     type=click.Choice(["build", "host", "run", "run_constrained", "run_constraints"]),
-    help="Section of the requirements (default: all for drop and pin).",
+    help="Section of the requirements (default: all but for add).",
 )
-@click.option("--of", "output", metavar="OUTPUT", help="Output that is edited (default: the recipe; drop, pin: all).")
+@click.option("--of", "output", metavar="OUTPUT", help="Output that is edited (default: all; add: the recipe).")
 @click.option(
     "--if", "condition", metavar="CONDITION", help="Selector, or `if` of a recipe.yaml, that it stands under."
 )
 def _requirement(action: str, requirement: str, **where: str | None) -> tuple[str, Edit]:
-    """Add, drop or pin REQUIREMENT, such as 'numpy >=2'.
+    """Add, drop, limit or pin REQUIREMENT, such as 'numpy >=2'.
 
-    `drop` removes each requirement that names the package, `pin` gives it the version constraint behind the name.
+    `drop` removes each requirement that names the package, `pin` gives it the version constraint behind the name,
+    `limit` the condition of --if besides that which it has.
     """
-    from feedstock_tools.edit.requirements import Where, add_requirement, drop_requirement, pin_requirement
+    from feedstock_tools.edit.requirements import (
+        Where,
+        add_requirement,
+        drop_requirement,
+        limit_requirement,
+        pin_requirement,
+    )
 
-    change = {"add": add_requirement, "drop": drop_requirement, "pin": pin_requirement}[action]
+    changes = {"add": add_requirement, "drop": drop_requirement, "limit": limit_requirement, "pin": pin_requirement}
+    change = changes[action]
     return f"{action.capitalize()} requirement {requirement}", _of_recipe(change, requirement, Where(**where))
 
 
 @_edit("add-cuda")
 @click.argument("version")
+@_WITH
+@_MIGRATION
 @options.pinning
-def _add_cuda(version: str, pinning: str | None) -> tuple[str, Edit]:
-    """Build for CUDA VERSION too: in the recipe's variant file, or by the pinning's migration."""
-    from feedstock_tools.edit.variant_lists import CUDA, add_version
+def _add_cuda(version: str, **given: Any) -> tuple[str, Edit]:
+    """Build for CUDA VERSION too: in the recipe's variant file, or by a migration."""
+    from feedstock_tools.edit.variant_lists import CUDA
 
-    folder = migrations_of(pinning)
-    return f"Add CUDA {version}", lambda draft: add_version(draft, CUDA, version, folder)
+    return f"Add CUDA {version}", _adding(CUDA, version, **given)
+
+
+def _adding(choice: Choice, version: str, pairs: tuple[str, ...], migration: Path | None, pinning: str | None) -> Edit:
+    """The edit that adds a version."""
+    from feedstock_tools.edit.variant_lists import add_version
+
+    values = _values("--with", pairs)
+    found = pinning_of(pinning)
+    source = migration or (None if found is None else found.migrations_folder)
+    pinned = None if found is None else found.path
+    return lambda draft: add_version(draft, choice, version, source, values, pinned)
 
 
 @_edit("drop-cuda")
@@ -174,13 +214,14 @@ def _drop_cuda(version: str, pinning: str | None) -> tuple[str, Edit]:
 
 @_edit("add-python")
 @click.argument("version")
+@_WITH
+@_MIGRATION
 @options.pinning
-def _add_python(version: str, pinning: str | None) -> tuple[str, Edit]:
-    """Build for Python VERSION too: in the recipe's variant file, or by the pinning's migration."""
-    from feedstock_tools.edit.variant_lists import PYTHON, add_version
+def _add_python(version: str, **given: Any) -> tuple[str, Edit]:
+    """Build for Python VERSION too: in the recipe's variant file, or by a migration."""
+    from feedstock_tools.edit.variant_lists import PYTHON
 
-    folder = migrations_of(pinning)
-    return f"Add Python {version}", lambda draft: add_version(draft, PYTHON, version, folder)
+    return f"Add Python {version}", _adding(PYTHON, version, **given)
 
 
 @_edit("drop-python")

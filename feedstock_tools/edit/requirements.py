@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from feedstock_tools.edit.document import Change, Document, Entry, Part
 from feedstock_tools.edit.variables import expand
@@ -17,6 +17,7 @@ __all__ = [
     "add_requirement",
     "drop_requirement",
     "is_output",
+    "limit_requirement",
     "name_of",
     "output_name",
     "outputs_of",
@@ -142,6 +143,80 @@ def pin_requirement(document: Document, requirement: str, where: Where) -> Docum
         words = item.text.split(" ")
         changes += replaced(document, item, " ".join([words[0], constraint]).strip())
     return document.changed(changes)
+
+
+def limit_requirement(document: Document, requirement: str, where: Where) -> Document:
+    """Limit the requirements of the package that `requirement` names to the condition of `where`, besides what they
+    have: a selector in a `meta.yaml`, a branch in a `recipe.yaml`.
+
+    Raises:
+        InputError: `where` has no condition, no requirement of `document` that it includes names the package, or one is
+            in a list in brackets.
+
+    >>> text = "requirements:\\n  run:\\n    - numba  # [linux]\\n"
+    >>> limit_requirement(Document(Path("meta.yaml"), text), "numba", Where(condition="py<39")).text.splitlines()[-1]
+    '    - numba  # [linux and py<39]'
+    """
+    if where.condition is None:
+        raise InputError("a requirement is limited to a condition", hint="Expected --if CONDITION.")
+    name, anywhere = name_of(requirement), replace(where, condition=None)
+    found = list(_named(document, name, anywhere))
+    alone = list(_alone(document, name, anywhere))
+    if not found and not alone:
+        raise _missing(document, name)
+    changes: list[Change] = []
+    for entry, item in found:
+        if entry.value.is_flow:
+            raise document.mistake("a list in brackets has no place for a condition", item)
+        changes += _limited(document, entry.value, item, where.condition)
+    for branch in alone:
+        lead = f"{document.newline}{' ' * (document.column_of(branch.start) + 2)}"
+        text = f"{lead}- if: {quoted_like(None, where.condition)}{lead}  then: "
+        start = branch.value.start
+        changes.append(Change(start - (document.text[start - 1] == " "), start, text))
+    return document.changed(changes)
+
+
+def _alone(document: Document, name: str, where: Where) -> Iterator[Entry]:
+    """The branches that are a requirement of the package, without a list, beside another branch."""
+    for owner in _owners(document, where.output):
+        for entry in _sections(owner, where.section):
+            branched = [item for item in entry.value.items if {"then", "else"} <= item.members.keys()]
+            yield from (
+                branch
+                for item in branched
+                for branch in item.entries
+                if branch.key in {"then", "else"}
+                and branch.value.kind == "scalar"
+                and name_of(branch.value.text) == name
+            )
+
+
+def _limited(document: Document, list_: Part, item: Part, condition: str) -> list[Change]:
+    """Limit one item of a list, or the only one of a branch, to a condition."""
+    if not document.has_templates:
+        branch = item.members.get("if")
+        if branch is not None:
+            return replaced(document, branch, _both(branch.text, condition))
+        lead = document.newline + " " * document.column_of(item.start)
+        return [Change(item.start, item.start, f"if: {quoted_like(None, condition)}{lead}then: ")]
+    selector = document.selector_of(item)
+    if selector:
+        start = document.text.index(selector, item.end)
+        return [Change(start, start + len(selector), _both(selector, condition))]
+    comment = document.comment_after(item)
+    if comment:
+        start = document.text.index(comment, item.end)
+        return [Change(start, start + 1, f"# [{condition}]")]
+    columns = {
+        document.column_of(document.text.index("#", other.end)) for other in list_.items if document.selector_of(other)
+    }
+    space = max(2, (columns.pop() if len(columns) == 1 else 0) - document.column_of(item.end))
+    return [Change(item.end, item.end, f"{' ' * space}# [{condition}]")]
+
+
+def _both(one: str, other: str) -> str:
+    return " and ".join(f"({each})" if re.search(r"\bor\b", each) else each for each in (one, other))
 
 
 def _named(document: Document, name: str, where: Where) -> Iterator[Found]:

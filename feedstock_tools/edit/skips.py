@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from feedstock_tools.edit.document import Change, Document, Entry, Part
 from feedstock_tools.edit.draft import Draft
@@ -16,7 +17,9 @@ from feedstock_tools.edit.writing import (
     replaced,
 )
 
-__all__ = ["add_skip", "drop_skip", "skip_where"]
+__all__ = ["add_skip", "drop_skip", "list_in_skip", "skip_where"]
+
+_NOT_IN = r"\b({key}\s+not\s+in\s*[(\[])([^()\[\]]*)([)\]])"
 
 
 def add_skip(draft: Draft, key: str, version: str) -> Draft:
@@ -43,6 +46,25 @@ def drop_skip(draft: Draft, key: str, version: str) -> tuple[Draft, bool]:
     A skip for this version alone goes; `… or py == 38` loses the term, `in ("11.8", "12.0")` the version, and a limit
     that begins with the next version (`py<39` for 3.8) is lowered by one.
     """
+    return _changed(draft, lambda text: _allowing(text, key, version))
+
+
+def list_in_skip(draft: Draft, key: str, version: str) -> Draft:
+    """Build a version that a skip excludes with all others: `not in ("None", "11.8")` gets the version."""
+
+    def listing(text: str) -> str | None:
+        found = re.search(_NOT_IN.format(key=key), text)
+        words = _words(found[2]) if found else []
+        if found is None or not words or version in (word.strip("\"'") for word in words):
+            return None
+        quote = next((word[0] for word in words if word[0] in "\"'"), "")
+        return f"{text[: found.start(3)].rstrip(', ')}, {quote}{version}{quote}{text[found.start(3) :]}"
+
+    return _changed(draft, listing)[0]
+
+
+def _changed(draft: Draft, change: Callable[[str], str | None]) -> tuple[Draft, bool]:
+    """Change the condition of the first skip that can be; whether there was one."""
     recipe = draft.recipe
     for entry in recipe.entries("build", "skip"):
         if recipe.has_templates:
@@ -52,7 +74,7 @@ def drop_skip(draft: Draft, key: str, version: str) -> tuple[Draft, bool]:
         else:
             places = [(part.text, part.start) for part in (entry.value, *entry.value.items)]
         for text, start in places:
-            allowed = _allowing(text, key, version)
+            allowed = change(text)
             if allowed is not None:
                 changes = _with_condition(recipe, entry, text, start, allowed)
                 return draft.with_document(recipe.changed(changes)), True
@@ -96,12 +118,16 @@ def _allowing_term(term: str, key: str, version: str) -> str | None:
         match = re.fullmatch(rf'(match\(python,\s*["\']<\s*){major}\.{int(minor) + 1}(["\']\))', term)
         return f"{match[1]}{version}{match[2]}" if match else None
     listed = re.fullmatch(rf"({key}\s+in\s*[(\[])(.*)([)\]])", term)
-    words = [word.strip() for word in listed[2].split(",")] if listed else []
-    others = [word for word in words if word and word.strip("\"'") != version]
-    if listed is None or len(others) == len([word for word in words if word]):
+    words = _words(listed[2]) if listed else []
+    others = [word for word in words if word.strip("\"'") != version]
+    if listed is None or len(others) == len(words):
         return None
     inside = ", ".join(others) + ("," if len(others) == 1 and listed[1].endswith("(") else "")
     return f"{listed[1]}{inside}{listed[3]}" if others else ""
+
+
+def _words(inside: str) -> list[str]:
+    return [word.strip() for word in inside.split(",") if word.strip()]
 
 
 def _skipping(recipe: Document, key: str, version: str) -> Document:

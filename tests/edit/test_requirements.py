@@ -7,7 +7,13 @@ from pathlib import Path
 import pytest
 
 from feedstock_tools.edit.document import Document
-from feedstock_tools.edit.requirements import Where, add_requirement, drop_requirement, pin_requirement
+from feedstock_tools.edit.requirements import (
+    Where,
+    add_requirement,
+    drop_requirement,
+    limit_requirement,
+    pin_requirement,
+)
 from feedstock_tools.errors import InputError
 
 BRANCH = """\
@@ -87,3 +93,33 @@ outputs:
 def test_a_recipe_without_a_place_for_requirements_is_an_error() -> None:
     with pytest.raises(InputError, match=r"meta\.yaml:1:1: nothing here has a place for requirements"):
         add_requirement(Document(Path("meta.yaml"), "about: {}\n"), "numpy", Where("run"))
+
+
+def test_a_limit_comes_besides_selectors_and_comments() -> None:
+    lines = ("- numba  # [linux]", "- numba", "- numba  # why", "- numba  # [osx or win]", "- scipy")
+    limited = ("- numba  # [linux and py<39]", "- numba  # [py<39]", "- numba  # [py<39] why")
+    limited = (*limited, "- numba  # [(osx or win) and py<39]", "- scipy")
+    before, after = ("requirements:\n  run:\n" + "".join(f"    {line}\n" for line in each) for each in (lines, limited))
+    recipe = Document(Path("meta.yaml"), before)
+    assert limit_requirement(recipe, "numba", Where(condition="py<39")).text == after
+
+
+def test_a_limit_reaches_into_branches() -> None:
+    recipe = Document(Path("recipe.yaml"), BRANCH + "    - if: osx\n      then: [lapack]\n      else: numpy\n")
+    limited = limit_requirement(recipe, "numpy", Where(condition="cuda")).text
+    assert "    - if: linux and cuda\n      then:\n        - numpy\n        - numpy >=2\n" in limited
+    assert "      else:\n        - if: cuda\n          then: numpy\n        - pip\n" in limited
+    assert limited.endswith("      else:\n        - if: cuda\n          then: numpy\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "condition", "message"),
+    [
+        ("requirements: {run: [numba]}", "linux", "a list in brackets"),
+        ("requirements: {run: [numba]}", None, "limited to a condition"),
+        ("requirements: {run: [scipy]}", "linux", "names 'numba'"),
+    ],
+)
+def test_a_limit_that_has_no_place_is_an_error(text: str, condition: str | None, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        limit_requirement(Document(Path("meta.yaml"), text), "numba", Where(condition=condition))

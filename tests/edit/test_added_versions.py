@@ -1,0 +1,166 @@
+"""Where a version of CUDA or Python comes from when it is added, and the values that go with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from feedstock_tools.edit.draft import Draft, open_draft
+from feedstock_tools.edit.variant_lists import CUDA, add_version, drop_version
+from feedstock_tools.errors import InputError
+
+RECIPE = "package:\n  name: demo\n  version: 1\nbuild:\n  number: 0\n  skip: true  # [{skip}]\n"
+LISTS = """\
+cuda_compiler_version:     # [linux]
+  - None                   # [linux]
+  - 12.6                   # [linux64]
+  - 12.6                   # [aarch64]
+c_compiler_version:        # [linux]
+  - 13                     # [linux]
+  - 13                     # [linux64]
+  - 13                     # [aarch64]
+"""
+MIGRATION = """\
+migrator_ts: 1
+__migrator:
+  migration_number: 1
+  operation: key_add
+  ordering:
+    cuda_compiler_version: [None, 12.9, 13.0]
+cuda_compiler_version:     # [linux]
+  - 13.0                   # [linux]
+c_compiler_version:        # [linux]
+  - 14                     # [linux]
+"""
+#: One that does not add a version: it has all of them, for another platform.
+WINDOWS = "cuda_compiler_version:\n  - None\n  - 12.9\n  - 13.0\n"
+PINNING = """\
+zip_keys:
+  - - cuda_compiler_version
+    - docker_image
+cuda_compiler_version:
+  - None
+  - 12.9                   # [linux]
+docker_image:              # [linux]
+  - image:plain            # [linux]
+  - image-cuda:12.9        # [linux]
+"""
+
+
+def feedstock(folder: Path, skip: str = "win", **files: str) -> Draft:
+    """A feedstock with variant files and migrations: `lists`, or the names of migrations."""
+    (folder / "recipe").mkdir(parents=True)
+    (folder / "recipe/meta.yaml").write_text(RECIPE.format(skip=skip))
+    for name, text in files.items():
+        path = folder / ("recipe/conda_build_config.yaml" if name == "lists" else f".ci_support/migrations/{name}.yaml")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return open_draft(folder)
+
+
+def pinning(folder: Path, text: str = PINNING, **migrations: str) -> tuple[Path, Path]:
+    """The folder of a pinning's migrations, and its variant file."""
+    (folder / "migrations").mkdir(parents=True)
+    for name, migration in migrations.items():
+        (folder / f"migrations/{name}.yaml").write_text(migration)
+    config = folder / "conda_build_config.yaml"
+    config.write_text(text)
+    return folder / "migrations", config
+
+
+def written(draft: Draft, name: str) -> str:
+    """The text of a file of a draft."""
+    document = draft.file(name)
+    return "" if document is None else document.text
+
+
+def test_a_version_is_added_for_each_selector_of_its_neighbour(tmp_path: Path) -> None:
+    draft = add_version(feedstock(tmp_path / "f", lists=LISTS), CUDA, "12.9", None, {"c_compiler_version": "14"})
+    lines = written(draft, "recipe/conda_build_config.yaml").splitlines()
+    assert [line.split() for line in lines if "12.9" in line or "14" in line] == [
+        ["-", version, "#", f"[{platform}]"] for version in ("12.9", "14") for platform in ("linux64", "aarch64")
+    ]
+    assert draft.remarks == ()  # nothing was copied from a neighbour
+
+
+def test_a_value_of_a_key_that_is_not_zipped_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cudnn is not listed beside cuda_compiler_version here"):
+        add_version(feedstock(tmp_path / "f", lists=LISTS), CUDA, "12.9", None, {"cudnn": "9"})
+
+
+def test_a_migration_with_other_values_is_the_feedstocks_own(tmp_path: Path) -> None:
+    folder, config = pinning(tmp_path / "p", windows_cuda=WINDOWS, cuda130=MIGRATION)
+    draft = add_version(
+        feedstock(tmp_path / "f"), CUDA, "13.0", folder, {"c_compiler_version": "13", "cudnn": "9"}, config
+    )
+    expected = MIGRATION.replace("- 14 ", "- 13 ").replace(
+        "  migration_number", "  use_local: true\n  migration_number"
+    )
+    assert written(draft, ".ci_support/migrations/cuda130.yaml") == expected.replace(
+        "c_compiler_version:", "cudnn:\n  - 9  # [linux]\nc_compiler_version:"
+    )
+    assert draft.remarks[0].startswith("cuda130.yaml is the feedstock's own")
+
+
+def test_a_migration_that_the_pinning_does_not_have_is_kept_as_the_feedstocks_own(tmp_path: Path) -> None:
+    path = tmp_path / "cuda130.yaml"
+    path.write_text(MIGRATION)
+    draft = add_version(feedstock(tmp_path / "f"), CUDA, "13.0", path)
+    assert "  use_local: true\n" in written(draft, ".ci_support/migrations/cuda130.yaml")
+    with pytest.raises(InputError, match="cuda130.yaml does not add it"):
+        add_version(feedstock(tmp_path / "g"), CUDA, "13.1", path)
+
+
+def test_a_migration_is_added_beside_other_migrations_even_if_the_recipe_lists_versions(tmp_path: Path) -> None:
+    folder, config = pinning(tmp_path / "p", cuda130=MIGRATION)
+    draft = feedstock(tmp_path / "f", lists=LISTS, cuda129=MIGRATION.replace("- 13.0", "- 12.9"))
+    added = add_version(draft, CUDA, "13.0", folder, None, config)
+    assert added.changes().listed() == (("add", ".ci_support/migrations/cuda130.yaml"),)
+
+
+def test_the_pinnings_lists_are_copied_if_no_migration_adds_the_version(tmp_path: Path) -> None:
+    folder, config = pinning(tmp_path / "p", windows_cuda=WINDOWS)
+    draft = add_version(feedstock(tmp_path / "f", lists="mpi:\n  - nompi\n"), CUDA, "13.0", folder, None, config)
+    lists = PINNING[PINNING.index("cuda_compiler_version:\n") :].replace("docker_image:", "\ndocker_image:")
+    lists = lists.replace(
+        "- 12.9                   # [linux]\n",
+        "- 12.9                   # [linux]\n  - 13.0                   # [linux]\n",
+    )
+    image = "- image-cuda:12.9        # [linux]\n"
+    assert written(draft, "recipe/conda_build_config.yaml") == (
+        "mpi:\n  - nompi\n" + lists.replace(image, f"{image}  {image.replace('12.9', '13.0')}")
+    )
+    assert draft.remarks[0].startswith("no migration adds CUDA 13.0: the pinning's lists are copied")
+
+
+def test_lists_of_the_pinning_that_would_not_fit_each_other_are_not_copied(tmp_path: Path) -> None:
+    folder, config = pinning(tmp_path / "p", PINNING.replace("- image-cuda", "- other\n  - image-cuda"))
+    with pytest.raises(InputError, match="no migration of the pinning adds it"):
+        add_version(feedstock(tmp_path / "f"), CUDA, "13.0", folder, None, config)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ('win and cuda_compiler_version not in ("None", "12.6")', '("None", "12.6", "12.9")'),
+        ('cuda_compiler_version not in ("None",)', '("None", "12.9")'),
+    ],
+)
+def test_a_skip_of_all_but_some_versions_gets_the_version(tmp_path: Path, before: str, after: str) -> None:
+    draft = add_version(feedstock(tmp_path / "f", before), CUDA, "12.9", None)
+    assert f"not in {after}]" in draft.recipe.text
+    assert "the pinning must have CUDA 12.9" in draft.remarks[0]
+
+
+def test_values_have_no_place_where_a_skip_alone_goes(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no values go with it"):
+        add_version(feedstock(tmp_path / "f", 'cuda_compiler_version == "12.9"'), CUDA, "12.9", None, {"cudnn": "9"})
+
+
+def test_one_of_several_versions_of_a_migration_leaves_it_to_the_others(tmp_path: Path) -> None:
+    several = "cuda_compiler_version:\n  - 12.6\n  - 12.9\nc_compiler_version:\n  - 13\n  - 14\n"
+    draft = drop_version(feedstock(tmp_path / "f", cuda126_129=several), CUDA, "12.6")
+    assert written(draft, ".ci_support/migrations/cuda126_129.yaml") == (
+        "cuda_compiler_version:\n  - 12.9\nc_compiler_version:\n  - 14\n"
+    )
