@@ -69,7 +69,7 @@ def add_version(
             the feedstock then keeps as its own; None without a pinning.
         values: of keys that are zipped with the version, in place of those that its neighbour or the migration has.
         pinned: the pinning's `conda_build_config.yaml`, whose lists the recipe's variant file gets if no migration adds
-            the version; None without a pinning.
+            a version of CUDA; None without a pinning.
 
     Raises:
         InputError: the version is malformed or there already, neither a variant file nor a migration can add it, or a
@@ -104,8 +104,8 @@ def add_version(
         return _migrated(draft, found, choice, given, is_own=found.path == migrations)
     if draft is not excluded and not given:
         return draft.remarked(f"nothing but the skip was changed: the pinning must have {choice.title} {version}")
-    copied = None if pinned is None or migrated else with_pinned_lists(draft, choice.key, pinned)
-    if copied is not None:
+    copied = None if pinned is None or migrated or choice is PYTHON else with_pinned_lists(draft, choice.key, pinned)
+    if copied is not None and _listing(copied[0], choice.key, version) is None:
         lists, keys = copied
         remark = f"no migration adds {choice.title} {version}: the pinning's lists are copied to {lists.path.name}"
         listed = _listed(draft.remarked(remark), lists, choice, version, given)

@@ -134,6 +134,12 @@ def test_the_pinnings_lists_are_copied_if_no_migration_adds_the_version(tmp_path
     assert draft.remarks[0].startswith("no migration adds CUDA 13.0: the pinning's lists are copied")
 
 
+def test_a_version_that_the_pinning_lists_is_not_listed_again(tmp_path: Path) -> None:
+    folder, config = pinning(tmp_path / "p")
+    with pytest.raises(InputError, match="no migration of the pinning adds it"):
+        add_version(feedstock(tmp_path / "f"), CUDA, "12.9", folder, None, config)
+
+
 def test_lists_of_the_pinning_that_would_not_fit_each_other_are_not_copied(tmp_path: Path) -> None:
     folder, config = pinning(tmp_path / "p", PINNING.replace("- image-cuda", "- other\n  - image-cuda"))
     with pytest.raises(InputError, match="no migration of the pinning adds it"):
