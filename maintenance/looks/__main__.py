@@ -14,8 +14,12 @@ import argparse
 import base64
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from html import escape
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 from maintenance.looks.browser import SCHEMES, WIDTHS, Page, opened_browser
 
@@ -43,12 +47,15 @@ def main(words: Sequence[str]) -> int:
     given.out.mkdir(parents=True, exist_ok=True)
     axe = given.axe.read_text(encoding="utf-8") if given.axe else ""
     found = 0
-    with opened_browser() as page:
+    home = given.pages if given.pages.is_dir() else given.pages.parent
+    with _served(home) as address, opened_browser() as page:
         page.obey_no_policy()
         for scheme in SCHEMES:
             for width in WIDTHS:
                 for file in files:
-                    for finding in _looked_at(page, file, width, scheme, axe, given.out):
+                    for finding in _looked_at(
+                        page, file, f"{address}/{file.relative_to(home).as_posix()}", width, scheme, axe, given.out
+                    ):
                         found += 1
                         print(f"{file.name} {width} {scheme}: {finding}", flush=True)
                 for number in range(0, len(files), given.sheets):
@@ -57,8 +64,24 @@ def main(words: Sequence[str]) -> int:
     return 1 if found else 0
 
 
-def _looked_at(page: Page, file: Path, width: int, scheme: str, axe: str, out: Path) -> Iterator[str]:
-    page.open(file.resolve().as_uri(), width=width, scheme=scheme)
+class _Quiet(SimpleHTTPRequestHandler):
+    """A server of files that reports nothing."""
+
+    def log_message(self, *_arguments: object) -> None:
+        """Nothing."""
+
+
+@contextmanager
+def _served(folder: Path) -> Iterator[str]:
+    """The address of a server of a folder, on this machine alone: a search and a page for lost visitors need one."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(folder))) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def _looked_at(page: Page, file: Path, address: str, width: int, scheme: str, axe: str, out: Path) -> Iterator[str]:
+    page.open(address, width=width, scheme=scheme)
     _photo(out, file, width, scheme).write_bytes(page.photograph(whole=True, scale=0.5 if width > 1000 else 1))
     yield from page.findings()
     if axe:

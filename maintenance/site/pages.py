@@ -6,7 +6,8 @@ mkdocs calls the functions named `on_…` (hooks in mkdocs.yml).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from html import escape
 from typing import Any
 
 import click
@@ -16,11 +17,16 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 from feedstock_tools.cli import program
+from feedstock_tools.facts import load_cuda
+from feedstock_tools.pins.graph.pin_graph import pin_graph as pin_graph_of
+from feedstock_tools.report.pins.table import Row, table_rows
+from maintenance.site.drawing import drawn
 
 __all__ = ["on_files", "on_page_markdown"]
 
 #: A link to a file beside the folder of pages: of a site it would lead nowhere.
 _OUTSIDE = re.compile(r"\[([^\]]*)\]\(\.\./[^)]*\)")
+_MERMAID = re.compile(r"^```mermaid\n(flowchart TB\n.*?)^```$", re.MULTILINE | re.DOTALL)
 _GRAPH = "pin-graph.html"
 
 
@@ -30,7 +36,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         "commands.md": "".join(commands()),
         "spec-keys.md": "".join(spec_keys()),
         "cuda-table.md": cuda_table(),
-        _GRAPH: printed("cuda", "show", "--format", "html"),
+        _GRAPH: pin_graph(),
     }
     for name, text in made.items():
         files.append(File.generated(config, name, content=text))
@@ -38,8 +44,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """The text of a page without links to files that are not part of the site."""
-    return _OUTSIDE.sub(r"\1", markdown)
+    """The text of a page without links to files that are not part of the site, and with flowcharts as pictures."""
+    flowcharts = _MERMAID.sub(lambda found: f"{drawn(found[1], page.title or '')}\n", markdown)
+    return _OUTSIDE.sub(r"\1", flowcharts)
 
 
 def printed(*words: str) -> str:
@@ -113,9 +120,36 @@ def _cell(text: str) -> str:
 def cuda_table() -> str:
     """Which compilers, libraries, drivers and architectures each CUDA version goes with."""
     text = (
-        "---\nhide: [toc]\n---\n\n# CUDA today\n\n"
-        "What each CUDA version goes with, from the [facts](facts.md) of this version. "
-        "`feedstock-tools cuda show` prints it, and with `--channel` what a channel has. "
-        f"[The graph]({_GRAPH}) shows the same as a picture.\n\n"
+        "---\nhide: [navigation, toc]\n---\n\n# CUDA today\n\n"
+        f"**[What goes with my GPU, my driver, my CUDA, my package?]({_GRAPH})** The page of that name answers, "
+        "with a picture.\n\n"
+        "This is what each CUDA version goes with, from the [facts](facts.md) of this version: the newest gcc and "
+        "clang that nvcc accepts, and the minimum driver on Linux. "
+        "`feedstock-tools cuda show` prints it, and with `--channel` what a channel has.\n\n"
     )
-    return text + printed("cuda", "show", "--markdown")
+    graph = pin_graph_of(load_cuda())
+    return text + _cards(*table_rows(graph, graph.versions["cuda"]))
+
+
+def _cards(headings: Sequence[str], rows: Sequence[Row]) -> str:
+    """A table that becomes a list of cards on a phone: roles keep it a table for a screen reader."""
+    head = "".join(f'<th role="columnheader" scope="col">{escape(heading)}</th>' for heading in headings)
+    body = "".join(
+        f'<tr role="row"><th role="rowheader" scope="row">{escape(row.cuda)}</th>'
+        + "".join(
+            f'<td role="cell" data-label="{escape(heading)}">{escape(cell)}</td>'
+            for heading, cell in zip(headings[1:], row.cells, strict=True)
+        )
+        + "</tr>"
+        for row in rows
+    )
+    return (
+        '<table class="cards" role="table" aria-label="CUDA versions and what goes with them">'
+        f'<thead role="rowgroup"><tr role="row">{head}</tr></thead><tbody role="rowgroup">{body}</tbody></table>\n'
+    )
+
+
+def pin_graph() -> str:
+    """The page of the pin graph, with the way back to the site."""
+    page = printed("cuda", "show", "--format", "html")
+    return page.replace("<header>", '<header>\n<p><a href="cuda-table.html">feedstock-tools: CUDA</a></p>', 1)

@@ -41,8 +41,17 @@ def test_commands_keys_and_tables_are_those_of_the_code(site: Path) -> None:
     keys = (site / "spec-keys.html").read_text(encoding="utf-8")
     assert "<code>maintainers</code>" in keys
     table = (site / "cuda-table.html").read_text(encoding="utf-8")
-    assert "<td>13.0</td>" in table
-    assert "<svg" in (site / "pin-graph.html").read_text(encoding="utf-8")
+    assert '<th role="rowheader" scope="row">13.0</th>' in table
+    graph = (site / "pin-graph.html").read_text(encoding="utf-8")
+    assert "<svg" in graph
+    assert 'href="cuda-table.html"' in graph
+
+
+def test_flowcharts_are_pictures_with_their_arrows_in_words(site: Path) -> None:
+    page = (site / "architecture.html").read_text(encoding="utf-8")
+    assert "flowchart TB" not in page
+    assert page.count('<svg class="flowchart"') == 2
+    assert "report/ uses builds/" in page
 
 
 def test_the_site_needs_no_network(site: Path) -> None:
