@@ -76,8 +76,6 @@ class Page:
             {"name": "prefers-reduced-motion", "value": "reduce"},
         ]
         self._do("Emulation.setEmulatedMedia", features=features)
-        # A page that keeps the colours it was first shown in would keep them in the next window too.
-        self.ask("try { localStorage.clear() } catch { }")
         self._connection.forget("Page.loadEventFired")
         # Another address with the same path and only another fragment would not load again.
         self._do("Page.navigate", url="about:blank")
@@ -177,6 +175,8 @@ class _Connection:
         tab = self.call("Target.createTarget", url="about:blank")["targetId"]
         self._session = self.call("Target.attachToTarget", targetId=tab, flatten=True)["sessionId"]
         self.call("Page.enable")
+        # A page that remembers the colours it was first shown in would keep them in the next window too.
+        self.call("Page.addScriptToEvaluateOnNewDocument", source="try { localStorage.clear() } catch { }")
 
     def call(self, method: str, **values: Any) -> Any:
         """What the browser answers to a command.
