@@ -103,6 +103,8 @@ def _form(value: dict[str, Any]) -> str:
     if "$ref" in value:
         name = value["$ref"].rpartition("/")[2]
         return f"[{name}](#{name.lower()})"
+    if "allOf" in value:
+        return _form(value["allOf"][0])
     if "anyOf" in value or "oneOf" in value:
         forms = dict.fromkeys(_form(each) for each in value.get("anyOf") or value["oneOf"])
         return " or ".join(form for form in forms if form != "null")

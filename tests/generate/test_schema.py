@@ -2,65 +2,35 @@
 
 from __future__ import annotations
 
-import re
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from jsonschema import Draft7Validator
 
 from feedstock_tools.data import data_folder
-from feedstock_tools.generate import json_schema
+from feedstock_tools.generate import json_schema, read_spec
 
 SCHEMA = json_schema()
 DEMO = Path(__file__).parent / "data" / "demo" / "feedstock.yaml"
 SPECS = [DEMO, *sorted(data_folder("examples").glob("*/feedstock.yaml"))]
-TYPES: dict[str, tuple[type, ...]] = {
-    "object": (dict,),
-    "array": (list,),
-    "string": (str,),
-    "number": (int, float),
-    "integer": (int,),
-    "boolean": (bool,),
-    "null": (type(None),),
+#: Those of draft 07 that it uses, and `$defs`, to which references point.
+KEYWORDS = {
+    *("$schema", "$id", "$ref", "$defs", "title", "description", "default", "examples", "type", "enum", "const"),
+    *("properties", "patternProperties", "additionalProperties", "required", "minProperties", "items", "minItems"),
+    *("anyOf", "oneOf", "allOf", "pattern", "maxLength", "minimum", "maximum", "exclusiveMaximum"),
 }
-
-
-def _faults(value: Any, schema: Any, at: str = "") -> list[str]:
-    """The places where a value breaks a schema, for the part of JSON Schema that ours uses."""
-    if "$ref" in schema:
-        return _faults(value, SCHEMA["$defs"][schema["$ref"].rpartition("/")[2]], at)
-    choices = schema.get("anyOf") or schema.get("oneOf")
-    if choices:
-        tried = [_faults(value, choice, at) for choice in choices]
-        return [] if [] in tried else [fault for faults in tried for fault in faults]
-    kinds = schema.get("type", [])
-    kinds = kinds if isinstance(kinds, list) else [kinds]
-    if kinds and not any(isinstance(value, TYPES[kind]) for kind in kinds):
-        return [f"{at}: {value!r} is not {kinds}"]
-    if "enum" in schema and value not in schema["enum"]:
-        return [f"{at}: {value!r} is not in {schema['enum']}"]
-    if isinstance(value, str) and not re.search(schema.get("pattern", ""), value):
-        return [f"{at}: {value!r} does not match {schema['pattern']}"]
-    if isinstance(value, list):
-        return [fault for n, item in enumerate(value) for fault in _faults(item, schema.get("items", {}), f"{at}[{n}]")]
-    return _faults_of_mapping(value, schema, at) if isinstance(value, dict) else []
-
-
-def _faults_of_mapping(value: dict[str, Any], schema: Any, at: str) -> list[str]:
-    known, others = schema.get("properties", {}), schema.get("additionalProperties", {})
-    faults = [f"{at}: {key} is missing" for key in schema.get("required", ()) if key not in value]
-    for key, part in value.items():
-        if key not in known and others is False:
-            faults.append(f"{at}: {key} is unknown")
-        else:
-            faults += _faults(part, known.get(key, {} if others is True else others), f"{at}.{key}")
-    return faults
+VALIDATOR = Draft7Validator(SCHEMA)
 
 
 @pytest.mark.parametrize("path", SPECS, ids=lambda path: path.parent.name)
 def test_a_spec_as_an_editor_reads_it(path: Path) -> None:
-    assert not _faults(yaml.safe_load(path.read_text()), SCHEMA)
+    assert not [error.message for error in VALIDATOR.iter_errors(yaml.safe_load(path.read_text()))]
 
 
 @pytest.mark.parametrize(
@@ -68,4 +38,48 @@ def test_a_spec_as_an_editor_reads_it(path: Path) -> None:
     [("format", "v2"), ("outputs", [{"name": "demo"}]), ("cuda", {"guards": "minor"}), ("about", {}), ("x", 1)],
 )
 def test_a_mistake_as_an_editor_sees_it(key: str, value: Any) -> None:
-    assert _faults({**yaml.safe_load(DEMO.read_text()), key: value}, SCHEMA)
+    assert not VALIDATOR.is_valid({**yaml.safe_load(DEMO.read_text()), key: value})
+
+
+def parts(schema: Any) -> Iterator[dict[str, Any]]:
+    """Every schema within a schema."""
+    if isinstance(schema, list):
+        for item in schema:
+            yield from parts(item)
+    elif isinstance(schema, dict):
+        yield schema
+        for key, value in schema.items():
+            inner = value.values() if key in ("properties", "patternProperties", "$defs") else [value]
+            for part in inner if key not in ("default", "examples", "const", "enum") else ():
+                yield from parts(part)
+
+
+def test_it_is_what_schemastore_asks_for() -> None:
+    Draft7Validator.check_schema(SCHEMA)
+    assert SCHEMA["$id"].startswith("https://json.schemastore.org/")
+    assert SCHEMA["title"][0].islower() and not SCHEMA["title"].startswith(("a ", "the "))
+    for part in parts(SCHEMA):
+        assert "$ref" not in part or len(part) == 1, "draft 07 ignores what stands beside a $ref"
+        assert set(part) <= KEYWORDS
+        assert not str(part.get("description", "")).endswith(":")
+        if "properties" in part:
+            assert part["additionalProperties"] is False
+            assert [key for key, value in part["properties"].items() if "description" not in value] == []
+
+
+def test_its_example_is_a_spec(tmp_path: Path) -> None:
+    (example,) = SCHEMA["examples"]
+    VALIDATOR.validate(example)
+    (tmp_path / "feedstock.yaml").write_text(yaml.safe_dump(example))
+    assert read_spec(tmp_path).name == "demo"
+
+
+def test_check_jsonschema_accepts_every_example(tmp_path: Path) -> None:
+    schema = tmp_path / "feedstock.schema.json"
+    schema.write_text(json.dumps(SCHEMA))
+    check = [sys.executable, "-m", "check_jsonschema"]
+    ran = [
+        subprocess.run([*check, *words], capture_output=True, text=True, check=False)
+        for words in (["--check-metaschema", str(schema)], ["--schemafile", str(schema), *map(str, SPECS)])
+    ]
+    assert [run.returncode for run in ran] == [0, 0], [run.stdout + run.stderr for run in ran]

@@ -341,12 +341,12 @@ class Spec(Model):
     )
     groups: Mapping[PackageName, RequirementList] = Field(default={}, description="Named lists of requirements.")
     outputs: Annotated[tuple[Output, ...], Field(min_length=1)] = Field(description="The packages.")
-    prefer: Prefer = Field(default=Prefer(), description="The build that a solver prefers if both fit.")
+    prefer: Prefer = Field(default=Prefer(), description="Which build a solver takes if several fit.")
     skip: tuple[Annotated[Skip, Shorthand(string="when")], ...] = Field(
         default=(), description="Builds that are not made."
     )
     needs: Needs = Field(default=Needs(), description="The resources of one build.")
-    about: About = Field(description="The description of the packages.")
+    about: About = Field(description="What the packages say of themselves.")
     maintainers: Annotated[tuple[str, ...], Field(min_length=1)] = Field(description="Names on GitHub.")
     verbatim: tuple[Verbatim, ...] = Field(default=(), description="Lines of the recipe that have no keys here.")
     conda_forge: Mapping[str, Any] = Field(
