@@ -4,7 +4,8 @@
     python -m maintenance.release 0.2.0 --dry-run   the same, but the checkout gets neither commit nor tag
     python -m maintenance.release 0.2.0 --rebuild   build and check again what the tag v0.2.0 holds
 
-The archives go to `dist/0.2.0/`. Every run builds them twice and compares the bytes.
+The archives and the bill of materials go to `dist/0.2.0/`. Every run builds the archives twice, in another folder, with
+another umask and other times of files, and compares the bytes.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--dry-run", action="store_true", help="leave the checkout as it is")
     parser.add_argument("--rebuild", action="store_true", help="build what has its tag")
     parser.add_argument("--notes", type=Path, metavar="FILE", help="write the changelog's section there")
+    parser.add_argument("--sbom", type=Path, metavar="FILE", help="write the bill of materials there too")
     asked = parser.parse_args(arguments)
     target = Path("dist", asked.version)
     try:
@@ -44,6 +46,8 @@ def main(arguments: Sequence[str]) -> int:
         return error.exit_code
     if asked.notes:
         asked.notes.write_text(made.notes, encoding="utf-8")
+    if asked.sbom:
+        asked.sbom.write_bytes(made.sbom.read_bytes())
     lines = [f"feedstock-tools {made.version}, commit {made.commit}", *made.digests(), "", made.notes]
     if not asked.rebuild and not asked.dry_run:
         lines += [f"Tagged v{made.version}. Next: git push --follow-tags (the release workflow uploads),"]

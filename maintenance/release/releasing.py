@@ -7,6 +7,7 @@ only after every check has passed, so that a release that fails leaves nothing b
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -18,16 +19,24 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.generate import apply, read_spec, render
 from maintenance.release import changelog, contents
+from maintenance.release.sbom import bill_of_materials, installed_in, refuse_invalid
 
 __all__ = ["Release", "rebuild", "release", "write_version"]
 
 VERSION_FILE = Path("feedstock_tools/__init__.py")
 #: Exact versions of what makes the archives, so that the same commit gives the same bytes on another day.
 CONSTRAINTS = Path("maintenance/release/constraints.txt")
+#: The dependencies of the program and of its extras for users, in exact versions with hashes.
+LOCK = Path("requirements.lock")
+#: The second build differs in these from the first, besides its folder: modes of files, and their times.
+_OTHER_UMASK, _OTHER_TIME = 0o077, 1_000_000_000
+#: Findings of check-wheel-contents that are meant: each example is a whole feedstock, with its own license and tests.
+_MEANT = "W002,W004"
 #: The feedstock that makes the conda package of the archives.
 OWN_FEEDSTOCK = Path("examples/feedstock-tools")
 _SPEC_LINE = re.compile(r"^version: .*$", re.MULTILINE)
@@ -44,10 +53,12 @@ class Release:
     notes: str
     #: Wheel and source archive.
     archives: tuple[Path, ...]
+    #: The bill of materials.
+    sbom: Path
 
     def digests(self) -> Iterator[str]:
         """A line for each archive, as sha256sum writes it."""
-        for path in self.archives:
+        for path in (*self.archives, self.sbom):
             yield f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path}"
 
 
@@ -125,42 +136,66 @@ def _made(folder: Path, version: str, target: Path) -> Release:
     notes = changelog.notes_of((folder / changelog.FILE).read_text(encoding="utf-8"), version)
     with tempfile.TemporaryDirectory() as scratch:
         first = _built(folder, Path(scratch, "first"))
-        second = _built(folder, Path(scratch, "second"))
-        for one, other in zip(first, second, strict=True):
-            if one.read_bytes() != other.read_bytes():
+        with _worktree(folder, "HEAD", umask=_OTHER_UMASK) as other:
+            for path in other.rglob("*"):
+                os.utime(path, (_OTHER_TIME, _OTHER_TIME), follow_symlinks=False)
+            second = _built(other, Path(scratch, "second"), umask=_OTHER_UMASK)
+        for one, again in zip(first, second, strict=True):
+            if one.read_bytes() != again.read_bytes():
                 raise WorkError(f"{one.name} is not reproducible: two builds of the same commit differ")
         _check(folder, first, version)
+        materials = _installed(folder, first[1], version)
         target.mkdir(parents=True, exist_ok=True)
+        sbom = target / f"feedstock_tools-{version}.cdx.json"
+        sbom.write_text(json.dumps(materials, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
         archives = tuple(Path(shutil.copy2(path, target)) for path in first)
-    return Release(version, _git(folder, "rev-parse", "HEAD"), notes, archives)
+    return Release(version, _git(folder, "rev-parse", "HEAD"), notes, archives, sbom)
 
 
-def _built(folder: Path, target: Path) -> tuple[Path, ...]:
+def _built(folder: Path, target: Path, *, umask: int = -1) -> tuple[Path, ...]:
     """The source archive, and the wheel made from it, with the time of the commit as the time of their files."""
     environment = {
         **os.environ,
-        "SOURCE_DATE_EPOCH": _git(folder, "show", "--no-patch", "--format=%ct", "HEAD"),
+        "SOURCE_DATE_EPOCH": str(_epoch(folder)),
         "PIP_CONSTRAINT": str(folder / CONSTRAINTS),
     }
-    _run([sys.executable, "-m", "build", "--outdir", str(target), str(folder)], environment)
+    _run([sys.executable, "-m", "build", "--outdir", str(target), str(folder)], environment, umask)
     (wheel,), (sdist,) = target.glob("*.whl"), target.glob("*.tar.gz")
     return sdist, wheel
 
 
 def _check(folder: Path, archives: Sequence[Path], version: str) -> None:
-    """Check for an index and a user: metadata that twine accepts, all files, and a program that starts."""
+    """Check for an index: metadata that twine accepts, a sound wheel, and all files."""
     sdist, wheel = archives
     tracked = _git(folder, "ls-files").splitlines()
     contents.check_sdist(sdist, tracked, version)
     contents.check_wheel(wheel, tracked, version)
     _run([sys.executable, "-m", "twine", "check", "--strict", *map(str, archives)])
-    with tempfile.TemporaryDirectory() as unpacked:
-        shutil.unpack_archive(wheel, unpacked, "zip")
-        environment = {**os.environ, "PYTHONPATH": unpacked}
-        start = [sys.executable, "-P", "-m", "feedstock_tools"]
-        if version not in _run([*start, "--version"], environment):
+    program = str(Path(sys.executable).with_name("check-wheel-contents"))
+    _run([program, "--no-config", "--toplevel=feedstock_tools", f"--ignore={_MEANT}", str(wheel)])
+
+
+def _installed(folder: Path, wheel: Path, version: str) -> dict[str, Any]:
+    """Install the wheel with the locked dependencies, start the program, and list all that is installed then."""
+    with tempfile.TemporaryDirectory() as scratch:
+        _run([sys.executable, "-m", "venv", scratch])
+        python = str(Path(scratch, "Scripts", "python.exe") if os.name == "nt" else Path(scratch, "bin", "python"))
+        pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
+        _run([*pip, "--require-hashes", "--only-binary=:all:", "--requirement", str(folder / LOCK)])
+        _run([*pip, str(wheel)])
+        start = [python, "-P", "-m", "feedstock_tools"]
+        if version not in _run([*start, "--version"]):
             raise WorkError(f"{wheel.name}: the program does not start as version {version}")
-        _run([*start, "variants"], environment)
+        _run([*start, "variants"])
+        where = "import sysconfig; print(sysconfig.get_path('purelib'))"
+        materials = bill_of_materials(installed_in(Path(_run([python, "-c", where]))), _epoch(folder))
+    refuse_invalid(materials)
+    return materials
+
+
+def _epoch(folder: Path) -> int:
+    """The time of the commit, in seconds."""
+    return int(_git(folder, "show", "--no-patch", "--format=%ct", "HEAD"))
 
 
 def _version_in(folder: Path) -> str:
@@ -184,29 +219,29 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 @contextmanager
-def _worktree(repository: Path, commit: str) -> Iterator[Path]:
+def _worktree(repository: Path, commit: str, *, umask: int = -1) -> Iterator[Path]:
     """A detached worktree of a commit, gone at the end; it holds tracked files alone."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch, "feedstock-tools")
-        _git(repository, "worktree", "add", "--quiet", "--detach", str(folder), commit)
+        _git(repository, "worktree", "add", "--quiet", "--detach", str(folder), commit, umask=umask)
         try:
             yield folder
         finally:
             _git(repository, "worktree", "remove", "--force", str(folder))
 
 
-def _git(folder: Path, *arguments: str) -> str:
-    return _run(["git", "-C", str(folder), *arguments])
+def _git(folder: Path, *arguments: str, umask: int = -1) -> str:
+    return _run(["git", "-C", str(folder), *arguments], umask=umask)
 
 
-def _run(command: Sequence[str], environment: Mapping[str, str] | None = None) -> str:
-    """What a program prints, without blanks around it.
+def _run(command: Sequence[str], environment: Mapping[str, str] | None = None, umask: int = -1) -> str:
+    """What a program prints, without blanks around it; its files get the modes that `umask` leaves (-1: as here).
 
     Raises:
         WorkError: the program is missing or fails; the message ends with what it wrote.
     """
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, umask=umask)
     except OSError as error:
         raise WorkError(f"{command[0]} cannot be started: {error}") from error
     if done.returncode:
