@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from feedstock_tools.cli import options
+from feedstock_tools.cli import fleet_hosts, options
 from feedstock_tools.cli.fleet_slurm import command as slurm
 from feedstock_tools.cli.printing import say, say_json
 from feedstock_tools.cli.spelling import Group
@@ -143,6 +143,10 @@ def try_(hosts: int) -> None:
                     time.sleep(1)
         finally:
             remove(folder)
+
+
+for _each in fleet_hosts.COMMANDS:
+    command.add_command(_each)
 
 
 def chosen_fleet(given: str | None) -> FleetFolder:

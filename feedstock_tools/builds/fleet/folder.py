@@ -12,12 +12,18 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from feedstock_tools.builds.fleet.host.settings import SETTINGS
-from feedstock_tools.builds.fleet.trust.certificates import issue, make_authority, refuse_bad_name, write_private
+from feedstock_tools.builds.fleet.trust.certificates import (
+    is_valid_for_long,
+    issue,
+    make_authority,
+    refuse_bad_name,
+    write_private,
+)
 from feedstock_tools.builds.fleet.trust.signing import PUBLIC_KEY, make_signing_key
 from feedstock_tools.errors import InputError
 from feedstock_tools.reading import read_text
@@ -25,12 +31,14 @@ from feedstock_tools.yaml_reading.values import parse_types
 
 __all__ = [
     "INVENTORY",
+    "NAME_KEY",
     "FleetFolder",
     "add_host",
     "find_fleet",
     "fleet_name",
     "fleets_root",
     "make_fleet",
+    "move_hub",
     "open_fleet",
 ]
 
@@ -100,6 +108,8 @@ def make_fleet(path: Path, name: str, hub: str) -> FleetFolder:
 def add_host(fleet: FleetFolder, host: str, settings: Mapping[str, Any], folder: Path | None = None) -> Path:
     """Make what a host gets: its certificate, the key that orders are verified with, its settings; returns the folder.
 
+    A certificate that is there and valid for some weeks stays.
+
     Args:
         settings: as `read_settings` reads them, without the host's name and the hub.
         folder: for it; default: that of a host that stays.
@@ -109,10 +119,25 @@ def add_host(fleet: FleetFolder, host: str, settings: Mapping[str, Any], folder:
         WorkError: the folder cannot be written.
     """
     folder = folder or fleet.for_host(host)
-    issue(fleet.path, folder, "host", host)
+    if not is_valid_for_long(folder):
+        issue(fleet.path, folder, "host", host)
     write_private(folder / PUBLIC_KEY, (fleet.path / PUBLIC_KEY).read_bytes())
     write_private(folder / SETTINGS, json.dumps({**settings, "name": host, "hub": fleet.hub}, indent=1).encode())
     return folder
+
+
+def move_hub(fleet: FleetFolder, hub: str) -> FleetFolder:
+    """The fleet with its hub at an address; the hub's certificate is valid for any.
+
+    Raises:
+        WorkError: the folder cannot be written.
+    """
+    if hub != fleet.hub:
+        write_private(fleet.path / _FLEET, json.dumps({"name": fleet.name, "hub": hub}).encode())
+    if not is_valid_for_long(fleet.for_hub):
+        issue(fleet.path, fleet.for_hub, "hub", "hub")
+        issue(fleet.path, fleet.path, "client", "client")
+    return replace(fleet, hub=hub)
 
 
 def open_fleet(path: Path) -> FleetFolder:

@@ -27,6 +27,7 @@ __all__ = [
     "Role",
     "client_context",
     "hub_context",
+    "is_valid_for_long",
     "issue",
     "make_authority",
     "refuse_bad_name",
@@ -39,7 +40,7 @@ Role = Literal["hub", "host", "client"]
 HUB = "hub.fleet.invalid"
 AUTHORITY, AUTHORITY_KEY = "authority.crt", "authority.key"
 CERTIFICATE, KEY = "own.crt", "own.key"
-_VALID = timedelta(days=180)
+_VALID, _RENEWED_BEFORE = timedelta(days=180), timedelta(days=30)
 #: Clocks of rented machines may be slow.
 _BEFORE = timedelta(hours=1)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
@@ -114,6 +115,17 @@ def issue(authority: Path, folder: Path, role: Role, name: str) -> None:
     write_private(folder / KEY, _pem_of_key(key))
     write_private(folder / CERTIFICATE, _pem(certificate))
     write_private(folder / AUTHORITY, (authority / AUTHORITY).read_bytes())
+
+
+def is_valid_for_long(folder: Path) -> bool:
+    """Whether a folder has a certificate that is valid for some weeks more."""
+    from cryptography import x509
+
+    try:
+        certificate = x509.load_pem_x509_certificate((folder / CERTIFICATE).read_bytes())
+    except (OSError, ValueError):
+        return False
+    return certificate.not_valid_after_utc > datetime.now(UTC) + _RENEWED_BEFORE
 
 
 def write_private(path: Path, content: bytes) -> None:

@@ -1,0 +1,143 @@
+"""Ansible as a process: its programs, its environment, and what it says. None of its modules is imported."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from feedstock_tools.data import data_folder
+from feedstock_tools.errors import InputError
+
+__all__ = ["Played", "ansible", "play", "variables"]
+
+_RECAP = re.compile(r"(\S+)\s+: ok=(\d+)\s+changed=(\d+)\s+unreachable=(\d+)\s+failed=(\d+)")
+_TASK = re.compile(r"(?:TASK|RUNNING HANDLER) \[(.*)\]")
+_FATAL = re.compile(r"fatal: \[([^\] ]+)(?: -> [^\]]*)?\]: (\w+)! => (.*)")
+_MOST_AT_ONCE = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """What a playbook has done on a host.
+
+    Attributes:
+        changed: the number of steps that changed something.
+        error: why it failed; None if it did not. `absent` where the host could not be reached.
+    """
+
+    host: str
+    changed: int
+    error: str | None
+    absent: bool = False
+
+
+def ansible(program: str) -> list[str]:
+    """The command of one of Ansible's programs, such as `playbook`.
+
+    Raises:
+        InputError: it is not installed, or this system is Windows.
+    """
+    if sys.platform == "win32":
+        raise InputError("Ansible does not run on Windows", hint="Run it in WSL, or take `fleet up --script`.")
+    if find_spec("ansible") is None:
+        raise InputError("this needs ansible-core", hint="Install the extra: pip install 'feedstock-tools[fleet]'")
+    return [sys.executable, "-m", "ansible", program]
+
+
+def variables(environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment of Ansible on this machine, which the plugin of a cloud needs; none of it goes to a host.
+
+    Settings of Ansible's that others made for their own playbooks are left out, except for where collections lie.
+    """
+    kept = {
+        name: value
+        for name, value in environment.items()
+        if not name.startswith("ANSIBLE_") or name in ("ANSIBLE_HOME", "ANSIBLE_COLLECTIONS_PATH")
+    }
+    configuration = data_folder("templates") / "fleet" / "ansible.cfg"
+    return {**kept, "ANSIBLE_CONFIG": str(configuration), "LC_ALL": "C.UTF-8"}
+
+
+def play(
+    folder: Path,
+    playbook: str,
+    inventory: Path,
+    hosts: Sequence[str],
+    environment: Mapping[str, str],
+    tell: Callable[[str], None],
+) -> list[Played]:
+    """Play a playbook of a project on some hosts of an inventory.
+
+    Args:
+        folder: of the project, see `write_project`; what Ansible has said stays there, in `PLAYBOOK.log`.
+        tell: gets the name of each step as it begins.
+
+    Raises:
+        InputError: Ansible is not installed.
+    """
+    command = [
+        *ansible("playbook"),
+        *("--inventory", str(inventory.absolute()), "--inventory", str(folder / "hosts.json")),
+        *("--limit", ",".join(hosts), "--forks", str(min(len(hosts), _MOST_AT_ONCE))),
+        f"{playbook}.yml",
+    ]
+    said = []
+    with (folder / f"{playbook}.log").open("w", encoding="utf-8") as log:
+        process = subprocess.Popen(
+            command,
+            cwd=folder,
+            env=variables(environment),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            encoding="utf-8",
+            errors="replace",
+        )
+        try:
+            for line in process.stdout or ():
+                log.write(line)
+                said.append(line)
+                if (task := _TASK.match(line)) is not None:
+                    tell(task[1])
+        finally:
+            if process.poll() is None:
+                process.terminate()
+            process.wait()
+            if process.stdout is not None:
+                process.stdout.close()
+    return _results(said, hosts)
+
+
+def _results(said: Iterable[str], hosts: Sequence[str]) -> list[Played]:
+    """What the last lines of a playbook count, with the reasons that it has given before."""
+    reasons, counted = dict[str, str](), dict[str, tuple[int, int, int]]()
+    for line in said:
+        if (fatal := _FATAL.match(line)) is not None:
+            reasons.setdefault(fatal[1], _reason(fatal[3]))
+        elif (recap := _RECAP.match(line)) is not None:
+            counted[recap[1]] = (int(recap[3]), int(recap[4]), int(recap[5]))
+    found = []
+    for host in hosts:
+        changed, absent, failed = counted.get(host, (0, 0, 1))
+        error = reasons.get(host, "Ansible ended before it was done") if absent or failed else None
+        found.append(Played(host, changed, error, absent=bool(absent)))
+    return found
+
+
+def _reason(result: str) -> str:
+    """Why a step failed: what it wrote to stderr, else its message."""
+    content: object = None
+    with suppress(ValueError):
+        content = json.loads(result)
+    if not isinstance(content, dict):
+        return result.strip()
+    lines = [line for line in str(content.get("stderr") or "").splitlines() if line.strip()]
+    return " ".join(lines[-3:]) if lines else str(content.get("msg") or result).strip()

@@ -1,0 +1,174 @@
+"""The statements of bash in steps that no module of Ansible covers. They say `changed` if they have changed something.
+
+Each ends with status 0, or with a message on stderr. None may contain an opening bracket of Jinja's, except for values.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "ENVIRONMENT",
+    "LOCK",
+    "PACKAGES",
+    "REFUSE",
+    "SUBORDINATE_IDS",
+    "SUPERVISED",
+    "TOOLCHAIN_ENVIRONMENT",
+    "UNPACKED_DEBS",
+    "UNSUPERVISED",
+    "WITHOUT_PACKAGES",
+]
+
+#: The first statements: one command at a time works on a host. What an interrupted `up` has started there goes on, as
+#: nothing tells it that its client is gone, and holds the lock to its end.
+LOCK = """\
+set -euo pipefail
+exec 9>/run/lock/feedstock-tools-fleet
+flock -w 900 9 || { echo "another command has been at work on this host for 15 minutes" >&2; exit 1; }
+"""
+
+REFUSE = """\
+fleet="{{ fleet_name }}" root="{{ fleet_root }}" user="{{ fleet_user }}" supervisor="{{ fleet_supervisor }}"
+python="{{ fleet_python }}" machine="{{ fleet_machine }}" notes=/var/lib/feedstock-tools-fleet
+refuse() { echo "$1" >&2; exit 1; }
+command -v python3 >/dev/null || refuse "this host has no python3"
+found=$(python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+[ "$found" = "$python" ] || refuse "this host has Python $found, the wheels are for $python: set fleet_python: '$found'"
+found=$(uname -m)
+[ "$found" = "$machine" ] || refuse "this host is $found, the wheels are for $machine: set fleet_machine: $found"
+if [ "$supervisor" = systemd ] && [ ! -d /run/systemd/system ]; then
+  refuse "systemd does not run on this host: set fleet_supervisor: shell for a loop that no reboot starts again"
+fi
+if [ -s "$notes/fleet" ]; then
+  found=$(cat "$notes/fleet")
+  [ "$found" = "$fleet" ] || refuse "this host belongs to the fleet $found: run \\`fleet down\\` for that one first"
+else
+  for path in /opt/feedstock-tools /etc/feedstock-tools "$root"; do
+    [ ! -e "$path" ] || refuse "$path is there already, and no fleet made it: remove it, or set fleet_root to another"
+  done
+  ! getent passwd "$user" >/dev/null || refuse "there is a user $user already: set fleet_user to another name"
+fi
+"""
+
+#: `pip` runs from its wheel, so that the distribution's package `python3-venv` is not needed. Compiled files hold
+#: hashes and no times, so that two hosts are the same.
+_VENV = """\
+[ "$(cat "$env/made-from" 2>/dev/null || true)" != "$made_from" ] || exit 0
+rm -rf -- "$env"
+scratch=$(mktemp -d)
+trap 'rm -rf -- "$scratch"' EXIT
+tar -xf /opt/feedstock-tools/wheelhouse.tar -C "$scratch"
+python3 -m venv --without-pip -- "$env"
+pip=("$scratch"/pip-*.whl)
+"$env/bin/python" "${pip[0]}/pip" install -q --no-index --no-compile --no-cache-dir --disable-pip-version-check \\
+  --root-user-action=ignore --find-links "$scratch" -r "$scratch/$wanted" >&2
+"$env/bin/python" -m compileall -q -j 0 --invalidation-mode unchecked-hash -x '/tests?/' "$env/lib" >&2
+printf '%s' "$made_from" >"$env/made-from"
+echo changed
+"""
+ENVIRONMENT = (
+    """\
+env=/opt/feedstock-tools/env made_from="{{ fleet_wheels_digest }}" wanted=host.txt
+"""
+    + _VENV
+)
+TOOLCHAIN_ENVIRONMENT = (
+    """\
+env=/opt/feedstock-tools/toolchain made_from="{{ fleet_wheels_digest }}" wanted=toolchain.txt
+"""
+    + _VENV
+)
+
+#: A source of packages on the host, for a host that reaches none.
+UNPACKED_DEBS = """\
+debs=/opt/feedstock-tools/debs made_from="{{ fleet_debs_digest }}"
+[ "$(cat "$debs/made-from" 2>/dev/null || true)" != "$made_from" ] || exit 0
+rm -rf -- "$debs"
+mkdir -p -- "$debs/lists/partial" "$debs/cache/archives/partial"
+tar -xf /opt/feedstock-tools/debs.tar -C "$debs"
+cd "$debs"
+for deb in *.deb; do
+  dpkg-deb -f "$deb"
+  sum=$(sha256sum "$deb" | cut -c 1-64)
+  printf 'Filename: ./%s\\nSize: %s\\nSHA256: %s\\n\\n' "$deb" "$(stat -c %s "$deb")" "$sum"
+done >Packages
+echo "deb [trusted=yes] file:$debs ./" >sources.list
+cat >apt.conf <<END
+Dir::Etc::SourceList "$debs/sources.list";
+Dir::Etc::SourceParts "-";
+Dir::State::Lists "$debs/lists";
+Dir::Cache "$debs/cache";
+APT::Sandbox::User "root";
+END
+APT_CONFIG="$debs/apt.conf" apt-get -q update >&2
+printf '%s' "$made_from" >made-from
+echo changed
+"""
+
+PACKAGES = """\
+notes=/var/lib/feedstock-tools-fleet names="NAMES"
+missing=()
+for name in $names; do
+  [ "$(dpkg-query -W -f '${db:Status-Status}' "$name" 2>/dev/null || true)" = installed ] || missing+=("$name")
+done
+[ -n "${missing[*]:-}" ] || exit 0
+command -v apt-get >/dev/null || { echo "this host has no apt-get: switch its packages off" >&2; exit 1; }
+apt=(env DEBIAN_FRONTEND=noninteractive apt-get -q)
+if [ -e /opt/feedstock-tools/debs/apt.conf ]; then
+  apt=(env DEBIAN_FRONTEND=noninteractive APT_CONFIG=/opt/feedstock-tools/debs/apt.conf apt-get -q)
+else
+  "${apt[@]}" update >&2
+fi
+# What comes new is noted before it comes; what the host has and only becomes newer stays.
+"${apt[@]}" -s install --no-install-recommends "${missing[@]}" |
+  sed -n 's/^Inst \\([^ ]*\\) (.*/\\1/p' >"$notes/packages.part"
+cat "$notes/packages.part" >>"$notes/packages"
+rm -- "$notes/packages.part"
+"${apt[@]}" -y install --no-install-recommends "${missing[@]}" >&2
+echo changed
+"""
+WITHOUT_PACKAGES = """\
+notes=/var/lib/feedstock-tools-fleet
+[ -s "$notes/packages" ] || exit 0
+mapfile -t names < <(sort -u "$notes/packages")
+DEBIAN_FRONTEND=noninteractive dpkg --purge --force-remove-reinstreq "${names[@]}" >&2
+rm -- "$notes/packages"
+echo changed
+"""
+
+#: Containers without root need ranges of user numbers; useradd gives them to users on most distributions.
+SUBORDINATE_IDS = """\
+user="{{ fleet_user }}"
+if command -v docker >/dev/null && getent group docker >/dev/null && ! id -nG "$user" | grep -qw docker; then
+  usermod -aG docker -- "$user"
+  echo changed
+fi
+if command -v podman >/dev/null && ! grep -q "^$user:" /etc/subuid; then
+  usermod --add-subuids 1000000-1065535 --add-subgids 1000000-1065535 -- "$user"
+  echo changed
+fi
+"""
+
+#: The loop is a group of processes of its own; the note of it says what it was started from.
+SUPERVISED = """\
+loop=/opt/feedstock-tools/SERVICE state=/run/SERVICE user="{{ fleet_user }}" root="{{ fleet_root }}"
+made_from=$(sha256sum "$loop" | cut -c 1-64)
+read -r pid before <"$state" 2>/dev/null || { pid="" before=""; }
+if [ -n "$pid" ] && kill -0 -- "-$pid" 2>/dev/null; then
+  [ "$before" != "$made_from" ] || exit 0
+  kill -TERM -- "-$pid"
+  for _ in $(seq 100); do kill -0 -- "-$pid" 2>/dev/null || break; sleep 0.1; done
+  kill -KILL -- "-$pid" 2>/dev/null || true
+fi
+cd /
+setsid runuser -u "$user" -- "$loop" </dev/null >>/var/log/SERVICE.log 2>&1 9>&- &
+echo "$! $made_from" >"$state"
+echo changed
+"""
+UNSUPERVISED = """\
+state=/run/SERVICE
+[ -e "$state" ] || exit 0
+read -r pid _ <"$state" || pid=""
+[ -z "$pid" ] || kill -KILL -- "-$pid" 2>/dev/null || true
+rm -f -- "$state" /var/log/SERVICE.log
+echo changed
+"""

@@ -1,0 +1,173 @@
+"""`feedstock-tools fleet up`, `down`, `test` and `wheelhouse`: machines that become hosts, and are given back."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from feedstock_tools.cli import options
+from feedstock_tools.cli.printing import say, say_json
+from feedstock_tools.errors import InputError, WorkError
+
+if TYPE_CHECKING:
+    from feedstock_tools.builds.fleet.provision.inventory import Inventory
+    from feedstock_tools.builds.fleet.provision.playing import Played
+
+__all__ = ["COMMANDS"]
+
+_NAMES = click.argument("hosts", nargs=-1, metavar="[HOST]...")
+_INVENTORY = options.option(
+    "--inventory",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=Path("inventory.yml"),
+    metavar="FILE",
+    meaning="The inventory of the fleet",
+    default_text="inventory.yml",
+)
+_MACHINES = options.option(
+    "--machines",
+    metavar="PROGRAM",
+    meaning="Program that makes and ends the machines: PROGRAM up|down FLEET",
+)
+
+
+@click.command("up", short_help="Make the machines of an inventory hosts of a fleet.")
+@_NAMES
+@_INVENTORY
+@_MACHINES
+@options.option(
+    "--script",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    meaning="Write the same steps as a script for each host, with its files, and do nothing else",
+)
+def up(hosts: tuple[str, ...], inventory: Path, machines: str | None, script: Path | None) -> int:
+    """Install this program, a worker and what builds need on the hosts of an inventory; all of them without HOST.
+
+    A second `up` changes nothing. It runs Ansible, which reaches the hosts by SSH.
+    """
+    from feedstock_tools.builds.fleet.provision.hosts import up as provide
+    from feedstock_tools.builds.fleet.provision.hosts import write_scripts
+
+    _called(machines, "up", inventory)
+    chosen = _chosen(inventory, hosts)
+    if script is not None:
+        for folder in write_scripts(chosen, script, os.environ, say):
+            say(f"Wrote {folder}. Copy it to the machine, and run there as root: bash provision.sh up")
+        return 0
+    return _report(provide(chosen, os.environ, _progress), "up")
+
+
+@click.command("down", short_help="Remove all that `up` has made on hosts.")
+@_NAMES
+@_INVENTORY
+@_MACHINES
+def down(hosts: tuple[str, ...], inventory: Path, machines: str | None) -> int:
+    """End the builds on the hosts and remove all that `up` has made there, also after an `up` that was interrupted.
+
+    Packages that the client has not fetched yet are lost.
+    """
+    from feedstock_tools.builds.fleet.provision.hosts import down as remove
+
+    chosen = _chosen(inventory, hosts)
+    status = _report(remove(chosen, os.environ, _progress), "down")
+    if status == 0:
+        _called(machines, "down", inventory)
+    return status
+
+
+@click.command("test", short_help="Try what builds need on the hosts.")
+@_NAMES
+@_INVENTORY
+@options.as_json
+def test(hosts: tuple[str, ...], inventory: Path, as_json: bool) -> int:
+    """Try on each host a hello-world, its service, compilers, libraries and GPUs, as its inventory switches them on."""
+    from feedstock_tools.builds.fleet.provision.hosts import test as tried
+    from feedstock_tools.wording import table
+
+    played, tests = tried(_chosen(inventory, hosts), os.environ, _quiet if as_json else _progress)
+    if as_json:
+        found = [{"host": each.host, "check": each.check, "passed": each.passed, "found": each.found} for each in tests]
+        say_json({"checks": found, "failed": {host.host: host.error for host in played if host.error is not None}})
+    else:
+        rows = [(each.host, each.check, "ok" if each.passed else "failed", each.found) for each in tests]
+        say(table(("host", "check", "result", "found"), rows))
+        _report(played, "test")
+    return 0 if all(each.passed for each in tests) and all(host.error is None for host in played) else 1
+
+
+@click.command("wheelhouse", short_help="Fetch the wheels that hosts install.")
+@options.option("--python", metavar="VERSION", default="3.11", meaning="Python of the hosts", default_text="3.11")
+@options.option("--machine", metavar="NAME", meaning="Machine of the hosts, such as aarch64", default_text="this one's")
+@options.option("--numpy", metavar="VERSION", default="", meaning="NumPy of the toolchain as well")
+def wheelhouse(python: str, machine: str | None, numpy: str) -> None:
+    """Fetch this program at this version, and all that it needs on hosts, into the user's cache, and print the archive.
+
+    `up` does it by itself. Afterwards it needs no package index.
+    """
+    from feedstock_tools.builds.fleet.provision.wheelhouse import Target
+    from feedstock_tools.builds.fleet.provision.wheelhouse import wheelhouse as fetched
+    from feedstock_tools.data import cache_root
+
+    target = Target(python, machine or platform.machine(), numpy)
+    say(str(fetched(target, cache_root(os.environ), lambda text: say(text, err=True)).path))
+
+
+COMMANDS = (up, down, test, wheelhouse)
+
+
+def _chosen(inventory: Path, hosts: Sequence[str]) -> Inventory:
+    from feedstock_tools.builds.fleet.provision.hosts import chosen_hosts
+    from feedstock_tools.builds.fleet.provision.inventory import read_inventory
+    from feedstock_tools.cli.fleet import refuse_without_extra
+
+    refuse_without_extra()
+    return chosen_hosts(read_inventory(inventory, os.environ), hosts)
+
+
+def _called(machines: str | None, command: str, inventory: Path) -> None:
+    """Call the program that makes machines, if there is one.
+
+    Raises:
+        InputError: there is no such program.
+        WorkError: it failed.
+    """
+    if machines is None:
+        return
+    from feedstock_tools.builds.fleet.folder import fleet_name
+
+    path = Path(machines)
+    program = shutil.which(machines) if path.name == machines else str(path.absolute())
+    if program is None or not Path(program).is_file():
+        raise InputError("there is no such program", path=path, hint="--machines takes a program's name or path.")
+    command_line = [sys.executable, program] if program.endswith(".py") else [program]
+    ended = subprocess.run([*command_line, command, fleet_name(inventory)], check=False)
+    if ended.returncode != 0:
+        raise WorkError(f"`{machines} {command}` ended with status {ended.returncode}")
+
+
+def _progress(text: str) -> None:
+    say(f"  {text}", err=True)
+
+
+def _quiet(text: str) -> None:
+    """Print nothing."""
+
+
+def _report(played: Sequence[Played], command: str) -> int:
+    for host in played:
+        done = f"changed={host.changed}" if host.error is None else f"failed: {host.error}"
+        if command != "test" or host.error is not None:
+            say(f"{host.host}: {done}")
+    failed = sum(host.error is not None for host in played)
+    if failed and command != "test":
+        say(f"{failed} of {len(played)} hosts failed. Run `feedstock-tools fleet {command}` again: it goes on there.")
+    return 1 if failed else 0
