@@ -11,16 +11,19 @@ from typing import TYPE_CHECKING
 import click
 
 from feedstock_tools.cli import fleet_hosts, options
+<<<<<<< HEAD
 from feedstock_tools.cli.fleet_slurm import command as slurm
+=======
+from feedstock_tools.cli.fleet_extra import refuse_without_extra
+>>>>>>> 48c1804 (Test and document how machines become hosts: settings, refusals, one source of roles and script, what a host gets)
 from feedstock_tools.cli.printing import say, say_json
 from feedstock_tools.cli.spelling import Group
-from feedstock_tools.errors import InputError
 
 if TYPE_CHECKING:
     from feedstock_tools.builds.fleet.carrying.link import Link
     from feedstock_tools.builds.fleet.folder import FleetFolder
 
-__all__ = ["chosen_fleet", "command", "linked", "refuse_without_extra"]
+__all__ = ["chosen_fleet", "command", "linked"]
 
 _HELP = {"help_option_names": ["-h", "--help"]}
 
@@ -166,6 +169,7 @@ def linked(fleet: FleetFolder) -> Link:
     from feedstock_tools.builds.fleet.carrying.link import Link
 
     return Link(fleet)
+<<<<<<< HEAD
 
 
 def refuse_without_extra(*more: str) -> None:
@@ -183,3 +187,5 @@ def refuse_without_extra(*more: str) -> None:
     if missing:
         hint = "Install the extra: pip install 'feedstock-tools[fleet]'"
         raise InputError(f"a fleet needs {' and '.join(missing)}", hint=hint)
+=======
+>>>>>>> 48c1804 (Test and document how machines become hosts: settings, refusals, one source of roles and script, what a host gets)

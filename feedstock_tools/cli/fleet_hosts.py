@@ -23,15 +23,11 @@ if TYPE_CHECKING:
 
 __all__ = ["COMMANDS"]
 
+#: Where no fleet is named; `folder.INVENTORY` would cost an import at start.
+INVENTORY = "inventory.yml"
+
 _NAMES = click.argument("hosts", nargs=-1, metavar="[HOST]...")
-_INVENTORY = options.option(
-    "--inventory",
-    type=click.Path(path_type=Path, dir_okay=False),
-    default=Path("inventory.yml"),
-    metavar="FILE",
-    meaning="The inventory of the fleet",
-    default_text="inventory.yml",
-)
+_FLEET = options.fleet("inventory.yml")
 _MACHINES = options.option(
     "--machines",
     metavar="PROGRAM",
@@ -41,7 +37,7 @@ _MACHINES = options.option(
 
 @click.command("up", short_help="Make the machines of an inventory hosts of a fleet.")
 @_NAMES
-@_INVENTORY
+@_FLEET
 @_MACHINES
 @options.option(
     "--script",
@@ -49,7 +45,7 @@ _MACHINES = options.option(
     metavar="DIR",
     meaning="Write the same steps as a script for each host, with its files, and do nothing else",
 )
-def up(hosts: tuple[str, ...], inventory: Path, machines: str | None, script: Path | None) -> int:
+def up(hosts: tuple[str, ...], fleet: str | None, machines: str | None, script: Path | None) -> int:
     """Install this program, a worker and what builds need on the hosts of an inventory; all of them without HOST.
 
     A second `up` changes nothing. It runs Ansible, which reaches the hosts by SSH.
@@ -57,8 +53,8 @@ def up(hosts: tuple[str, ...], inventory: Path, machines: str | None, script: Pa
     from feedstock_tools.builds.fleet.provision.hosts import up as provide
     from feedstock_tools.builds.fleet.provision.hosts import write_scripts
 
-    _called(machines, "up", inventory)
-    chosen = _chosen(inventory, hosts)
+    _called(machines, "up", fleet)
+    chosen = _chosen(fleet, hosts)
     if script is not None:
         for folder in write_scripts(chosen, script, os.environ, say):
             say(f"Wrote {folder}. Copy it to the machine, and run there as root: bash provision.sh up")
@@ -68,32 +64,32 @@ def up(hosts: tuple[str, ...], inventory: Path, machines: str | None, script: Pa
 
 @click.command("down", short_help="Remove all that `up` has made on hosts.")
 @_NAMES
-@_INVENTORY
+@_FLEET
 @_MACHINES
-def down(hosts: tuple[str, ...], inventory: Path, machines: str | None) -> int:
+def down(hosts: tuple[str, ...], fleet: str | None, machines: str | None) -> int:
     """End the builds on the hosts and remove all that `up` has made there, also after an `up` that was interrupted.
 
     Packages that the client has not fetched yet are lost.
     """
     from feedstock_tools.builds.fleet.provision.hosts import down as remove
 
-    chosen = _chosen(inventory, hosts)
+    chosen = _chosen(fleet, hosts)
     status = _report(remove(chosen, os.environ, _progress), "down")
     if status == 0:
-        _called(machines, "down", inventory)
+        _called(machines, "down", fleet)
     return status
 
 
 @click.command("test", short_help="Try what builds need on the hosts.")
 @_NAMES
-@_INVENTORY
+@_FLEET
 @options.as_json
-def test(hosts: tuple[str, ...], inventory: Path, as_json: bool) -> int:
+def test(hosts: tuple[str, ...], fleet: str | None, as_json: bool) -> int:
     """Try on each host a hello-world, its service, compilers, libraries and GPUs, as its inventory switches them on."""
     from feedstock_tools.builds.fleet.provision.hosts import test as tried
     from feedstock_tools.wording import table
 
-    played, tests = tried(_chosen(inventory, hosts), os.environ, _quiet if as_json else _progress)
+    played, tests = tried(_chosen(fleet, hosts), os.environ, _quiet if as_json else _progress)
     if as_json:
         found = [{"host": each.host, "check": each.check, "passed": each.passed, "found": each.found} for each in tests]
         say_json({"checks": found, "failed": {host.host: host.error for host in played if host.error is not None}})
@@ -105,9 +101,11 @@ def test(hosts: tuple[str, ...], inventory: Path, as_json: bool) -> int:
 
 
 @click.command("wheelhouse", short_help="Fetch the wheels that hosts install.")
-@options.option("--python", metavar="VERSION", default="3.11", meaning="Python of the hosts", default_text="3.11")
+@options.option(
+    "--python", metavar="VERSION", default="3.11", meaning="Version of Python, such as 3.11", default_text="3.11"
+)
 @options.option("--machine", metavar="NAME", meaning="Machine of the hosts, such as aarch64", default_text="this one's")
-@options.option("--numpy", metavar="VERSION", default="", meaning="NumPy of the toolchain as well")
+@options.option("--numpy", metavar="VERSION", default="", meaning="Version of NumPy for the role toolchain")
 def wheelhouse(python: str, machine: str | None, numpy: str) -> None:
     """Fetch this program at this version, and all that it needs on hosts, into the user's cache, and print the archive.
 
@@ -124,16 +122,29 @@ def wheelhouse(python: str, machine: str | None, numpy: str) -> None:
 COMMANDS = (up, down, test, wheelhouse)
 
 
-def _chosen(inventory: Path, hosts: Sequence[str]) -> Inventory:
+def _inventory(fleet: str | None) -> Path:
+    """The inventory that `--fleet` names.
+
+    Raises:
+        InputError: there is no such file.
+    """
+    path = Path(INVENTORY if fleet in (None, options.FLEET_HERE) else str(fleet))
+    if not path.is_file():
+        hint = "Write one, or name it: --fleet=FILE. docs/fleet.md has examples."
+        raise InputError("there is no inventory", path=path, hint=hint)
+    return path
+
+
+def _chosen(fleet: str | None, hosts: Sequence[str]) -> Inventory:
     from feedstock_tools.builds.fleet.provision.hosts import chosen_hosts
     from feedstock_tools.builds.fleet.provision.inventory import read_inventory
-    from feedstock_tools.cli.fleet import refuse_without_extra
+    from feedstock_tools.cli.fleet_extra import refuse_without_extra
 
     refuse_without_extra()
-    return chosen_hosts(read_inventory(inventory, os.environ), hosts)
+    return chosen_hosts(read_inventory(_inventory(fleet), os.environ), hosts)
 
 
-def _called(machines: str | None, command: str, inventory: Path) -> None:
+def _called(machines: str | None, command: str, fleet: str | None) -> None:
     """Call the program that makes machines, if there is one.
 
     Raises:
@@ -149,7 +160,7 @@ def _called(machines: str | None, command: str, inventory: Path) -> None:
     if program is None or not Path(program).is_file():
         raise InputError("there is no such program", path=path, hint="--machines takes a program's name or path.")
     command_line = [sys.executable, program] if program.endswith(".py") else [program]
-    ended = subprocess.run([*command_line, command, fleet_name(inventory)], check=False)
+    ended = subprocess.run([*command_line, command, fleet_name(_inventory(fleet))], check=False)
     if ended.returncode != 0:
         raise WorkError(f"`{machines} {command}` ended with status {ended.returncode}")
 
@@ -164,7 +175,8 @@ def _quiet(text: str) -> None:
 
 def _report(played: Sequence[Played], command: str) -> int:
     for host in played:
-        done = f"changed={host.changed}" if host.error is None else f"failed: {host.error}"
+        said = "given back" if command == "down" else f"changed={host.changed}"
+        done = said if host.error is None else f"failed: {host.error}"
         if command != "test" or host.error is not None:
             say(f"{host.host}: {done}")
     failed = sum(host.error is not None for host in played)

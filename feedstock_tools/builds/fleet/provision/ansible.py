@@ -28,7 +28,7 @@ Task = dict[str, Any]
 SCRIPTS = "scripts"
 _RESTART = "Restart {service}"
 _FLUSH = {"ansible.builtin.meta": "flush_handlers"}
-#: As in templates/fleet/ansible.cfg.
+#: As in templates/fleet-ansible.cfg.
 _REMOTE_TMP = "/tmp/.feedstock-tools-ansible"  # noqa: S108
 
 

@@ -180,9 +180,11 @@ def _digest(plan: Plan, fleet: FleetFolder) -> str:
 
 
 def _payload(plan: Plan, inventory: Inventory, environment: Environment, tell: Tell) -> Payload:
+    if plan.bazel:
+        _bazel(plan, inventory)
     cache = cache_root(environment)
-    wheels = wheelhouse(Target(plan.python, plan.machine, plan.numpy), cache, tell)
     debs = _debs(plan, inventory, cache) if plan.debs else None
+    wheels = wheelhouse(Target(plan.python, plan.machine, plan.numpy), cache, tell)
     packages = (str(debs.path), debs.digest[:16]) if debs else ("", "")
     return Payload(str(wheels.path), wheels.digest[:16], *packages)
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from feedstock_tools.data import data_folder
 from feedstock_tools.errors import InputError
 
-__all__ = ["Played", "ansible", "play", "variables"]
+__all__ = ["Played", "ansible", "play", "results_of", "variables"]
 
 _RECAP = re.compile(r"(\S+)\s+: ok=(\d+)\s+changed=(\d+)\s+unreachable=(\d+)\s+failed=(\d+)")
 _TASK = re.compile(r"(?:TASK|RUNNING HANDLER) \[(.*)\]")
@@ -61,7 +61,7 @@ def variables(environment: Mapping[str, str]) -> dict[str, str]:
         for name, value in environment.items()
         if not name.startswith("ANSIBLE_") or name in ("ANSIBLE_HOME", "ANSIBLE_COLLECTIONS_PATH")
     }
-    configuration = data_folder("templates") / "fleet" / "ansible.cfg"
+    configuration = data_folder("templates") / "fleet-ansible.cfg"
     return {**kept, "ANSIBLE_CONFIG": str(configuration), "LC_ALL": "C.UTF-8"}
 
 
@@ -113,10 +113,10 @@ def play(
             process.wait()
             if process.stdout is not None:
                 process.stdout.close()
-    return _results(said, hosts)
+    return results_of(said, hosts)
 
 
-def _results(said: Iterable[str], hosts: Sequence[str]) -> list[Played]:
+def results_of(said: Iterable[str], hosts: Sequence[str]) -> list[Played]:
     """What the last lines of a playbook count, with the reasons that it has given before."""
     reasons, counted = dict[str, str](), dict[str, tuple[int, int, int]]()
     for line in said:

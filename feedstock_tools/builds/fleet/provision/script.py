@@ -65,7 +65,7 @@ def provision_script(values: Values, version: str) -> str:
     """
     head = _HEAD.format(host=values["fleet_host"], fleet=values["fleet_name"], version=version)
     functions, calls = _up(values)
-    tools = (data_folder("templates") / "fleet" / "provision.sh").read_text(encoding="utf-8")
+    tools = (data_folder("templates") / "fleet-provision.sh").read_text(encoding="utf-8")
     up = "\nup() {\n" + "\n".join(calls) + "\n}\n"
     return head + tools + "\n" + "\n".join(functions) + up + _down(values) + _test(values) + _MAIN
 

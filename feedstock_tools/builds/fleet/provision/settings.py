@@ -16,8 +16,8 @@ __all__ = ["PREFIX", "SETTINGS", "Plan", "plan_of", "why_not"]
 PREFIX = "fleet_"
 #: Words in statements of bash and in units: no spaces, no quotes.
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9@%+=:,./_-]*")
-_PATH = re.compile(r"/[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)+")
-_USER = re.compile(r"[a-z_][a-z0-9_-]{0,30}")
+_PATH = re.compile(r"(?!.*\.\.)/[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)+")
+_USER = re.compile(r"(?!root$)[a-z_][a-z0-9_-]{0,30}")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 _HUB = re.compile(r"([A-Za-z0-9.-]+|\[[0-9a-fA-F:]+\]):[0-9]{1,5}")
 _VERSION = re.compile(r"[0-9]+(\.[0-9]+)*([a-z0-9.]*)")

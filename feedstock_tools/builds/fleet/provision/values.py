@@ -122,7 +122,7 @@ def _unit(plan: Plan, fleet: str, role: str, line: str, made_from: str) -> str:
     builds = role == "worker"
     return (
         text_templates()
-        .get_template("fleet/service.unit")
+        .get_template("fleet-service.unit")
         .render(
             what=role,
             fleet=fleet,

@@ -1,6 +1,6 @@
-"""The wheels that hosts install: this program as it is here, and what it needs for a host's Python and machine.
+"""The wheels that hosts install: this program as it runs here, and what it needs for a host's Python and machine.
 
-They are fetched once, into the user's cache; without a package index, `fleet up` takes what is there.
+They are fetched once, into the user's cache; without a package index, `fleet up` takes those of the cache.
 """
 
 from __future__ import annotations
