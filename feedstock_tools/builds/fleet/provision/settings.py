@@ -162,13 +162,16 @@ SETTINGS: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
     "fleet_runs_hub": ("is_hub", _switch),
     "fleet_after_build": ("after_build", _switch),
 }
-#: `folder.fleet_name` reads it.
-_NAMES = (*SETTINGS, "fleet_name")
+#: Read elsewhere: by `folder.fleet_name`, and by `cluster.settings`.
+_NAME_OF_FLEET, _SLURM = "fleet_name", "fleet_slurm"
+_NAMES = (*SETTINGS, _NAME_OF_FLEET, _SLURM)
 
 
 def why_not(key: str, value: Any) -> tuple[str, str] | None:
     """What is wrong with a setting, and what to do about it; None if nothing is."""
-    if key == "fleet_name":
+    if key == _SLURM:
+        return None
+    if key == _NAME_OF_FLEET:
         return None if _NAME.fullmatch(str(value)) else (f"{key} is {value!r}", "Expected: a word such as gpus.")
     if key not in SETTINGS:
         near = difflib.get_close_matches(key, _NAMES, 1)
@@ -188,7 +191,7 @@ def plan_of(name: str, variables: Mapping[str, Any]) -> Plan:
     """
     found = {}
     for key, value in variables.items():
-        if key.startswith(PREFIX) and key != "fleet_name" and value is not None:
+        if key.startswith(PREFIX) and key not in (_NAME_OF_FLEET, _SLURM) and value is not None:
             if (mistake := why_not(key, value)) is not None:
                 raise InputError(f"host {name}: {mistake[0]}", hint=mistake[1])
             field, read = SETTINGS[key]
