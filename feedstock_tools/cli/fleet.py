@@ -11,11 +11,8 @@ from typing import TYPE_CHECKING
 import click
 
 from feedstock_tools.cli import fleet_hosts, options
-<<<<<<< HEAD
-from feedstock_tools.cli.fleet_slurm import command as slurm
-=======
 from feedstock_tools.cli.fleet_extra import refuse_without_extra
->>>>>>> 48c1804 (Test and document how machines become hosts: settings, refusals, one source of roles and script, what a host gets)
+from feedstock_tools.cli.fleet_slurm import command as slurm
 from feedstock_tools.cli.printing import say, say_json
 from feedstock_tools.cli.spelling import Group
 
@@ -169,23 +166,3 @@ def linked(fleet: FleetFolder) -> Link:
     from feedstock_tools.builds.fleet.carrying.link import Link
 
     return Link(fleet)
-<<<<<<< HEAD
-
-
-def refuse_without_extra(*more: str) -> None:
-    """Refuse to go on without the packages of the extra `fleet`.
-
-    Args:
-        more: packages that this command needs besides.
-
-    Raises:
-        InputError: one is missing.
-    """
-    from importlib.util import find_spec
-
-    missing = [name for name in ("distributed", "cryptography", *more) if find_spec(name) is None]
-    if missing:
-        hint = "Install the extra: pip install 'feedstock-tools[fleet]'"
-        raise InputError(f"a fleet needs {' and '.join(missing)}", hint=hint)
-=======
->>>>>>> 48c1804 (Test and document how machines become hosts: settings, refusals, one source of roles and script, what a host gets)

@@ -143,6 +143,6 @@ def _fleet(name: str, hub: str | None) -> FleetFolder:
 
 
 def _refuse_without_extra() -> None:
-    from feedstock_tools.cli.fleet import refuse_without_extra
+    from feedstock_tools.cli.fleet_extra import refuse_without_extra
 
     refuse_without_extra("dask_jobqueue")
