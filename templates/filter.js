@@ -3,14 +3,14 @@
 var Page = (function () {
   "use strict";
   var entries = Array.from(document.querySelectorAll(".entry"));
-  var chips = Array.from(document.querySelectorAll(".chip[data-state]"));
+  function chips() { return Array.from(document.querySelectorAll(".chip[data-state]")); }
   var filter = document.getElementById("filter");
   var platform = document.getElementById("platform");
   var shown = document.getElementById("shown");
   var page = { changed: function () {} };
   page.apply = function () {
     var words = filter.value.trim().toLowerCase().split(/\s+/).filter(Boolean);
-    var states = chips.filter(function (chip) { return chip.getAttribute("aria-pressed") === "true"; })
+    var states = chips().filter(function (chip) { return chip.getAttribute("aria-pressed") === "true"; })
       .map(function (chip) { return chip.dataset.state; });
     var fitting = new Set();
     entries.forEach(function (entry) {
@@ -38,11 +38,11 @@ var Page = (function () {
   };
   filter.addEventListener("input", page.apply);
   if (platform) { platform.addEventListener("change", page.apply); }
-  chips.forEach(function (chip) {
-    chip.addEventListener("click", function () {
-      chip.setAttribute("aria-pressed", String(chip.getAttribute("aria-pressed") !== "true"));
-      page.apply();
-    });
+  document.addEventListener("click", function (event) {
+    var chip = event.target.closest(".chip[data-state]");
+    if (!chip) { return; }
+    chip.setAttribute("aria-pressed", String(chip.getAttribute("aria-pressed") !== "true"));
+    page.apply();
   });
   return page;
 }());

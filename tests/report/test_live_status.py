@@ -24,6 +24,7 @@ from feedstock_tools.builds.runs.observer import Progress
 from feedstock_tools.feedstock.layout import Artifacts
 from feedstock_tools.report.live import site
 from feedstock_tools.report.live.site import StatusSite
+from maintenance.looks.browser import opened_browser
 from tests.report.test_live_server import asked, serving
 from tests.support import command
 from tests.support.feedstocks import GPU, HERE, TinyFeedstock
@@ -267,6 +268,41 @@ def test_the_page_follows_a_run_in_a_browser(workspace: Workspace, tmp_path: Pat
     assert "build &lt;b&gt;all&lt;/b&gt;" in dumped
     assert f'data-row="{ROW}"' in dumped
     assert "about 1 min 00 s left" in dumped
+
+
+@needs("browser", BROWSER, "Chromium")
+def test_an_update_moves_nobody_and_is_said_once(workspace: Workspace) -> None:
+    with (
+        recorded(workspace.artifacts, "build --all") as recorder,
+        serving(StatusSite(workspace, ())) as port,
+        opened_browser() as page,
+    ):
+        recorder.progress(progress({ROW: 12.0}, "h1", "h2", left=7260.0))
+        for width, scheme in ((390, "light"), (390, "dark"), (1280, "light"), (1280, "dark")):
+            page.open(f"http://127.0.0.1:{port}/", width=width, scheme=scheme)
+            page.ask(_until("document.querySelector('.live-row')"))
+            page.ask("document.querySelector('.live-row').open = true; 0")
+            assert page.findings() == []
+        assert page.ask("document.querySelector('.live .left').textContent").startswith("about 2 h 01 min left, until ")
+        assert page.ask("document.getElementById('live-said').textContent") == "2 rows done, 1 failed"
+        page.ask("(e => { e.open = true; e.querySelector('summary').focus(); })(document.querySelector('.entry')); 0")
+        page.ask("document.querySelector('.chip').click(); 0")
+        before = page.ask("document.querySelector('.entry .pill + *, .entry').innerHTML.length")
+        for package in (workspace.artifacts.root / HERE.subdir).glob("*.conda"):
+            package.unlink()
+        page.ask(_until(f"document.querySelector('.entry').innerHTML.length !== {before}"))
+        assert page.ask("document.activeElement.closest('.entry') === document.querySelector('.entry')")
+        assert page.ask("document.querySelector('.entry').open")
+        assert page.ask("document.querySelector('.chip').getAttribute('aria-pressed')") == "true"
+
+
+def _until(condition: str) -> str:
+    """A script that waits until a condition of a page holds, for 30 seconds at most."""
+    return (
+        "new Promise((done, fail) => { const begin = Date.now(); const look = () => { "
+        f"if ({condition}) {{ done(0); }} else if (Date.now() - begin > 30000) {{ fail(new Error('it never held')); }} "
+        "else { setTimeout(look, 50); } }; look(); })"
+    )
 
 
 @pytest.fixture
